@@ -16,7 +16,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 # Makes the terminal the one that Ctrl-C comes from, then becomes the program under test.
-_TAKE_THE_TERMINAL = "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execv(sys.argv[1], sys.argv[1:])"
+_TAKE_THE_TERMINAL = (
+    "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); "
+    "os.execv(sys.argv[1], sys.argv[1:])"
+)
 _ESCAPE = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[ -/]*[0-~]")
 _CUT = re.compile(
     rb"\x1b(?:\[[0-?]*[ -/]*|\][^\x07\x1b]*)?$"
@@ -30,7 +33,10 @@ def legible(text: str) -> str:
 
 
 class Terminal:
-    """A program at a terminal of its own. `raw` is all that it has sent, `text` the same without commands to the terminal."""
+    """A program at a terminal of its own.
+
+    `raw` is all that it has sent, `text` the same without commands to the terminal.
+    """
 
     def __init__(
         self,
@@ -83,7 +89,10 @@ class Terminal:
         return legible(whole.decode("utf-8", "ignore"))
 
     def see(self, pattern: str, seconds: float = PATIENCE) -> str:
-        """Wait until something is shown that was not seen before; what was shown up to it. AssertionError when it never is."""
+        """Wait until something is shown that was not seen before; what was shown up to it.
+
+        AssertionError when it never is.
+        """
         deadline = time.monotonic() + seconds
         while (found := re.search(pattern, self.text[self._mark :])) is None:
             goes_on = time.monotonic() < deadline and self._read()

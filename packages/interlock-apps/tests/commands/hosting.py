@@ -1,4 +1,6 @@
-"""What the tests of the host's commands share: the commands as programs, configurations, and the page that talks to a host."""
+"""What the tests of the host's commands share: the commands as programs, configurations, and the
+page that talks to a host.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,8 @@ KEYS = (
     "INTERLOCK_MODEL_URL",
 )
 
-# A server whose tool asks the model of the client, one that says it only reads, and one that tells which process it is.
+# A server whose tool asks the model of the client, one that says it only reads, and one that tells
+# which process it is.
 CURIOUS = """
 import os, pathlib
 from interlock import Context, Server, ToolAnnotations
@@ -157,7 +160,9 @@ class Page:
             yield _events(response)
 
     async def until(self, fits: Callable[[dict[str, Any]], Any]) -> Any:
-        """Watch until there is an event, or a state, of which `fits` makes something; that is returned."""
+        """Watch until there is an event, or a state, of which `fits` makes something; that is
+        returned.
+        """
         async with asyncio.timeout(PATIENCE), self.events() as events:
             return await seen(events, fits)
 

@@ -1,4 +1,6 @@
-"""A person before the chat in this process: keys go in by a pipe, the terminal is a text, servers are in memory."""
+"""A person before the chat in this process: keys go in by a pipe, the terminal is a text, servers
+are in memory.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,10 @@ class Page(io.StringIO):
 
 
 class Seat:
-    """The person's place: `see` waits until something is shown, `type` types. `opened` are pages that went to the browser."""
+    """The person's place:
+
+    `see` waits until something is shown, `type` types. `opened` are pages that went to the browser.
+    """
 
     def __init__(
         self, host: Host, talk: ChatRepl, keys: PipeInput, page: Page, opened: list[str]

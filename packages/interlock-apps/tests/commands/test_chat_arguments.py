@@ -1,4 +1,6 @@
-"""The terminal prints every argument of a call that it asks about, and says so where the screen does not hold them."""
+"""The terminal prints every argument of a call that it asks about, and says so where the screen
+does not hold them.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,9 @@ def squeezed(text: str) -> str:
 
 @given(st.dictionaries(TEXTS, VALUES, max_size=20), st.sampled_from([40, 80, 120]))
 def test_every_argument_is_printed_whole(arguments: dict[str, Any], width: int) -> None:
-    """`TOL-24`: no column, row, key or end of a text is left out, however long it is and wherever it stands."""
+    """`TOL-24`: no column, row, key or end of a text is left out, however long it is and wherever
+    it stands.
+    """
     question = CallQuestion(id="q", server="s", tool="t", title="t", arguments=arguments)
     printed = squeezed(
         "".join(rendered(each, width, False) for each in sheet(question, MediaFiles(), width))

@@ -1,4 +1,6 @@
-"""The terminal face at a real terminal: the holiday of the demo from its prompt to the mail, and what goes otherwise."""
+"""The terminal face at a real terminal: the holiday of the demo from its prompt to the mail, and
+what goes otherwise.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,10 @@ def demo(folder: Path, **options: int) -> Terminal:
     return Terminal(["demo", "--terminal", "--fresh", "--folder", str(folder)], **options)
 
 
-PLAN = "/plan-vacation destination=Barcelona departure_date=2024-06-15 return_date=2024-06-22 budget=3000 travelers=2"
+PLAN = (
+    "/plan-vacation destination=Barcelona departure_date=2024-06-15 return_date=2024-06-22 "
+    "budget=3000 travelers=2"
+)
 
 
 def bookings(folder: Path) -> list[tuple[object, ...]]:
@@ -47,7 +52,9 @@ def fill(chat: Terminal, field: str, text: str) -> None:
 
 @pytest.mark.slow
 def test_the_holiday_from_prompt_to_mail(home: Path, tmp_path: Path) -> None:
-    """The scenario of the seeds in the terminal: prompt with completion, resource, approvals, two samplings, two forms; then the disk."""
+    """The scenario of the seeds in the terminal: prompt with completion, resource, approvals, two
+    samplings, two forms; then the disk.
+    """
     folder = tmp_path / "demo"
     with demo(folder) as chat:
         chat.answer(r"❯", "/plan")
@@ -124,7 +131,9 @@ def test_the_holiday_from_prompt_to_mail(home: Path, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_nothing_is_booked_without_the_person(home: Path, tmp_path: Path) -> None:
-    """Denied at the call, declined at the form, kept back and given up by Ctrl-C: each time nothing is booked, and the chat goes on."""
+    """Denied at the call, declined at the form, kept back and given up by Ctrl-C: each time nothing
+    is booked, and the chat goes on.
+    """
     folder = tmp_path / "demo"
     with demo(folder) as chat:
         chat.answer(r"❯", f"{PLAN}\r")
@@ -170,7 +179,9 @@ def chatting(home: Path, server: Path, **env: str) -> Terminal:
 
 
 def test_a_chat_of_ones_own(home: Path, everyday: Path) -> None:
-    """`SEC-17`: the start is asked about, with the whole command; prompts are completed; what was typed is kept for this person alone."""
+    """`SEC-17`: the start is asked about, with the whole command; prompts are completed; what was
+    typed is kept for this person alone.
+    """
     with chatting(home, everyday, NO_COLOR="1") as chat:
         chat.see(r"everyday is to be started with this command")
         chat.see(r"-m interlock run\s+" + re.escape(str(everyday)))

@@ -1,4 +1,6 @@
-"""Nothing that a stranger writes reaches the terminal as a command to it, on whatever way it is printed."""
+"""Nothing that a stranger writes reaches the terminal as a command to it, on whatever way it is
+printed.
+"""
 
 from __future__ import annotations
 
@@ -137,7 +139,9 @@ def questions(text: str) -> list[q.AnyQuestion]:
 @given(texts)
 @settings(max_examples=40)
 def test_no_question_carries_a_command(text: str) -> None:
-    """`ELI-15`, `SAM-06`: every question, its details and its form, with hostile texts at every place."""
+    """`ELI-15`, `SAM-06`: every question, its details and its form, with hostile texts at every
+    place.
+    """
     media = MediaFiles()
     page, out = paper()
     for question in questions(text):
@@ -283,7 +287,7 @@ def test_no_colours_where_they_are_not_wanted(monkeypatch: pytest.MonkeyPatch) -
     assert TerminalOutput(page.output).coloured
 
 
-# -- data and results ------------------------------------------------------------------------------------------------
+# -- data and results ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -336,7 +340,9 @@ def test_a_table_has_columns_where_there_is_room() -> None:
 
 
 def test_media_are_files_of_this_person_alone() -> None:
-    """Images as links: a folder 0700, files 0600, nothing that a browser would run, and all gone at the end."""
+    """Images as links: a folder 0700, files 0600, nothing that a browser would run, and all gone at
+    the end.
+    """
     from pathlib import Path
     from urllib.parse import urlsplit
 

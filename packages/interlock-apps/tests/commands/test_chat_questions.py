@@ -1,4 +1,6 @@
-"""What the host and its servers ask, asked at the terminal and answered with keys: real hosts, servers in memory."""
+"""What the host and its servers ask, asked at the terminal and answered with keys: real hosts,
+servers in memory.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,7 @@ def decided(seat: Seat) -> list[CallDecided]:
     return heard
 
 
-# -- calls ------------------------------------------------------------------------------------------------------------
+# -- calls -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -184,7 +186,7 @@ async def test_a_result_is_held_for_review() -> None:
     assert "bought 1 milk" in heard
 
 
-# -- what servers ask ---------------------------------------------------------------------------------------------------
+# -- what servers ask ------------------------------------------------------------------------------
 
 
 FORM = {
@@ -220,7 +222,9 @@ def asking(answers: list[Any]) -> Server:
 
 
 async def test_a_form_is_filled_in_field_by_field() -> None:
-    """`ELI-06` to `ELI-12`, `ELI-34`: remarks, defaults, choices by number, errors at once, a review before it is sent."""
+    """`ELI-06` to `ELI-12`, `ELI-34`: remarks, defaults, choices by number, errors at once, a
+    review before it is sent.
+    """
     answers: list[Any] = []
     async with seated({"a": asking(answers)}, call("a__form"), "Done.", policy=ALLOW) as seat:
         await seat.answer("❯", "go\r")
@@ -243,8 +247,8 @@ async def test_a_form_is_filled_in_field_by_field() -> None:
         await seat.answer("❯ no", "\r")
         shown = await seat.answer("y send", "e")
         assert (
-            "  1 Your name: Ann\n  2 seat: Aisle\n  3 meals: lunch, dinner\n  4 age: 18\n  5 mail: (left out)\n  6 news: no\n"
-            in shown
+            "  1 Your name: Ann\n  2 seat: Aisle\n  3 meals: lunch, dinner\n  4 age: 18\n  "
+            "5 mail: (left out)\n  6 news: no\n" in shown
         )
         await seat.answer("Which field", "5\r")
         await seat.see("5/6 mail")
@@ -333,7 +337,9 @@ def sampling(answers: list[Any]) -> Server:
 
 
 async def test_sampling_is_reviewed_before_and_after() -> None:
-    """`SAM-06`, `SAM-07`, `SAM-17`: prompt, system prompt, tokens and model are edited before, the answer after."""
+    """`SAM-06`, `SAM-07`, `SAM-17`: prompt, system prompt, tokens and model are edited before, the
+    answer after.
+    """
     answers: list[Any] = []
     talker, thinker = (
         Scripted(call("a__think"), "Done.", name="talker"),
@@ -381,7 +387,7 @@ async def test_sampling_is_refused() -> None:
     assert answers == []
 
 
-# -- starts and changes --------------------------------------------------------------------------------------------------
+# -- starts and changes ----------------------------------------------------------------------------
 
 
 async def test_a_server_is_started_only_with_leave() -> None:

@@ -1,4 +1,6 @@
-"""The conversation at the terminal: lines, commands, prompts with their arguments, resources, cancelling (real hosts, servers in memory)."""
+"""The conversation at the terminal: lines, commands, prompts with their arguments, resources,
+cancelling (real hosts, servers in memory).
+"""
 
 from __future__ import annotations
 
@@ -74,7 +76,9 @@ def texts(model: Scripted) -> str:
 
 
 async def test_what_is_said_and_what_the_model_says() -> None:
-    """The model's remark stands at the top and in the line; Markdown is rendered; Alt+Enter breaks a line."""
+    """The model's remark stands at the top and in the line; Markdown is rendered; Alt+Enter breaks
+    a line.
+    """
     model = Scripted(
         "A **bold** word.\n\n- one\n- two",
         facts=ModelFacts(remark="Rule-based, no language model."),
@@ -132,7 +136,9 @@ async def test_arguments_of_a_prompt_are_asked_for_needed_ones_first() -> None:
 
 
 async def test_resources_are_attached() -> None:
-    """`RES-14`: found by their titles, templates with their blanks completed; read when the line is sent, and shown."""
+    """`RES-14`: found by their titles, templates with their blanks completed; read when the line is
+    sent, and shown.
+    """
     made: dict[str, Any] = {"asked": []}
     model = Scripted("Good.")
     async with seated({"guide": guide(**made)}, models=[model]) as seat:
@@ -165,7 +171,9 @@ async def test_a_resource_that_cannot_be_read_stops_what_was_to_be_said() -> Non
 
 
 async def test_control_c_cancels_the_turn_and_the_chat_goes_on() -> None:
-    """`CAN-05`: the call is cancelled; its progress stood below, with no command to the terminal in it."""
+    """`CAN-05`: the call is cancelled; its progress stood below, with no command to the terminal in
+    it.
+    """
     made: dict[str, Any] = {"going": asyncio.Event()}
     async with seated({"guide": guide(**made)}, call("guide__walk"), "Good.", policy=ALLOW) as seat:
         await seat.answer("❯", "go\r")
@@ -205,7 +213,9 @@ async def test_control_c_twice_leaves() -> None:
 
 
 async def test_what_is_typed_waits_while_a_question_is_asked() -> None:
-    """A question that comes while the person types is shown only after a key of its own, and the text is kept."""
+    """A question that comes while the person types is shown only after a key of its own, and the
+    text is kept.
+    """
     server = guide()
     model = Scripted("Good.")
     async with seated({"guide": server}, models=[model]) as seat:
@@ -227,7 +237,9 @@ async def test_what_is_typed_waits_while_a_question_is_asked() -> None:
 
 
 async def test_the_commands(tmp_path: Path) -> None:
-    """/help, /servers, /tools, /model, /roots, /rules, /show, /log, /export, /sessions, /new and what is no command."""
+    """/help, /servers, /tools, /model, /roots, /rules, /show, /log, /export, /sessions, /new and
+    what is no command.
+    """
     one, two = Scripted(call("guide__picture"), "Good.", name="one"), Scripted("Other.", name="two")
     log = SqliteLog(tmp_path / "log.db")
     async with seated({"guide": guide()}, models=[one, two], log=log) as seat:

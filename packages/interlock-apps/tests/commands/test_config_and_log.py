@@ -1,4 +1,6 @@
-"""`interlock config` and `interlock log`: configurations shown, checked and merged; the host's log found again, checked and written out."""
+"""`interlock config` and `interlock log`: configurations shown, checked and merged; the host's log
+found again, checked and written out.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,10 @@ from interlock_apps.fleet.log import read_export
 from interlock_apps.host import SqliteLog
 from tests.transport.programs import old_server
 
-CODEX = '[mcp_servers.docs]\ncommand = "docs"\nargs = ["--all"]\nenv = { API_TOKEN = "hunter2hunter2" }\n'
+CODEX = (
+    '[mcp_servers.docs]\ncommand = "docs"\nargs = ["--all"]\nenv = { API_TOKEN = '
+    '"hunter2hunter2" }\n'
+)
 CURSOR = '{"mcpServers": {"near": {"url": "https://example.com/mcp"}, "bad": {}}}'
 
 
@@ -34,7 +39,9 @@ def files(tmp_path: Path) -> tuple[Path, Path]:
 
 
 def test_servers_of_several_products_are_shown(files: tuple[Path, Path]) -> None:
-    """With the whole command and no secret; what cannot be used is named with the reason, and is the exit code."""
+    """With the whole command and no secret; what cannot be used is named with the reason, and is
+    the exit code.
+    """
     done = run("config", *map(str, files))
     assert done.exit_code == 1
     assert "docs --all" in done.output

@@ -1,4 +1,6 @@
-"""`interlock ask`: programs that answer one question, against real servers and a provider on loopback."""
+"""`interlock ask`: programs that answer one question, against real servers and a provider on
+loopback.
+"""
 
 from __future__ import annotations
 
@@ -70,11 +72,13 @@ def said(site: Site, at: int = -1) -> str:
     return json.dumps(site.asked[at].body["messages"], ensure_ascii=False)
 
 
-# -- answers -----------------------------------------------------------------------------------------------------------
+# -- answers ---------------------------------------------------------------------------------------
 
 
 async def test_an_answer(servers: Path, policy: Path, site: Site) -> None:
-    """The answer alone on stdout, what was called on stderr; the model has got the result (`HST-01`)."""
+    """The answer alone on stdout, what was called on stderr; the model has got the result
+    (`HST-01`).
+    """
     ended = await ran(
         "ask",
         "What is",
@@ -95,12 +99,14 @@ async def test_an_answer(servers: Path, policy: Path, site: Site) -> None:
 
 
 async def test_nothing_is_called_that_no_rule_allows(servers: Path, site: Site) -> None:
-    """Nobody is there to be asked: the call is refused, which the model and the person hear (`TOL-20`)."""
+    """Nobody is there to be asked: the call is refused, which the model and the person hear
+    (`TOL-20`).
+    """
     ended = await ran_here("ask", "1 + 2?", "-c", servers, "-m", f"openai:m@{site.openai}")
     assert (ended.code, ended.out) == (0, "It is 3.\n")
     assert (
-        'not called: add of everyday {"a":1,"b":2}. Nobody allowed this call: Nobody is there to be asked; allow it by a rule of --policy.'
-        in ended.err
+        'not called: add of everyday {"a":1,"b":2}. Nobody allowed this call: Nobody is '
+        "there to be asked; allow it by a rule of --policy." in ended.err
     )
     assert "Nobody is there" in said(site)
 
@@ -192,7 +198,7 @@ async def test_the_question_on_stdin(servers: Path, site: Site) -> None:
     assert (empty.code, "There is nothing to ask." in empty.err) == (2, True)
 
 
-# -- prompts, resources, questions ---------------------------------------------------------------------------------------
+# -- prompts, resources, questions -----------------------------------------------------------------
 
 
 async def test_a_prompt(servers: Path, site: Site) -> None:
@@ -260,7 +266,9 @@ async def test_errors_for_programs(servers: Path, site: Site) -> None:
 async def test_forms(
     home: Path, questions: Path, policy: Path, site: Site, answers: str | None, text: str | None
 ) -> None:
-    """Answered by --answers where it fits the form, and dismissed where it does not (`ELI-06`, `ELI-12`)."""
+    """Answered by --answers where it fits the form, and dismissed where it does not (`ELI-06`,
+    `ELI-12`).
+    """
     site.acts = [Act(Answer((("q__book", {}),))), Act(Answer(("Done.",)))]
     given = [] if answers is None else ["--answers", answers]
     servers = written(home / "servers.json", {"q": questions})
@@ -290,7 +298,7 @@ async def test_sampling(home: Path, policy: Path, site: Site, allowed: bool) -> 
     assert ("--sampling lets servers ask the model" in said(site)) != allowed
 
 
-# -- models ------------------------------------------------------------------------------------------------------------
+# -- models ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("provider", ["openai", "anthropic", "gemini"])
@@ -324,7 +332,9 @@ async def test_models_by_what_is_typed(
 
 
 async def test_models_of_a_file(home: Path, servers: Path, site: Site) -> None:
-    """Those of models.json, or of another file; the first is used unless one is named; one without its key is left out, with words."""
+    """Those of models.json, or of another file; the first is used unless one is named; one without
+    its key is left out, with words.
+    """
     site.acts = [Act(Answer(("Yes.",)))]
     entry = {"provider": "openai", "model": "m", "url": site.openai}
     models = {
@@ -359,7 +369,8 @@ async def test_models_of_a_file(home: Path, servers: Path, site: Site) -> None:
         (["-m", "openai:m"], "OPENAI_API_KEY"),
         (
             ["-m", "nobody:m"],
-            "There is no model nobody:m. A model is PROVIDER:MODEL[@URL]; the providers are openai, anthropic, gemini",
+            "There is no model nobody:m. A model is PROVIDER:MODEL[@URL]; the providers "
+            "are openai, anthropic, gemini",
         ),
         (["-m", "m"], "There is no model m."),
         (["-m", "ollama:m", "-m", "vllm:m"], "two are called m"),
@@ -405,19 +416,27 @@ def test_mistakes_in_what_is_given(
     assert (ended.exit_code, ended.stdout, says in ended.stderr) == (2, "", True), ended.stderr
 
 
-# -- servers -----------------------------------------------------------------------------------------------------------
+# -- servers ---------------------------------------------------------------------------------------
 
 
 async def test_configurations_of_any_client(home: Path, everyday: Path) -> None:
-    """Several files of several formats, side by side; what cannot be used is named, and the others go on."""
+    """Several files of several formats, side by side; what cannot be used is named, and the others
+    go on.
+    """
     args = ["-P", "-m", "interlock", "run", str(everyday)]
     entry = {"command": sys.executable, "args": args}
     texts = {
         "claude.json": json.dumps({"mcpServers": {"claude": entry, "broken": {"command": 5}}}),
         "code.json": json.dumps({"servers": {"code": {"type": "stdio", **entry, "env": {"A": "${input:a}"}}},
                                  "inputs": [{"id": "a", "type": "promptString", "description": "A", "default": "b"}]}),
-        "codex.toml": f"[mcp_servers.codex]\ncommand = {json.dumps(sys.executable)}\nargs = {json.dumps(args)}\n",
-        "goose.yaml": f"extensions:\n  goose:\n    type: stdio\n    enabled: true\n    cmd: {sys.executable}\n    args: {json.dumps(args)}\n",
+        "codex.toml": (
+            f"[mcp_servers.codex]\ncommand = {json.dumps(sys.executable)}\nargs = "
+            f"{json.dumps(args)}\n"
+        ),
+        "goose.yaml": (
+            "extensions:\n  goose:\n    type: stdio\n    enabled: true\n    cmd: "
+            f"{sys.executable}\n    args: {json.dumps(args)}\n"
+        ),
         "zed.json": json.dumps({"context_servers": {"zed": {"source": "custom", **entry}}}),
     }  # fmt: skip
     words: list[Any] = []
@@ -433,7 +452,9 @@ async def test_configurations_of_any_client(home: Path, everyday: Path) -> None:
 
 
 async def test_a_near_file_starts_nothing_by_itself(home: Path, site: Site) -> None:
-    """A project's own file is no permission, and no `interlock.lock` that comes with it either (`SEC-17`)."""
+    """A project's own file is no permission, and no `interlock.lock` that comes with it either
+    (`SEC-17`).
+    """
     site.acts = [Act(Answer(("Yes.",)))]
     (home / "curious.py").write_text(CURIOUS, encoding="utf-8")
     trace = home / "trace"
@@ -497,7 +518,9 @@ def test_no_servers(
 
 
 async def test_trust_and_roots(home: Path, everyday: Path, site: Site) -> None:
-    """What a trusted server calls read-only is not asked about; all are told of the folders (`TOL-04`, `ROO-01`)."""
+    """What a trusted server calls read-only is not asked about; all are told of the folders
+    (`TOL-04`, `ROO-01`).
+    """
     (home / "curious.py").write_text(CURIOUS, encoding="utf-8")
     servers = written(home / "servers.json", {"curious": home / "curious.py", "everyday": everyday})
     (home / "policy.json").write_text(
@@ -524,14 +547,16 @@ async def test_trust_and_roots(home: Path, everyday: Path, site: Site) -> None:
     assert not (home / "interlock.lock").exists()
 
 
-# -- secrets and files -------------------------------------------------------------------------------------------------
+# -- secrets and files -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("how", [[], ["--json"], ["--events"]])
 async def test_secrets_are_not_shown(
     home: Path, everyday: Path, policy: Path, site: Site, how: list[str]
 ) -> None:
-    """A token of the configuration is in no output and not in the log, also where a server, or the model, repeats it (`SEC-16`)."""
+    """A token of the configuration is in no output and not in the log, also where a server, or the
+    model, repeats it (`SEC-16`).
+    """
     site.acts = [
         Act(Answer((("everyday__variable", {"name": "SECRET"}),))),
         Act(Answer((f"It is {TOKEN} indeed.",))),
@@ -557,7 +582,9 @@ async def test_secrets_are_not_shown(
 
 
 async def test_rules_that_were_remembered(home: Path, servers: Path, site: Site) -> None:
-    """Those in the person's own folder are heeded; a file that cannot be read is said, and allows nothing."""
+    """Those in the person's own folder are heeded; a file that cannot be read is said, and allows
+    nothing.
+    """
     saved = home / "data/interlock/host/rules.json"
     saved.parent.mkdir(parents=True)
     saved.write_text(
@@ -575,7 +602,9 @@ async def test_rules_that_were_remembered(home: Path, servers: Path, site: Site)
 
 
 async def test_files_that_cannot_be_used(home: Path, servers: Path, site: Site) -> None:
-    """A log of another program or version, a broken lock, a folder that is none: words, and nothing is begun."""
+    """A log of another program or version, a broken lock, a folder that is none: words, and nothing
+    is begun.
+    """
     with sqlite3.connect(home / "other.db") as db:
         db.execute("CREATE TABLE things (name TEXT)")
     db.close()
@@ -609,7 +638,7 @@ async def test_files_that_cannot_be_used(home: Path, servers: Path, site: Site) 
     assert len(site.asked) == asked
 
 
-# -- how it ends ---------------------------------------------------------------------------------------------------------
+# -- how it ends -----------------------------------------------------------------------------------
 
 
 async def test_exit_codes(servers: Path, policy: Path, site: Site) -> None:

@@ -1,4 +1,6 @@
-"""What the host's commands make of what was typed: questions of a configuration, approvals, and what two hosts keep in one place."""
+"""What the host's commands make of what was typed: questions of a configuration, approvals, and
+what two hosts keep in one place.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +56,9 @@ def asking(home: Path) -> Path:
 
 
 def test_what_a_configuration_asks_is_asked_once(asking: Path) -> None:
-    """The answer holds when the file is read again; without one the server is left out, and words say why."""
+    """The answer holds when the file is read again; without one the server is left out, and words
+    say why.
+    """
     asked: list[str] = []
 
     def answer(input: Input) -> str:
@@ -95,7 +99,9 @@ def test_trust_is_for_those_that_are_there(asking: Path) -> None:
 
 
 def test_approved_commands_are_the_persons_own(tmp_path: Path) -> None:
-    """Those of one place do not count in another, and none that a lock beside the configuration claims (`SEC-17`)."""
+    """Those of one place do not count in another, and none that a lock beside the configuration
+    claims (`SEC-17`).
+    """
     one, two = tmp_path / "one", tmp_path / "two"
     for folder in (one, two):
         folder.mkdir()
@@ -140,7 +146,9 @@ def test_models_in_the_order_in_which_they_were_named(home: Path) -> None:
 
 
 def test_bounds_are_given_on(home: Path, asking: Path) -> None:
-    """Steps of a turn, and the share of a model's context above which tools are searched for; without them, as a host has it."""
+    """Steps of a turn, and the share of a model's context above which tools are searched for;
+    without them, as a host has it.
+    """
     typed = given(asking, models=("planner",))
     typed.answers["key"] = "x"
     plain = host_of(typed, ask=False)

@@ -1,4 +1,6 @@
-"""`interlock host` and `interlock demo`: programs that serve a page, which these tests use as a browser would."""
+"""`interlock host` and `interlock demo`: programs that serve a page, which these tests use as a
+browser would.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +61,9 @@ async def test_one_address_that_works_once(home: Path, curious: Path) -> None:
 async def test_it_ends_with_all_that_it_began(
     home: Path, everyday: Path, curious: Path, site: Site, number: signal.Signals
 ) -> None:
-    """With a page that listens, a call that hangs and a turn under way: exit code 0, and no server is left (`STD-10`, `CAN-05`)."""
+    """With a page that listens, a call that hangs and a turn under way: exit code 0, and no server
+    is left (`STD-10`, `CAN-05`).
+    """
     site.acts = [Act(Answer((("everyday__hang", {}),)))]
     (home / "policy.toml").write_text(ALLOW, encoding="utf-8")
     servers = written(
@@ -86,7 +90,9 @@ async def test_it_ends_with_all_that_it_began(
 
 
 async def test_approvals_and_rules_last(home: Path, everyday: Path, site: Site) -> None:
-    """What the person allowed, to be started and to be called, holds in the next host and in `ask`, by files of their own (`SEC-17`)."""
+    """What the person allowed, to be started and to be called, holds in the next host and in `ask`,
+    by files of their own (`SEC-17`).
+    """
     written(home / ".mcp.json", {"everyday": everyday})
     model = ["-m", f"openai:m@{site.openai}"]
     data = home / "data"
@@ -126,7 +132,9 @@ async def test_approvals_and_rules_last(home: Path, everyday: Path, site: Site) 
 
 
 async def test_a_configuration_that_changes(home: Path, curious: Path, everyday: Path) -> None:
-    """A server that is added appears and one that is removed goes; a file that is half written changes nothing (`HST-05`)."""
+    """A server that is added appears and one that is removed goes; a file that is half written
+    changes nothing (`HST-05`).
+    """
     servers = written(home / "servers.json", {"curious": curious})
     async with hosting("host", "-c", servers, "-m", "planner", "--trust", "curious") as page:
         await page.enter()
@@ -158,7 +166,9 @@ async def test_a_configuration_that_changes(home: Path, curious: Path, everyday:
 
 
 async def test_what_was_asked_is_not_asked_again(home: Path, curious: Path, everyday: Path) -> None:
-    """An `input` without an answer leaves its server out with words, and the others go on; defaults count without a terminal."""
+    """An `input` without an answer leaves its server out with words, and the others go on; defaults
+    count without a terminal.
+    """
     entry = {
         "type": "stdio",
         "command": sys.executable,
@@ -209,7 +219,7 @@ async def _allow_all(page: Any, events: AsyncIterator[dict[str, Any]], servers: 
     raise AssertionError(f"the stream has ended, and these are up: {up}")
 
 
-# -- what cannot be begun -------------------------------------------------------------------------------------------------
+# -- what cannot be begun --------------------------------------------------------------------------
 
 
 async def test_a_port_that_is_taken(home: Path, curious: Path) -> None:
@@ -233,7 +243,9 @@ async def test_a_port_that_is_taken(home: Path, curious: Path) -> None:
 
 
 async def test_a_log_that_cannot_be_kept(home: Path, curious: Path) -> None:
-    """A host does not run without the log that was asked for: words before any address is shown, and exit code 1."""
+    """A host does not run without the log that was asked for: words before any address is shown,
+    and exit code 1.
+    """
     servers = written(home / "servers.json", {"curious": curious}, TRACE=str(home / "trace"))
     (home / "text.db").write_text("This is no database. " * 100, encoding="utf-8")
     ended = await ran("host", "-c", servers, "-m", "planner", "--log", home / "text.db")
@@ -281,7 +293,10 @@ async def test_what_needs_no_extra(home: Path, curious: Path, package: str) -> N
 
 async def _without(package: str, words: list[str]) -> tuple[int, str, str]:
     """The command in a Python that lacks a package."""
-    program = f"import sys; sys.modules[{package!r}] = None\nfrom interlock.cli import main\nmain({words!r})"
+    program = (
+        f"import sys; sys.modules[{package!r}] = None\nfrom interlock.cli import "
+        f"main\nmain({words!r})"
+    )
     pipe = asyncio.subprocess.PIPE
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-c", program, stdin=pipe, stdout=pipe, stderr=pipe
@@ -291,11 +306,13 @@ async def _without(package: str, words: list[str]) -> tuple[int, str, str]:
     return process.returncode, out.decode(), err.decode()
 
 
-# -- the demo ------------------------------------------------------------------------------------------------------------
+# -- the demo --------------------------------------------------------------------------------------
 
 
 async def test_the_demo(home: Path) -> None:
-    """Four servers without a question, a model that says that it is none, and everything kept in one folder of the person's data."""
+    """Four servers without a question, a model that says that it is none, and everything kept in
+    one folder of the person's data.
+    """
     async with hosting("demo", XDG_DATA_HOME=str(home / "data")) as page:
         await page.enter()
         four = {"travel", "weather", "calendar", "mail"}
@@ -329,7 +346,9 @@ def _ended_turn(each: dict[str, Any]) -> Any:
 
 
 async def test_the_demo_begins_anew(home: Path) -> None:
-    """--fresh removes what the demo made in a folder of its own, and nothing in a folder that was somebody's before."""
+    """--fresh removes what the demo made in a folder of its own, and nothing in a folder that was
+    somebody's before.
+    """
     place = home / "holiday"
     async with hosting("demo", "--folder", place) as page:
         await page.enter()

@@ -48,7 +48,8 @@ SERVERS = {
     ),
     "zendesk": (
         "customer support",
-        "support_request macro satisfaction_rating help_article agent queue escalation canned_reply",
+        "support_request macro satisfaction_rating help_article agent queue escalation "
+        "canned_reply",
     ),
     "flights": (
         "air travel",
@@ -72,7 +73,8 @@ SERVERS = {
     ),
     "currency": (
         "foreign exchange",
-        "exchange_rate currency conversion rate_alert central_bank historical_rate crypto_price bank_fee",
+        "exchange_rate currency conversion rate_alert central_bank historical_rate "
+        "crypto_price bank_fee",
     ),
     "bank": (
         "a bank account",
@@ -113,7 +115,8 @@ SERVERS = {
     "kubernetes": ("containers", "pod deployment service namespace config_map secret node ingress"),
     "aws": (
         "cloud computing",
-        "bucket instance lambda_function security_group load_balancer queue_message iam_role snapshot",
+        "bucket instance lambda_function security_group load_balancer queue_message "
+        "iam_role snapshot",
     ),
     "docker": (
         "container images",
@@ -121,7 +124,8 @@ SERVERS = {
     ),
     "sentry": (
         "errors in production",
-        "exception stack_trace alert_rule error_release crash_report breadcrumb performance_span error_owner",
+        "exception stack_trace alert_rule error_release crash_report breadcrumb "
+        "performance_span error_owner",
     ),
     "grafana": (
         "monitoring",
@@ -129,7 +133,8 @@ SERVERS = {
     ),
     "figma": (
         "interface design",
-        "frame design_component colour_style prototype vector_layer design_comment font export_asset",
+        "frame design_component colour_style prototype vector_layer design_comment font "
+        "export_asset",
     ),
     "photos": (
         "pictures",
@@ -137,7 +142,8 @@ SERVERS = {
     ),
     "translate": (
         "languages",
-        "translation glossary detected_language pronunciation synonym dictionary_entry idiom transliteration",
+        "translation glossary detected_language pronunciation synonym dictionary_entry "
+        "idiom transliteration",
     ),
     "news": (
         "newspapers",
@@ -145,11 +151,13 @@ SERVERS = {
     ),
     "legal": (
         "law",
-        "clause court_case statute non_disclosure_agreement trademark patent licence legal_deadline",
+        "clause court_case statute non_disclosure_agreement trademark patent licence "
+        "legal_deadline",
     ),
     "hr": (
         "staff",
-        "employee vacation_day payslip job_opening applicant interview performance_review org_chart",
+        "employee vacation_day payslip job_opening applicant interview performance_review "
+        "org_chart",
     ),
     "school": ("lessons", "lesson pupil grade homework timetable_slot exam report_card classroom"),
     "library": (
@@ -166,7 +174,8 @@ SERVERS = {
     ),
     "cars": (
         "vehicles",
-        "rental_car fuel_price charging_station car_repair tyre number_plate road_toll insurance_policy",
+        "rental_car fuel_price charging_station car_repair tyre number_plate road_toll "
+        "insurance_policy",
     ),
     "garden": (
         "plants",
@@ -186,7 +195,8 @@ SERVERS = {
     ),
     "energy": (
         "electricity and heat",
-        "meter_reading solar_panel tariff power_outage battery_level carbon_footprint heat_pump utility_bill",
+        "meter_reading solar_panel tariff power_outage battery_level carbon_footprint "
+        "heat_pump utility_bill",
     ),
 }
 

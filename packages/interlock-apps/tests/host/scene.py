@@ -1,4 +1,6 @@
-"""A whole host under test: servers of this package in memory, a scripted model, a person who answers as told, and all that was heard."""
+"""A whole host under test: servers of this package in memory, a scripted model, a person who
+answers as told, and all that was heard.
+"""
 
 from __future__ import annotations
 
@@ -41,9 +43,11 @@ SECONDS = 60  # a test that hangs has failed; none takes a tenth of it
 
 
 class Sitting:
-    """A person: by a question's kind ("call", "pin", ...) an answer, several to be given in turn, or a function of the question.
+    """A person: by a question's kind ("call", "pin", ...) an answer, several to be given in turn,
+    or a function of the question.
 
-    What there is no answer for is not answered. `asked` is what was asked; `stirred` is set whenever something is.
+    What there is no answer for is not answered. `asked` is what was asked; `stirred` is set
+    whenever something is.
     """
 
     def __init__(self, **answers: Any) -> None:
@@ -111,7 +115,9 @@ class Scene:
         return [notice.words for notice in self.of(Notice)]
 
     def ended(self) -> list[str]:
-        """How calls went: what was proposed, who decided, and whether there was a result or an error."""
+        """How calls went: what was proposed, who decided, and whether there was a result or an
+        error.
+        """
         lines = []
         for event in self.of(CallProposed, CallDecided, CallEnded):
             if isinstance(event, CallProposed):
@@ -147,9 +153,11 @@ class Scene:
 async def scene(
     servers: Mapping[str, Any], *answers: Any, person: Any = None, model: Any = None, **options: Any
 ) -> AsyncIterator[Scene]:
-    """A host whose model gives these answers, for as long as the block lasts; afterwards no task and no thread of it may be left.
+    """A host whose model gives these answers, for as long as the block lasts; afterwards no task
+    and no thread of it may be left.
 
-    `servers` by id: a Server, or an Entry whose target is its own. `trusted` has the ids of those that are trusted.
+    `servers` by id: a Server, or an Entry whose target is its own. `trusted` has the ids of those
+    that are trusted.
     """
     tasks, threads = asyncio.all_tasks(), set(threading.enumerate())
     chosen = model or Scripted(*answers)
@@ -203,7 +211,9 @@ async def turns(number: int = 30) -> None:
 
 
 def given(request: CreateMessageRequestParams) -> str:
-    """All text that a model gets with a request: system prompt, messages, results, and the tools as JSON."""
+    """All text that a model gets with a request: system prompt, messages, results, and the tools as
+    JSON.
+    """
     texts = [request.system_prompt or ""]
     for message in request.messages:
         texts += texts_of(message)

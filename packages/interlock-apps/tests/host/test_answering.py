@@ -1,4 +1,6 @@
-"""What servers ask: forms and pages go to the person, sampling past the person to a model and back, and roots are those that were granted."""
+"""What servers ask: forms and pages go to the person, sampling past the person to a model and back,
+and roots are those that were granted.
+"""
 
 from __future__ import annotations
 
@@ -85,7 +87,7 @@ def answer(words: str) -> CreateMessageResult:
     )
 
 
-# -- forms and pages ------------------------------------------------------------------------------------------------
+# -- forms and pages -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("revision", ELICITING)
@@ -100,7 +102,9 @@ def answer(words: str) -> CreateMessageResult:
     ],
 )
 async def test_a_form(revision: str, filled: Answer, came: str) -> None:
-    """`ELI-04` to `ELI-06`: accepted, declined and dismissed are three things in every revision; who asks, and because of what, is known."""
+    """`ELI-04` to `ELI-06`: accepted, declined and dismissed are three things in every revision;
+    who asks, and because of what, is known.
+    """
     sitting = Sitting(form=filled)
     async with scene(
         {"asker": asker(revisions=revision)},
@@ -121,7 +125,9 @@ async def test_a_form(revision: str, filled: Answer, came: str) -> None:
 
 
 async def test_a_form_whose_answer_does_not_fit_is_shown_again() -> None:
-    """`ELI-12`: with a warning at the field; nothing that does not fit is sent, and after some tries nothing is."""
+    """`ELI-12`: with a warning at the field; nothing that does not fit is sent, and after some
+    tries nothing is.
+    """
     short, good = (
         Filled(action="accept", content={"name": "A"}),
         Filled(action="accept", content={"name": "Bo"}),
@@ -204,7 +210,9 @@ async def test_a_form_that_asks_for_a_password_is_warned_about() -> None:
 async def test_a_page_to_visit(
     revision: str, url: str, host: str, warned: bool, action: Any
 ) -> None:
-    """`ELI-22`, `ELI-23`, `ELI-26`: the whole address, its host and what is odd about it; nothing is opened here."""
+    """`ELI-22`, `ELI-23`, `ELI-26`: the whole address, its host and what is odd about it; nothing
+    is opened here.
+    """
     sitting = Sitting(url=Filled(action=action))
     async with scene(
         {"asker": asker(revisions=revision)},
@@ -221,12 +229,14 @@ async def test_a_page_to_visit(
         assert ("visited" in last(one)) == (action == "accept")
 
 
-# -- sampling -------------------------------------------------------------------------------------------------------
+# -- sampling --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("revision", REVISIONS)
 async def test_sampling_is_seen_before_and_after(revision: str) -> None:
-    """`SAM-01`, `SAM-05`: what the server wants, with which model; then what the model said; the server gets it last."""
+    """`SAM-01`, `SAM-05`: what the server wants, with which model; then what the model said; the
+    server gets it last.
+    """
     second = Scripted("VY 8301", name="second", facts=ModelFacts(remark="slow"))
     sitting = Sitting(**YES_ALL)
     options: dict[str, Any] = {"person": sitting, "policy": ALLOW, "others": [second]}
@@ -259,7 +269,9 @@ async def test_sampling_is_seen_before_and_after(revision: str) -> None:
 
 
 async def test_the_person_edits_both_and_chooses_the_model() -> None:
-    """`SAM-05`, `SAM-12`: the model gets the edited prompt, the server the edited answer, and never more tokens than allowed."""
+    """`SAM-05`, `SAM-12`: the model gets the edited prompt, the server the edited answer, and never
+    more tokens than allowed.
+    """
     second = Scripted("raw", name="second")
     request = CreateMessageRequestParams(
         messages=[SamplingMessage(role="user", content=TextContent(text="edited"))],
@@ -286,7 +298,9 @@ async def test_the_person_edits_both_and_chooses_the_model() -> None:
 
 @pytest.mark.parametrize("tools", [None, [Tool(name="t", input_schema={"type": "object"})]])
 async def test_what_a_model_thought_goes_to_no_server(tools: list[Tool] | None) -> None:
-    """`SAM-20`, `SAM-21`: what a provider keeps in `_meta` goes back only where a loop with tools needs it; other keys stay."""
+    """`SAM-20`, `SAM-21`: what a provider keeps in `_meta` goes back only where a loop with tools
+    needs it; other keys stay.
+    """
     kept = {"io.interlock/openai": {"thought": "secret"}, "other": 1}
     thinker = Scripted([TextContent(text="short", meta=dict(kept))], name="thinker")
     server = Server("asker")
@@ -316,7 +330,9 @@ async def test_what_a_model_thought_goes_to_no_server(tools: list[Tool] | None) 
 
 
 async def test_a_sample_is_never_longer_than_allowed() -> None:
-    """`SAM-09`: what the server wants is an upper bound, and so is what the host allows; who wants very much is warned about."""
+    """`SAM-09`: what the server wants is an upper bound, and so is what the host allows; who wants
+    very much is warned about.
+    """
     second = Scripted("short", name="second", forever=True)
     for wanted, most in [(50, 50), (70_000, 500)]:
         sitting = Sitting(**YES_ALL)
@@ -349,7 +365,9 @@ async def test_a_sample_is_never_longer_than_allowed() -> None:
     ],
 )
 async def test_refused_before_or_after(revision: str, when: str, refusal: Answer) -> None:
-    """`SAM-07`: the server gets -1 in every revision, and never what the model said; refused before, no model is asked."""
+    """`SAM-07`: the server gets -1 in every revision, and never what the model said; refused
+    before, no model is asked.
+    """
     codes: list[int] = []
     server = asker(revisions=revision)
 
@@ -441,7 +459,9 @@ async def test_the_model_is_chosen_by_what_matters_to_the_server(
 
 
 async def test_a_server_that_asks_a_model_in_a_loop() -> None:
-    """`SAM-19`: what is beyond the bound is refused unseen, with one notice; another server is not touched by it."""
+    """`SAM-19`: what is beyond the bound is refused unseen, with one notice; another server is not
+    touched by it.
+    """
     server, second = Server("loop"), Scripted("again", name="second", forever=True)
     refused: list[Exception] = []
 
@@ -548,7 +568,9 @@ async def test_samples_may_pass_for_the_rest_of_a_conversation() -> None:
 
 
 async def test_what_belongs_to_no_conversation_is_always_asked_about() -> None:
-    """A server that asks while nobody has called it cannot be waved through by an answer for "this conversation"."""
+    """A server that asks while nobody has called it cannot be waved through by an answer for "this
+    conversation".
+    """
     second = Scripted("yes", forever=True)
     sitting = Sitting(
         sample=Decision(allow=True, remember="session"),
@@ -580,14 +602,16 @@ async def test_without_a_model_there_is_no_sampling() -> None:
         )
 
 
-# -- whose question it is ---------------------------------------------------------------------------------------------
+# -- whose question it is --------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("revision", ELICITING)
 async def test_two_conversations_at_once(revision: str) -> None:
-    """A question says in which conversation, and because of which call, it came up, though the server works for both at the same time.
+    """A question says in which conversation, and because of which call, it came up, though the
+    server works for both at the same time.
 
-    Within one process that is known under every revision. Over one pipe, before 2026-07-28, it is not.
+    Within one process that is known under every revision. Over one pipe, before 2026-07-28, it is
+    not.
     """
     server, met = Server("asker", revisions=revision), asyncio.Barrier(2)
 

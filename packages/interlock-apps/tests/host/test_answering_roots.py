@@ -26,7 +26,9 @@ def asker(**options: Any) -> Server:
 
 @pytest.mark.parametrize("revision", REVISIONS)
 async def test_roots_are_what_was_granted(revision: str, tmp_path: Path) -> None:
-    """`ROO-01`, `ROO-05`, `ROO-06`: the server's own and those for all, as far as they are there, and nothing of another server's."""
+    """`ROO-01`, `ROO-05`, `ROO-06`: the server's own and those for all, as far as they are there,
+    and nothing of another server's.
+    """
     own, all_of_them, others, gone = (tmp_path / name for name in ("own", "all", "others", "gone"))
     for folder in (own, all_of_them, others, gone):
         folder.mkdir()
@@ -41,7 +43,9 @@ async def test_roots_are_what_was_granted(revision: str, tmp_path: Path) -> None
 
 
 async def test_roots_are_granted_and_taken_back(tmp_path: Path) -> None:
-    """Each time the next question sees it; what is not a folder, or no server, is refused with words."""
+    """Each time the next question sees it; what is not a folder, or no server, is refused with
+    words.
+    """
     async with scene({"asker": asker()}, *[call("asker__roots"), "done"] * 3, policy=ALLOW) as one:
         session = one.host.session()
         one.host.grant(tmp_path, "asker")

@@ -1,4 +1,6 @@
-"""The host as a whole: configured anew while it runs, listened to, and ended at any moment without leaving anything."""
+"""The host as a whole: configured anew while it runs, listened to, and ended at any moment without
+leaving anything.
+"""
 
 from __future__ import annotations
 
@@ -51,11 +53,13 @@ def config(*entries: Entry) -> Config:
     return Config(entries=entries)
 
 
-# -- starting a server --------------------------------------------------------------------------------------------------
+# -- starting a server -----------------------------------------------------------------------------
 
 
 async def test_the_person_sees_the_whole_command_before_it_is_started(tmp_path: Path) -> None:
-    """`SEC-17`: and is asked again when it, its trust or its folders are others; not for what was approved."""
+    """`SEC-17`: and is asked again when it, its trust or its folders are others; not for what was
+    approved.
+    """
     pins = Pins(tmp_path / "interlock.lock")
     asked: list[Any] = []
     for more, again in [
@@ -146,7 +150,7 @@ async def test_servers_of_this_process_need_no_leave() -> None:
         assert [type(question).__name__ for question in sitting.asked] == ["CallQuestion"]
 
 
-# -- another configuration -------------------------------------------------------------------------------------------------
+# -- another configuration -------------------------------------------------------------------------
 
 
 async def test_another_configuration_while_a_call_runs() -> None:
@@ -207,7 +211,9 @@ async def test_a_server_that_is_taken_away_in_mid_call() -> None:
 
 
 async def test_folders_of_another_configuration(tmp_path: Path) -> None:
-    """Those that it names are granted, those that only the old one named are not any more, and those that the person granted stay."""
+    """Those that it names are granted, those that only the old one named are not any more, and
+    those that the person granted stay.
+    """
     old, new, own = (tmp_path / name for name in ("old", "new", "own"))
     for folder in (old, new, own):
         folder.mkdir()
@@ -233,7 +239,9 @@ async def test_folders_of_another_configuration(tmp_path: Path) -> None:
 async def test_a_configuration_that_wants_more_than_was_approved(
     answer: Answer, tmp_path: Path
 ) -> None:
-    """`SEC-17`: trust and folders that a file gives a server while the host runs hold when the person has said so, and not before."""
+    """`SEC-17`: trust and folders that a file gives a server while the host runs hold when the
+    person has said so, and not before.
+    """
     server, gate = adder(), asyncio.Event()
 
     async def decide(question: Any) -> Answer:
@@ -261,7 +269,7 @@ async def test_a_configuration_that_wants_more_than_was_approved(
         assert one.host.server("adder").state == "up"
 
 
-# -- roots -------------------------------------------------------------------------------------------------------------------
+# -- roots -----------------------------------------------------------------------------------------
 
 
 async def test_servers_hear_that_their_folders_are_others(tmp_path: Path) -> None:
@@ -296,7 +304,7 @@ async def test_servers_hear_that_their_folders_are_others(tmp_path: Path) -> Non
         await shop.aclose()
 
 
-# -- the log -----------------------------------------------------------------------------------------------------------------
+# -- the log ---------------------------------------------------------------------------------------
 
 
 async def test_a_log_that_cannot_be_written(tmp_path: Path) -> None:
@@ -339,7 +347,7 @@ async def test_who_listens_no_more_hears_no_more() -> None:
         assert [noted.event.words for noted in heard if isinstance(noted.event, Notice)] == ["one"]
 
 
-# -- models and sessions ------------------------------------------------------------------------------------------------------
+# -- models and sessions ---------------------------------------------------------------------------
 
 
 async def test_models_by_name() -> None:
@@ -373,7 +381,7 @@ async def test_what_the_person_reads_is_told_too() -> None:
         assert "\u202e" not in bad.error
 
 
-# -- the end ------------------------------------------------------------------------------------------------------------------
+# -- the end ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("moment", ["model", "tool", "question", "review", "sample"])

@@ -1,4 +1,6 @@
-"""Data that is nested so deeply that whoever goes through it would fail: it is turned away where it comes in, and the host goes on."""
+"""Data that is nested so deeply that whoever goes through it would fail: it is turned away where it
+comes in, and the host goes on.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,9 @@ def test_levels_are_counted(value: Any) -> None:
 
 @pytest.mark.parametrize("levels", [50, 120, 500, 900])
 async def test_a_result_of_many_levels_ends_no_turn(levels: int, tmp_path: Path) -> None:
-    """A hostile server has its call fail and nothing else: the turn goes on, and the log keeps what comes later."""
+    """A hostile server has its call fail and nothing else: the turn goes on, and the log keeps what
+    comes later.
+    """
     server = Server("s")
 
     @server.tool

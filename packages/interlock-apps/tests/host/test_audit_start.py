@@ -1,4 +1,6 @@
-"""What a configuration that came with somebody's project may get past the person who is asked to start its servers."""
+"""What a configuration that came with somebody's project may get past the person who is asked to
+start its servers.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,9 @@ def test_what_decides_which_code_runs_is_shown_and_approved(name: str) -> None:
 
 
 def test_what_steers_shows_no_secret() -> None:
-    """A token stays hidden, and a new one needs no new approval, also where its name is one of those."""
+    """A token stays hidden, and a new one needs no new approval, also where its name is one of
+    those.
+    """
     one = {
         "command": "npx",
         "env": {
@@ -82,7 +86,9 @@ def test_a_command_of_any_length_is_looked_through_so_far() -> None:
     [{"trusted": True}, {"roots": ("/",)}, {"command": ("interlock-that-is-not-there", "-x")}],
 )
 async def test_who_wants_more_than_was_approved_is_asked_about_again(more: dict[str, Any]) -> None:
-    """What was approved is approved for the next run, too; a folder more, or to be believed, is another question (`SEC-17`, `ROO-07`)."""
+    """What was approved is approved for the next run, too; a folder more, or to be believed, is
+    another question (`SEC-17`, `ROO-07`).
+    """
     entry, pins = Entry(id="x", command=("interlock-that-is-not-there",)), Pins()
     for given, asked in ((entry, 1), (entry, 0), (msgspec.structs.replace(entry, **more), 1)):
         person = Sitting(start=YES)
@@ -94,7 +100,9 @@ async def test_who_wants_more_than_was_approved_is_asked_about_again(more: dict[
 
 
 def test_a_lock_that_is_a_link_to_nothing_makes_no_file(tmp_path: Path) -> None:
-    """A project that came with such a link would have us write a file of its choice wherever it likes."""
+    """A project that came with such a link would have us write a file of its choice wherever it
+    likes.
+    """
     elsewhere = tmp_path / "elsewhere.json"
     (tmp_path / "interlock.lock").symlink_to(elsewhere)
     pins = Pins(tmp_path / "interlock.lock")

@@ -1,4 +1,6 @@
-"""The way of a call: found, checked, judged, asked about, run, looked at; each step is told, and the model gets words for what was not."""
+"""The way of a call: found, checked, judged, asked about, run, looked at; each step is told, and
+the model gets words for what was not.
+"""
 
 from __future__ import annotations
 
@@ -76,7 +78,9 @@ def expected(
 async def test_what_a_call_passes(
     policy: str, person: str, pinned: bool, fits: bool, works: bool
 ) -> None:
-    """`TOL-24`, `HST-01` to `HST-03`: the strictest that fits decides, whatever else would allow it; nothing is called on the way."""
+    """`TOL-24`, `HST-01` to `HST-03`: the strictest that fits decides, whatever else would allow
+    it; nothing is called on the way.
+    """
     server = Server("adder")
     called: list[int] = []
 
@@ -154,7 +158,9 @@ async def test_a_rule_that_denies_holds_for_edited_arguments_too() -> None:
 
 @pytest.mark.parametrize("allow", [True, False])
 async def test_an_answer_may_hold_for_the_conversation(allow: bool) -> None:
-    """Only there, and only for that tool; another conversation is asked, and when this one ends nothing is left of it."""
+    """Only there, and only for that tool; another conversation is asked, and when this one ends
+    nothing is left of it.
+    """
     sitting = Sitting(call=Decision(allow=allow, remember="session"))
     saved: list[Any] = []
     server = adder()
@@ -191,7 +197,9 @@ async def test_an_answer_may_hold_for_the_conversation(allow: bool) -> None:
 
 
 async def test_an_answer_may_hold_always_while_the_tool_is_the_same() -> None:
-    """The rule is handed over to be saved, holds in every conversation, and not for a tool of the same name that is another."""
+    """The rule is handed over to be saved, holds in every conversation, and not for a tool of the
+    same name that is another.
+    """
     saved: list[Any] = []
     server = adder()
     sitting = Sitting(call=[Decision(allow=True, remember="always"), NO], pin=YES)
@@ -308,7 +316,9 @@ async def test_a_name_that_is_none_is_never_guessed_at() -> None:
 async def test_tools_that_are_for_apps_are_not_for_models(
     visibility: list[str], for_model: bool
 ) -> None:
-    """`APP-08`: neither offered, nor found, nor called by whoever knows their name, nor by way of `use_tool`."""
+    """`APP-08`: neither offered, nor found, nor called by whoever knows their name, nor by way of
+    `use_tool`.
+    """
     server = adder()
     server.add_tool(
         lambda: "seen",

@@ -1,4 +1,6 @@
-"""Calls while they run: cancelled in each phase, timed out, side by side or in turn, and tools that change meanwhile."""
+"""Calls while they run: cancelled in each phase, timed out, side by side or in turn, and tools that
+change meanwhile.
+"""
 
 from __future__ import annotations
 
@@ -62,7 +64,9 @@ class Waiting:
 
 
 async def test_a_model_that_gives_no_arguments_sends_an_empty_object() -> None:
-    """What the model says, `{}`, is what the server gets: many servers refuse a call without the member."""
+    """What the model says, `{}`, is what the server gets: many servers refuse a call without the
+    member.
+    """
     given: list[bytes] = []
 
     def notes(handler: Handler) -> Handler:
@@ -95,7 +99,9 @@ async def ends_with(one: Scene, turn: asyncio.Future[Any], reason: str = "cancel
 
 @pytest.mark.parametrize("revision", ["2025-06-18", "2026-07-28"])
 async def test_cancelled_while_it_runs(revision: str) -> None:
-    """`CAN-01`, `CAN-03`: the server is told and its work ends; the call has an end, and the model hears that it was not run to its end."""
+    """`CAN-01`, `CAN-03`: the server is told and its work ends; the call has an end, and the model
+    hears that it was not run to its end.
+    """
     slow = Waiting(revisions=revision)
     async with scene({"slow": slow.server}, call("slow__wait"), "done", policy=ALLOW) as one:
         session = one.host.session()
@@ -131,7 +137,9 @@ async def test_cancelled_while_it_is_asked_about() -> None:
 
 
 async def test_cancelled_while_its_result_is_looked_at() -> None:
-    """What was held for review is not given to the model by cancelling, neither now nor when the conversation goes on."""
+    """What was held for review is not given to the model by cancelling, neither now nor when the
+    conversation goes on.
+    """
     never = asyncio.Event()
 
     async def wait(_: Any) -> Answer:
@@ -156,7 +164,9 @@ async def test_cancelled_while_its_result_is_looked_at() -> None:
 
 
 async def test_what_was_done_before_the_person_cancelled_is_known() -> None:
-    """Of two calls one has ended: the model hears what came of it, and of the other that it was not run to its end."""
+    """Of two calls one has ended: the model hears what came of it, and of the other that it was not
+    run to its end.
+    """
     slow = Waiting()
     async with scene(
         {"slow": slow.server, "adder": adder()}, [ADD, call("slow__wait")], "ok", policy=ALLOW
@@ -222,7 +232,9 @@ class Meeting:
 
 
 async def test_calls_that_only_read_run_at_once() -> None:
-    """Each waits for all others, so that they could not end if they ran in turn; the results stand in the order of the calls."""
+    """Each waits for all others, so that they could not end if they ran in turn; the results stand
+    in the order of the calls.
+    """
     meeting = Meeting(4, reads=True)
     calls = [call("meeting__look", name=name) for name in "abcd"]
     async with scene({"meeting": meeting.server}, calls, "done", policy=ALLOW) as one:
@@ -368,7 +380,9 @@ async def test_a_question_is_told_before_the_decision() -> None:
 
 
 async def test_the_time_of_a_call_is_its_own() -> None:
-    """Without the time in which the person was asked, before and during it, and without that of its neighbours in the step."""
+    """Without the time in which the person was asked, before and during it, and without that of its
+    neighbours in the step.
+    """
     clock = [0.0]
     server = Server("slow")
 

@@ -1,4 +1,6 @@
-"""The desk: every question ends with an answer that fits, or with none, and the time in which a person is asked is known."""
+"""The desk: every question ends with an answer that fits, or with none, and the time in which a
+person is asked is known.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +56,9 @@ def prompter(person: Any = None, **options: Any) -> tuple[Prompter, list[Event]]
 
 @pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: question.id)
 async def test_every_question_takes_its_own_kind_of_answer(question: Any) -> None:
-    """A form or a page is filled in, all else is decided; another kind of answer is none, and so is something that is no answer."""
+    """A form or a page is filled in, all else is decided; another kind of answer is none, and so is
+    something that is no answer.
+    """
     form = question.id in ("form", "url")
     for answer, fits in [
         (YES, not form),
@@ -186,7 +190,9 @@ class Ticking(asyncio.SelectorEventLoop):
     st.lists(st.tuples(st.sampled_from("abc"), st.integers(1, 9), st.integers(1, 9)), max_size=8)
 )
 def test_time_in_which_somebody_is_asked_counts_once(spans: list[tuple[str, int, int]]) -> None:
-    """However questions of a conversation overlap: the seconds in which at least one was open, of each conversation for itself."""
+    """However questions of a conversation overlap: the seconds in which at least one was open, of
+    each conversation for itself.
+    """
     loop = Ticking()
 
     async def play() -> dict[str, float]:

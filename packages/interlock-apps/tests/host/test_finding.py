@@ -151,7 +151,9 @@ async def test_a_question_of_empty_words_only_is_still_a_question(box: Toolbox) 
     ],
 )
 def test_words_are_compared_as(text: str, words: list[str]) -> None:
-    """Humps, signs, accents and plurals make no difference; writing without spaces is read in pairs."""
+    """Humps, signs, accents and plurals make no difference; writing without spaces is read in
+    pairs.
+    """
     assert words_of(text) == words
 
 

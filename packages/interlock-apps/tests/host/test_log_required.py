@@ -1,4 +1,6 @@
-"""No log, no call: with `log_required` nothing is called while the log cannot be written, and without it the host goes on."""
+"""No log, no call: with `log_required` nothing is called while the log cannot be written, and
+without it the host goes on.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,9 @@ def full_disk() -> Iterator[None]:
 
 @pytest.mark.parametrize("by", ["option", "policy", "nobody"])
 async def test_no_log_no_call(tmp_path: Path, by: str) -> None:
-    """On a full disk a call is refused with the reason, and made again once there is room; the log then has all of it."""
+    """On a full disk a call is refused with the reason, and made again once there is room; the log
+    then has all of it.
+    """
     log = SqliteLog(tmp_path / "log.db", again=0.01)
     options: dict[str, Any] = {"policy": ALLOW}
     if by == "option":

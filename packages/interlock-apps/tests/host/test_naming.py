@@ -1,4 +1,6 @@
-"""What tools are called to a model: names that all providers accept, and of which no two are the same."""
+"""What tools are called to a model: names that all providers accept, and of which no two are the
+same.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,8 @@ from hypothesis import strategies as st
 
 from interlock_apps.fleet.naming import tool_name
 
-# What the strictest of the providers takes: a letter or `_` first, then letters, digits, `_` and `-`, at most 64 of them.
+# What the strictest of the providers takes: a letter or `_` first, then letters, digits, `_` and
+# `-`, at most 64 of them.
 ACCEPTED = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}", re.ASCII)
 
 # Texts that come near each other: few characters, much `_`, and what looks like a digest.
@@ -78,7 +81,8 @@ def test_ordinary_names_are_left_as_they_are(server: str, tool: str) -> None:
         assert tool_name(server, tool) == f"{server}__{tool}"
 
 
-# Written down, for a name that changes between versions is another tool to whoever kept a conversation or a rule.
+# Written down, for a name that changes between versions is another tool to whoever kept a
+# conversation or a rule.
 FIXED = {
     ("weather", "get_forecast"): "weather__get_forecast",
     ("a", "b__c"): "a__b__c",
@@ -98,7 +102,9 @@ def test_names_are_these(pair: tuple[str, str]) -> None:
 
 
 def test_what_is_readable_stays() -> None:
-    """A model has to guess from the name what the tool does: of a name that must be changed, the words stay."""
+    """A model has to guess from the name what the tool does: of a name that must be changed, the
+    words stay.
+    """
     assert re.fullmatch(r"my_server__do_it_now_[0-9a-f]{12}", tool_name("my server", "do.it/now"))
     assert re.fullmatch(r"cafe__menu_du_jour_[0-9a-f]{12}", tool_name("café", "menu du jour"))
     assert re.fullmatch(r"x__x_[0-9a-f]{12}", tool_name("旅行", "航班"))

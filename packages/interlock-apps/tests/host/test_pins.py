@@ -77,7 +77,9 @@ CHANGES = [
 
 @pytest.mark.parametrize("other", CHANGES)
 def test_what_a_model_or_a_person_reads_is_pinned(other: Tool, tmp_path: Path) -> None:
-    """HST-03, TOL-04: each change is found, blocks the tool, is shown, and is gone once it is approved."""
+    """HST-03, TOL-04: each change is found, blocks the tool, is shown, and is gone once it is
+    approved.
+    """
     pins = Pins(tmp_path / "interlock.lock")
     assert pins.first("s", ServerFeatures(tools=[tool()])) == []
     assert pins.seen("s", ServerFeatures(tools=[tool()])) == []
@@ -93,7 +95,9 @@ def test_what_a_model_or_a_person_reads_is_pinned(other: Tool, tmp_path: Path) -
 
 
 def test_added_gone_prompts_and_instructions() -> None:
-    """HST-03: new features are blocked until they are approved; what has gone is told; all that is read is pinned."""
+    """HST-03: new features are blocked until they are approved; what has gone is told; all that is
+    read is pinned.
+    """
     prompt = Prompt(name="plan", description="Plans.", arguments=[PromptArgument(name="city")])
     pins = Pins()
     assert not pins.known("s")
@@ -136,7 +140,9 @@ def test_only_what_was_shown_is_approved() -> None:
 
 
 def test_a_difference_shows_what_cannot_be_seen() -> None:
-    """HST-03: hidden text in a new description is written out, and long descriptions are compared line by line."""
+    """HST-03: hidden text in a new description is written out, and long descriptions are compared
+    line by line.
+    """
     pins = Pins()
     pins.first("s", ServerFeatures(tools=[tool(description="One.\nTwo.\nThree.")]))
     [difference] = pins.seen(
@@ -235,7 +241,9 @@ BROKEN: list[tuple[Callable[[Path], object], str]] = [
 def test_a_file_that_is_not_understood_is_left_alone(
     break_it: Callable[[Path], object], words: str, tmp_path: Path
 ) -> None:
-    """HST-03: a broken, edited or newer file is an error with a remedy; nothing is approved by it, and nothing overwrites it."""
+    """HST-03: a broken, edited or newer file is an error with a remedy; nothing is approved by it,
+    and nothing overwrites it.
+    """
     path = tmp_path / "interlock.lock"
     Pins(path).first("s", ServerFeatures(tools=[tool()]))
     break_it(path)
@@ -268,7 +276,9 @@ def _host(path: str, name: str, begin: Any) -> None:
 
 
 def test_hosts_that_write_at_once_lose_nothing(tmp_path: Path) -> None:
-    """HST-03: several processes and threads keep their pins in one file, and all of them are there afterwards."""
+    """HST-03: several processes and threads keep their pins in one file, and all of them are there
+    afterwards.
+    """
     path = tmp_path / "interlock.lock"
     context = multiprocessing.get_context("spawn")
     begin = context.Barrier(3)
@@ -290,7 +300,9 @@ def test_hosts_that_write_at_once_lose_nothing(tmp_path: Path) -> None:
 
 
 def test_another_host_is_seen_at_once(tmp_path: Path) -> None:
-    """HST-03: what one host approves holds in the other, and who comes second with something else is told the difference."""
+    """HST-03: what one host approves holds in the other, and who comes second with something else
+    is told the difference.
+    """
     path = tmp_path / "interlock.lock"
     one, other = Pins(path), Pins(path)
     one.first("s", ServerFeatures(tools=[tool()]))
@@ -333,7 +345,9 @@ def _turned(value: Any) -> Any:
 
 @given(st.dictionaries(st.text(max_size=5), JSONS, max_size=4), st.text(max_size=20))
 def test_any_tool_can_be_pinned(schema: dict[str, Any], description: str) -> None:
-    """HST-03: whatever a server calls its tool, it is pinned, found again in any order of keys, and a change of it is shown."""
+    """HST-03: whatever a server calls its tool, it is pinned, found again in any order of keys, and
+    a change of it is shown.
+    """
     pins = Pins()
     pins.first("s", ServerFeatures(tools=[tool(input_schema=schema, description=description)]))
     assert (

@@ -50,13 +50,16 @@ ALLOW, ASK, DENY = Rule(decision="allow"), Rule(decision="ask"), Rule(decision="
     ],
 )
 def test_the_strictest_rule_decides(rules: list[Rule], expected: str) -> None:
-    """HST-03, TOL-24: nothing is called that no rule allows; any rule that denies wins, then any that asks, whatever their order."""
+    """HST-03, TOL-24: nothing is called that no rule allows; any rule that denies wins, then any
+    that asks, whatever their order.
+    """
     assert decided(rules, {}) == expected
     assert decided(rules[::-1], {}) == expected
 
 
 PATTERNS: list[tuple[dict[str, Any], dict[str, Any], str, str]] = [
-    # patterns, arguments, what an `allow` of them gives (else "ask"), what a `deny` of them gives (else "allow")
+    # patterns, arguments, what an `allow` of them gives (else "ask"), what a `deny` of them gives
+    # (else "allow")
     ({"city": "Par*"}, {"city": "Paris"}, "allow", "deny"),
     ({"city": "Par*"}, {"city": "paris"}, "ask", "allow"),
     ({"city": "Par*"}, {"city": "in Paris"}, "ask", "allow"),
@@ -117,7 +120,9 @@ PATTERNS: list[tuple[dict[str, Any], dict[str, Any], str, str]] = [
 def test_patterns_of_arguments(
     patterns: dict[str, Any], arguments: dict[str, Any], allowed: str, denied: str
 ) -> None:
-    """HST-03: what allows must fit all values, what denies any; what is missing fits neither; what cannot be told is asked."""
+    """HST-03: what allows must fit all values, what denies any; what is missing fits neither; what
+    cannot be told is asked.
+    """
     assert decided([Rule(decision="allow", arguments=patterns)], arguments) == allowed
     assert decided([Rule(decision="deny", arguments=patterns), ALLOW], arguments) == denied
     assert decided([Rule(decision="ask", arguments=patterns), ALLOW], arguments) == {
@@ -165,7 +170,9 @@ FOLDERS: list[tuple[str, Any, str, str]] = [
 
 @pytest.mark.parametrize("folder, path, allowed, denied", FOLDERS)
 def test_folders(folder: str, path: Any, allowed: str, denied: str) -> None:
-    """HST-01: a path counts as inside only where its name alone proves it; for a rule that denies, doubt means to ask."""
+    """HST-01: a path counts as inside only where its name alone proves it; for a rule that denies,
+    doubt means to ask.
+    """
     assert (
         decided([Rule(decision="allow", arguments={"path": {"under": folder}})], {"path": path})
         == allowed
@@ -188,7 +195,8 @@ def test_several_folders_and_the_home_folder(monkeypatch: pytest.MonkeyPatch) ->
 
 
 HINTED: list[tuple[dict[str, Any], dict[str, Any], bool, bool]] = [
-    # the rule's hints, the tool's annotations, whether the rule fits where the server is trusted, and where it is not
+    # the rule's hints, the tool's annotations, whether the rule fits where the server is trusted,
+    # and where it is not
     ({"read_only": True}, {"read_only_hint": True}, True, False),
     ({"read_only": True}, {}, False, False),
     ({"read_only": False}, {"read_only_hint": True}, False, True),
@@ -207,7 +215,9 @@ HINTED: list[tuple[dict[str, Any], dict[str, Any], bool, bool]] = [
 def test_hints_are_believed_of_trusted_servers_only(
     wants: dict[str, bool], says: dict[str, bool], trusted: bool, untrusted: bool
 ) -> None:
-    """TOL-04: what an untrusted tool says of itself is as if it said nothing: not read-only, destructive, not idempotent, open."""
+    """TOL-04: what an untrusted tool says of itself is as if it said nothing: not read-only,
+    destructive, not idempotent, open.
+    """
     rule = Rule(decision="allow", **wants)
     for believed, fits in ((True, trusted), (False, untrusted)):
         assert decided([rule], {}, tool=tool(**says), trusted=believed) == (
@@ -216,7 +226,9 @@ def test_hints_are_believed_of_trusted_servers_only(
 
 
 def test_what_only_reads_needs_no_question_where_the_server_is_trusted() -> None:
-    """TOL-04, TOL-24: the default for tools that only read, of trusted servers, and that it can be switched off."""
+    """TOL-04, TOL-24: the default for tools that only read, of trusted servers, and that it can be
+    switched off.
+    """
     reads = tool(read_only_hint=True)
     assert Policy().judge("s", reads, {}, True).decision == "allow"
     assert Policy().judge("s", reads, {}, False).decision == "ask"
@@ -227,7 +239,9 @@ def test_what_only_reads_needs_no_question_where_the_server_is_trusted() -> None
 
 
 def test_a_remembered_answer_is_for_one_tool_as_it_was() -> None:
-    """HST-01, HST-03: not for a tool of a like name, not for another server, and not once the tool has changed."""
+    """HST-01, HST-03: not for a tool of a like name, not for another server, and not once the tool
+    has changed.
+    """
     policy = Policy()
     policy.remember(rule_for("files", tool("re*d")), "always")
     changed = Tool(name="re*d", input_schema={"type": "object"}, description="Now it also sends.")
@@ -299,7 +313,9 @@ def test_remembering_and_forgetting() -> None:
 
 
 def test_results_held_for_review() -> None:
-    """SAM-06, HST-02: which results the person sees first is a matter of rules of its own; in doubt they do."""
+    """SAM-06, HST-02: which results the person sees first is a matter of rules of its own; in doubt
+    they do.
+    """
     policy = Policy(
         [ALLOW],
         review=[Rule(decision="ask", server="mail", arguments={"path": {"under": "/private"}})],
@@ -323,13 +339,17 @@ def test_results_held_for_review() -> None:
     ],
 )  # fmt: skip
 def test_patterns_that_cannot_be_used(patterns: dict[str, Any]) -> None:
-    """HST-01: a pattern that would never do what it seems to, or for ever, is refused when it is written."""
+    """HST-01: a pattern that would never do what it seems to, or for ever, is refused when it is
+    written.
+    """
     with pytest.raises(BadPattern):
         Rule(decision="deny", arguments=patterns)
 
 
 def test_no_pattern_takes_for_ever() -> None:
-    """JSC-08: patterns that are known to run away elsewhere are run in linear time, on texts as long as they may be."""
+    """JSC-08: patterns that are known to run away elsewhere are run in linear time, on texts as
+    long as they may be.
+    """
     rules = [
         Rule(decision="deny", arguments={"a": {"matches": r"(a+)+b"}}),
         Rule(decision="deny", arguments={"a": "*a" * 16 + "b"}),

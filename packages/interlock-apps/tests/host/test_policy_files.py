@@ -1,4 +1,6 @@
-"""Policies as files: what is read, what is refused and in which words, and that what is written is read again as the same."""
+"""Policies as files: what is read, what is refused and in which words, and that what is written is
+read again as the same.
+"""
 
 from __future__ import annotations
 

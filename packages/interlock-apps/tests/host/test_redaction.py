@@ -1,4 +1,6 @@
-"""Secrets in arguments, URLs, headers and provider's errors are dots wherever a person looks, and nothing that decides what is run is."""
+"""Secrets in arguments, URLs, headers and provider's errors are dots wherever a person looks, and
+nothing that decides what is run is.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,7 @@ KEY = "sk-proj-" + "Ab3" * 8
 JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJhZGEifQ.c2lnbmF0dXJl"
 
 
-# -- arguments ---------------------------------------------------------------------------------------------------------
+# -- arguments -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -64,7 +66,9 @@ JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJhZGEifQ.c2lnbmF0dXJl"
     ],
 )  # fmt: skip
 def test_secrets_in_arguments_are_dots(command: str, shown: str, secrets: set[str]) -> None:
-    """By the name of an option, a variable or a header, in a URL, or by their shape; all else is shown."""
+    """By the name of an option, a variable or a header, in a URL, or by their shape; all else is
+    shown.
+    """
     arguments = shlex.split(command)
     assert [*shown_arguments(arguments)] == shlex.split(shown)
     assert secrets_in_command(arguments) == secrets
@@ -90,13 +94,17 @@ def test_secrets_in_arguments_are_dots(command: str, shown: str, secrets: set[st
     ],
 )
 def test_what_decides_what_is_run_is_shown(command: str) -> None:
-    """A configuration cannot hide a package, a file or a shell expression by giving it the name of a secret (SEC-17)."""
+    """A configuration cannot hide a package, a file or a shell expression by giving it the name of
+    a secret (SEC-17).
+    """
     arguments = shlex.split(command)
     assert [*shown_arguments(arguments)] == arguments
 
 
 def test_a_package_is_not_hidden_by_a_secret_of_its_name() -> None:
-    """What the file calls a secret is dots in that place, and is shown where it is the program (SEC-17)."""
+    """What the file calls a secret is dots in that place, and is shown where it is the program
+    (SEC-17).
+    """
     entry = configured(
         {
             "command": "npx",
@@ -107,7 +115,7 @@ def test_a_package_is_not_hidden_by_a_secret_of_its_name() -> None:
     assert entry.shown == f"npx -y evil-package --token '{DOTS}'"
 
 
-# -- texts -------------------------------------------------------------------------------------------------------------
+# -- texts -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -142,7 +150,9 @@ def test_redaction_is_done_once(text: str) -> None:
 
 @pytest.mark.parametrize("piece", ["a-", "ey", "://", "?a=", "authorization ", "Bearer ", "-----BEGIN PRIVATE KEY-----", "sk-", "a:"])  # fmt: skip
 def test_long_texts_are_searched_in_linear_time(piece: str) -> None:
-    """No text makes the search slow: if the time grew with the square of the length, this test would take hours."""
+    """No text makes the search slow: if the time grew with the square of the length, this test
+    would take hours.
+    """
     assert len(without_keys(piece * 40_000)) > 0
     assert shown_arguments(["x", "-" + piece * 40_000])
 
@@ -159,11 +169,13 @@ def test_an_error_of_a_provider_has_no_key() -> None:
     assert KEY not in str(failure)
 
 
-# -- events ------------------------------------------------------------------------------------------------------------
+# -- events ----------------------------------------------------------------------------------------
 
 
 def test_events_have_no_secrets() -> None:
-    """Words of the host, of servers and of providers; results of tools as far as a secret is configured."""
+    """Words of the host, of servers and of providers; results of tools as far as a secret is
+    configured.
+    """
     redactor = Redactor(["hunter2-hunter2"])
     said = f"hunter2-hunter2 {KEY}"
     for event in (
@@ -192,7 +204,7 @@ def test_what_a_person_decides_on_is_shown_as_it_is() -> None:
     assert redacted_event(event, Redactor(["hunter2-hunter2"])) is event
 
 
-# -- all of it ---------------------------------------------------------------------------------------------------------
+# -- all of it -------------------------------------------------------------------------------------
 
 # The beginning keeps a secret from being a word of the events themselves, such as serverState.
 SECRETS = st.text(string.ascii_letters + string.digits, min_size=7, max_size=20).map("Zq7{}".format)
@@ -231,7 +243,9 @@ class Allows:
 
 
 async def start(entry: Entry, path: Path) -> tuple[Sequence[LogEntry], Allows]:
-    """Start a server that cannot be started, have the host repeat everything it knows of it, and return what was seen."""
+    """Start a server that cannot be started, have the host repeat everything it knows of it, and
+    return what was seen.
+    """
     secrets = Redactor()
     person = Allows()
     heard: list[LogEntry] = []
@@ -259,7 +273,9 @@ async def start(entry: Entry, path: Path) -> tuple[Sequence[LogEntry], Allows]:
 def test_a_secret_anywhere_in_an_entry_is_never_seen(
     place: str, secret: str, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """Neither in what the person is asked before the start, nor in an event, nor in a byte of the log, whatever the server repeats."""
+    """Neither in what the person is asked before the start, nor in an event, nor in a byte of the
+    log, whatever the server repeats.
+    """
     path = tmp_path_factory.mktemp("log") / "log.db"
     heard, person = asyncio.run(start(configured(PLACES[place](secret)), path))
     assert person.shown

@@ -1,4 +1,6 @@
-"""Questions that need no answer any more are taken back: a rule has come, or what they are about has gone."""
+"""Questions that need no answer any more are taken back: a rule has come, or what they are about
+has gone.
+"""
 
 from __future__ import annotations
 
@@ -63,7 +65,9 @@ def decided(one: Scene) -> list[tuple[bool, str]]:
 async def test_one_answer_decides_for_equal_calls_that_wait(
     remember: Literal["session", "always"], allow: bool
 ) -> None:
-    """`HST-01`: of six calls of a tool one is answered for longer, and the rule decides for the five others at once."""
+    """`HST-01`: of six calls of a tool one is answered for longer, and the rule decides for the
+    five others at once.
+    """
     person = OneAnswer(Decision(allow=allow, remember=remember), 6, which=2)
     server = reader()
     async with scene({"adder": server}, SIX, "done", person=person) as one:
@@ -222,7 +226,9 @@ async def test_a_conversation_that_ends_takes_its_questions_along() -> None:
 
 
 async def test_an_answer_for_the_conversation_releases_what_a_server_asks_models() -> None:
-    """Of three requests for sampling that wait, one is let pass from now on, and so are the two others."""
+    """Of three requests for sampling that wait, one is let pass from now on, and so are the two
+    others.
+    """
     server = Server("adder")
 
     @server.tool(annotations=ToolAnnotations(read_only_hint=True))

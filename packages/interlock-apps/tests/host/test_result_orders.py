@@ -44,7 +44,9 @@ def kinds(result: CallToolResult) -> set[str]:
 
 @pytest.mark.parametrize("result", RESULTS.values(), ids=RESULTS)
 def test_orders_are_found_wherever_they_stand(result: CallToolResult) -> None:
-    """`HST-03`: texts, resources, structured content and its keys, what nobody sees, the end of what is long."""
+    """`HST-03`: texts, resources, structured content and its keys, what nobody sees, the end of
+    what is long.
+    """
     assert kinds(result) >= {"override", "secrecy", "commanding"}
 
 
@@ -61,7 +63,9 @@ def test_no_order_falls_between_two_pieces(cut: int) -> None:
 
 @pytest.mark.parametrize("size", [10**4, 10**6, 10**7])
 def test_what_is_looked_at_is_bounded(size: int) -> None:
-    """However long a result is, the pieces that are looked at hold no more than the bound, with their overlaps."""
+    """However long a result is, the pieces that are looked at hold no more than the bound, with
+    their overlaps.
+    """
     rows = [{"a": "x" * 1000} for _ in range(size // 1000)]
     for result in (
         CallToolResult(content=[TextContent("x" * size)]),
@@ -87,7 +91,9 @@ def reader(text: str) -> Server:
     "text, found", [(ORDER, True), ("A page.", False)], ids=["orders", "plain"]
 )
 async def test_the_end_of_a_call_says_what_its_result_orders(text: str, found: bool) -> None:
-    """`HST-03`: the event that the faces show and the log keeps has the warnings; the model gets its fenced result."""
+    """`HST-03`: the event that the faces show and the log keeps has the warnings; the model gets
+    its fenced result.
+    """
     async with scene(
         {"web": reader(text)}, call("web__read"), "ok", policy=Policy(default="allow")
     ) as one:

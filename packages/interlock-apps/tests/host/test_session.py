@@ -1,4 +1,6 @@
-"""A conversation: what goes in, what comes out, where it ends, and that it can be ended and taken up again at every point."""
+"""A conversation: what goes in, what comes out, where it ends, and that it can be ended and taken
+up again at every point.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,7 @@ from tests.host.scene import ALLOW, YES, Sitting, adder, scene, texts_of
 ADD = call("adder__add", a=1, b=2)
 
 
-# -- the turn -----------------------------------------------------------------------------------------------------------
+# -- the turn --------------------------------------------------------------------------------------
 
 
 async def test_a_turn_as_it_is_told() -> None:
@@ -83,7 +85,9 @@ async def test_a_turn_as_it_is_told() -> None:
 
 
 async def test_one_turn_at_a_time() -> None:
-    """And what is refused then is not said, and no resource is read for it; another conversation may go on."""
+    """And what is refused then is not said, and no resource is read for it; another conversation
+    may go on.
+    """
     gate, began = asyncio.Event(), asyncio.Event()
 
     async def pause(number: int) -> None:
@@ -113,7 +117,9 @@ async def test_one_turn_at_a_time() -> None:
 
 @pytest.mark.parametrize("piece", [0, 1, 2])
 async def test_cancelled_while_the_model_speaks(piece: int) -> None:
-    """`HST-07`: at any piece; the model's request is closed, what it had begun to say is not kept, and the next turn works."""
+    """`HST-07`: at any piece; the model's request is closed, what it had begun to say is not kept,
+    and the next turn works.
+    """
     reached = asyncio.Event()
 
     async def pause(number: int) -> None:
@@ -153,7 +159,9 @@ async def test_cancelled_before_it_has_begun() -> None:
     "moment", [ModelAsked, ModelSays, ModelSaid, CallProposed, CallDecided, CallEnded, ResultsGiven]
 )
 async def test_cancelled_by_who_hears_something(moment: type[Event]) -> None:
-    """In the middle of whatever is told, in the same breath: the turn ends once, says so, and the conversation is whole and goes on."""
+    """In the middle of whatever is told, in the same breath: the turn ends once, says so, and the
+    conversation is whole and goes on.
+    """
     async with scene({"adder": adder()}, ["I add.", ADD], "It is 3.", "well", policy=ALLOW) as one:
         session = one.host.session()
         stop = one.host.listen(
@@ -210,7 +218,9 @@ async def test_a_model_that_breaks_in_its_own_way(failure: Exception) -> None:
 
 
 class Mute:
-    """A model of another make: its stream is no generator and has nothing to close, and ends without an answer."""
+    """A model of another make: its stream is no generator and has nothing to close, and ends
+    without an answer.
+    """
 
     name, facts = "mute", ModelFacts()
 
@@ -267,7 +277,9 @@ async def test_a_stream_is_closed_when_all_was_said() -> None:
 async def test_a_fault_of_the_host_does_not_take_the_conversation_with_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Something that nobody thought of is the end of the turn, with its reason, and the conversation is whole."""
+    """Something that nobody thought of is the end of the turn, with its reason, and the
+    conversation is whole.
+    """
     async with scene({"adder": adder()}, ADD, "ok", policy=ALLOW) as one:
         session = one.host.session()
         monkeypatch.setattr(one.host.policy, "judge", lambda *_: 1 / 0)
@@ -278,7 +290,7 @@ async def test_a_fault_of_the_host_does_not_take_the_conversation_with_it(
         ]  # type: ignore[union-attr]  # a list
 
 
-# -- budgets ------------------------------------------------------------------------------------------------------------
+# -- budgets ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -326,7 +338,9 @@ async def test_a_turn_that_takes_too_long() -> None:
 
 
 async def test_time_in_which_the_person_is_asked_does_not_count() -> None:
-    """However long they take: the clock is put far ahead while the question is open, and the turn goes on."""
+    """However long they take: the clock is put far ahead while the question is open, and the turn
+    goes on.
+    """
     loop = asyncio.get_running_loop()
     real, ahead = loop.time, 0.0
 
@@ -352,7 +366,7 @@ async def test_time_in_which_the_person_is_asked_does_not_count() -> None:
         loop.time = real  # type: ignore[method-assign]  # as it was
 
 
-# -- what goes in -----------------------------------------------------------------------------------------------------------
+# -- what goes in ----------------------------------------------------------------------------------
 
 
 async def test_resources_beside_what_was_said() -> None:
@@ -367,7 +381,8 @@ async def test_resources_beside_what_was_said() -> None:
         text, cover, image, said = one.model.requests[0].messages[0].content
         mark = one.model.requests[0].system_prompt.split("[[")[1].split(" ")[0]
         assert text.text.startswith(
-            f"[[{mark} resource book://one of library]]\nResource book://one (text/plain):\nOnce upon a time."
+            f"[[{mark} resource book://one of library]]\nResource book://one "
+            "(text/plain):\nOnce upon a time."
         )
         assert text.text.endswith(f"[[/{mark}]]")
         assert "an image" in cover.text

@@ -1,4 +1,6 @@
-"""A conversation taken up again: from the log of an earlier run, and replayed through the real loop."""
+"""A conversation taken up again: from the log of an earlier run, and replayed through the real
+loop.
+"""
 
 from __future__ import annotations
 
@@ -34,11 +36,13 @@ from tests.host.scene import ALLOW, NO, YES, Scene, Sitting, adder, scene
 ADD = call("adder__add", a=1, b=2)
 
 
-# -- taken up again -------------------------------------------------------------------------------------------------------------
+# -- taken up again --------------------------------------------------------------------------------
 
 
 async def test_a_conversation_of_an_earlier_run_goes_on(tmp_path: Path) -> None:
-    """From the file: with all messages as the model had them, fences that still hold, and calls that have new ids."""
+    """From the file: with all messages as the model had them, fences that still hold, and calls
+    that have new ids.
+    """
     path = tmp_path / "log.db"
     attach = [Attached(server="library", uri="book://one")]
     servers = {"adder": adder(), "library": library()}
@@ -58,7 +62,9 @@ async def test_a_conversation_of_an_earlier_run_goes_on(tmp_path: Path) -> None:
 
 
 async def test_a_failed_turn_is_tried_again_and_its_words_go_once(tmp_path: Path) -> None:
-    """Trying again, or saying the same words, asks the model once more; it never gets them twice, also not out of the log."""
+    """Trying again, or saying the same words, asks the model once more; it never gets them twice,
+    also not out of the log.
+    """
     path = tmp_path / "log.db"
     busy = ModelFailure("The model has too much to do.", "overloaded")
     async with scene({}, busy, busy, busy, "Hello.", log=SqliteLog(path)) as one:
@@ -177,7 +183,9 @@ def bare(events: list[Event]) -> list[str]:
 
 @pytest.mark.parametrize("kind", ["journey", "refusals", "cancelled"])
 async def test_a_conversation_replayed_through_the_real_loop(kind: str, tmp_path: Path) -> None:
-    """The model says again what it said and the servers give again what they gave: then the same events come, but for times and ids."""
+    """The model says again what it said and the servers give again what they gave: then the same
+    events come, but for times and ids.
+    """
     gate = asyncio.Event()
     second = Scripted("VY", name="second", forever=True)
     search, book = call("travel__search", city="Bari"), call("travel__book", flight="VY 8301")

@@ -1,4 +1,6 @@
-"""The whole host in front of sites that speak the interfaces of three providers: calls, every kind of result, errors, limits and cut streams."""
+"""The whole host in front of sites that speak the interfaces of three providers: calls, every kind
+of result, errors, limits and cut streams.
+"""
 
 from __future__ import annotations
 
@@ -78,7 +80,9 @@ def model(speaks: str, site: Site, stream: bool, **more: Any) -> Any:
 @everybody
 @both_ways
 async def test_calls_and_their_results_go_round(speaks: str, stream: bool) -> None:
-    """`SAM-14`, `SAM-15`: two calls in one answer, their results in the next request, fenced; an error is an error; pictures arrive."""
+    """`SAM-14`, `SAM-15`: two calls in one answer, their results in the next request, fenced; an
+    error is an error; pictures arrive.
+    """
     calls = Answer(
         (
             "Let me see.",
@@ -121,7 +125,9 @@ async def test_calls_and_their_results_go_round(speaks: str, stream: bool) -> No
 @everybody
 @both_ways
 async def test_a_refusal_reaches_the_model(speaks: str, stream: bool) -> None:
-    """What the person does not allow is a result like any other; so are unknown tools and arguments that do not fit."""
+    """What the person does not allow is a result like any other; so are unknown tools and arguments
+    that do not fit.
+    """
     calls = Answer(
         (
             ("shop__everything", {"city": "Bari"}),
@@ -205,7 +211,9 @@ async def test_a_rate_limit_that_passes_is_waited_for(speaks: str, stream: bool)
 @both_ways
 @pytest.mark.parametrize("cut", [0, 1, 2])
 async def test_a_stream_that_is_cut(speaks: str, stream: bool, cut: int) -> None:
-    """Nothing that was half said is kept or called; the turn ends with words and the next one works."""
+    """Nothing that was half said is kept or called; the turn ends with words and the next one
+    works.
+    """
     server = shop()
     calls = Answer(("Let me see all of it first.", ("shop__everything", {"city": "Bari"})))
     acts = [Act(calls, cut=cut)] * 4

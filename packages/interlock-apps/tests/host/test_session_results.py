@@ -1,4 +1,6 @@
-"""What a conversation makes of results: long ones in pages, pictures, links that are followed, and many tools that are searched for."""
+"""What a conversation makes of results: long ones in pages, pictures, links that are followed, and
+many tools that are searched for.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,7 @@ def result(one: Scene, index: int = -1) -> ToolResultContent:
     return found
 
 
-# -- results ------------------------------------------------------------------------------------------------------------
+# -- results ---------------------------------------------------------------------------------------
 
 
 async def test_a_long_result_is_read_on() -> None:
@@ -150,7 +152,7 @@ async def test_another_server_put_in_by_the_person_is_not_asked() -> None:
         assert "Once" not in last(one)
 
 
-# -- many tools ---------------------------------------------------------------------------------------------------------------
+# -- many tools ------------------------------------------------------------------------------------
 
 
 def crowd(count: int) -> Server:
@@ -173,7 +175,9 @@ def crowd(count: int) -> Server:
 
 
 async def test_many_tools_are_searched_for() -> None:
-    """`HST-06`: beyond its share of the context the list gives way to a search; what is found can be used; the list stays the same."""
+    """`HST-06`: beyond its share of the context the list gives way to a search; what is found can
+    be used; the list stays the same.
+    """
     server = crowd(60)
     answers = [
         call("interlock__find_tools", words="case number 17", limit=3),
@@ -219,7 +223,9 @@ async def test_few_tools_are_listed() -> None:
 
 
 async def test_once_searched_for_always_searched_for() -> None:
-    """When most tools go the list does not change its kind in mid-conversation; a new conversation sees it as it is."""
+    """When most tools go the list does not change its kind in mid-conversation; a new conversation
+    sees it as it is.
+    """
     server = crowd(60)
     async with scene(
         {"crowd": server}, model=Scripted("x", "y", "z", facts=ModelFacts(context=10_000))
@@ -261,7 +267,9 @@ async def test_what_is_blocked_is_not_found() -> None:
 
 
 async def test_a_stopped_server_is_called_stopped_to_model_and_person() -> None:
-    """Its tools are gone from the list; a model that still calls one is told why, not that there is no such tool."""
+    """Its tools are gone from the list; a model that still calls one is told why, not that there is
+    no such tool.
+    """
     strange = call("adder_2__add", a=1, b=2)
     calls = [call("adder__add", a=1, b=2), strange, call("nowhere__add")]
     async with scene({"adder": adder(), "adder_2": adder()}, calls, "Sorry.", policy=ALLOW) as one:

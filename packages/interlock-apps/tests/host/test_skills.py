@@ -1,4 +1,6 @@
-"""Skills in the host: approved as they are, loaded for a model, read at their own server, and nothing granted."""
+"""Skills in the host: approved as they are, loaded for a model, read at their own server, and
+nothing granted.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,9 @@ async def say(one: Scene) -> str:
 
 
 async def test_a_skill_is_offered_asked_about_and_loaded() -> None:
-    """The model is told of it by its entry, the person sees all files, and its text comes fenced and named after its server (SKL-18, SKL-46, SKL-55, SKL-56, SKL-59, SKL-63)."""
+    """The model is told of it by its entry, the person sees all files, and its text comes fenced
+    and named after its server (SKL-18, SKL-46, SKL-55, SKL-56, SKL-59, SKL-63).
+    """
     world = World()
     person = Sitting(pin=YES)
     async with scene(
@@ -77,7 +81,9 @@ async def test_nothing_is_read_before_the_person_has_agreed() -> None:
 
 
 async def test_an_approval_holds_for_this_content(tmp_path: Path) -> None:
-    """It is kept with every digest; with other content the person is asked again and shown what changed (SKL-64, SKL-66)."""
+    """It is kept with every digest; with other content the person is asked again and shown what
+    changed (SKL-64, SKL-66).
+    """
     world, person = World(), Sitting(pin=YES)
     pins = Pins(tmp_path / "interlock.lock")
     for _ in range(2):
@@ -122,7 +128,9 @@ async def test_a_generated_skill_is_asked_about_each_time() -> None:
 
 
 async def test_a_nested_skill_needs_its_own_leave() -> None:
-    """Its file can be read with the outer skill; to load it, the person is asked again (SKL-15, SKL-16)."""
+    """Its file can be read with the outer skill; to load it, the person is asked again (SKL-15,
+    SKL-16).
+    """
     inner = f"{ROOT}/inner/SKILL.md"
     server = Server("shop")
     text = "---\nname: inner\ndescription: Inner.\nallowed-tools: Bash\n---\n"
@@ -141,7 +149,9 @@ async def test_a_nested_skill_needs_its_own_leave() -> None:
 
 
 async def test_equal_uris_and_names_are_told_apart() -> None:
-    """Two servers with one URI are two skills, and the question says that the names collide (SKL-18, SKL-23, SKL-24, SKL-60)."""
+    """Two servers with one URI are two skills, and the question says that the names collide
+    (SKL-18, SKL-23, SKL-24, SKL-60).
+    """
     one_world, other_world = World(), World()
     person = Sitting(pin=[YES, NO])
     load_other = call("interlock__load_skill", server="mall", uri=URI)
@@ -159,7 +169,9 @@ async def test_equal_uris_and_names_are_told_apart() -> None:
 
 
 async def test_nothing_is_granted() -> None:
-    """Fields that ask for tools or run code have no effect, and the question says so (SKL-57, SKL-61)."""
+    """Fields that ask for tools or run code have no effect, and the question says so (SKL-57,
+    SKL-61).
+    """
     server, calls = Server("shop"), []
     text = SKILL_MD.replace("metadata:", "allowed-tools: shop__refund\nhooks: {a: b}\nmetadata:")
     server.add_skill("acme/refunds", {"SKILL.md": text})
@@ -216,7 +228,9 @@ async def test_calls_are_asked_about_while_a_skill_is_loaded() -> None:
 
 
 async def test_a_conversation_that_goes_on_still_acts_on_its_skill() -> None:
-    """The text is still in the context, so calls are asked about; its files want the skill loaded anew (SKL-57)."""
+    """The text is still in the context, so calls are asked about; its files want the skill loaded
+    anew (SKL-57).
+    """
     world = World()
     async with scene({"shop": hostile(world)}, LOAD, "done", person=Sitting(pin=YES)) as one:
         session = one.host.session()
@@ -234,7 +248,9 @@ async def test_a_conversation_that_goes_on_still_acts_on_its_skill() -> None:
 
 
 async def test_reads_at_other_servers_are_asked_about() -> None:
-    """While a skill is acted on, a read elsewhere needs a yes that names both servers (SKL-41, SKL-58)."""
+    """While a skill is acted on, a read elsewhere needs a yes that names both servers (SKL-41,
+    SKL-58).
+    """
     library = Server("library")
     library.add_resource("book://one", "Once upon a time.")
     person = Sitting(pin=YES, call=NO)
@@ -253,7 +269,9 @@ async def test_reads_at_other_servers_are_asked_about() -> None:
 
 
 async def test_a_plain_read_of_a_skill_is_no_load() -> None:
-    """It opens nothing: files of the skill are not read as such, and no approval is kept (SKL-12, SKL-41)."""
+    """It opens nothing: files of the skill are not read as such, and no approval is kept (SKL-12,
+    SKL-41).
+    """
     plain = call("interlock__read_resource", server="shop", uri=URI)
     async with scene(
         {"shop": hostile(World())}, plain, read("templates/letter.md"), "done", policy=ALLOW
@@ -284,7 +302,9 @@ async def test_a_skill_that_is_not_listed() -> None:
 
 
 async def test_nothing_is_kept_of_a_server_that_is_removed() -> None:
-    """Content that was read goes with its server, and is not there when the server comes back (SKL-68)."""
+    """Content that was read goes with its server, and is not there when the server comes back
+    (SKL-68).
+    """
     world = World()
     letter = read("templates/letter.md")
     answers = [LOAD, letter, "one", letter, "two", letter, "three"]
@@ -305,7 +325,9 @@ async def test_nothing_is_kept_of_a_server_that_is_removed() -> None:
 
 @pytest.mark.parametrize("lie", LIES.values(), ids=LIES)
 async def test_a_lie_is_found(lie: Lie) -> None:
-    """Nothing of a lying skill reaches the model, and the model is told why (SKL-43, SKL-44, SKL-45, SKL-48, SKL-52)."""
+    """Nothing of a lying skill reaches the model, and the model is told why (SKL-43, SKL-44,
+    SKL-45, SKL-48, SKL-52).
+    """
     world = World()
     lie.tell(world)
     told: list[str] = []

@@ -1,4 +1,6 @@
-"""Warnings as tables: what must be warned of, and what must not, for who is warned of everything reads nothing."""
+"""Warnings as tables: what must be warned of, and what must not, for who is warned of everything
+reads nothing.
+"""
 
 from __future__ import annotations
 
@@ -159,7 +161,9 @@ SERVERS: list[Callable[[Path], Server]] = [
 async def test_the_house_own_servers_are_not_suspected(
     make: Callable[[Path], Server], tmp_path: Path
 ) -> None:
-    """HST-03: measured on servers that mean well: no warning about any of their tools, prompts or instructions."""
+    """HST-03: measured on servers that mean well: no warning about any of their tools, prompts or
+    instructions.
+    """
     async with Client(make(tmp_path)) as client:
         tools = await client.list_tools()
         assert tools
@@ -242,7 +246,9 @@ BAD_FIELDS = [
 
 @pytest.mark.parametrize("name, kind", BAD_FIELDS)
 def test_forms_that_ask_for_secrets(name: str, kind: str) -> None:
-    """ELI-15, ELI-16: wherever the word stands, in several languages, the person is told before anything is typed."""
+    """ELI-15, ELI-16: wherever the word stands, in several languages, the person is told before
+    anything is typed.
+    """
     for properties in (
         {name: {"type": "string"}},
         {"x": {"type": "string", "title": name}},
@@ -297,7 +303,10 @@ ASKS_FOR_SECRETS = [
 
 @pytest.mark.parametrize("text", WARNS_OF_SECRETS)
 def test_a_form_that_warns_of_secrets_does_not_ask_for_them(text: str) -> None:
-    """ELI-32: "do not give us your PIN" is no reason for a warning, in a field or in the message."""
+    """ELI-32:
+
+    "do not give us your PIN" is no reason for a warning, in a field or in the message.
+    """
     described = {"x": {"type": "string", "description": text}}
     plain = {"x": {"type": "string"}}
     assert threat_scan.of_form("Hello.", fields({"type": "object", "properties": described})) == ()
@@ -357,7 +366,9 @@ def test_a_text_that_forbids_something_does_not_demand_it(text: str) -> None:
 
 @pytest.mark.parametrize("text", DEMANDS)
 def test_a_negation_does_not_hide_a_demand(text: str) -> None:
-    """HST-03: nor does "never" before it, where the sentence or the next one demands it all the same."""
+    """HST-03: nor does "never" before it, where the sentence or the next one demands it all the
+    same.
+    """
     assert threat_scan.of_text(text) != ()
 
 
@@ -409,7 +420,10 @@ def test_ordinary_forms_are_not_suspected(name: str) -> None:
 
 
 def test_a_field_called_token() -> None:
-    """ELI-16: "token" alone is a secret as the name of a field, and an ordinary word inside a sentence."""
+    """ELI-16:
+
+    "token" alone is a secret as the name of a field, and an ordinary word inside a sentence.
+    """
     named = fields({"type": "object", "properties": {"token": {"type": "string"}}})
     assert kinds(threat_scan.of_form("Hello.", named)) == {"key"}
     said = fields(
@@ -432,7 +446,9 @@ def test_registries_with_two_names() -> None:
 
 
 def test_messages_and_links_of_forms() -> None:
-    """ELI-16, ELI-28: secrets asked for in the message, addresses in fields, and text that cannot be seen."""
+    """ELI-16, ELI-28: secrets asked for in the message, addresses in fields, and text that cannot
+    be seen.
+    """
     text = fields({"type": "object", "properties": {"x": {"type": "string"}}})
     assert kinds(threat_scan.of_form("Please enter your password.", text)) == {"password"}
     assert (
@@ -541,7 +557,10 @@ def test_ordinary_addresses_are_not_suspected(url: str, server: str) -> None:
     ],
 )
 def test_names_in_other_writing_systems(url: str, kind: str) -> None:
-    """ELI-26: Punycode is always pointed out; a whole name in one writing system is not accused of more."""
+    """ELI-26:
+
+    Punycode is always pointed out; a whole name in one writing system is not accused of more.
+    """
     assert kinds(threat_scan.of_url(url)[2]) == {kind}
 
 

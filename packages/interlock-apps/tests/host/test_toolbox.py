@@ -1,4 +1,6 @@
-"""The tools of many servers in one box: named, ordered, found, and refused where nobody can know which is meant."""
+"""The tools of many servers in one box: named, ordered, found, and refused where nobody can know
+which is meant.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,7 @@ def same_name(server: str, tool: str) -> str:
     return f"all__{tool}"
 
 
-# -- names and order ------------------------------------------------------------------------------------------------------
+# -- names and order -------------------------------------------------------------------------------
 
 
 def test_tools_of_one_name_are_told_apart_by_the_server() -> None:
@@ -138,7 +140,7 @@ def test_the_version_counts_changes_and_nothing_else() -> None:
     assert not changed()
 
 
-# -- what is refused --------------------------------------------------------------------------------------------------------
+# -- what is refused -------------------------------------------------------------------------------
 
 
 def test_a_name_that_a_server_lists_twice_is_refused_each_time() -> None:
@@ -155,7 +157,9 @@ def test_a_name_that_a_server_lists_twice_is_refused_each_time() -> None:
 
 
 def test_a_name_that_two_servers_would_have_is_refused_on_both_sides() -> None:
-    """`TOL-21`: should two names ever meet, none of the two is used, whoever came first; and each is there again once the other goes."""
+    """`TOL-21`: should two names ever meet, none of the two is used, whoever came first; and each
+    is there again once the other goes.
+    """
     box = Toolbox(naming=same_name)
     assert box.put("a", [tool("x"), tool("y")]) == []
     refused = box.put("b", [tool("x"), tool("z")])
@@ -212,7 +216,9 @@ def test_a_schema_that_names_no_type_is_one_of_an_object() -> None:
 
 
 def test_there_are_not_endlessly_many() -> None:
-    """The first 10,000 of a server are taken, and it is said that there were more; another server has its own 10,000."""
+    """The first 10,000 of a server are taken, and it is said that there were more; another server
+    has its own 10,000.
+    """
     box = Toolbox()
     flood = [tool(f"t{number}") for number in range(MOST_TOOLS + 5)]
     assert box.put("a", flood) == [
@@ -227,7 +233,7 @@ def test_there_are_not_endlessly_many() -> None:
     assert box.find("b__x").server == "b"
 
 
-# -- what is offered --------------------------------------------------------------------------------------------------------
+# -- what is offered -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -294,7 +300,9 @@ def test_what_is_blocked_says_why_and_is_not_found_by_words() -> None:
     ],
 )
 def test_who_may_use_a_tool(meta: dict[str, Any] | None, model: bool, app: bool) -> None:
-    """`APP-08`: a tool that is only for its server's app is not offered to the model, nor found by it."""
+    """`APP-08`: a tool that is only for its server's app is not offered to the model, nor found by
+    it.
+    """
     box = Toolbox()
     box.put("a", [tool("x", "rain", meta=meta)])
     (item,) = box.items
@@ -323,7 +331,7 @@ def test_a_description_is_cut_for_the_model_only() -> None:
     assert (y.offered.description, z.offered.description) == ("short", None)
 
 
-# -- found by name ----------------------------------------------------------------------------------------------------------
+# -- found by name ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -370,7 +378,7 @@ def test_tools_for_apps_are_not_named_to_the_model() -> None:
     assert caught.value.near == ()
 
 
-# -- found by words ---------------------------------------------------------------------------------------------------------
+# -- found by words --------------------------------------------------------------------------------
 
 
 class Steps:
@@ -384,7 +392,9 @@ class Steps:
 def test_the_index_is_as_if_it_were_new(
     steps: list[tuple[str, list[Tool], str] | str], data: st.DataObject
 ) -> None:
-    """However tools came and went, and whenever was searched between, what is found is what a new box finds."""
+    """However tools came and went, and whenever was searched between, what is found is what a new
+    box finds.
+    """
     box, kept = Toolbox("abc"), {}
     for step in steps:
         if isinstance(step, str):
@@ -431,7 +441,9 @@ def test_a_search_gives_at_most_so_many(limit: int) -> None:
 
 
 def test_annotations_and_parameters_are_searched() -> None:
-    """The title may stand in the annotations; a parameter's name and description count, whatever shape the schema has."""
+    """The title may stand in the annotations; a parameter's name and description count, whatever
+    shape the schema has.
+    """
     box = Toolbox()
     schema = {
         "type": "object",

@@ -586,7 +586,7 @@ async def test_attachments_stay_with_their_conversation(chromium: Any) -> None:
     """As drafts do: also when you look at another conversation, or click the one that is open."""
     async with staged(chromium) as stage:
         for words in ("About Rome", "About Oslo"):
-            stage.host.tell(person(stage.host.session(title=words).id, words))
+            stage.host.publish(person(stage.host.session(title=words).id, words))
         page = await stage.page()
         side = page.locator(".side")
         await side.get_by_role("button", name="About Rome").click()
@@ -618,8 +618,8 @@ async def test_an_address_that_names_nothing_shows_the_page(chromium: Any) -> No
 async def test_a_prompt_from_an_earlier_conversation_begins_a_new_one(chromium: Any) -> None:
     """The record of a conversation that is over takes no more words."""
     async with staged(chromium, "Planned.") as stage:
-        stage.host.tell(SessionBegan(session="old", title="Old", model="planner", remark=""))
-        stage.host.tell(person("old", "What was"))
+        stage.host.publish(SessionBegan(session="old", title="Old", model="planner", remark=""))
+        stage.host.publish(person("old", "What was"))
         page = await stage.page()
         await page.goto(f"{stage.site.origin}{stage.site.place}/#old")
         await page.get_by_text("What was").wait_for()

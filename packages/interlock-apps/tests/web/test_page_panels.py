@@ -265,7 +265,7 @@ async def test_a_log_is_read_in_peace(chromium: Any) -> None:
         log = page.get_by_role("group", name="Log of travel")
 
         def tell(words: str) -> None:
-            stage.host.tell(ServerLogLine(server="travel", level="info", text=words, logger=""))
+            stage.host.publish(ServerLogLine(server="travel", level="info", text=words, logger=""))
 
         for n in range(100):
             tell(f"line {n}")

@@ -1,4 +1,6 @@
-"""What the tests of models share: requests, adapters to ask with, and a client that hands an answer over in pieces of any size."""
+"""What the tests of models share: requests, adapters to ask with, and a client that hands an answer
+over in pieces of any size.
+"""
 
 from __future__ import annotations
 
@@ -88,7 +90,9 @@ class Pauses:
 
 
 class InPieces:
-    """A client whose one answer is a stream that comes in the given pieces, and then perhaps does not end; it fulfils the seam `Fetch`."""
+    """A client whose one answer is a stream that comes in the given pieces, and then perhaps does
+    not end; it fulfils the seam `Fetch`.
+    """
 
     def __init__(self, pieces: Sequence[bytes], *, endless: bool = False) -> None:
         self.status, self.headers = 200, {"content-type": "text/event-stream"}

@@ -1,4 +1,6 @@
-"""A journey for the rule-based model: what the tools give, and a conversation that goes on until it wants nothing more."""
+"""A journey for the rule-based model: what the tools give, and a conversation that goes on until it
+wants nothing more.
+"""
 
 from __future__ import annotations
 
@@ -24,8 +26,14 @@ TOOLS = {
     "calendar": ("create_event",),
     "mail": ("send_mail",),
 }
-PROMPT = "Please plan my vacation in Barcelona.\n\nDestination: Barcelona\nDeparture date: 2024-06-15\nReturn date: 2024-06-22\nBudget: 3000\nTravelers: 2"
-PREFERENCES = "# Travel preferences\n\n- Home airport: Boston (BOS)\n- Flights: direct, in the morning; an aisle seat\n- Hotels: by the sea, up to $200 a night"
+PROMPT = (
+    "Please plan my vacation in Barcelona.\n\nDestination: Barcelona\nDeparture date: "
+    "2024-06-15\nReturn date: 2024-06-22\nBudget: 3000\nTravelers: 2"
+)
+PREFERENCES = (
+    "# Travel preferences\n\n- Home airport: Boston (BOS)\n- Flights: direct, in the morning; "
+    "an aisle seat\n- Hotels: by the sea, up to $200 a night"
+)
 MOST = 20  # steps
 
 
@@ -81,7 +89,10 @@ BOOKING = {
 
 
 class World:
-    """What each tool gives: data, a function of the arguments, or words of an error (a text). `calls` is what was called."""
+    """What each tool gives: data, a function of the arguments, or words of an error (a text).
+
+    `calls` is what was called.
+    """
 
     def __init__(self, **changed: Any) -> None:
         self.calls: list[tuple[str, dict[str, Any]]] = []
@@ -123,7 +134,9 @@ class World:
 async def planned(
     world: World, *before: SamplingMessage, without: Sequence[str] = ()
 ) -> tuple[list[str], list[SamplingMessage]]:
-    """Go on until nothing more is wanted: what the model said in each step, and the whole conversation."""
+    """Go on until nothing more is wanted: what the model said in each step, and the whole
+    conversation.
+    """
     tools = [
         Tool(name=f"{server}__{name}", input_schema={"type": "object"})
         for server, names in TOOLS.items()

@@ -1,4 +1,6 @@
-"""A site on loopback that speaks the interfaces of three providers: it says what it was told to, and goes wrong as it was told to."""
+"""A site on loopback that speaks the interfaces of three providers: it says what it was told to,
+and goes wrong as it was told to.
+"""
 
 from __future__ import annotations
 
@@ -23,9 +25,11 @@ class Asked:
 
 @dataclass
 class Answer:
-    """What the model says: parts in their order (text, or calls as name and arguments), after `thought` if there is one.
+    """What the model says: parts in their order (text, or calls as name and arguments), after
+    `thought` if there is one.
 
-    A part of bytes is the raw JSON text of a call's arguments, as broken as it may be, for a tool called `broken`.
+    A part of bytes is the raw JSON text of a call's arguments, as broken as it may be, for a tool
+    called `broken`.
     """
 
     parts: tuple[str | Call | bytes, ...] = ()
@@ -37,7 +41,10 @@ class Answer:
 
 @dataclass
 class Act:
-    """How the site answers one request. `cut` and `stall` count the events after which it breaks off or falls silent."""
+    """How the site answers one request.
+
+    `cut` and `stall` count the events after which it breaks off or falls silent.
+    """
 
     answer: Answer = field(default_factory=Answer)
     status: int = 200
@@ -50,7 +57,11 @@ class Act:
 
 
 class Site:
-    """The site. `acts` are taken one after the other; the last one stays. `asked` is what came, `gone` counts clients that hung up early."""
+    """The site.
+
+    `acts` are taken one after the other; the last one stays. `asked` is what came, `gone` counts
+    clients that hung up early.
+    """
 
     def __init__(self, *acts: Act | Answer | str) -> None:
         self.acts = [_act(act) for act in acts]
@@ -225,7 +236,7 @@ def _call(part: Call | bytes) -> tuple[str, str]:
     return ("broken", part.decode()) if isinstance(part, bytes) else (part[0], json.dumps(part[1]))
 
 
-# -- chat completions ----------------------------------------------------------------------------------------------
+# -- chat completions ------------------------------------------------------------------------------
 
 
 def openai_streamed(answer: Answer) -> list[bytes]:
@@ -305,7 +316,7 @@ def openai_whole(answer: Answer) -> dict[str, Any]:
     }
 
 
-# -- messages ------------------------------------------------------------------------------------------------------
+# -- messages --------------------------------------------------------------------------------------
 
 
 def anthropic_streamed(answer: Answer) -> list[bytes]:
@@ -413,7 +424,7 @@ def anthropic_whole(answer: Answer) -> dict[str, Any]:
     }
 
 
-# -- generateContent -----------------------------------------------------------------------------------------------
+# -- generateContent -------------------------------------------------------------------------------
 
 
 def _gemini_parts(answer: Answer, words: bool) -> list[dict[str, Any]]:

@@ -50,7 +50,9 @@ def wishes(*hints: str, **priorities: float) -> ModelPreferences:
     ],
 )
 def test_choices(preferences: ModelPreferences | None, name: str) -> None:
-    """SAM-10: hints are parts of names, in their order; among those that fit the priorities decide; else the person's first."""
+    """SAM-10: hints are parts of names, in their order; among those that fit the priorities decide;
+    else the person's first.
+    """
     assert choose(MODELS, preferences).name == name
 
 

@@ -97,7 +97,9 @@ async def test_parallel_calls_however_they_come(how: str) -> None:
 
 
 async def test_ends_of_streams() -> None:
-    """HST-01: a reason to stop or [DONE] is an end, whatever of the rest is missing; "stop" with calls is for the calls."""
+    """HST-01: a reason to stop or [DONE] is an end, whatever of the rest is missing; "stop" with
+    calls is for the calls.
+    """
     assert (await streamed(chunk({"content": "So."}, "stop"))).result.content == [
         TextContent("So.")
     ]
@@ -143,7 +145,9 @@ async def test_a_server_that_does_not_stream() -> None:
 
 
 async def test_thinking_goes_back_within_the_turn_only() -> None:
-    """SAM-21: what a provider wants to see again of thinking and calls is sent while the turn lasts, and not after it."""
+    """SAM-21: what a provider wants to see again of thinking and calls is sent while the turn
+    lasts, and not after it.
+    """
     details = [
         {"type": "reasoning.text", "text": "Let ", "index": 0},
         {"type": "reasoning.text", "text": "me", "signature": "S", "index": 0},

@@ -25,7 +25,9 @@ MESSAGES = st.builds(said, st.sampled_from(["user", "assistant"])).flatmap(
 @settings(max_examples=400, deadline=None)
 @given(st.lists(MESSAGES, max_size=8))
 def test_any_conversation_becomes_one_that_is_taken(messages: list[Any]) -> None:
-    """SAM-14, SAM-15: roles in turn, nothing empty, each use followed at once by exactly its result, no result without its use."""
+    """SAM-14, SAM-15: roles in turn, nothing empty, each use followed at once by exactly its
+    result, no result without its use.
+    """
     talk = begun_and_ended_by_user(prepared(messages))
     assert [turn.role for turn in talk] == ["user", "assistant"] * (len(talk) // 2) + ["user"] * (
         len(talk) % 2
@@ -72,7 +74,9 @@ def test_a_turn_that_was_cancelled_is_completed() -> None:
 
 @given(st.lists(st.text(max_size=100), max_size=20, unique=True))
 def test_words_that_are_replaced_are_told_apart(words: list[str]) -> None:
-    """TOL-20: every name comes out as the provider takes it, different ones different, and turns back."""
+    """TOL-20: every name comes out as the provider takes it, different ones different, and turns
+    back.
+    """
     names = IdMap("a-zA-Z0-9_-", 64, first="a-zA-Z_")
     out = [names.out(word) for word in words]
     assert len(set(out)) == len(words)

@@ -34,7 +34,10 @@ NO_KEY = {
         ],
     }
 }
-TOO_LONG = "This model's maximum context length is 8192 tokens. However, your messages resulted in 9000 tokens."
+TOO_LONG = (
+    "This model's maximum context length is 8192 tokens. However, your messages resulted in "
+    "9000 tokens."
+)
 
 TABLE: list[tuple[str, int, Any, str, str]] = [
     (
@@ -229,7 +232,9 @@ TABLE: list[tuple[str, int, Any, str, str]] = [
 async def test_documented_errors(
     speaks: str, status: int, body: Any, kind: str, words: str
 ) -> None:
-    """HST-01: each error by its kind, in one line that names provider, model and place, says what to do, and does not show the key."""
+    """HST-01: each error by its kind, in one line that names provider, model and place, says what
+    to do, and does not show the key.
+    """
     async with Site(Act(status=status, body=body)) as site:
         model = ADAPTERS[speaks](
             "m", model="model-1", url=getattr(site, speaks), key=KEY, sleep=Pauses()
@@ -275,7 +280,9 @@ async def test_blocked_by_gemini() -> None:
 
 @pytest.mark.parametrize("speaks", list(ADAPTERS))
 async def test_the_key_is_shown_nowhere(speaks: str, caplog: pytest.LogCaptureFixture) -> None:
-    """SEC-01: no repr, no words, no traceback, no log and no piece has the key, also where a server repeats it."""
+    """SEC-01: no repr, no words, no traceback, no log and no piece has the key, also where a server
+    repeats it.
+    """
     caplog.set_level(logging.DEBUG)
     asyncio.get_running_loop().set_debug(True)
     echo = {"error": {"message": f"You sent {KEY}, {KEY}!", "type": KEY, "code": KEY}}

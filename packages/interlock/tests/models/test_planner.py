@@ -1,4 +1,6 @@
-"""The rule-based model: each step of its plan, all that can go wrong with one, what it understands, and that it says what it is."""
+"""The rule-based model: each step of its plan, all that can go wrong with one, what it understands,
+and that it says what it is.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,9 @@ User preferences: """
 
 
 async def test_the_whole_plan() -> None:
-    """Each step with what it is given, in order; the booking's own data goes into calendar, mail and summary."""
+    """Each step with what it is given, in order; the booking's own data goes into calendar, mail
+    and summary.
+    """
     world = World()
     texts, _ = await planned(world, said("user", PREFERENCES), said("user", PROMPT))
     assert names(world) == WHOLE
@@ -141,7 +145,9 @@ async def test_the_whole_plan() -> None:
 async def test_what_goes_wrong_is_said(
     changed: dict[str, Any], called: list[str], words: str
 ) -> None:
-    """A failed tool, an empty search, a booking that is declined or denied: it ends, and says so; nothing is tried twice."""
+    """A failed tool, an empty search, a booking that is declined or denied: it ends, and says so;
+    nothing is tried twice.
+    """
     world = World(**changed)
     texts, _ = await planned(world, said("user", PROMPT))
     assert names(world) == called
@@ -313,7 +319,9 @@ async def test_days_that_are_missing_are_asked_for(days: str) -> None:
 
 
 async def test_several_plans_in_one_conversation() -> None:
-    """A second holiday begins from its beginning; words of thanks begin none; other days after a refusal are planned anew."""
+    """A second holiday begins from its beginning; words of thanks begin none; other days after a
+    refusal are planned anew.
+    """
     world = World()
     texts, messages = await planned(world, said("user", PROMPT))
     texts, messages = await planned(
@@ -351,7 +359,9 @@ async def test_several_plans_in_one_conversation() -> None:
     ],
 )
 async def test_the_best_flights_for_a_server(wishes: str, order: list[str]) -> None:
-    """`SAM-05`: three of those that are listed, one a line, in the form that was asked for, each with its reason."""
+    """`SAM-05`: three of those that are listed, one a line, in the form that was asked for, each
+    with its reason.
+    """
     lines = (await asked(FLIGHTS + wishes)).splitlines()
     assert [line.split("-")[0] for line in lines] == [
         f"{rank}. {name}" for rank, name in enumerate(order, 1)

@@ -119,7 +119,9 @@ async def test_the_whole_of_a_request_to_openai() -> None:
 
 
 async def test_the_whole_of_a_request_to_anthropic() -> None:
-    """HST-06: tools, system prompt and the last two times of the user are marked to be kept, so that the prefix is not paid for twice."""
+    """HST-06: tools, system prompt and the last two times of the user are marked to be kept, so
+    that the prefix is not paid for twice.
+    """
     keep = {"cache_control": {"type": "ephemeral"}}
     picture = {
         "type": "image",
@@ -283,7 +285,9 @@ async def test_pictures_that_would_be_refused(speaks: str, block: Any, words: st
 
 @pytest.mark.parametrize("speaks", list(ADAPTERS))
 async def test_resources_of_results(speaks: str) -> None:
-    """SAM-11: links are named, texts included, pictures shown, the rest named; structured content is told where no text does."""
+    """SAM-11: links are named, texts included, pictures shown, the rest named; structured content
+    is told where no text does.
+    """
     blob = ResourceContents(uri="file:///a.bin", blob=PIXEL, mime_type="application/x-thing")
     picture = ResourceContents(uri="file:///a.png", blob=PIXEL, mime_type="image/png")
     content = [
@@ -344,7 +348,9 @@ async def test_sound_and_documents() -> None:
 
 @pytest.mark.parametrize("speaks", list(ADAPTERS))
 async def test_names_that_are_refused_are_replaced_and_turned_back(speaks: str) -> None:
-    """TOL-20: a server may call its tool as it likes; the model gets a name that its provider takes, and the call comes back with ours."""
+    """TOL-20: a server may call its tool as it likes; the model gets a name that its provider
+    takes, and the call comes back with ours.
+    """
     odd = Tool(name="größe.of/it " * 6, input_schema={"type": "object"})
     params = request(tools=[odd])
     async with Site("Yes.") as site:
@@ -366,7 +372,9 @@ async def test_names_that_are_refused_are_replaced_and_turned_back(speaks: str) 
 
 @pytest.mark.parametrize("speaks", list(ADAPTERS))
 async def test_a_model_without_tools(speaks: str) -> None:
-    """SAM-12: tools are not sent to a model that takes none, what they did is told as text, and the person is told."""
+    """SAM-12: tools are not sent to a model that takes none, what they did is told as text, and the
+    person is told.
+    """
     deaf = ModelFacts(tools=False)
     params = request(said("user", "Go"), said("assistant", use()), said("user", result("Sunny.")))
     async with Site("Yes.") as site:
@@ -444,7 +452,9 @@ async def test_parameters_that_a_model_does_not_take_are_left_out() -> None:
 
 
 async def test_thinking_of_anthropic_where_it_is_not_allowed() -> None:
-    """SAM-21: thinking is switched off for a turn that another model began, and where a tool is demanded; else no temperature goes with it."""
+    """SAM-21: thinking is switched off for a turn that another model began, and where a tool is
+    demanded; else no temperature goes with it.
+    """
     extra = {"thinking": {"type": "enabled", "budget_tokens": 50}}
     plain = await sent("anthropic", request(temperature=0.3), extra=extra)
     assert plain["thinking"] == extra["thinking"]
@@ -467,7 +477,9 @@ async def test_calls_without_tools_at_anthropic() -> None:
 
 
 async def test_calls_of_others_at_gemini_3() -> None:
-    """SAM-21: where a signature is demanded, and another model made the call, the documented stand-in is sent with the first call."""
+    """SAM-21: where a signature is demanded, and another model made the call, the documented
+    stand-in is sent with the first call.
+    """
     params = request(
         said("user", "Go"),
         said("assistant", use(), use("c2")),

@@ -88,7 +88,9 @@ def test_json_schema_is_kept_where_it_is_taken(dialect: Any) -> None:
 
 
 def test_references_are_written_out_for_gemini() -> None:
-    """JSC-08: as deep as the bound; there anything is allowed, and it is said that something was lost."""
+    """JSC-08: as deep as the bound; there anything is allowed, and it is said that something was
+    lost.
+    """
     made = compile(TREE, "gemini")
     assert "$ref" not in json.dumps(made.schema)
     assert made.schema["properties"]["root"]["properties"]["children"]["items"]["properties"][
@@ -124,7 +126,9 @@ def test_what_refers_elsewhere_is_anything(dialect: Any) -> None:
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_nothing_is_composed_at_the_root(dialect: Any) -> None:
-    """JSC-09: providers refuse the whole request for it; the properties are named all the same, and the rest is told in words."""
+    """JSC-09: providers refuse the whole request for it; the properties are named all the same, and
+    the rest is told in words.
+    """
     made = compile(
         {
             "type": "object",
@@ -200,7 +204,9 @@ def test_a_bomb_of_references_is_bounded() -> None:
 
 
 def test_what_gemini_does_not_take_is_told() -> None:
-    """JSC-09: what is dropped stands in the description, where the model can read it; a const is an enum, a bound stays a bound."""
+    """JSC-09: what is dropped stands in the description, where the model can read it; a const is an
+    enum, a bound stays a bound.
+    """
     made = compile(
         {
             "type": "object",
@@ -381,7 +387,9 @@ SCHEMAS = st.recursive(
 def test_nothing_that_was_allowed_is_forbidden(
     root: Any, x: Any, y: Any, documents: list[Any], dialect: Any
 ) -> None:
-    """JSC-09: what the original accepts the compiled one accepts, whatever was lost; and only keywords that are taken are left."""
+    """JSC-09: what the original accepts the compiled one accepts, whatever was lost; and only
+    keywords that are taken are left.
+    """
     schema = {**root, "$defs": {"x": x, "y": y}}
     try:
         original = validator(schema)

@@ -20,7 +20,9 @@ from tests.models.asking import heard, request, said, text_of
 
 
 async def test_texts_and_calls() -> None:
-    """SAM-05: text word by word, calls with ids of their own, the whole at the end, requests as they came."""
+    """SAM-05: text word by word, calls with ids of their own, the whole at the end, requests as
+    they came.
+    """
     model = Scripted(
         "Hello my friend.", ["I look.", call("weather", city="Paris"), call("weather", city="Rome")]
     )

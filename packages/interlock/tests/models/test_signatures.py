@@ -23,7 +23,9 @@ def piece(*parts: Any, stop: str = "") -> bytes:
 
 
 async def test_signed_parts_of_gemini() -> None:
-    """SAM-21: a signature stays with its own part, parts with one are not put together with others, and one without text comes last."""
+    """SAM-21: a signature stays with its own part, parts with one are not put together with others,
+    and one without text comes last.
+    """
     stream = [
         piece({"text": "One "}),
         piece({"text": "two. "}),
@@ -54,7 +56,9 @@ async def test_signed_parts_of_gemini() -> None:
 
 
 async def test_thinking_of_anthropic_stays_where_it_was() -> None:
-    """SAM-21: signed and hidden thinking, before, between and after the rest, goes back unchanged and in its place."""
+    """SAM-21: signed and hidden thinking, before, between and after the rest, goes back unchanged
+    and in its place.
+    """
     first = {"type": "thinking", "thinking": "Hm.", "signature": "S1"}
     hidden = {"type": "redacted_thinking", "data": "XYZ"}
     last = {"type": "thinking", "thinking": "Well.", "signature": "S2"}

@@ -52,7 +52,9 @@ def adapter(speaks: str, site: Site, **more: Any) -> Any:
 async def test_what_a_model_says_comes_in_pieces_and_whole(
     speaks: str, stream: bool, site: Site
 ) -> None:
-    """SAM-05: text, thinking, parallel calls, the reason for the stop, the model's name and the tokens."""
+    """SAM-05: text, thinking, parallel calls, the reason for the stop, the model's name and the
+    tokens.
+    """
     model = adapter(speaks, site, stream=stream)
     deltas, last = await heard(model, request())
     assert text_of(deltas) == "Let me look. "
@@ -124,7 +126,9 @@ async def test_the_next_turn_brings_everything_back_to_the_same_provider_only(
 async def test_reasons_to_stop(
     speaks: str, stream: bool, stops: dict[str, str], reason: str
 ) -> None:
-    """SAM-05: each provider's reasons in the words of sampling; a filter that let nothing through is a failure."""
+    """SAM-05: each provider's reasons in the words of sampling; a filter that let nothing through
+    is a failure.
+    """
     speaks = speaks if speaks in stops else next(iter(stops))
     stop = stops[speaks]
     async with Site(Answer(("Well.",), stop=stop), Answer((), stop=stop)) as site:
@@ -172,7 +176,9 @@ async def test_ids_that_are_missing_are_made_up_and_stay_the_same(speaks: str) -
     "raw", [b'{"city": "Par', b"[1]", b"city=Paris", b'{"a": NaN}', b"[" * 100_000]
 )
 async def test_arguments_that_are_no_object(speaks: str, raw: bytes) -> None:
-    """TOL-23: arguments that cannot be read are never guessed: they are kept as they were, cut, for the loop to tell the model."""
+    """TOL-23: arguments that cannot be read are never guessed: they are kept as they were, cut, for
+    the loop to tell the model.
+    """
     async with Site(Answer((raw,))) as site:
         model = adapter(speaks, site)
         [block] = (await heard(model, request()))[1].result.content
@@ -184,7 +190,10 @@ async def test_arguments_that_are_no_object(speaks: str, raw: bytes) -> None:
 
 @everybody
 async def test_tool_choice_is_kept(speaks: str) -> None:
-    """SAM-16: `none` leads to no call whatever the model does; `required` without a call is a failure."""
+    """SAM-16:
+
+    `none` leads to no call whatever the model does; `required` without a call is a failure.
+    """
     async with Site(Answer(("So.", ("weather", {"city": "Paris"}))), Answer(("No.",))) as site:
         model = adapter(speaks, site)
         _, last = await heard(model, request(mode="none"))
@@ -198,7 +207,9 @@ async def test_tool_choice_is_kept(speaks: str) -> None:
 
 @everybody
 async def test_a_stream_that_is_cut_is_no_answer(speaks: str) -> None:
-    """HST-01: a connection that closes before the end gives "cut", after whichever event; what came was told before."""
+    """HST-01: a connection that closes before the end gives "cut", after whichever event; what came
+    was told before.
+    """
     events = STREAMED[speaks](TALK)
     ends = {"openai": 2, "anthropic": 1, "gemini": 0}[
         speaks
@@ -217,7 +228,9 @@ async def test_a_stream_that_is_cut_is_no_answer(speaks: str) -> None:
 
 @everybody
 async def test_a_whole_answer_that_is_cut_or_none(speaks: str) -> None:
-    """HST-01: half an answer is "cut"; a page, an empty object and a list are answers that nobody understands."""
+    """HST-01: half an answer is "cut"; a page, an empty object and a list are answers that nobody
+    understands.
+    """
     bodies = [b"<html>Welcome!</html>", {}, [], {"choices": 1, "content": 2, "candidates": 3}, b""]
     async with Site(Act(TALK, cut=20), *(Act(body=body) for body in bodies)) as site:
         model = adapter(speaks, site, stream=False)
@@ -232,7 +245,9 @@ async def test_a_whole_answer_that_is_cut_or_none(speaks: str) -> None:
 
 @everybody
 async def test_silence_ends_a_stream(speaks: str) -> None:
-    """HST-01: a provider that says nothing more is not waited for without end, and its connection is closed."""
+    """HST-01: a provider that says nothing more is not waited for without end, and its connection
+    is closed.
+    """
     fetch = InPieces(STREAMED[speaks](TALK)[:2], endless=True)
     model = ADAPTERS[speaks]("m", model="model-1", url="http://here", fetch=fetch, silence=0.02)
     with pytest.raises(ModelFailure, match="fell silent") as caught:
@@ -248,7 +263,9 @@ async def test_silence_ends_a_stream(speaks: str) -> None:
 
 @everybody
 async def test_no_answer_at_all(speaks: str) -> None:
-    """HST-01: without a head in time it is "unreachable", and not asked again, for it would take as long again."""
+    """HST-01: without a head in time it is "unreachable", and not asked again, for it would take as
+    long again.
+    """
     async with Site(Act(hang=True)) as site:
         pauses = Pauses()
         model = adapter(speaks, site, silence=0.05, sleep=pauses)
@@ -281,7 +298,9 @@ async def test_cancelling_closes_the_connection(speaks: str) -> None:
 
 @everybody
 async def test_what_may_pass_is_tried_again(speaks: str) -> None:
-    """SAM-19: a rate limit and an overload are waited for, as long as the provider says, and each wait is told."""
+    """SAM-19: a rate limit and an overload are waited for, as long as the provider says, and each
+    wait is told.
+    """
     busy = Act(status=429, body={"error": {"message": "Slow down"}}, headers={"retry-after": "3"})
     async with Site(busy, Act(status=503, body=b"down"), TALK) as site:
         pauses = Pauses()
@@ -300,7 +319,9 @@ async def test_what_may_pass_is_tried_again(speaks: str) -> None:
     "wait, asked, slept", [("31", 1, []), ("12", 3, [12.0, 12.0]), ("0.5", 4, [0.5, 0.5, 0.5])]
 )
 async def test_patience_ends(speaks: str, wait: str, asked: int, slept: list[float]) -> None:
-    """SAM-19: at most a few times, and 30 seconds of waiting in all; then the failure says how long it would take."""
+    """SAM-19: at most a few times, and 30 seconds of waiting in all; then the failure says how long
+    it would take.
+    """
     async with Site(Act(status=429, body={}, headers={"retry-after": wait})) as site:
         pauses = Pauses()
         model = adapter(speaks, site, sleep=pauses)
@@ -391,7 +412,9 @@ ERRORS_IN_STREAMS: dict[str, list[tuple[Any, str, str]]] = {
 async def test_errors_in_the_middle_of_a_stream(
     speaks: str, error: Any, name: str, kind: str
 ) -> None:
-    """HST-01: before the first piece what may pass is tried again; after it nothing is, for it was shown already."""
+    """HST-01: before the first piece what may pass is tried again; after it nothing is, for it was
+    shown already.
+    """
     head = STREAMED[speaks](Answer(("Hello",)))
     silent = {"openai": 1, "anthropic": 3, "gemini": 0}[speaks]  # events before the first word
     at_once = [*head[:silent], event(error, name)]
@@ -475,7 +498,9 @@ JSONS = st.recursive(
 @settings(max_examples=80, deadline=None)
 @given(data=st.data())
 async def test_answers_of_the_wrong_shape(speaks: str, data: st.DataObject) -> None:
-    """HST-01: members of any type at any place of a real stream lead to an answer or to a ModelFailure."""
+    """HST-01: members of any type at any place of a real stream lead to an answer or to a
+    ModelFailure.
+    """
     events = [
         json.loads(one.partition(b"data: ")[2])
         for one in STREAMED[speaks](TALK)

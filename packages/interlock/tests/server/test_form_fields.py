@@ -76,8 +76,10 @@ def test_the_kinds_of_fields(
 
 
 def test_all_that_a_field_says() -> None:
-    """ELI-06, ELI-08: the order of the form, titles, descriptions, bounds, formats, and what is required."""
-    form = form_fields(
+    """ELI-06, ELI-08: the order of the form, titles, descriptions, bounds, formats, and what is
+    required.
+    """
+    form = fields(
         schema(
             ["mail"],
             mail={

@@ -1,4 +1,6 @@
-"""`interlock ask`: one question to a model with servers, for scripts; a policy answers in the person's place."""
+"""`interlock ask`: one question to a model with servers, for scripts; a policy answers in the
+person's place.
+"""
 
 from __future__ import annotations
 
@@ -108,12 +110,12 @@ def ask(
 ) -> None:
     """Ask a model once, with servers at its hand, and print what it says.
 
-    Nobody is there to be asked: what the policy does not allow is refused, and so is a form that --answers has nothing for. Servers are
-    started when their file is named by --config, or when you have allowed them before (in `interlock host` or `chat`). TEXT - reads the
-    question from stdin.
+    Nobody is there to be asked: what the policy does not allow is refused, and so is a form that
+    --answers has nothing for. Servers are started when their file is named by --config, or when you
+    have allowed them before (in `interlock host` or `chat`). TEXT - reads the question from stdin.
 
-    \b
-    interlock ask "What does the calendar say for June 2024?" -c servers.json -m ollama:llama3.2 --policy read-only.toml
+    \b interlock ask "What does the calendar say for June 2024?" -c servers.json -m ollama:llama3.2
+    --policy read-only.toml
     """
     given = given_of(options)
     text = " ".join(words)
@@ -157,7 +159,9 @@ def ask(
 
 
 class PresetAnswers:
-    """Answers what was answered beforehand: forms by `--answers`, sampling by `--sampling`; nothing else is ever allowed."""
+    """Answers what was answered beforehand: forms by `--answers`, sampling by `--sampling`; nothing
+    else is ever allowed.
+    """
 
     def __init__(self, given: AnswersGiven, sampling: bool) -> None:
         self._fields, self._sampling = given.fields or {}, sampling

@@ -1,4 +1,6 @@
-"""`interlock config`: which servers are in the configurations of many products, what is wrong with them, and one written of them all."""
+"""`interlock config`: which servers are in the configurations of many products, what is wrong with
+them, and one written of them all.
+"""
 
 from __future__ import annotations
 
@@ -37,8 +39,9 @@ Exit codes:
 def config(files: tuple[Path, ...], target: Path | None) -> None:
     """Show the servers in configuration FILES of any client, and what is wrong with them.
 
-    It reads Claude Desktop, Claude Code, Cursor, VS Code, Codex, Goose, Gemini CLI, Windsurf and Zed. With --write all of them go into one
-    file as Claude Code's .mcp.json has it; what else is in that file stays, and secrets are written as the ${VARIABLES} they came from.
+    It reads Claude Desktop, Claude Code, Cursor, VS Code, Codex, Goose, Gemini CLI, Windsurf and
+    Zed. With --write all of them go into one file as Claude Code's .mcp.json has it; what else is
+    in that file stays, and secrets are written as the ${VARIABLES} they came from.
 
     \b
     interlock config ~/.codex/config.toml .vscode/mcp.json

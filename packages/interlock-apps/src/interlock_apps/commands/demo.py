@@ -38,8 +38,8 @@ from .web import need_web, run_pages
 def demo(folder: Path | None, fresh: bool, port: int, opens: bool, terminal: bool) -> None:
     """Plan a holiday in Barcelona: a host with the travel, weather, calendar and mail servers.
 
-    Nothing is really booked or sent: all of it is kept in a folder of this machine. The model is a rule-based one, so that no
-    network and no key is needed; `interlock host` takes real ones.
+    Nothing is really booked or sent: all of it is kept in a folder of this machine. The model is a
+    rule-based one, so that no network and no key is needed; `interlock host` takes real ones.
     """
     place = (folder or user_folder().parent / "demo").expanduser().resolve()
     run = _in_the_terminal() if terminal else _in_the_browser(port, opens)
@@ -79,13 +79,16 @@ def prepare(place: Path) -> None:
 
 
 def forget(place: Path) -> None:
-    """Remove what the demo has kept, and nothing else: the files and folders that it makes itself, in a folder of its own.
+    """Remove what the demo has kept, and nothing else: the files and folders that it makes itself,
+    in a folder of its own.
 
-    Raises click.UsageError for a folder that had something in it before: a `calendar` or `mail` there may be the person's.
+    Raises click.UsageError for a folder that had something in it before: a `calendar` or `mail`
+    there may be the person's.
     """
     if place.is_dir() and any(place.iterdir()) and not (place / MARK).is_file():
         raise click.UsageError(
-            f"--fresh: {place} was not made by the demo, so nothing in it is removed. Name another --folder."
+            f"--fresh: {place} was not made by the demo, so nothing in it is removed. Name "
+            "another --folder."
         )
     for name in KEPT:
         path = place / name

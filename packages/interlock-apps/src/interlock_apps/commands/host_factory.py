@@ -37,7 +37,9 @@ PATIENCE = 10.0  # seconds that another host may take to write
 
 
 def host_of(given: HostCommandOptions, *, ask: bool = True, ask_to_start: bool = True) -> Host:
-    """The host that was asked for. `ask` says that a person at the terminal may be asked for what a configuration wants to know.
+    """The host that was asked for.
+
+    `ask` says that a person at the terminal may be asked for what a configuration wants to know.
 
     Raises click.UsageError for what is missing or wrong.
     """
@@ -93,12 +95,16 @@ def config_paths(given: HostCommandOptions) -> tuple[Path, ...]:
     if given.configs or near is not None:
         return given.configs or (Path(near or "."),)
     raise click.UsageError(
-        f"Say by --config in which file the servers are; here is none of {', '.join(PROJECT_FILES)}."
+        "Say by --config in which file the servers are; here is none of "
+        f"{', '.join(PROJECT_FILES)}."
     )
 
 
 def config_of(given: HostCommandOptions, ask: Callable[[Input], str] | None = None) -> Config:
-    """The servers, with the trusted ones marked. Raises click.UsageError for a trusted one that is not there."""
+    """The servers, with the trusted ones marked.
+
+    Raises click.UsageError for a trusted one that is not there.
+    """
     config = _read(given, ask)
     if strange := set(given.trust) - {entry.id for entry in config.entries}:
         there = ", ".join(entry.id for entry in config.entries) or "none"
@@ -109,7 +115,9 @@ def config_of(given: HostCommandOptions, ask: Callable[[Input], str] | None = No
 
 
 def _read(given: HostCommandOptions, ask: Callable[[Input], str] | None = None) -> Config:
-    """The servers as the files have them now; what was answered to a question once is answered to it again."""
+    """The servers as the files have them now; what was answered to a question once is answered to
+    it again.
+    """
 
     def answer(input: Input) -> str | None:
         if input.id not in given.answers and ask is not None:
@@ -126,7 +134,9 @@ def _read(given: HostCommandOptions, ask: Callable[[Input], str] | None = None) 
 
 
 async def follow(host: Host, given: HostCommandOptions) -> None:
-    """Take a changed configuration over whenever one of its files changes, until cancelled; broken ones are told of and left."""
+    """Take a changed configuration over whenever one of its files changes, until cancelled; broken
+    ones are told of and left.
+    """
     paths = config_paths(given)
     before = await asyncio.to_thread(_times, paths)
     while True:
@@ -142,7 +152,10 @@ async def follow(host: Host, given: HostCommandOptions) -> None:
                 host.publish(
                     Notice(
                         level="warning",
-                        words=f"The configuration cannot be read; the servers stay as they are: {words}",
+                        words=(
+                            "The configuration cannot be read; the servers stay as they are: "
+                            f"{words}"
+                        ),
                     )
                 )
             else:

@@ -1,4 +1,6 @@
-"""`interlock log`: what happened in the host, found again, checked and written out, without servers or models."""
+"""`interlock log`: what happened in the host, found again, checked and written out, without servers
+or models.
+"""
 
 from __future__ import annotations
 
@@ -68,7 +70,10 @@ _SHOWN = 160  # characters of an entry on a line
     "--anchor",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="Add the log's count and head digest to this file; - for here. With --verify: see that the log has all that the file says.",
+    help=(
+        "Add the log's count and head digest to this file; - for here. With --verify: see that "
+        "the log has all that the file says."
+    ),
 )
 def log(
     path: Path | None,
@@ -169,7 +174,8 @@ def _write(file: int, line: bytes) -> None:
 async def _sessions(kept: SqliteLog) -> int:
     for row in await kept.sessions():
         say(
-            f"{_when(row.began)}  {row.id}  {row.title or '(nothing said)'}  ({row.model}, {row.turns} turn{'s' * (row.turns != 1)})"
+            f"{_when(row.began)}  {row.id}  {row.title or '(nothing said)'}  ({row.model}, "
+            f"{row.turns} turn{'s' * (row.turns != 1)})"
         )
     return exits.OK
 

@@ -37,12 +37,16 @@ MISSING = "The browser's host needs starlette and uvicorn: pip install 'interloc
     "--open",
     "opens",
     is_flag=True,
-    help="Open the address in your browser. Other users of this machine may see it in the list of processes.",
+    help=(
+        "Open the address in your browser. Other users of this machine may see it in the list "
+        "of processes."
+    ),
 )
 def host(port: int, opens: bool, **options: Any) -> None:
     """Put a model and yourself in front of servers, in the browser.
 
-    Prints one address, which works once and only on this machine. Ctrl-C ends the host and every server that it started.
+    Prints one address, which works once and only on this machine. Ctrl-C ends the host and every
+    server that it started.
 
     \b
     interlock host --config .mcp.json --model anthropic:claude-sonnet-4-5
@@ -64,7 +68,9 @@ def run_pages(
     ready: Callable[[HostSite], object] | None = None,
     follow: Callable[[], Any] | None = None,
 ) -> None:
-    """Serve a host until Ctrl-C, and exit: with 0 after that, with words where it could not be begun."""
+    """Serve a host until Ctrl-C, and exit: with 0 after that, with words where it could not be
+    begun.
+    """
     need_web()
     from ..host.pages.serving import serve  # optional extra `host`
 

@@ -1,4 +1,6 @@
-"""Redaction of events: what a face is told has no secrets, except where the person decides on the exact data."""
+"""Redaction of events: what a face is told has no secrets, except where the person decides on the
+exact data.
+"""
 
 from __future__ import annotations
 
@@ -22,10 +24,11 @@ from .events import (
     ResultsGiven,
 )
 
-# The person decides on the arguments of a call and on what a question shows, and may edit them, so these are shown as they are.
-# The log keeps them without secrets.
+# The person decides on the arguments of a call and on what a question shows, and may edit them, so
+# these are shown as they are. The log keeps them without secrets.
 _DECIDED_ON = (QuestionAsked, QuestionAnswered, CallProposed, CallDecided)
-# In what was said and what a tool returned, a key may be the very thing that was asked for. Only configured secrets are hidden there.
+# In what was said and what a tool returned, a key may be the very thing that was asked for. Only
+# configured secrets are hidden there.
 _CONVERSATION = (PersonSaid, ModelSays, ModelSaid, ResultsGiven)
 
 AnEvent = TypeVar("AnEvent", bound=Event)
@@ -60,7 +63,9 @@ def _without(event: AnEvent, redact: Redact) -> AnEvent:
 
 
 def _in_words(event: AnEvent, redact: Redact) -> AnEvent:
-    """Redact only the event's own texts, where the rest of it cannot be written as JSON or would not be read again."""
+    """Redact only the event's own texts, where the rest of it cannot be written as JSON or would
+    not be read again.
+    """
     changed = {
         name: clean
         for name in event.__struct_fields__

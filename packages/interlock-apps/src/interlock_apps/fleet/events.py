@@ -1,4 +1,6 @@
-"""What happens in the host, as records: faces show them as they come, and the log keeps those that are worth it."""
+"""What happens in the host, as records: faces show them as they come, and the log keeps those that
+are worth it.
+"""
 
 from __future__ import annotations
 
@@ -16,21 +18,25 @@ from .questions import Answer, AnyQuestion, Warned
 class Event(
     Struct, frozen=True, kw_only=True, tag_field="type", rename="camel", omit_defaults=True
 ):
-    """Something that happened; `session` is the conversation that it belongs to, empty for the host itself."""
+    """Something that happened; `session` is the conversation that it belongs to, empty for the host
+    itself.
+    """
 
     kept: ClassVar[bool] = True  # whether the log keeps it
     session: str = ""
 
 
 class LogEntry(Struct, frozen=True, kw_only=True, rename="camel"):
-    """An event with its place in the log (0 where the log does not keep it) and its time, in seconds of the wall clock."""
+    """An event with its place in the log (0 where the log does not keep it) and its time, in
+    seconds of the wall clock.
+    """
 
     seq: int
     at: float
     event: AnyEvent
 
 
-# -- a conversation ------------------------------------------------------------------------------------------------
+# -- a conversation --------------------------------------------------------------------------------
 
 
 class Attached(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -58,7 +64,9 @@ class SessionResumed(Event, frozen=True, kw_only=True, tag="sessionResumed"):
 
 
 class PersonSaid(Event, frozen=True, kw_only=True, tag="personSaid"):
-    """The person said something: typed, or chosen as a prompt of a server (then `server` and `prompt` name it)."""
+    """The person said something: typed, or chosen as a prompt of a server (then `server` and
+    `prompt` name it).
+    """
 
     messages: tuple[SamplingMessage, ...]
     attached: tuple[Attached, ...] = ()
@@ -68,7 +76,9 @@ class PersonSaid(Event, frozen=True, kw_only=True, tag="personSaid"):
 
 
 class ModelAsked(Event, frozen=True, kw_only=True, tag="modelAsked"):
-    """The model is asked; `step` counts from 1 in each turn, `tokens` is an estimate of what goes in."""
+    """The model is asked; `step` counts from 1 in each turn, `tokens` is an estimate of what goes
+    in.
+    """
 
     model: str
     step: int
@@ -105,7 +115,9 @@ class ModelFailed(Event, frozen=True, kw_only=True, tag="modelFailed"):
 
 
 class Trimmed(Event, frozen=True, kw_only=True, tag="trimmed"):
-    """Something was left out of what the model gets to see: by which rule, in words, and about how many tokens."""
+    """Something was left out of what the model gets to see: by which rule, in words, and about how
+    many tokens.
+    """
 
     rule: str
     words: str
@@ -120,11 +132,14 @@ class TurnEnded(Event, frozen=True, kw_only=True, tag="turnEnded"):
     usage: Usage = Usage()
 
 
-# -- calls of tools --------------------------------------------------------------------------------------------------
+# -- calls of tools --------------------------------------------------------------------------------
 
 
 class CallProposed(Event, frozen=True, kw_only=True, tag="callProposed"):
-    """A tool is to be called. `name` is what the model calls it; `server` and `tool` are empty for a name that is none."""
+    """A tool is to be called.
+
+    `name` is what the model calls it; `server` and `tool` are empty for a name that is none.
+    """
 
     call: str
     name: str
@@ -138,7 +153,8 @@ class CallProposed(Event, frozen=True, kw_only=True, tag="callProposed"):
 class CallDecided(Event, frozen=True, kw_only=True, tag="callDecided"):
     """Whether it may be, who decided and why; `arguments` where they were edited.
 
-    `by` is "rule", "person", "pin", "budget", "host", "nobody", or "stopped" where the tool's server is stopped.
+    `by` is "rule", "person", "pin", "budget", "host", "nobody", or "stopped" where the tool's
+    server is stopped.
     """
 
     call: str
@@ -161,8 +177,8 @@ class CallProgress(Event, frozen=True, kw_only=True, tag="callProgress"):
 class CallEnded(Event, frozen=True, kw_only=True, tag="callEnded"):
     """A call is over: its result, or in `error` why there is none.
 
-    `seconds` is what it took, without the time in which the person was asked something because of it.
-    `warnings` say which orders to the model the result seems to hold (prompt injection).
+    `seconds` is what it took, without the time in which the person was asked something because of
+    it. `warnings` say which orders to the model the result seems to hold (prompt injection).
     """
 
     call: str
@@ -175,12 +191,14 @@ class CallEnded(Event, frozen=True, kw_only=True, tag="callEnded"):
 
 
 class ResultsGiven(Event, frozen=True, kw_only=True, tag="resultsGiven"):
-    """What the model got for the tools that it wanted in one step, in the order in which it wanted them."""
+    """What the model got for the tools that it wanted in one step, in the order in which it wanted
+    them.
+    """
 
     results: tuple[ToolResultContent, ...]
 
 
-# -- the person --------------------------------------------------------------------------------------------------------
+# -- the person ------------------------------------------------------------------------------------
 
 
 class QuestionAsked(Event, frozen=True, kw_only=True, tag="asked"):
@@ -226,11 +244,14 @@ class PromptFetched(Event, frozen=True, kw_only=True, tag="promptGot"):
     error: str = ""
 
 
-# -- the servers -------------------------------------------------------------------------------------------------------
+# -- the servers -----------------------------------------------------------------------------------
 
 
 class ServerState(Event, frozen=True, kw_only=True, tag="serverState"):
-    """A server is in another state: "waiting" (for the person), "starting", "up", "down" (tried again later), "off", "refused"."""
+    """A server is in another state:
+
+    "waiting" (for the person), "starting", "up", "down" (tried again later), "off", "refused".
+    """
 
     server: str
     state: Literal["waiting", "starting", "up", "down", "off", "refused"]
@@ -267,7 +288,9 @@ class ResourceUpdated(Event, frozen=True, kw_only=True, tag="resourceUpdated"):
 
 
 class Pinned(Event, frozen=True, kw_only=True, tag="pinned"):
-    """A feature was approved ("first" when first seen, "approved" by the person), "blocked" because it changed, or refused ("refused")."""
+    """A feature was approved ("first" when first seen, "approved" by the person), "blocked" because
+    it changed, or refused ("refused").
+    """
 
     server: str
     kind: str

@@ -1,4 +1,6 @@
-"""What a tool is called to a model: a name that every provider accepts, and that no other server's tool can have."""
+"""What a tool is called to a model: a name that every provider accepts, and that no other server's
+tool can have.
+"""
 
 from __future__ import annotations
 
@@ -16,14 +18,18 @@ _FOREIGN = re.compile(r"[^A-Za-z0-9-]+")
 
 
 def tool_name(server: str, tool: str) -> str:
-    """The name of a server's tool for models: `{server}__{tool}`, of letters, digits, `_` and `-`, at most 64 of them (`TOL-21`).
+    """The name of a server's tool for models:
 
-    It depends on nothing but the two, and two different pairs never have the same one. A pair whose plain name would be too long, has
-    other characters in it, or could be read as another pair's, has what is readable of it and a digest of the whole. `server` is the id
-    from the configuration, never what the server calls itself.
+    `{server}__{tool}`, of letters, digits, `_` and `-`, at most 64 of them (`TOL-21`).
+
+    It depends on nothing but the two, and two different pairs never have the same one. A pair whose
+    plain name would be too long, has other characters in it, or could be read as another pair's,
+    has what is readable of it and a digest of the whole. `server` is the id from the configuration,
+    never what the server calls itself.
     """
     plain = f"{server}{_BETWEEN}{tool}"
-    # A plain name can be split at its first `__` and nowhere else, and never ends like one with a digest.
+    # A plain name can be split at its first `__` and nowhere else, and never ends like one with a
+    # digest.
     clear = bool(server) and bool(tool) and _BETWEEN not in server and not server.endswith("_")
     if clear and len(plain) <= MOST and _PLAIN.fullmatch(plain) and not _DIGESTED.search(plain):
         return plain
@@ -39,7 +45,9 @@ def tool_name(server: str, tool: str) -> str:
 
 
 def server_part(name: str) -> str:
-    """What a tool's name begins with: that part is the same for all tools of a server (but for very long ids)."""
+    """What a tool's name begins with: that part is the same for all tools of a server (but for very
+    long ids).
+    """
     return name.partition(_BETWEEN)[0]
 
 

@@ -1,4 +1,6 @@
-"""How deeply data of others may be nested: all who go through it do so level by level, and some of them in as many frames."""
+"""How deeply data of others may be nested: all who go through it do so level by level, and some of
+them in as many frames.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +10,16 @@ from typing import Any, Final
 from msgspec import Struct
 
 MOST_LEVELS: Final = 100
-"""Levels of lists and objects in one value. No honest schema, argument or result has a tenth of it."""
+"""Levels of lists and objects in one value.
+
+No honest schema, argument or result has a tenth of it.
+"""
 
 
 def too_deep(value: Any, most: int = MOST_LEVELS) -> bool:
-    """Whether a value, of JSON or of records that hold JSON, has more levels than anybody should have to go through."""
+    """Whether a value, of JSON or of records that hold JSON, has more levels than anybody should
+    have to go through.
+    """
     level = [value]
     for _ in range(most + 1):
         level = [inner for each in level for inner in _inside(each)]

@@ -1,4 +1,6 @@
-"""What rules say about the arguments of a call: patterns by dotted path, answered with yes, no, or "that cannot be told"."""
+"""What rules say about the arguments of a call: patterns by dotted path, answered with yes, no, or
+"that cannot be told".
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,8 @@ def check_pattern(path: str, pattern: Any) -> None:
         or (path.endswith(".") and not path.endswith("\\."))
     ):
         raise BadPattern(
-            f"{path!r} is no path of an argument: write its name, or names with dots between, as in edits.path"
+            f"{path!r} is no path of an argument: write its name, or names with dots "
+            "between, as in edits.path"
         )
     if isinstance(pattern, str):
         check_glob(pattern)
@@ -52,7 +55,8 @@ def check_pattern(path: str, pattern: Any) -> None:
         _check_keys(pattern)
     elif not isinstance(pattern, int | float):
         raise BadPattern(
-            f"{pattern!r} is no pattern: write a text with * for what may be anything, or an object with one of {', '.join(KEYS)}"
+            f"{pattern!r} is no pattern: write a text with * for what may be anything, or "
+            f"an object with one of {', '.join(KEYS)}"
         )
 
 
@@ -60,7 +64,8 @@ def check_glob(glob: str) -> None:
     """See that a glob is one. Raises BadPattern."""
     if len(glob) > MAX_GLOB or glob.count("*") > MAX_STARS:
         raise BadPattern(
-            f"the pattern {glob[:40]!r} is too long: {MAX_GLOB} characters and {MAX_STARS} stars are allowed"
+            f"the pattern {glob[:40]!r} is too long: {MAX_GLOB} characters and {MAX_STARS} "
+            "stars are allowed"
         )
 
 
@@ -89,7 +94,8 @@ def _check_keys(pattern: Mapping[str, Any]) -> None:
         for folder in folders:
             if not isinstance(folder, str) or _folder(folder) is None:
                 raise BadPattern(
-                    f"`under` wants a whole path without .., such as /home/me/notes or ~/notes, not {folder!r}"
+                    "`under` wants a whole path without .., such as /home/me/notes or "
+                    f"~/notes, not {folder!r}"
                 )
         if not folders:
             raise BadPattern("`under` wants a folder")
@@ -98,10 +104,12 @@ def _check_keys(pattern: Mapping[str, Any]) -> None:
 def matches(
     path: str, pattern: Pattern, arguments: Mapping[str, Any], *, every: bool
 ) -> bool | None:
-    """Whether what stands at `path` in the arguments fits the pattern; None where that cannot be told.
+    """Whether what stands at `path` in the arguments fits the pattern; None where that cannot be
+    told.
 
-    Where the path leads to several values (lists, `*`), or to one with values inside, `every` says whether all of them have to fit, as for
-    what allows, or any does, as for what denies. An argument that is not there fits nothing but `given: false`.
+    Where the path leads to several values (lists, `*`), or to one with values inside, `every` says
+    whether all of them have to fit, as for what allows, or any does, as for what denies. An
+    argument that is not there fits nothing but `given: false`.
     """
     values, missing = _reach(path, arguments)
     if isinstance(pattern, Mapping) and "given" in pattern:
@@ -131,11 +139,14 @@ def matches(
     return True if strong else False if weak else None
 
 
-# -- where a path leads --------------------------------------------------------------------------------------------
+# -- where a path leads ----------------------------------------------------------------------------
 
 
 def _reach(path: str, arguments: Mapping[str, Any]) -> tuple[list[Any], bool]:
-    """The values at a path, and whether it leads into nothing anywhere on the way. A name with dots in it may be written as it is."""
+    """The values at a path, and whether it leads into nothing anywhere on the way.
+
+    A name with dots in it may be written as it is.
+    """
     steps = [
         re.sub(r"\\(.)", r"\1", found[1], flags=re.DOTALL) if "\\" in found[1] else found[1]
         for found in _SEGMENT.finditer(path)
@@ -193,7 +204,7 @@ def _leaves(value: Any) -> Iterator[Any]:
             yield each
 
 
-# -- one value -------------------------------------------------------------------------------------------------------
+# -- one value -------------------------------------------------------------------------------------
 
 
 def _fits(pattern: Pattern, value: Any) -> bool | None:
@@ -238,7 +249,9 @@ def _same(value: Any, wanted: Any) -> bool:
 
 
 def _as_text(value: Any) -> str | None:
-    """A value as patterns see it: a text as it is, anything else as JSON; None for numbers too long to be written out."""
+    """A value as patterns see it: a text as it is, anything else as JSON; None for numbers too long
+    to be written out.
+    """
     try:
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     except (ValueError, TypeError):
@@ -249,14 +262,16 @@ def _as_text(value: Any) -> str | None:
 @lru_cache(maxsize=512)
 def _ready(regex: str, whole: bool) -> Validator:
     try:
-        # Names of properties are matched by the linear engine only, so that this refuses what looks around or refers back.
+        # Names of properties are matched by the linear engine only, so that this refuses what looks
+        # around or refers back.
         compile({"patternProperties": {regex: True}})
         if whole:
             compile({"patternProperties": {f"^(?:{regex})$": True}})
         return compile({"type": "string", "pattern": f"^(?:{regex})$" if whole else regex})
     except SchemaError:
         raise BadPattern(
-            f"the regular expression {regex[:80]!r} is malformed, too large, or looks around or refers back, which could take for ever: "
+            f"the regular expression {regex[:80]!r} is malformed, too large, or looks "
+            "around or refers back, which could take for ever: "
             "write it plainly"
         ) from None
 
@@ -267,14 +282,16 @@ def _regex(regex: Any, whole: bool) -> Validator:
     return _ready(regex, whole)
 
 
-# -- folders -----------------------------------------------------------------------------------------------------
+# -- folders ---------------------------------------------------------------------------------------
 
 
 def under(value: Any, folder: str) -> bool | None:
-    """Whether a path lies in a folder, by its name alone; the disk is never asked, so links are not followed.
+    """Whether a path lies in a folder, by its name alone; the disk is never asked, so links are not
+    followed.
 
-    None for whatever only the server can know: a relative path, one with `~` or `..` that would leave the folder or come back into it by
-    a link, or one that differs in upper and lower case alone. A `file:` URI is taken for its path.
+    None for whatever only the server can know: a relative path, one with `~` or `..` that would
+    leave the folder or come back into it by a link, or one that differs in upper and lower case
+    alone. A `file:` URI is taken for its path.
     """
     inside = _folder(folder)
     if not isinstance(value, str) or inside is None:

@@ -1,4 +1,6 @@
-"""What servers offered when the person approved it, kept in a file, so that nothing changes behind their back."""
+"""What servers offered when the person approved it, kept in a file, so that nothing changes behind
+their back.
+"""
 
 from __future__ import annotations
 
@@ -36,9 +38,12 @@ class ServerFeatures(Struct, frozen=True, kw_only=True):
 
 
 class PinDifference(Struct, frozen=True, kw_only=True, rename="camel"):
-    """A feature that is not what was approved. `was` and `now` are lines of JSON to be shown, empty where there was or is nothing.
+    """A feature that is not what was approved.
 
-    `name` is empty for the instructions. `digest` is that of what is there now; empty where it has gone.
+    `was` and `now` are lines of JSON to be shown, empty where there was or is nothing.
+
+    `name` is empty for the instructions. `digest` is that of what is there now; empty where it has
+    gone.
     """
 
     kind: Kind
@@ -50,7 +55,9 @@ class PinDifference(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Pins:
-    """The approved features of all servers; see `PinFile` for the file. Without a path they last as long as this object.
+    """The approved features of all servers; see `PinFile` for the file.
+
+    Without a path they last as long as this object.
 
     What is blocked is what the last `seen` of a server found, less what was approved since.
     """
@@ -64,7 +71,10 @@ class Pins:
         return "features" in self._server(server)
 
     def seen(self, server: str, features: ServerFeatures) -> list[PinDifference]:
-        """What a server offers now: how it differs from what was approved, in the order of the server. Raises BadPins.
+        """What a server offers now: how it differs from what was approved, in the order of the
+        server.
+
+        Raises BadPins.
 
         Of a server that is not known everything is `added`.
         """
@@ -141,7 +151,11 @@ class Pins:
         self._file.edit(lambda pins: pins["servers"].pop(server, None))
 
     def approved_command(self, server: str, digest: str) -> bool:
-        """Whether this server's command, or address, was approved as it is; `digest` is any text that stands for it. Raises BadPins."""
+        """Whether this server's command, or address, was approved as it is; `digest` is any text
+        that stands for it.
+
+        Raises BadPins.
+        """
         return bool(digest) and self._server(server).get("command") == digest
 
     def approve_command(self, server: str, digest: str) -> None:
@@ -213,12 +227,16 @@ def _digest_or_none(form: Any) -> str:
 
 
 def digest_of(feature: Tool | Prompt) -> str:
-    """The digest of a feature as pins have it: of all that a model or a person reads of it, whatever the order of keys."""
+    """The digest of a feature as pins have it: of all that a model or a person reads of it,
+    whatever the order of keys.
+    """
     return digest_of_form(_tool(feature) if isinstance(feature, Tool) else _prompt(feature))
 
 
 def unified(difference: PinDifference, *, context: int = 3) -> str:
-    """A difference as terminals show it: the lines that went with -, those that came with +; nothing in it is invisible."""
+    """A difference as terminals show it: the lines that went with -, those that came with +;
+    nothing in it is invisible.
+    """
     what = difference.name or difference.kind
     lines = difflib.unified_diff(
         _lines(difference.was),
@@ -232,7 +250,9 @@ def unified(difference: PinDifference, *, context: int = 3) -> str:
 
 
 def _lines(shown: str) -> list[str]:
-    """Texts of several lines are shown as such: what was put into a long description would be lost in one."""
+    """Texts of several lines are shown as such: what was put into a long description would be lost
+    in one.
+    """
     return shown.replace("\\n", "\\n\n      ").splitlines()
 
 
@@ -250,7 +270,7 @@ def _shown(form: Any) -> str:
     )
 
 
-# -- canonical forms ----------------------------------------------------------------------------------------------
+# -- canonical forms -------------------------------------------------------------------------------
 
 
 def _canonical(features: ServerFeatures) -> Iterator[tuple[tuple[Kind, str], Any]]:
@@ -308,7 +328,10 @@ def _form(form: dict[str, Any]) -> dict[str, Any]:
 
 
 def _plain(value: Any, key: str = "") -> Any:
-    """JSON that is the same for all ways in which a server may write the same: 1.0 for 1, the required names in another order."""
+    """JSON that is the same for all ways in which a server may write the same:
+
+    1.0 for 1, the required names in another order.
+    """
     if isinstance(value, Mapping):
         return {_text(str(name)): _plain(each, str(name)) for name, each in value.items()}
     if isinstance(value, list | tuple):

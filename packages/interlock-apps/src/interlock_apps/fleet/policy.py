@@ -1,4 +1,6 @@
-"""Whether a tool may be called with its arguments: rules, what the person said before, and the verdict (`TOL-24`, `HST-01` to `HST-03`)."""
+"""Whether a tool may be called with its arguments: rules, what the person said before, and the
+verdict (`TOL-24`, `HST-01` to `HST-03`).
+"""
 
 from __future__ import annotations
 
@@ -23,10 +25,12 @@ HINTS = ("read_only", "destructive", "idempotent", "open_world")
 class Rule(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """What is to be done about some calls.
 
-    `server` and `tool` are globs over the server's configured id and the tool's name. `arguments` are patterns by dotted path, which all
-    have to fit (see `patterns.matches`). The hints ask what the tool says of itself, which is believed of trusted servers only: any other
-    tool counts as not read-only, destructive, not idempotent and open to the world (`TOL-04`). `session` limits the rule to one
-    conversation, `digest` to a tool that is as it was (see `pins.digest_of`). `reason` is shown, and told to the model where it denies.
+    `server` and `tool` are globs over the server's configured id and the tool's name. `arguments`
+    are patterns by dotted path, which all have to fit (see `patterns.matches`). The hints ask what
+    the tool says of itself, which is believed of trusted servers only: any other tool counts as not
+    read-only, destructive, not idempotent and open to the world (`TOL-04`). `session` limits the
+    rule to one conversation, `digest` to a tool that is as it was (see `pins.digest_of`). `reason`
+    is shown, and told to the model where it denies.
     """
 
     decision: Choice
@@ -50,10 +54,12 @@ class Rule(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True
 
 
 class Verdict(Struct, frozen=True, kw_only=True, rename="camel"):
-    """What is to be done about a call, by which rule, and why in words. `rule` is None where none spoke.
+    """What is to be done about a call, by which rule, and why in words.
 
-    `review`: the person sees the result before the model does. `may_remember`: an answer could hold for longer, which it cannot where a
-    written rule wants to ask each time.
+    `rule` is None where none spoke.
+
+    `review`: the person sees the result before the model does. `may_remember`: an answer could hold
+        for longer, which it cannot where a written rule wants to ask each time.
     """
 
     decision: Choice
@@ -66,10 +72,12 @@ class Verdict(Struct, frozen=True, kw_only=True, rename="camel"):
 class Policy:
     """The rules, in no order: the strictest that fits decides.
 
-    Any rule that denies; then any written rule that asks, whatever was remembered; then any that allows, written or remembered; then
-    `trusted_read_only` for tools that only read, of trusted servers; then `default`. Where it cannot be told whether a rule that denies
-    fits (a relative path under a forbidden folder), the person is asked. `review` are rules of which only the matching counts.
-    With `log_required` nothing is called unless the decision was written to the log: no log, no call.
+    Any rule that denies; then any written rule that asks, whatever was remembered; then any that
+    allows, written or remembered; then `trusted_read_only` for tools that only read, of trusted
+    servers; then `default`. Where it cannot be told whether a rule that denies fits (a relative
+    path under a forbidden folder), the person is asked. `review` are rules of which only the
+    matching counts. With `log_required` nothing is called unless the decision was written to the
+    log: no log, no call.
     """
 
     def __init__(
@@ -97,7 +105,10 @@ class Policy:
         trusted: bool,
         session: str = "",
     ) -> Verdict:
-        """What is to be done about this call. `trusted` says whether the server's hints are believed. Never raises."""
+        """What is to be done about this call.
+
+        `trusted` says whether the server's hints are believed. Never raises.
+        """
         given = arguments or {}
 
         def fits(rule: Rule) -> bool | None:
@@ -136,7 +147,10 @@ class Policy:
         return Verdict(decision=self.default, why=why, review=review, may_remember=asks)
 
     def remember(self, rule: Rule, how: Literal["session", "always"]) -> None:
-        """Have a rule from now on. "session": for its `session`, or while the policy lives where it names none; "always": to be saved.
+        """Have a rule from now on.
+
+        "session": for its `session`, or while the policy lives where it names none; "always": to be
+        saved.
 
         A rule that says "always" belongs to no conversation. See `rule_for`.
         """
@@ -170,7 +184,9 @@ class Policy:
 def rule_for(
     server: str, tool: Tool, *, decision: Choice = "allow", session: str = "", reason: str = ""
 ) -> Rule:
-    """The rule that a remembered answer becomes: for exactly this tool of this server, as long as it is what it is now."""
+    """The rule that a remembered answer becomes: for exactly this tool of this server, as long as
+    it is what it is now.
+    """
     return Rule(
         decision=decision,
         server=exactly(server),
@@ -187,7 +203,9 @@ def exactly(name: str) -> str:
 
 
 def hints(annotations: ToolAnnotations | None) -> dict[str, bool]:
-    """What a tool says of itself, with the protocol's defaults where it says nothing (2026-07-28, "ToolAnnotations"; `TOL-04`)."""
+    """What a tool says of itself, with the protocol's defaults where it says nothing (2026-07-28,
+    "ToolAnnotations"; `TOL-04`).
+    """
     says = annotations or ToolAnnotations()
     reads = says.read_only_hint is True
     return {

@@ -11,7 +11,10 @@ from interlock.types import CreateMessageRequestParams, CreateMessageResult, JSO
 
 
 class Warned(Struct, frozen=True, kw_only=True, rename="camel"):
-    """Something to know before answering: `kind` is a short stable word, `words` a sentence, `where` the place that it is about."""
+    """Something to know before answering:
+
+    `kind` is a short stable word, `words` a sentence, `where` the place that it is about.
+    """
 
     kind: str
     words: str
@@ -19,9 +22,13 @@ class Warned(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Question(Struct, frozen=True, kw_only=True, tag_field="type", rename="camel"):
-    """A question to the person. `server` is the id, as configured, of the server because of which it is asked; empty for the host itself.
+    """A question to the person.
 
-    `session` and `call` name the conversation and the tool call in which it came up, where there is one.
+    `server` is the id, as configured, of the server because of which it is asked; empty for the
+    host itself.
+
+    `session` and `call` name the conversation and the tool call in which it came up, where there is
+    one.
     """
 
     id: str
@@ -32,9 +39,12 @@ class Question(Struct, frozen=True, kw_only=True, tag_field="type", rename="came
 
 
 class StartQuestion(Question, frozen=True, kw_only=True, tag="start"):
-    """May this server be started, or reached? `command` is all of it, untruncated (2026-07-28, security best practices; `SEC-17`).
+    """May this server be started, or reached?
 
-    `trusted` and `roots` are what its configuration wants beside: that its word is believed, and folders that it is told of.
+    `command` is all of it, untruncated (2026-07-28, security best practices; `SEC-17`).
+
+    `trusted` and `roots` are what its configuration wants beside: that its word is believed, and
+    folders that it is told of.
     """
 
     command: str
@@ -64,7 +74,8 @@ class FeatureChange(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class PinQuestion(Question, frozen=True, kw_only=True, tag="pin"):
-    """Features of a server are not what was approved: all of them in one question, the flagged ones first.
+    """Features of a server are not what was approved: all of them in one question, the flagged ones
+    first.
 
     The answer approves all, none, or some (`Decision.only`). What is not approved stays blocked.
     A skill is asked about by itself, each time a conversation wants to load it and it is not
@@ -103,7 +114,10 @@ class ResultQuestion(Question, frozen=True, kw_only=True, tag="result"):
 
 
 class SampleQuestion(Question, frozen=True, kw_only=True, tag="sample"):
-    """A server wants to ask a model. `model` is the one that was chosen for it, `models` those that could be, with their remarks."""
+    """A server wants to ask a model.
+
+    `model` is the one that was chosen for it, `models` those that could be, with their remarks.
+    """
 
     request: CreateMessageRequestParams
     model: str
@@ -121,7 +135,8 @@ class SampledQuestion(Question, frozen=True, kw_only=True, tag="sampled"):
 class FormQuestion(Question, frozen=True, kw_only=True, tag="form"):
     """A server asks for information.
 
-    `fields` are what the form has, in order, as `interlock.typed.form_fields` reads them out of the schema.
+    `fields` are what the form has, in order, as `interlock_apps.fleet.forms` reads them out of the
+    schema.
     """
 
     message: str
@@ -143,7 +158,10 @@ class UrlQuestion(Question, frozen=True, kw_only=True, tag="url"):
 
 
 class NotAnswered(Struct, frozen=True, kw_only=True, tag_field="type", rename="camel", tag="none"):
-    """Nobody answered: the question became moot, nobody is there, or the time was over. `words` say which."""
+    """Nobody answered: the question became moot, nobody is there, or the time was over.
+
+    `words` say which.
+    """
 
     words: str = ""
 
@@ -151,10 +169,12 @@ class NotAnswered(Struct, frozen=True, kw_only=True, tag_field="type", rename="c
 class Decision(Struct, frozen=True, kw_only=True, tag_field="type", rename="camel", tag="decision"):
     """Yes or no, to any question but a form or a page.
 
-    `remember`: "once" for this one, "session" for the rest of this conversation, "always" from now on (calls only). The rest replaces what
-    was asked about, where the person edited it: `arguments` of a call, the `result` of one, the `request` or the `sampled` result of
-    sampling, the `model` that is to be asked. `only` are the places, from 0, of the changes of a
-    PinQuestion that are approved; None approves all. `reason` goes to the model, or to the server, where the answer is no.
+    `remember`: "once" for this one, "session" for the rest of this conversation, "always" from now
+        on (calls only). The rest replaces what was asked about, where the person edited it:
+        `arguments` of a call, the `result` of one, the `request` or the `sampled` result of
+        sampling, the `model` that is to be asked. `only` are the places, from 0, of the changes of
+        a PinQuestion that are approved; None approves all. `reason` goes to the model, or to the
+        server, where the answer is no.
     """
 
     allow: bool
@@ -192,9 +212,12 @@ class UserInterface(Protocol):
     """Whoever answers: a face of the host, with a person behind it."""
 
     async def answer(self, question: AnyQuestion) -> Answer:
-        """The person's answer. Several questions may be open at once; cancelled where a question became moot.
+        """The person's answer.
 
-        A Filled for a form or a page, a Decision for all others, or NotAnswered. What does not fit is taken for a no.
+        Several questions may be open at once; cancelled where a question became moot.
+
+        A Filled for a form or a page, a Decision for all others, or NotAnswered. What does not fit
+        is taken for a no.
         """
         ...
 

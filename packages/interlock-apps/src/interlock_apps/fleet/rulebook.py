@@ -1,4 +1,6 @@
-"""Policies as files: written by people in TOML or JSON, and by the host, which saves what is remembered, in JSON."""
+"""Policies as files: written by people in TOML or JSON, and by the host, which saves what is
+remembered, in JSON.
+"""
 
 from __future__ import annotations
 
@@ -34,9 +36,10 @@ class BadPolicy(ValueError):
 def read_policy(text: str, source: str = "the policy") -> Policy:
     """The policy that a text holds, TOML or JSON. Raises BadPolicy.
 
-    `default` and `trusted_read_only` are "allow", "ask" or "deny"; `log_required`, true or false, says that nothing is called unless the
-    log has been written; `rules` and `review` are lists of rules (see `Rule`), in TOML `[[rules]]`. A rule under `review` needs no
-    decision. Keys may be written as in TOML (read_only) or as in JSON (readOnly).
+    `default` and `trusted_read_only` are "allow", "ask" or "deny"; `log_required`, true or false,
+    says that nothing is called unless the log has been written; `rules` and `review` are lists of
+    rules (see `Rule`), in TOML `[[rules]]`. A rule under `review` needs no decision. Keys may be
+    written as in TOML (read_only) or as in JSON (readOnly).
     """
     found = _parsed(text, source)
     top = _keys(found, _TOP, source)
@@ -69,7 +72,10 @@ def read_rules(text: str, source: str = "the saved rules") -> list[Rule]:
 
 
 def write_rules(rules: Iterable[Rule]) -> str:
-    """Remembered rules as JSON. Those of conversations are left out: they end with them (`Policy.saved` has none)."""
+    """Remembered rules as JSON.
+
+    Those of conversations are left out: they end with them (`Policy.saved` has none).
+    """
     return _json({"rules": [rule for rule in rules if not rule.session]})
 
 
@@ -87,7 +93,7 @@ def load_policy(path: Path) -> Policy:
         raise BadPolicy(f"{path}: is no text in UTF-8: save it as such") from None
 
 
-# -- reading -------------------------------------------------------------------------------------------------------
+# -- reading ---------------------------------------------------------------------------------------
 
 
 class _Twice(ValueError):
@@ -132,7 +138,10 @@ def _lines(text: str, source: str) -> dict[tuple[str, int], str]:
 
 
 def _keys(found: Mapping[str, Any], known: Iterable[str], place: str) -> dict[str, Any]:
-    """The keys of an object in their Python spelling. Raises BadPolicy for one that is not known, for it would be lost in silence."""
+    """The keys of an object in their Python spelling.
+
+    Raises BadPolicy for one that is not known, for it would be lost in silence.
+    """
     keys: dict[str, Any] = {}
     for key, value in found.items():
         plain = re.sub(r"(?<=[a-z])([A-Z])", lambda letter: "_" + letter[1].lower(), key)
@@ -185,7 +194,8 @@ def _rule(found: Mapping[str, Any], place: str, review: bool, known: tuple[str, 
     for path, pattern in keys.get("arguments", {}).items():
         if not _plain(pattern):
             raise BadPolicy(
-                f"{place}: arguments.{path} holds a value that JSON does not have: write it as a text"
+                f"{place}: arguments.{path} holds a value that JSON does not have: write "
+                "it as a text"
             )
     try:
         return Rule(**keys)

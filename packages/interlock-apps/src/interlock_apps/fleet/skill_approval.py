@@ -1,4 +1,6 @@
-"""What a person is shown of a skill before it is loaded: its files, what it asks for, and what is odd about it."""
+"""What a person is shown of a skill before it is loaded: its files, what it asks for, and what is
+odd about it.
+"""
 
 from __future__ import annotations
 
@@ -73,7 +75,9 @@ def _warnings(
         found.append(
             Warned(
                 kind="dynamic",
-                words="Its content is made anew each time, so your answer holds for this time only.",
+                words=(
+                    "Its content is made anew each time, so your answer holds for this time only."
+                ),
             )
         )
     found += _asks_for(entry)

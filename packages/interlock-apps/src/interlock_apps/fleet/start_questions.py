@@ -1,4 +1,7 @@
-"""The question whether a configured server may be started or reached."""
+"""May a configured server be started, or reached?
+
+The question to the person, and what a yes to it covers.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +11,16 @@ from .questions import StartQuestion, Warned
 
 
 def start_question(id: str, entry: Entry) -> StartQuestion:
-    """Return the question whether a server may be started or reached (`SEC-17`).
-
-    Args:
-        id: The id of the question.
-        entry: The server.
+    """The question whether a server may be started, or reached (`SEC-17`); `id` is the question's
+    own.
     """
-    request = start_request(entry)
+    warnings: list[Warned] = []
+    if entry.shown_cwd:
+        warnings.append(
+            Warned(kind="folder", words="The command is run in this folder.", where=entry.shown_cwd)
+        )
+    warnings += threat_scan.of_command(entry.command)
+    warnings += _in_the_open(entry)
     return StartQuestion(
         id=id,
         server=request.server,

@@ -16,7 +16,9 @@ from interlock.types import Tool
 K = TypeVar("K", bound=Hashable)
 
 NAME, TITLE, ABOUT, SERVER, PARAMETER, REMARK = 4.0, 3.0, 1.0, 1.5, 0.8, 0.3
-"""What a word counts for by where it stands: name, title, description, the server's id, a parameter's name, and what is said of it."""
+"""What a word counts for by where it stands: name, title, description, the server's id, a
+parameter's name, and what is said of it.
+"""
 
 _SHORT = 120  # characters of a text that may well come again
 _TEXT = 8_192  # characters of one text that are read
@@ -33,7 +35,8 @@ _BEGINNING = 0.6  # what a word counts for that only begins with one of the quer
 
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _WORD = re.compile(r"[^\W_]+")
-# Writing without spaces: Chinese, Japanese, Korean, Thai and its neighbours. Read as pairs of characters.
+# Writing without spaces: Chinese, Japanese, Korean, Thai and its neighbours. Read as pairs of
+# characters.
 _UNSPACED = re.compile(
     r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff]+"
 )
@@ -141,7 +144,9 @@ _MEANT = {
 
 
 def words_of(text: str, most: int = _TEXT) -> list[str]:
-    """The words of the first `most` characters of a text as they are compared: small, without accents, in the singular."""
+    """The words of the first `most` characters of a text as they are compared: small, without
+    accents, in the singular.
+    """
     return list(_short_words(text)) if len(text) <= _SHORT else _words(text[:most])
 
 
@@ -214,7 +219,10 @@ def fields_of(server: str, tool: Tool) -> list[tuple[float, str]]:
 
 
 class TextIndex(Generic[K]):
-    """Texts by their words. `put` and `drop` cost what the one text costs; `search` gives keys, the best first."""
+    """Texts by their words.
+
+    `put` and `drop` cost what the one text costs; `search` gives keys, the best first.
+    """
 
     def __init__(self) -> None:
         self._texts: dict[K, dict[str, float]] = {}  # the words of each, with what they count for
@@ -238,7 +246,8 @@ class TextIndex(Generic[K]):
                 for word in words:
                     counts[word] = counts.get(word, 0.0) + weight
                 continue
-            # A text that says one word again and again gains nothing by it, and its length still counts.
+            # A text that says one word again and again gains nothing by it, and its length still
+            # counts.
             for word, times in Counter(words).items():
                 counts[word] = counts.get(word, 0.0) + weight * min(times, _OFTEN)
         for word, count in counts.items():
@@ -264,7 +273,9 @@ class TextIndex(Generic[K]):
                 self._words = None
 
     def search(self, words: str) -> list[tuple[K, float]]:
-        """What the words are found in, with a number that is greater the better they fit; equally good ones as they were put."""
+        """What the words are found in, with a number that is greater the better they fit; equally
+        good ones as they were put.
+        """
         wanted = list(dict.fromkeys(words_of(words)))
         told = [word for word in wanted if word not in _STOP][:_MOST_WORDS] or wanted[:_MOST_WORDS]
         if not told or not self._texts:
@@ -284,7 +295,9 @@ class TextIndex(Generic[K]):
         return ranked
 
     def _one(self, word: str) -> tuple[dict[K, float], float]:
-        """What one word is worth in each text that has it, or a word that begins with it; and how rare it is."""
+        """What one word is worth in each text that has it, or a word that begins with it; and how
+        rare it is.
+        """
         best: dict[K, float] = {}
         rarest = 0.0
         middle = self._size / len(self._texts)
@@ -314,7 +327,8 @@ class TextIndex(Generic[K]):
                     terms.append(
                         (term, _BEGINNING * len(word) / len(term) + (1 - _BEGINNING) * 0.3)
                     )
-        # The other way round: "temperatures" was asked for and "temp" is written, or "booking" for "book".
+        # The other way round: "temperatures" was asked for and "temp" is written, or "booking" for
+        # "book".
         if len(word) >= 6:
             terms.extend(
                 (word[:cut], _BEGINNING * 0.8)

@@ -1,4 +1,6 @@
-"""The tools of all servers under one roof: named for the model, each in its place, found by name or by words."""
+"""The tools of all servers under one roof: named for the model, each in its place, found by name or
+by words.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,11 @@ _CUT = " [cut]"
 
 
 class ServerTool(Struct, frozen=True, kw_only=True):
-    """A tool of a server. `name` is what models call it; `blocked` says why it may not be used now, and is empty where it may."""
+    """A tool of a server.
+
+    `name` is what models call it; `blocked` says why it may not be used now, and is empty where it
+    may.
+    """
 
     name: str
     server: str
@@ -51,7 +57,10 @@ class ServerTool(Struct, frozen=True, kw_only=True):
 
 
 class RefusedTool(Struct, frozen=True, kw_only=True):
-    """A tool that is not taken, and why. `tool` is empty where it is about the server's whole list."""
+    """A tool that is not taken, and why.
+
+    `tool` is empty where it is about the server's whole list.
+    """
 
     server: str
     tool: str
@@ -69,8 +78,9 @@ class UnknownTool(LookupError):
 class Toolbox:
     """The tools of all servers.
 
-    Their order is stable (`HST-06`): servers as `arrange` or the first `put` of each has them, a server's tools as it lists them. A server
-    that goes keeps its place. `servers` are ids in the order in which they are configured.
+    Their order is stable (`HST-06`): servers as `arrange` or the first `put` of each has them, a
+    server's tools as it lists them. A server that goes keeps its place. `servers` are ids in the
+    order in which they are configured.
     """
 
     def __init__(
@@ -91,7 +101,7 @@ class Toolbox:
         self._stale: set[str] = set()  # servers that the index is not told of yet
         self.version = 0
 
-    # -- what comes and goes ------------------------------------------------------------------------------------------
+    # -- what comes and goes -----------------------------------------------------------------------
 
     def put(
         self,
@@ -102,18 +112,22 @@ class Toolbox:
         without: Sequence[str] = (),
         blocked: Mapping[str, str] = {},
     ) -> list[RefusedTool]:
-        """Take a server's list of tools in place of the one it had, and give what of it is refused, and why.
+        """Take a server's list of tools in place of the one it had, and give what of it is refused,
+        and why.
 
-        Of the tools, those that match one of `tools_globs` (None: all) and none of `without` are taken, by the names that the server
-        gives them.
-        `blocked` says by tool why it may not be used. A name that is there twice is refused each time, for nobody can know which is
-        meant; one that would be called like another server's tool is refused on both sides.
+        Of the tools, those that match one of `tools_globs` (None: all) and none of `without` are
+        taken, by the names that the server gives them. `blocked` says by tool why it may not be
+        used. A name that is there twice is refused each time, for nobody can know which is meant;
+        one that would be called like another server's tool is refused on both sides.
         """
         globs = ("*",) if tools_globs is None else tools_globs
         wanted = [tool for tool in tools if _any(tool.name, globs) and not _any(tool.name, without)]
         refused = []
         if len(wanted) > MOST_TOOLS:
-            words = f"It lists {len(wanted):,} tools; those after the first {MOST_TOOLS:,} are left out."
+            words = (
+                f"It lists {len(wanted):,} tools; those after the first {MOST_TOOLS:,} are "
+                "left out."
+            )
             refused.append(RefusedTool(server=server, tool="", words=words))
             wanted = wanted[:MOST_TOOLS]
         times = Counter(tool.name for tool in wanted)
@@ -187,7 +201,7 @@ class Toolbox:
             for item in sharing
         ]
 
-    # -- what is there ------------------------------------------------------------------------------------------------
+    # -- what is there -----------------------------------------------------------------------------
 
     @property
     def items(self) -> tuple[ServerTool, ...]:
@@ -207,7 +221,11 @@ class Toolbox:
         return tuple(refused) + tuple(itertools.chain.from_iterable(map(self._collision, shared)))
 
     def find(self, name: str) -> ServerTool:
-        """The tool that models call so, to the letter: a name that is nearly right is not guessed at. Raises Unknown."""
+        """The tool that models call so, to the letter: a name that is nearly right is not guessed
+        at.
+
+        Raises Unknown.
+        """
         items = self._named.get(name, [])
         if len(items) == 1:
             return items[0]
@@ -220,7 +238,9 @@ class Toolbox:
         raise UnknownTool(f"{words} Near it: {', '.join(near)}." if near else words, near)
 
     def search(self, words: str, limit: int = 10) -> list[ServerTool]:
-        """The tools that fit the words best, the best first; of those that a model may be offered and that are not blocked."""
+        """The tools that fit the words best, the best first; of those that a model may be offered
+        and that are not blocked.
+        """
         found = [item for item in self._ranked(words) if not item.blocked and item.for_model]
         return found[: max(0, limit)]
 

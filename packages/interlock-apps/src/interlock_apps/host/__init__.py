@@ -54,7 +54,8 @@ if TYPE_CHECKING:
     from .server_requests import RequestLimits
     from .session import Busy, Session
 
-# Loaded at first use: who runs a conversation loads no web framework, and who reads a configuration no model.
+# Loaded at first use: who runs a conversation loads no web framework, and who reads a configuration
+# no model.
 _ROOMS = {
     ".server_requests": ("RequestLimits",),
     ".app": ("Host",),

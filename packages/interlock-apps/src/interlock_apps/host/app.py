@@ -383,7 +383,7 @@ class Host:
         """Return the URI that a template makes of values. Raises ValueError for a bad template."""
         return expand(template, values)
 
-    # -- roots and rules -----------------------------------------------------------------------------
+    # -- roots and rules ---------------------------------------------------------------------------
 
     def grant(self, folder: str | Path, server: str = "") -> None:
         """Let a server, or all, be told of a folder.

@@ -301,7 +301,7 @@ class CallApproval:
             may_remember=verdict.may_remember and not flagged,
         )
 
-    # -- open questions ------------------------------------------------------------------------------
+    # -- open questions ----------------------------------------------------------------------------
 
     def release(self) -> None:
         """Judge again the calls whose questions are open, and withdraw what needs no answer.

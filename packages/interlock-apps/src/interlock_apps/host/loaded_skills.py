@@ -1,4 +1,6 @@
-"""Loads skills for conversations, keeps the entries they were loaded from, and reads their files at their own servers."""
+"""Loads skills for conversations, keeps the entries they were loaded from, and reads their files at
+their own servers.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,9 @@ Key = tuple[
 
 
 class LoadedSkill(Struct):
-    """A skill that a conversation acts on: the entry it was loaded from, and what was read and verified."""
+    """A skill that a conversation acts on: the entry it was loaded from, and what was read and
+    verified.
+    """
 
     entry: SkillEntry
     read: dict[str, bytes]
@@ -58,7 +62,7 @@ class LoadedSkills:
         self._acting: dict[str, dict[Key, LoadedSkill | None]] = {}
         self._admitted: dict[str, SkillEntry] = {}  # by call, between its question and its reading
 
-    # -- the known skills -----------------------------------------------------------------------------
+    # -- the known skills --------------------------------------------------------------------------
 
     def listed(self) -> Iterator[tuple[str, SkillEntry]]:
         """Every skill that a server lists, with the host's label of the server."""
@@ -89,7 +93,8 @@ class LoadedSkills:
                     self._acting.setdefault(session, {}).setdefault((server, uri), None)
 
     def gone(self, server: str) -> None:
-        """Drop what is kept of a server that the person removed: entries, and content that was read.
+        """Drop what is kept of a server that the person removed: entries, and content that was
+        read.
 
         The text of its skills stays in the conversations, so calls are still asked about there.
         """
@@ -98,7 +103,7 @@ class LoadedSkills:
                 if key[0] == server:
                     held[key] = None
 
-    # -- loading -------------------------------------------------------------------------------------
+    # -- loading -----------------------------------------------------------------------------------
 
     async def admit(self, wanted: CallRequest) -> tuple[str, str]:
         """Ask for the entry of a skill, and the person where it is not approved as it is.
@@ -159,7 +164,7 @@ class LoadedSkills:
         self._acting.setdefault(wanted.session, {})[key] = LoadedSkill(entry, {SKILL_MD: data})
         return CallToolResult(content=[TextContent(text=data.decode()), _manifest(entry)])
 
-    # -- reading -------------------------------------------------------------------------------------
+    # -- reading -----------------------------------------------------------------------------------
 
     async def read(self, wanted: CallRequest) -> CallToolResult:
         """Read a file of a skill that the conversation acts on, or what a folder of it has.
@@ -227,10 +232,11 @@ class LoadedSkills:
             raise SkillError(f"There is no server {server} any more.")
         return found
 
-    # -- what is asked while a skill is acted on -------------------------------------------------------
+    # -- what is asked while a skill is acted on ---------------------------------------------------
 
     def why_asked(self, wanted: CallRequest, reads_only: bool) -> str:
-        """Why a call is asked about that a rule would allow, because a skill may have led to it; "" for no reason.
+        """Why a call is asked about that a rule would allow, because a skill may have led to it; ""
+        for no reason.
 
         Args:
             wanted: The call.

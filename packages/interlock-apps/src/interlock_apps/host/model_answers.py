@@ -13,7 +13,10 @@ from ..fleet.nesting import too_deep
 async def whole(
     model: Model, request: CreateMessageRequestParams, hear: Callable[[Delta], None] | None = None
 ) -> ModelAnswer:
-    """All that a model says; `hear` gets the pieces as they come. Raises ModelFailure, also for a model that breaks in its own way."""
+    """All that a model says; `hear` gets the pieces as they come.
+
+    Raises ModelFailure, also for a model that breaks in its own way.
+    """
     stream = model.stream(request)
     try:
         async for piece in stream:

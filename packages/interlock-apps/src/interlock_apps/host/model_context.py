@@ -1,4 +1,6 @@
-"""What a model is offered beside the conversation: all tools where they are few, a way to find them where they are many."""
+"""What a model is offered beside the conversation: all tools where they are few, a way to find them
+where they are many.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,10 @@ _BY_NAME = (
 
 
 class ModelContextBuilder:
-    """Makes the offer for one conversation. Once tools have to be searched for it stays so, that the list is the same in each step."""
+    """Makes the offer for one conversation.
+
+    Once tools have to be searched for it stays so, that the list is the same in each step.
+    """
 
     def __init__(
         self,
@@ -130,7 +135,9 @@ def _for_model(item: ServerTool) -> Tool:
 
 
 def _readable(schema: Any) -> Any:
-    """A schema without invisible characters in what is there to be read; names and values have to stay as they are."""
+    """A schema without invisible characters in what is there to be read; names and values have to
+    stay as they are.
+    """
     if isinstance(schema, list):
         return [_readable(each) for each in schema]
     if not isinstance(schema, dict):

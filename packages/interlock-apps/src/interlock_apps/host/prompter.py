@@ -1,4 +1,6 @@
-"""The desk at which the person sits: every question goes over it, is told of, and ends with an answer that fits."""
+"""The desk at which the person sits: every question goes over it, is told of, and ends with an
+answer that fits.
+"""
 
 from __future__ import annotations
 
@@ -27,9 +29,12 @@ MOOT = "The question is no longer open."
 
 
 class Prompter:
-    """Brings questions to the person. `person` may change while the host runs: a face comes, another one goes.
+    """Brings questions to the person.
 
-    At most `most_open` questions are open at once; one more is a no. `open` has those that wait, by their ids.
+    `person` may change while the host runs: a face comes, another one goes.
+
+    At most `most_open` questions are open at once; one more is a no. `open` has those that wait, by
+    their ids.
     """
 
     def __init__(self, publish: Callable[[Event], None], *, most_open: int = MOST_OPEN) -> None:
@@ -109,7 +114,9 @@ class Prompter:
         )
 
     def asked_seconds(self, of: str) -> float:
-        """For how long, in all, the person has been asked something in a conversation, or because of a call."""
+        """For how long, in all, the person has been asked something in a conversation, or because
+        of a call.
+        """
         spent = self._asked.get(of)
         return 0.0 if spent is None else spent.seconds(self._now())
 

@@ -1,4 +1,6 @@
-"""A conversation out of the log, once more: what was said, a model that says it again, and the results that its calls had."""
+"""A conversation out of the log, once more: what was said, a model that says it again, and the
+results that its calls had.
+"""
 
 from __future__ import annotations
 
@@ -40,9 +42,10 @@ from .loop.turn import STOPPED
 class Replay:
     """A conversation as the log has it. `session` says which, where the entries are of several.
 
-    `events` are its events, `messages` what was said in it, `model` and `results` what a loop needs to go through it again without a
-    network. Raises LogError where there is no such conversation, where its beginning is missing, or where some of it was written by
-    another version of Interlock and cannot be read by this one.
+    `events` are its events, `messages` what was said in it, `model` and `results` what a loop needs
+    to go through it again without a network. Raises LogError where there is no such conversation,
+    where its beginning is missing, or where some of it was written by another version of Interlock
+    and cannot be read by this one.
     """
 
     def __init__(
@@ -56,7 +59,8 @@ class Replay:
         sessions = dict.fromkeys(noted.event.session for noted in kept if noted.event.session)
         if not session and len(sessions) > 1:
             raise LogError(
-                f"The entries are of {len(sessions)} conversations; say which is meant: {', '.join(list(sessions)[:10])}."
+                f"The entries are of {len(sessions)} conversations; say which is meant: "
+                f"{', '.join(list(sessions)[:10])}."
             )
         self.session = session or next(iter(sessions), "")
         self.notes = tuple(noted for noted in kept if noted.event.session == self.session)
@@ -81,7 +85,8 @@ class Replay:
 
 
 class RecordedModel:
-    """A Model that says again what was said in a conversation, whatever it is asked, and fails where that failed.
+    """A Model that says again what was said in a conversation, whatever it is asked, and fails
+    where that failed.
 
     An answer that was never finished, for the person cancelled, ends in cancellation once more.
     """
@@ -126,7 +131,9 @@ class RecordedModel:
 
 
 class RecordedResults:
-    """What the calls of a conversation came to: each as often as it was made, in the order in which it was."""
+    """What the calls of a conversation came to: each as often as it was made, in the order in which
+    it was.
+    """
 
     def __init__(self, events: Iterable[AnyEvent]) -> None:
         self._ended: dict[tuple[str, bytes], deque[CallEnded]] = {}
@@ -146,7 +153,9 @@ class RecordedResults:
                 ).append(event)
 
     def take(self, name: str, arguments: Mapping[str, Any]) -> CallEnded:
-        """What came of the next call with these arguments, those that the tool got. `name` is what models call the tool.
+        """What came of the next call with these arguments, those that the tool got.
+
+        `name` is what models call the tool.
 
         Raises LogError where there was no such call, or not as often.
         """
@@ -166,7 +175,9 @@ def _key(name: str, arguments: Mapping[str, Any]) -> tuple[str, bytes]:
 
 
 def _messages(events: Iterable[AnyEvent]) -> list[SamplingMessage]:
-    """What was said, as the model was given it; tools that were not run to their end have a result that says so."""
+    """What was said, as the model was given it; tools that were not run to their end have a result
+    that says so.
+    """
     messages: list[SamplingMessage] = []
     wanted: tuple[ToolUseContent, ...] = ()
     for event in events:

@@ -121,7 +121,7 @@ class ServerRequests:
             extensions=self.extensions,
         )
 
-    # -- forms and pages ------------------------------------------------------------------------------------------
+    # -- forms and pages ---------------------------------------------------------------------------
 
     async def _elicit(
         self, entry: Entry, params: ElicitRequestParams, origin: tuple[str, str]
@@ -182,7 +182,7 @@ class ServerRequests:
             )
         return ElicitResult(action="cancel")
 
-    # -- sampling -----------------------------------------------------------------------------------------------------
+    # -- sampling ----------------------------------------------------------------------------------
 
     async def _sample(
         self, server: str, params: CreateMessageRequestParams, origin: tuple[str, str]
@@ -192,7 +192,8 @@ class ServerRequests:
         if self._exceeds(server, "sample"):
             raise McpError(
                 USER_REJECTED,
-                f"At most {self._limits.samples} sampling requests in {self._limits.seconds:g} seconds",
+                f"At most {self._limits.samples} sampling requests in "
+                f"{self._limits.seconds:g} seconds",
             )
         session, call = origin
         warnings = threat_scan.of_sampling(params)
@@ -247,9 +248,12 @@ class ServerRequests:
         return decision.sampled if decision.sampled is not None else said.result
 
     def _allow_rest(self, server: str, session: str, decision: Decision) -> None:
-        """Let what a server asks models in a conversation pass unseen, if the person says so; also what waits already."""
+        """Let what a server asks models in a conversation pass unseen, if the person says so; also
+        what waits already.
+        """
         if decision.remember == "once" or not session:
-            return  # where it is not known whose request it was, nobody can say so for the rest of it
+            # where it is not known whose request it was, nobody can say so for the rest of it
+            return
         self._allowed.add((server, session))
         for question in list(self._prompter.open.values()):
             waits = isinstance(question, SampleQuestion | SampledQuestion)
@@ -267,7 +271,9 @@ class ServerRequests:
     ) -> ModelAnswer:
         try:
             said = await whole(model, params)
-            if not params.tools:  # with tools it is a loop of the server's own, in which a provider wants to see its marks again
+            # with tools it is a loop of the server's own, in which a provider wants to see its
+            # marks again
+            if not params.tools:
                 said = msgspec.structs.replace(said, result=_without_thoughts(said.result))
             self._publish(
                 SampleEnded(
@@ -334,7 +340,9 @@ def _now() -> float:
 
 
 def _without_thoughts(result: CreateMessageResult) -> CreateMessageResult:
-    """What a model said without what its adapter keeps beside it, thoughts for instance: that is no server's business (`SAM-20`)."""
+    """What a model said without what its adapter keeps beside it, thoughts for instance: that is no
+    server's business (`SAM-20`).
+    """
     blocks = result.content if isinstance(result.content, list) else [result.content]
     plain = [
         msgspec.structs.replace(

@@ -1,4 +1,6 @@
-"""A conversation: what the person says goes in, the turn is carried out step by step, and everything is told as it happens."""
+"""A conversation: what the person says goes in, the turn is carried out step by step, and
+everything is told as it happens.
+"""
 
 from __future__ import annotations
 
@@ -120,9 +122,11 @@ class Session:
     async def say(self, text: str, *, attach: Sequence[Attached] = ()) -> TurnEnded:
         """Say something, with resources beside it, and wait for the turn to end.
 
-        What the model has not answered yet is not said twice: the same words again ask it once more.
+        What the model has not answered yet is not said twice: the same words again ask it once
+        more.
 
-        Raises Busy while another turn runs, and McpError or Unreachable where a resource cannot be read; nothing was said then.
+        Raises Busy while another turn runs, and McpError or Unreachable where a resource cannot be
+        read; nothing was said then.
         """
         self._refuse_if_busy()
         said = SamplingMessage(
@@ -167,7 +171,8 @@ class Session:
         return await self._take_turn(event)
 
     async def retry(self) -> TurnEnded:
-        """Ask the model again where it has not answered, without saying anything new, and wait for the turn to end.
+        """Ask the model again where it has not answered, without saying anything new, and wait for
+        the turn to end.
 
         Raises:
             Busy: Another turn runs.
@@ -179,13 +184,17 @@ class Session:
         return await self._run_turn()
 
     def beside(self, server: str, uri: str, shown: CallToolResult) -> None:
-        """Put what an app of a server shows beside what is said next, in place of what it gave before (MCP Apps, 2026-01-26; `APP-29`)."""
+        """Put what an app of a server shows beside what is said next, in place of what it gave
+        before (MCP Apps, 2026-01-26; `APP-29`).
+        """
         self._shown_by_apps.pop((server, uri), None)
         if shown.content or shown.structured_content is not msgspec.UNSET:
             self._shown_by_apps[server, uri] = shown
 
     def cancel(self, reason: str = "cancelled") -> None:
-        """End the turn under way, if there is one: calls are cancelled at their servers, questions are withdrawn."""
+        """End the turn under way, if there is one: calls are cancelled at their servers, questions
+        are withdrawn.
+        """
         if self._work is not None:
             self._stop, self._stopping = reason, True
             if self._begun:  # a task that is cancelled before it runs would never say how it ended
@@ -197,7 +206,7 @@ class Session:
         if (work := self._work) is not None:
             await asyncio.wait({work})
 
-    # -- what goes in ---------------------------------------------------------------------------------------------
+    # -- what goes in ------------------------------------------------------------------------------
 
     async def _attachments(self, attach: Sequence[Attached]) -> list[Any]:
         blocks: list[Any] = []
@@ -212,7 +221,9 @@ class Session:
         return blocks
 
     def _shown(self, content: Any, origin: str) -> list[Any]:
-        """A block of a prompt's message: the person chose it, and could read it, so it is no data of a stranger; a longer one is."""
+        """A block of a prompt's message: the person chose it, and could read it, so it is no data
+        of a stranger; a longer one is.
+        """
         text, media = self._renderer.parts([content])
         long = len(text) > self._services.budget.page
         text = self._renderer.paged(text, origin) if long else threat_scan.clean(text)
@@ -222,7 +233,7 @@ class Session:
         text, media = self._renderer.contents(contents)
         return [TextContent(text=self._renderer.paged(text, origin)), *media]
 
-    # -- the turn ---------------------------------------------------------------------------------------------------
+    # -- the turn ----------------------------------------------------------------------------------
 
     async def _take_turn(self, said: PersonSaid) -> TurnEnded:
         self._refuse_if_busy()
@@ -262,7 +273,9 @@ class Session:
             raise Busy("The conversation is busy; wait for its answer, or cancel it.")
 
     async def _within(self, work: asyncio.Task[TurnEnded]) -> None:
-        """Wait for the turn, as long as it may take; time in which the person is asked does not count."""
+        """Wait for the turn, as long as it may take; time in which the person is asked does not
+        count.
+        """
         loop = asyncio.get_running_loop()
         began = loop.time() - self._services.prompter.asked_seconds(self.id)
         while not work.done():
@@ -338,7 +351,7 @@ class Session:
         except ModelFailure as bad:
             return bad
 
-    # -- tools --------------------------------------------------------------------------------------------------------
+    # -- tools -------------------------------------------------------------------------------------
 
     async def _call(self, uses: Sequence[ToolUse]) -> list[ToolResultContent]:
         """Call the tools, side by side where they may be; their results in the order of the uses."""
@@ -465,7 +478,10 @@ class Session:
         self, use: ToolUse, call: str, name: str, arguments: dict[str, Any], server: str
     ) -> ToolResultContent:
         self._services.uncallable.publish_stopped(self.id, call, name, arguments, server)
-        words = f"The server {server} is stopped, so {name} cannot be called. The person can start it; ask them."
+        words = (
+            f"The server {server} is stopped, so {name} cannot be called. The person can start "
+            "it; ask them."
+        )
         return self._renderer.refusal(use.id, threat_scan.clean(words))
 
     def _unknown(
@@ -489,5 +505,7 @@ def _reads(item: ServerTool) -> bool:
 
 
 def _mark(session: str) -> str:
-    """The mark of a conversation's fence: as random as its id, which no server gets to see, and the same when it goes on later."""
+    """The mark of a conversation's fence: as random as its id, which no server gets to see, and the
+    same when it goes on later.
+    """
     return f"data-{hashlib.sha256(f'fence of {session}'.encode()).hexdigest()[:8]}"

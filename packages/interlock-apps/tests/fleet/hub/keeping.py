@@ -1,4 +1,6 @@
-"""A hub under test: a clock that goes when it is told to, what was told, and a look at what is left behind."""
+"""A hub under test: a clock that goes when it is told to, what was told, and a look at what is left
+behind.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,10 @@ async def turns(number: int = 30) -> None:
 
 
 class Clock:
-    """Time that passes only in `advance`. `asked` holds every wait that was asked for, in seconds."""
+    """Time that passes only in `advance`.
+
+    `asked` holds every wait that was asked for, in seconds.
+    """
 
     def __init__(self) -> None:
         self.now = 1000.0
@@ -74,7 +79,10 @@ class Clock:
 
 
 class Heard:
-    """What a hub has told: `events`, and in `changed` the link and the names of its tools at that time."""
+    """What a hub has told:
+
+    `events`, and in `changed` the link and the names of its tools at that time.
+    """
 
     def __init__(self) -> None:
         self.events: list[Event] = []
@@ -175,7 +183,8 @@ async def kept(
 ) -> AsyncIterator[Kept]:
     """A hub for as long as the block lasts, which has to leave no task behind.
 
-    `servers` are targets by id, or what makes one; those that have none are reached as their entry says.
+    `servers` are targets by id, or what makes one; those that have none are reached as their entry
+    says.
     """
     before = asyncio.all_tasks()
     if servers is not None:

@@ -1,4 +1,5 @@
-"""A server in plain Python that does what servers should not: how it starts is its second argument, the rest are its tools.
+"""A server in plain Python that does what servers should not: how it starts is its second argument,
+the rest are its tools.
 
 Its first argument is a file to which each process of it adds its number.
 """

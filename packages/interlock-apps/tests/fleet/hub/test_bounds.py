@@ -92,7 +92,9 @@ async def test_waiting_within() -> None:
 
 
 async def test_what_is_wanted_often_is_done_seldom() -> None:
-    """At once, and not again before its seconds are over; once more where it was wanted meanwhile, also while it was done."""
+    """At once, and not again before its seconds are over; once more where it was wanted meanwhile,
+    also while it was done.
+    """
     clock, done = Clock(), list[float]()
     gate = asyncio.Event()
 
@@ -191,7 +193,9 @@ def test_log_messages_are_text(data: Any, text: str) -> None:
 
 
 def test_floods_are_counted_and_told_of_once() -> None:
-    """Of lines and of messages together; whoever shouts all the time is told of once a minute at the most."""
+    """Of lines and of messages together; whoever shouts all the time is told of once a minute at
+    the most.
+    """
     said = Said(most=10)
     for second in range(50):
         for number in range(100):
@@ -265,7 +269,9 @@ def test_secrets_are_found_in_every_form(secret: str) -> None:
 
 
 def test_the_longest_secret_goes_first() -> None:
-    """So that nothing of it remains where another is a part of it; lines of a long one count by themselves."""
+    """So that nothing of it remains where another is a part of it; lines of a long one count by
+    themselves.
+    """
     redactor = Redactor(["open", "opensesame", "-----BEGIN-----\nMIIEabcdefgh\n}\n", ""])
     assert redactor("opensesame open") == f"{DOTS} {DOTS}"
     assert redactor("x MIIEabcdefgh }") == f"x {DOTS} }}"

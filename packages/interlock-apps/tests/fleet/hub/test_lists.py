@@ -1,4 +1,6 @@
-"""What servers offer, as it is fetched, and what they say of its changing: servers on the wire, by hand."""
+"""What servers offer, as it is fetched, and what they say of its changing: servers on the wire, by
+hand.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,9 @@ def empty(field: str) -> dict[str, Any]:
 
 
 class Shop:
-    """A server on the wire whose lists can be exchanged, and which may be begun again; `peer` is the last one."""
+    """A server on the wire whose lists can be exchanged, and which may be begun again; `peer` is
+    the last one.
+    """
 
     def __init__(self, revision: str = NEWEST, **on: Any) -> None:
         self.revision, self.peers = revision, list[Peer]()
@@ -132,7 +136,9 @@ async def test_a_list_that_does_not_come_leaves_the_others() -> None:
 
 
 async def test_a_list_whose_pages_never_end_is_bounded() -> None:
-    """By the number of its items, however small the pages; and by its seconds, were they empty (`TOL-29`)."""
+    """By the number of its items, however small the pages; and by its seconds, were they empty
+    (`TOL-29`).
+    """
     count = iter(range(10**9))
     endless = Shop(
         **{
@@ -242,7 +248,9 @@ async def test_a_list_that_fails_later_stays_as_it_was() -> None:
 
 
 async def test_no_change_falls_between_listening_and_fetching() -> None:
-    """The lists are fetched once the subscription is acknowledged (`LSN-06`); where that takes long, once more when it is."""
+    """The lists are fetched once the subscription is acknowledged (`LSN-06`); where that takes
+    long, once more when it is.
+    """
     shop = Shop(**{"subscriptions/listen": SILENCE})
     async with kept(
         Entry(id="a"), servers={"a": shop}, limits=HubLimits(acknowledge=1), opened=False
@@ -263,7 +271,9 @@ async def test_no_change_falls_between_listening_and_fetching() -> None:
 
 
 async def test_a_listener_that_ends_is_begun_again() -> None:
-    """As when servers are exchanged one by one; everything is fetched anew, also what may still be kept, for nothing is replayed (`LSN-10`, `LSN-12`)."""
+    """As when servers are exchanged one by one; everything is fetched anew, also what may still be
+    kept, for nothing is replayed (`LSN-10`, `LSN-12`).
+    """
     shop = Shop(**{"tools/list": tools("a") | {"ttlMs": 3_600_000}})
     async with kept(Entry(id="a"), servers={"a": shop}, backoff=Backoff(first=1, steady=60)) as one:
         for number, (lasts, wait) in enumerate([(0, 1), (0, 2), (61, 1)], 1):

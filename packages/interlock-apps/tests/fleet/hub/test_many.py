@@ -71,7 +71,9 @@ def large(id: str, tools: int = TOOLS, listing: Any = None) -> Server:
 
 @pytest.mark.slow
 async def test_fifty_servers_with_two_thousand_tools() -> None:
-    """All fifty are reached at the same time, listed at the same time, and called at the same time; in the order of the configuration."""
+    """All fifty are reached at the same time, listed at the same time, and called at the same time;
+    in the order of the configuration.
+    """
     opening, listing = Barrier(MANY), Barrier(MANY)
     ids = [f"s{number}" for number in range(MANY)]
     servers = {id: (lambda id=id: Late(large(id, listing=listing), opening)) for id in ids}

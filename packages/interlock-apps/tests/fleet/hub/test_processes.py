@@ -1,4 +1,6 @@
-"""Real processes as servers, which die, hang, shout and will not go: none of them is ever left behind."""
+"""Real processes as servers, which die, hang, shout and will not go: none of them is ever left
+behind.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,9 @@ async def test_the_house_s_own_server(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("tool, code", [("die", 7), ("kill", -9), ("leave", 5)])
 async def test_a_server_that_dies_in_a_call(tool: str, code: int, tmp_path: Path) -> None:
-    """The call fails with the exit code and the last lines of stderr, without secrets; the server is begun again."""
+    """The call fails with the exit code and the last lines of stderr, without secrets; the server
+    is begun again.
+    """
     entries = [
         misbehaving(tmp_path, env={"KEY": "sesame"}, secrets=frozenset({"sesame"})),
         misbehaving(tmp_path, "other"),
@@ -87,7 +91,9 @@ async def test_a_server_that_is_killed_while_nobody_asks(tmp_path: Path) -> None
 
 
 async def test_a_server_that_cannot_start_is_tried_less_and_less(tmp_path: Path) -> None:
-    """The words name the exit code and what it wrote; each process has ended before the next begins."""
+    """The words name the exit code and what it wrote; each process has ended before the next
+    begins.
+    """
     async with kept(
         misbehaving(tmp_path, start="fails", env={"KEY": "sesame"}, secrets=frozenset({"sesame"})),
         limits=QUICK,
@@ -118,7 +124,9 @@ async def test_a_server_that_dies_while_it_is_listed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("start", ["mute", "deaf"])
 async def test_a_server_that_hangs_at_its_start(start: str, tmp_path: Path) -> None:
-    """It is down after its seconds, its process is ended whatever it ignores, and meanwhile the others are used."""
+    """It is down after its seconds, its process is ended whatever it ignores, and meanwhile the
+    others are used.
+    """
     entries = [misbehaving(tmp_path, start=start, start_seconds=5), misbehaving(tmp_path, "well")]
     async with kept(*entries, opened=False, limits=QUICK) as one:
         opening = asyncio.ensure_future(one.hub.open(None))

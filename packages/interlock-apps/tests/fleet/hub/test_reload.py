@@ -1,4 +1,6 @@
-"""Another configuration: what is exchanged, what is not touched, and that nothing is left of what was there before."""
+"""Another configuration: what is exchanged, what is not touched, and that nothing is left of what
+was there before.
+"""
 
 from __future__ import annotations
 
@@ -76,7 +78,9 @@ async def test_two_at_once(tmp_path: Path) -> None:
 @linux
 @pytest.mark.parametrize("start", ["well", "mute", "deaf"])
 async def test_while_it_is_starting(start: str, tmp_path: Path) -> None:
-    """What was begun is ended, and who waits for it is told; the opening that was under way ends too."""
+    """What was begun is ended, and who waits for it is told; the opening that was under way ends
+    too.
+    """
     async with kept(misbehaving(tmp_path, start=start), opened=False, limits=QUICK) as one:
         opening = asyncio.ensure_future(one.hub.open(None))
         await turns()

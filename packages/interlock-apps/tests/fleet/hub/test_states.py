@@ -1,4 +1,6 @@
-"""What state a server is in, and what may be asked of it then: servers in this process, and a clock that goes when it is told to."""
+"""What state a server is in, and what may be asked of it then: servers in this process, and a clock
+that goes when it is told to.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +60,9 @@ def shop(revisions: Any = REVISIONS) -> Server:
 
 @pytest.mark.parametrize("revision", REVISIONS)
 async def test_a_server_of_any_revision_is_kept_alike(revision: str) -> None:
-    """It is known by the id of its entry, not by what it calls itself (`HST-04`, `TOL-21`), and all it has can be asked for."""
+    """It is known by the id of its entry, not by what it calls itself (`HST-04`, `TOL-21`), and all
+    it has can be asked for.
+    """
     async with kept(Entry(id="mine"), servers={"mine": shop(revision)}) as one:
         link = one["mine"]
         assert (link.id, link.state, link.words, link.revision, link.instructions) == (
@@ -151,7 +155,9 @@ async def _says_fine(x: Any) -> Any:
 
 
 async def test_a_server_that_hangs_at_its_start_is_down() -> None:
-    """After its own seconds where its entry has some; who waits for it is told, and it is closed before it is tried again."""
+    """After its own seconds where its entry has some; who waits for it is told, and it is closed
+    before it is tried again.
+    """
     slow = [Slow(), Slow()]
     made = iter(slow)
     async with kept(

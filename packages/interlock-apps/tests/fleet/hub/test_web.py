@@ -142,7 +142,9 @@ class Signs:
 
 
 async def test_a_server_that_asks_who_comes() -> None:
-    """It is down, with words about what to do and without the secret; headers and an authorizer open the door."""
+    """It is down, with words about what to do and without the secret; headers and an authorizer
+    open the door.
+    """
     async with serving(lambda url: Door(shop().http_app(), "sesame")) as url:
         await _knocked(f"{url}/mcp")
 

@@ -1,4 +1,6 @@
-"""Anchors: the count and head of the log, kept where it is not, show that its end was cut off, which the chain alone cannot."""
+"""Anchors: the count and head of the log, kept where it is not, show that its end was cut off,
+which the chain alone cannot.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ async def written(path: Path, count: int, anchor: Path | None = None, **options:
 
 
 def cut(path: Path, left: int) -> None:
-    """What somebody does who knows the file: the end is removed, and all that would show it is put right."""
+    """What somebody does who knows the file: the end is removed, and all that would show it is put
+    right.
+    """
     with closing(sqlite3.connect(path)) as db:
         triggers = db.execute(
             "SELECT name, sql FROM sqlite_schema WHERE type = 'trigger'"

@@ -1,4 +1,6 @@
-"""Large bodies of entries: files beside the log that are dropped by age and space, while no entry ever is, and `verify` knows each case."""
+"""Large bodies of entries: files beside the log that are dropped by age and space, while no entry
+ever is, and `verify` knows each case.
+"""
 
 from __future__ import annotations
 
@@ -104,7 +106,9 @@ LARGE: dict[str, AnyEvent] = {
 
 @pytest.mark.parametrize("event", LARGE.values(), ids=LARGE)
 async def test_large_bodies_are_outside_the_entries(tmp_path: Path, event: AnyEvent) -> None:
-    """What is read, found and exported is whole; in the log's file there is but the beginning, and `verify` looks at both."""
+    """What is read, found and exported is whole; in the log's file there is but the beginning, and
+    `verify` looks at both.
+    """
     log = await opened(path := tmp_path / "log.db")
     small = CallProposed(call="c", name="n", arguments={"bodies": [1]})
     log.note(small)
@@ -235,7 +239,9 @@ async def test_old_bodies_go_when_the_log_is_opened(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("how", ["altered", "cut", "another", "removed"])
 async def test_bodies_that_were_tampered_with_are_found(tmp_path: Path, how: str) -> None:
-    """One that was altered is not shown, one that somebody else removed is missing, and both fail the verification."""
+    """One that was altered is not shown, one that somebody else removed is missing, and both fail
+    the verification.
+    """
     log = await opened(path := tmp_path / "log.db")
     log.note(ended())
     log.note(ended("another " * 1000))
@@ -297,7 +303,9 @@ async def test_a_body_that_cannot_be_written_waits_with_its_entry(tmp_path: Path
 
 
 async def test_a_log_of_version_1_is_taken_over(tmp_path: Path) -> None:
-    """A file that the first version wrote: its chain is continued, large entries stay where they are, new ones become bodies."""
+    """A file that the first version wrote: its chain is continued, large entries stay where they
+    are, new ones become bodies.
+    """
     packed = Path(__file__).with_name("version-1.db.gz").read_bytes()
     path = tmp_path / "log.db"
     path.write_bytes(gzip.decompress(packed))

@@ -155,7 +155,7 @@ async def test_what_json_cannot_say_does_not_stop_the_log(log: Log, odd: Any) ->
     assert words_in([second]) == ["afterwards"]
 
 
-# -- reading --------------------------------------------------------------------------------------------------------------
+# -- reading ---------------------------------------------------------------------------------------
 
 
 async def test_reading_in_pages(log: Log) -> None:
@@ -175,7 +175,9 @@ async def test_reading_in_pages(log: Log) -> None:
 
 
 async def test_conversations(log: Log) -> None:
-    """Newest first, with the newest title, the time at which each began, and how often the person spoke."""
+    """Newest first, with the newest title, the time at which each began, and how often the person
+    spoke.
+    """
     said = PersonSaid(
         session="b", messages=(SamplingMessage(role="user", content=TextContent(text="x")),)
     )
@@ -191,7 +193,7 @@ async def test_conversations(log: Log) -> None:
     ]
 
 
-# -- searching --------------------------------------------------------------------------------------------------------------
+# -- searching -------------------------------------------------------------------------------------
 
 THINGS = [
     notice("The cities of Spain are hot", session="a", server="weather"),
@@ -259,7 +261,9 @@ SEARCHES: list[tuple[str, dict[str, Any], list[int]]] = [
 
 @pytest.mark.parametrize("words, where, found", SEARCHES)
 async def test_searching(log: Log, words: str, where: dict[str, Any], found: list[int]) -> None:
-    """By words, session, server, kind and time, newest first; signs that search engines have are no more than signs."""
+    """By words, session, server, kind and time, newest first; signs that search engines have are no
+    more than signs.
+    """
     noted = [log.note(event) for event in THINGS]
     assert await log.search(words, **where) == [noted[number] for number in found]
 
@@ -288,11 +292,13 @@ async def test_what_is_long_is_kept_whole_and_found_by_its_beginning(log: Log) -
     assert await log.search("omega") == []
 
 
-# -- export -----------------------------------------------------------------------------------------------------------------
+# -- export ----------------------------------------------------------------------------------------
 
 
 async def test_an_export_is_read_back(log: Log) -> None:
-    """Lines of JSON, each an entry, as texts or bytes; nothing is lost, and one conversation can be had alone."""
+    """Lines of JSON, each an entry, as texts or bytes; nothing is lost, and one conversation can be
+    had alone.
+    """
     noted = [each for event in EVENTS if (each := log.note(event)).seq]
     lines: list[bytes] = []
     assert await log.export(lines.append) == len(noted)
@@ -324,7 +330,7 @@ def test_a_line_that_is_no_entry_is_named(line: str) -> None:
         next(read)
 
 
-# -- secrets ----------------------------------------------------------------------------------------------------------------
+# -- secrets ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -343,7 +349,9 @@ def test_a_line_that_is_no_entry_is_named(line: str) -> None:
     ids=str,
 )
 async def test_secrets_are_not_written(log: Log, hidden: Any) -> None:
-    """`SEC`: as they are, as keys, in JSON in a text, escaped in any way, and in URLs; what is told live is not changed."""
+    """`SEC`: as they are, as keys, in JSON in a text, escaped in any way, and in URLs; what is told
+    live is not changed.
+    """
     event = CallEnded(
         session="s",
         call="c",
@@ -362,14 +370,18 @@ async def test_secrets_are_not_written(log: Log, hidden: Any) -> None:
 
 
 async def test_a_secret_in_base64_is_not_found(log: Log) -> None:
-    """What is written otherwise than as text, JSON or URL is not seen: said in the documentation, and shown here."""
+    """What is written otherwise than as text, JSON or URL is not seen: said in the documentation,
+    and shown here.
+    """
     log.note(notice("aHVudGVyMi0="))
     assert words_in(await log.read()) == ["aHVudGVyMi0="]
 
 
 @pytest.mark.parametrize("value", ["notice", "secret", DOTS, "session"])
 async def test_a_secret_that_is_a_word_of_our_own(tmp_path: Path, value: str) -> None:
-    """A secret "notice" may not make entries that nobody can read: nothing of such an entry is kept but that it was."""
+    """A secret "notice" may not make entries that nobody can read: nothing of such an entry is kept
+    but that it was.
+    """
     for log in (
         MemoryLog(redact=Redactor([value])),
         SqliteLog(tmp_path / "log.db", redact=Redactor([value])),

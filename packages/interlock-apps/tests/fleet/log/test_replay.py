@@ -1,4 +1,6 @@
-"""A conversation replayed from the log: the same words, the same answers of the model, the same results."""
+"""A conversation replayed from the log: the same words, the same answers of the model, the same
+results.
+"""
 
 from __future__ import annotations
 
@@ -95,7 +97,9 @@ async def test_the_model_fails_and_is_cancelled_where_it_was() -> None:
 
 
 def test_calls_have_the_results_that_they_had() -> None:
-    """By name and arguments, each as often as it was called, in that order; edited arguments count as the tool got them."""
+    """By name and arguments, each as often as it was called, in that order; edited arguments count
+    as the tool got them.
+    """
     calls: list[AnyEvent] = []
     for call, arguments, result in (
         ("1", {"a": 1, "b": 2}, "x"),
@@ -120,7 +124,9 @@ def test_calls_have_the_results_that_they_had() -> None:
 
 @pytest.mark.parametrize("by", ["app", "person"])
 def test_calls_of_others_are_not_the_models(by: Literal["app", "person"]) -> None:
-    """What an app or the person called is no answer to what the model calls, though the call be the same (`APP-30`)."""
+    """What an app or the person called is no answer to what the model calls, though the call be the
+    same (`APP-30`).
+    """
     calls: list[AnyEvent] = [
         CallProposed(session="s", call="s.app-1", name="t", arguments={}, by=by),
         CallEnded(session="s", call="s.app-1", error="theirs"),

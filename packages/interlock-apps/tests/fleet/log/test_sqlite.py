@@ -1,4 +1,6 @@
-"""The log in a file: only added to, whole after a crash, and clear in words where it cannot be written."""
+"""The log in a file: only added to, whole after a crash, and clear in words where it cannot be
+written.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,7 @@ async def words(log: SqliteLog) -> list[str]:
     return [noted.event.words for noted in await log.read() if isinstance(noted.event, Notice)]
 
 
-# -- the file -------------------------------------------------------------------------------------------------------------
+# -- the file --------------------------------------------------------------------------------------
 
 
 async def test_the_file_is_for_its_owner_alone(tmp_path: Path) -> None:
@@ -114,7 +116,8 @@ async def test_an_entry_of_another_version_is_shown_as_such(tmp_path: Path) -> N
     data = b'{"seq":77,"at":1.0,"event":{"type":"fromTheFuture","session":"s"}}'
     with closing(sqlite3.connect(path)) as db, db:
         db.execute(
-            "INSERT INTO entries (seq, at, session, kind, server, data, digest) VALUES (77, 1.0, 's', 'x', '', ?, x'')",
+            "INSERT INTO entries (seq, at, session, kind, server, data, digest) VALUES "
+            "(77, 1.0, 's', 'x', '', ?, x'')",
             (data,),
         )
     log = SqliteLog(path)
@@ -146,7 +149,7 @@ async def test_entries_written_without_a_table_of_words_are_filed_later(
     await log.aclose()
 
 
-# -- only added to ----------------------------------------------------------------------------------------------------------
+# -- only added to ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -172,7 +175,10 @@ async def test_our_own_connection_replaces_nothing(tmp_path: Path) -> None:
     await log.open()
     log.note(notice("x"))
     await log.flush()
-    replace = "INSERT OR REPLACE INTO entries SELECT place, seq, at, session, kind, server, x'00', digest FROM entries"
+    replace = (
+        "INSERT OR REPLACE INTO entries SELECT place, seq, at, session, kind, server, x'00', "
+        "digest FROM entries"
+    )
     with pytest.raises(LogError, match="the log only grows"):
         await log._ask(lambda db: db.execute(replace).fetchall())
     assert await log.verify() == 1
@@ -197,7 +203,8 @@ ANEW = (
         ),
         (
             [
-                "UPDATE entries SET data = cast(replace(data, 'entry 3', 'entry 9') AS BLOB) WHERE place = 3"
+                "UPDATE entries SET data = cast(replace(data, 'entry 3', 'entry 9') AS "
+                "BLOB) WHERE place = 3"
             ],
             3,
             3,
@@ -239,7 +246,8 @@ ANEW = (
         ),
         (
             [
-                "INSERT INTO entries SELECT 6, 6, at, session, kind, server, data, digest FROM entries WHERE place = 5"
+                "INSERT INTO entries SELECT 6, 6, at, session, kind, server, data, digest "
+                "FROM entries WHERE place = 5"
             ],
             6,
             6,
@@ -252,7 +260,9 @@ ANEW = (
 async def test_what_was_changed_is_found_and_named(
     tmp_path: Path, statements: list[str], place: int, seq: int, told: str
 ) -> None:
-    """`TOL-25`: a change by another connection, the triggers gone, is found at the first entry that it concerns."""
+    """`TOL-25`: a change by another connection, the triggers gone, is found at the first entry that
+    it concerns.
+    """
     path = tmp_path / "log.db"
     await written(path)
     change(path, *DROPPED, *statements)
@@ -286,7 +296,7 @@ async def test_the_head_shows_what_the_chain_alone_cannot(tmp_path: Path) -> Non
     assert heads[1] != heads[3]
 
 
-# -- what can go wrong ------------------------------------------------------------------------------------------------------
+# -- what can go wrong -----------------------------------------------------------------------------
 
 CRASH = """
 import asyncio, os, signal, sys
@@ -473,7 +483,7 @@ async def test_writing_that_is_cancelled_writes_nothing_twice(tmp_path: Path) ->
     await log.aclose()
 
 
-# -- many -------------------------------------------------------------------------------------------------------------------
+# -- many ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.endurance(seconds=2)

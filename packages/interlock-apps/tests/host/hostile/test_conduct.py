@@ -1,4 +1,6 @@
-"""Servers that hang, die, shout and flood while a conversation goes on: the host stays usable, and says what happened."""
+"""Servers that hang, die, shout and flood while a conversation goes on: the host stays usable, and
+says what happened.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ NAMES = ("pid", "die", "kill", "hang", "block", "garbage", "lines")
 async def odd(
     folder: Path, tool: str, limits: HubLimits = QUICK, **arguments: Any
 ) -> tuple[list[str], str]:
-    """A conversation in which a tool of a misbehaving process is called beside one of a good server: how the calls went, and the last words."""
+    """A conversation in which a tool of a misbehaving process is called beside one of a good
+    server: how the calls went, and the last words.
+    """
     async with scene(
         {"x": misbehaving(folder), "adder": adder()}, policy=ALLOW, hub={"limits": limits}
     ) as one:
@@ -85,7 +89,9 @@ async def test_a_server_that_shouts(tmp_path: Path) -> None:
 
 
 async def test_a_server_that_floods_messages_and_progress() -> None:
-    """What is beyond the bound is dropped with a notice; the call and the conversation go on, and the log does not fill with it."""
+    """What is beyond the bound is dropped with a notice; the call and the conversation go on, and
+    the log does not fill with it.
+    """
     server = Server("flood")
 
     @server.tool
@@ -111,7 +117,9 @@ async def test_a_server_that_floods_messages_and_progress() -> None:
 
 
 async def test_a_server_that_floods_changes() -> None:
-    """However often it says so, its lists are fetched now and then; a conversation at another server goes on."""
+    """However often it says so, its lists are fetched now and then; a conversation at another
+    server goes on.
+    """
     server = adder()
     async with scene({"flood": server, "adder": adder()}, ADD, "done", policy=ALLOW) as one:
         before = len(one.of(FeaturesChanged))
@@ -121,7 +129,7 @@ async def test_a_server_that_floods_changes() -> None:
         assert len(one.of(FeaturesChanged)) - before < 10
 
 
-# -- many servers ----------------------------------------------------------------------------------------------------------
+# -- many servers ----------------------------------------------------------------------------------
 
 
 def office(number: int, tools: int) -> Server:
@@ -159,7 +167,10 @@ def _first_when(ready: Callable[[], Awaitable[Any]]) -> Any:
 
 
 async def test_fifty_servers_with_two_thousand_tools() -> None:
-    """All are connected at the same time: each start waits until all have begun. Then each tool can be found and used."""
+    """All are connected at the same time: each start waits until all have begun.
+
+    Then each tool can be found and used.
+    """
     met = asyncio.Barrier(50)
 
     servers: dict[str, Any] = {f"office{number}": office(number, 40) for number in range(50)}

@@ -1,4 +1,6 @@
-"""Servers that write what was meant for somebody else: it is shown as it is, stands in the fence, and nothing invisible reaches a model."""
+"""Servers that write what was meant for somebody else: it is shown as it is, stands in the fence,
+and nothing invisible reaches a model.
+"""
 
 from __future__ import annotations
 
@@ -69,7 +71,9 @@ def evil(revision: str = "2026-07-28") -> Server:
 
 
 def check(one: Scene) -> None:
-    """What reached the model: nothing invisible, and no order outside of the fence but in what tools say of themselves."""
+    """What reached the model: nothing invisible, and no order outside of the fence but in what
+    tools say of themselves.
+    """
     for request in one.model.requests:
         text = given(request)
         assert clean(text) == text
@@ -112,7 +116,9 @@ def _outside_of(text: str, mark: str) -> list[str]:
 async def test_orders_in_what_tools_give(
     tool: str, arguments: dict[str, Any], revision: str
 ) -> None:
-    """`SEC-21`, `TOL-20`: results, links, errors of both kinds, progress and log messages, in both eras."""
+    """`SEC-21`, `TOL-20`: results, links, errors of both kinds, progress and log messages, in both
+    eras.
+    """
     server = evil(revision)
     async with scene(
         {"evil": server}, (f"evil__{tool}", arguments), "I was given orders.", policy=ALLOW
@@ -176,7 +182,9 @@ async def test_a_very_long_error_is_paged() -> None:
 
 
 async def test_a_server_that_learns_the_mark_cannot_use_it() -> None:
-    """A model may be talked into saying the mark to a tool; that tool's result still ends where the host says."""
+    """A model may be talked into saying the mark to a tool; that tool's result still ends where the
+    host says.
+    """
     server = Server("sly")
 
     @server.tool
@@ -194,7 +202,9 @@ async def test_a_server_that_learns_the_mark_cannot_use_it() -> None:
 
 
 async def test_servers_cannot_pass_for_each_other() -> None:
-    """`HST-04`, `TOL-21`: same tools, same name, one with the other's name in its own: each call goes to whom it names by configured id."""
+    """`HST-04`, `TOL-21`: same tools, same name, one with the other's name in its own: each call
+    goes to whom it names by configured id.
+    """
     servers = {}
     called: list[str] = []
     for id in ("mail", "mail2", "mail__x"):

@@ -43,7 +43,9 @@ def test_marks_are_random() -> None:
 
 @given(HOSTILE, HOSTILE)
 def test_nobody_can_write_the_end_of_a_fence(text: str, what: str) -> None:
-    """`SEC-21`: not even one who has learnt its mark: it stands at the beginning and at the end, and nowhere between."""
+    """`SEC-21`: not even one who has learnt its mark: it stands at the beginning and at the end,
+    and nowhere between.
+    """
     fenced = UntrustedTextMarker(MARK).around(text, what)
     assert fenced.count(MARK) == 2
     assert fenced.startswith(f"[[{MARK} ")
@@ -52,7 +54,9 @@ def test_nobody_can_write_the_end_of_a_fence(text: str, what: str) -> None:
 
 @given(HOSTILE, HOSTILE, HOSTILE)
 def test_nor_in_what_is_given_to_a_model(text: str, what: str, said: str) -> None:
-    """Also after invisible characters were taken out, and over pages: what was split by them may not grow together to a mark."""
+    """Also after invisible characters were taken out, and over pages: what was split by them may
+    not grow together to a mark.
+    """
     budget = Budget(page=20)
     rendering = ResultRenderer(
         budget, UntrustedTextMarker(MARK), ResultStore(budget.page, budget.shelf), clean

@@ -1,4 +1,6 @@
-"""Which calls run at once: readers together, writers alone, in the order that the model wanted, each server for itself."""
+"""Which calls run at once: readers together, writers alone, in the order that the model wanted,
+each server for itself.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ def test_lanes(calls: str, expected: list[list[list[int]]]) -> None:
 
 @given(st.lists(st.builds(PlannedCall, st.sampled_from("abc"), st.booleans()), max_size=20))
 def test_no_call_overtakes_one_that_changes_something(calls: list[PlannedCall]) -> None:
-    """Each call is there once; at its server a writer is alone in its wave, and all before it are in waves before."""
+    """Each call is there once; at its server a writer is alone in its wave, and all before it are
+    in waves before.
+    """
     found = parallel_groups(calls)
     assert sorted(index for lane in found for wave in lane for index in wave) == list(
         range(len(calls))

@@ -1,4 +1,6 @@
-"""What a model gets of a result: every kind of block, in words where it is not shown, in pages where it is long."""
+"""What a model gets of a result: every kind of block, in words where it is not shown, in pages
+where it is long.
+"""
 
 from __future__ import annotations
 
@@ -126,7 +128,9 @@ def test_what_is_too_large_is_said_in_words(kind: str, words: str) -> None:
 
 
 def test_pictures_of_one_result_are_bounded_together() -> None:
-    """Each is small enough, but not all of them: the first ones go to the model, the others are said in words."""
+    """Each is small enough, but not all of them: the first ones go to the model, the others are
+    said in words.
+    """
     picture = ImageContent(data="A" * 400, mime_type="image/png")
     shown = rendering(picture=300, pictures=700).result(
         "u", CallToolResult(content=[picture] * 4), "x"

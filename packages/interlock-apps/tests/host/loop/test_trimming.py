@@ -1,4 +1,6 @@
-"""What a model still sees of a long conversation: the rules in their order, and what they never touch."""
+"""What a model still sees of a long conversation: the rules in their order, and what they never
+touch.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The turn as a table: what it asks for, what it is sent, and how it ends; no model, no server, no clock."""
+"""The turn as a table: what it asks for, what it is sent, and how it ends; no model, no server, no
+clock.
+"""
 
 from __future__ import annotations
 
@@ -143,7 +145,9 @@ def test_what_tools_give_goes_back_to_the_model() -> None:
     ],
 )
 def test_a_turn_that_never_ends_is_ended(budget: Budget, reason: str, steps: int) -> None:
-    """`SAM-18`: loops are bounded; what the tools gave stays in the conversation, so that it can go on."""
+    """`SAM-18`: loops are bounded; what the tools gave stays in the conversation, so that it can go
+    on.
+    """
     played = Played(talk(budget=budget), *[said(use(str(n))) for n in range(9)])
     assert (played.ended.reason, len(played.requests)) == (reason, steps)
     assert played.ended.words
@@ -259,7 +263,9 @@ ANSWERS = st.one_of(
 def test_however_a_turn_goes_the_conversation_is_whole(
     answers: list[Any], steps: int, calls: int
 ) -> None:
-    """`SAM-14`, `SAM-15`: after any answers, in any order, every use has its result and the turn has an end with a reason."""
+    """`SAM-14`, `SAM-15`: after any answers, in any order, every use has its result and the turn
+    has an end with a reason.
+    """
     played = Played(talk(budget=Budget(steps=steps, calls=calls)), *answers, *[said("end")] * 8)
     assert whole(played.talk.messages)
     assert played.ended.reason in ("done", "cancelled", "steps", "failed", "refused", "seconds")

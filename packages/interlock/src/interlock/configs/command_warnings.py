@@ -1,4 +1,6 @@
-"""Warnings about dangerous commands, for the user who decides whether to start a server."""
+"""Commands that a person should look at twice before a server is started by them (`SEC-17`,
+`SEC-18`).
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,8 @@ _DANGERS: tuple[tuple[str, str, str], ...] = (
         "secrets",
         "It reaches for your keys or secret files.",
         r"(?:^|[\s/\\=:'\"])\.(?:ssh|aws|gnupg|kube|netrc|docker|npmrc|pypirc)(?:[/\\\s'\":]|$)|id_(?:rsa|ed25519|ecdsa)\b"
-        r"|/etc/(?:shadow|sudoers)|Login Data|\bKeychains?\b|\.config/gcloud|wallet\.dat|\bsecurity\s+find-\w+-password",
+        r"|/etc/(?:shadow|sudoers)|Login "
+        r"Data|\bKeychains?\b|\.config/gcloud|wallet\.dat|\bsecurity\s+find-\w+-password",
     ),
     (
         "encoded",
@@ -75,21 +78,10 @@ _TEMPORARY = re.compile(r"(?:/tmp/|/var/tmp/|/dev/shm/|[A-Za-z]:\\Windows\\Temp\
 _JOINED = re.compile(r"[;&|`]|\$\(|>\s*/|\n")
 
 
-class StartWarning(Struct, frozen=True):
-    """One warning: a short stable kind, a sentence, and the part of the command it is about."""
+def of_command(command: Sequence[str]) -> tuple[Warned, ...]:
+    """What is dangerous about the command that starts a server: its words, the program first.
 
-    kind: str
-    words: str
-    where: str = ""
-
-
-def command_warnings(command: Sequence[str]) -> tuple[StartWarning, ...]:
-    """Return what is dangerous about a command (`SEC-17`, `SEC-18`).
-
-    A command without warnings may still be harmful.
-
-    Args:
-        command: The program and its arguments.
+    What looks harmless may not be.
     """
     if not command:
         return ()
@@ -97,8 +89,11 @@ def command_warnings(command: Sequence[str]) -> tuple[StartWarning, ...]:
     line = whole[:MOST_LINE]
     found: list[StartWarning] = []
     if len(whole) > MOST_LINE:
-        words = f"It has {len(whole):,} characters, and only the first {MOST_LINE:,} were checked."
-        found.append(StartWarning("long", words))
+        words = (
+            f"It has {len(whole):,} characters, of which only the first {MOST_LINE:,} were "
+            "looked through."
+        )
+        found.append(Warned(kind="long", words=words))
     names = [_name(word) for word in command]
     in_shell = names[0] in _SHELLS
     inner = re.split(r"[\s;&|()`'\"]+", " ".join(command[1:])) if in_shell else []

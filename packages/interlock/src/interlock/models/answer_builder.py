@@ -22,7 +22,9 @@ from .interface import Delta, ModelAnswer, ModelFailure, Usage
 from .lenient_json import joined, parsed
 
 UNREADABLE = "io.interlock/unreadable"
-"""The key in a tool use's `_meta` under which the arguments stand that a model wrote and that are no JSON object."""
+"""The key in a tool use's `_meta` under which the arguments stand that a model wrote and that are
+no JSON object.
+"""
 
 _MOST_UNREADABLE = 4_000  # characters kept of them
 _MOST_PARTS = 512  # of one answer
@@ -31,7 +33,9 @@ Stop = Literal["endTurn", "maxTokens", "toolUse", "stopSequence", "refusal"]
 
 
 class AnswerPart(Struct):
-    """A part of an answer that is still growing; `back` is what its provider wants to see again with it."""
+    """A part of an answer that is still growing; `back` is what its provider wants to see again
+    with it.
+    """
 
     kind: Literal["text", "call", "media"]
     pieces: list[str] = []
@@ -45,8 +49,8 @@ class AnswerPart(Struct):
 class AnswerBuilder:
     """The parts in the order in which they began.
 
-    `names` turns the provider's names of tools back into ours; `key` and `source` say under what name, and for whom, the
-    parts keep what their provider wants to see again.
+    `names` turns the provider's names of tools back into ours; `key` and `source` say under what
+    name, and for whom, the parts keep what their provider wants to see again.
     """
 
     def __init__(
@@ -79,7 +83,10 @@ class AnswerBuilder:
         )
 
     def call(self, id: str, name: str, input: JSONObject | None = None) -> AnswerPart:
-        """A tool call begins. Without an id of its own it gets one, always the same at this place."""
+        """A tool call begins.
+
+        Without an id of its own it gets one, always the same at this place.
+        """
         if not id or id in self._ids:
             id = fresh_id(self._ids.__contains__, self._messages, self._calls)
         self._ids.add(id)
@@ -111,7 +118,10 @@ class AnswerBuilder:
         return [part for part in self.parts if part.kind == "call"]
 
     def said(self, stop: Stop, model: str, usage: Usage) -> ModelAnswer:
-        """The whole of it. What a provider's filter stopped calls no tools, and what calls tools ended for that."""
+        """The whole of it.
+
+        What a provider's filter stopped calls no tools, and what calls tools ended for that.
+        """
         content: list[SamplingContent] = []
         for part in self.parts:
             if part.kind == "call":

@@ -28,8 +28,8 @@ _CHOICES = {"auto": "auto", "required": "any", "none": "none"}
 class Anthropic(Provider):
     """A model that is asked at `{url}/v1/messages`; see Provider for the parameters.
 
-    With `cache` the provider is told to keep what stays the same from one request to the next: tools, system prompt and the
-    conversation so far (`HST-06`).
+    With `cache` the provider is told to keep what stays the same from one request to the next:
+    tools, system prompt and the conversation so far (`HST-06`).
     """
 
     title: ClassVar[str] = "Anthropic"
@@ -164,7 +164,9 @@ def _thinking(blocks: Any) -> list[JSONObject]:
 
 
 def _fit_thinking(body: JSONObject) -> None:
-    """Take back what is refused together with thinking, or the thinking where the conversation does not allow it."""
+    """Take back what is refused together with thinking, or the thinking where the conversation does
+    not allow it.
+    """
     thinking = body.get("thinking")
     if not isinstance(thinking, dict) or thinking.get("type") not in ("enabled", "adaptive"):
         return
@@ -181,7 +183,9 @@ def _fit_thinking(body: JSONObject) -> None:
 
 
 def _calls_unthinkingly(messages: list[JSONObject]) -> bool:
-    """Whether the turn that is under way calls tools and does not begin with thinking, which another model did then."""
+    """Whether the turn that is under way calls tools and does not begin with thinking, which
+    another model did then.
+    """
     results = messages[-1]["content"]
     if len(messages) < 2 or not any(block["type"] == "tool_result" for block in results):
         return False
@@ -190,7 +194,9 @@ def _calls_unthinkingly(messages: list[JSONObject]) -> bool:
 
 
 def _keep_prefix(body: JSONObject) -> None:
-    """Mark the ends of what stays the same: tools, system prompt, and the last two times the user spoke; four marks are allowed."""
+    """Mark the ends of what stays the same: tools, system prompt, and the last two times the user
+    spoke; four marks are allowed.
+    """
     if body.get("tools"):
         body["tools"][-1] = {**body["tools"][-1], "cache_control": _KEEP}
     if isinstance(body.get("system"), list) and body["system"]:

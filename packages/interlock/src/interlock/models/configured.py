@@ -1,4 +1,6 @@
-"""Makes models of what a configuration says; keys come out of the environment or a file of their own, and are shown nowhere."""
+"""Makes models of what a configuration says; keys come out of the environment or a file of their
+own, and are shown nowhere.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,9 @@ class BadModels(InterlockError):
 
 
 class _ProviderKind(Struct, frozen=True):
-    """A provider by its name: the adapter, where it is unless the configuration says so, and the variable that its key is usually in."""
+    """A provider by its name: the adapter, where it is unless the configuration says so, and the
+    variable that its key is usually in.
+    """
 
     make: Callable[..., Provider]
     url: str
@@ -56,9 +60,10 @@ PROVIDERS: dict[str, _ProviderKind] = {
 class ModelEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One model in a configuration.
 
-    `key` and the values of `headers` name variables of the environment as `${NAME}`, `key_file` a file with nothing but the key in it.
-    `context` to `remark` say what the model is where the names of models do not tell (see `ModelFacts`). `plain` allows to send a key
-    over http to another machine. The rest are parameters of the adapters.
+    `key` and the values of `headers` name variables of the environment as `${NAME}`, `key_file` a
+    file with nothing but the key in it. `context` to `remark` say what the model is where the names
+    of models do not tell (see `ModelFacts`). `plain` allows to send a key over http to another
+    machine. The rest are parameters of the adapters.
     """
 
     provider: str
@@ -86,7 +91,9 @@ class ModelEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class ConfiguredModels(Struct, frozen=True):
-    """The models that can be used, in the order of the configuration, and why the others cannot, by name."""
+    """The models that can be used, in the order of the configuration, and why the others cannot, by
+    name.
+    """
 
     models: list[Provider]
     left_out: dict[str, str]
@@ -101,8 +108,9 @@ def read_models(
 ) -> ConfiguredModels:
     """Make the models of the `models` member of a configuration: objects by name, see ModelEntry.
 
-    `environment` is where keys are looked up (that of the process), `folder` what a relative `key_file` is relative to, `fetch` the HTTP
-    client for all of them, else each has its own. A model whose key is not there is left out. Raises BadModels for what is wrong.
+    `environment` is where keys are looked up (that of the process), `folder` what a relative
+    `key_file` is relative to, `fetch` the HTTP client for all of them, else each has its own. A
+    model whose key is not there is left out. Raises BadModels for what is wrong.
     """
     if not isinstance(entries, Mapping):
         raise BadModels('"models" must be an object: a name for each model, and what it is.')
@@ -111,7 +119,8 @@ def read_models(
     for name, entry in entries.items():
         if not isinstance(name, str) or not re.fullmatch(r"[^\s/\\\x00-\x1f]{1,64}", name):
             raise BadModels(
-                f"models: {plain(repr(name), 80)} cannot be a model's name: up to 64 signs, without spaces and slashes."
+                f"models: {plain(repr(name), 80)} cannot be a model's name: up to 64 "
+                "signs, without spaces and slashes."
             )
         read = _entry(name, entry)
         try:
@@ -131,9 +140,12 @@ def read_models(
 def from_environment(
     environment: Mapping[str, str] | None = None, *, fetch: Fetch | None = None
 ) -> ConfiguredModels:
-    """The model that the environment names: `INTERLOCK_MODEL` as `provider:model`, and `INTERLOCK_MODEL_URL` where it is elsewhere.
+    """The model that the environment names:
 
-    Its key is in the provider's usual variable. Without INTERLOCK_MODEL there is none. Raises BadModels.
+    `INTERLOCK_MODEL` as `provider:model`, and `INTERLOCK_MODEL_URL` where it is elsewhere.
+
+    Its key is in the provider's usual variable. Without INTERLOCK_MODEL there is none. Raises
+    BadModels.
     """
     environment = os.environ if environment is None else environment
     named = environment.get("INTERLOCK_MODEL", "").strip()
@@ -142,7 +154,8 @@ def from_environment(
     provider, _, model = named.partition(":")
     if not model:
         raise BadModels(
-            f"INTERLOCK_MODEL is to be provider:model, such as ollama:llama3.2; it is {plain(named, 80)}."
+            "INTERLOCK_MODEL is to be provider:model, such as ollama:llama3.2; it is "
+            f"{plain(named, 80)}."
         )
     entry: JSONObject = {
         "provider": provider,
@@ -169,7 +182,8 @@ def _entry(name: str, entry: Any) -> ModelEntry:
         if field not in fields:
             near = difflib.get_close_matches(str(field), fields, 1)
             raise BadModels(
-                f"{where}: {plain(str(field), 60)} is not known here.{f' Is it {near[0]}?' if near else ''}"
+                f"{where}: {plain(str(field), 60)} is not known "
+                f"here.{f' Is it {near[0]}?' if near else ''}"
             )
     try:
         read = msgspec.convert(dict(entry), ModelEntry)
@@ -177,7 +191,8 @@ def _entry(name: str, entry: Any) -> ModelEntry:
         raise BadModels(f"{where}: {bad}.") from None
     if read.provider not in PROVIDERS:
         raise BadModels(
-            f"{where}: there is no provider {plain(read.provider, 60)}; there are {', '.join(PROVIDERS)}."
+            f"{where}: there is no provider {plain(read.provider, 60)}; there are "
+            f"{', '.join(PROVIDERS)}."
         )
     if not read.model.strip():
         raise BadModels(f"{where}: model is to be the provider's name of the model.")
@@ -200,7 +215,8 @@ def _key(name: str, entry: ModelEntry, environment: Mapping[str, str], folder: P
     if entry.key:
         if not _VARIABLE.fullmatch(entry.key):
             raise BadModels(
-                f"{where}: a key does not stand in the configuration itself; write ${{NAME_OF_A_VARIABLE}}, or use key_file."
+                f"{where}: a key does not stand in the configuration itself; write "
+                f"${{NAME_OF_A_VARIABLE}}, or use key_file."
             )
         return _filled(name, "key", entry.key, environment)
     if not entry.key_file:
@@ -231,7 +247,8 @@ def _filled(name: str, field: str, text: str, environment: Mapping[str, str]) ->
         filled = environment.get(found[1], "")
         if not filled:
             raise _Absent(
-                f"The model {name} cannot be used: {field} is in the variable {found[1]}, which is not set."
+                f"The model {name} cannot be used: {field} is in the variable {found[1]}, "
+                "which is not set."
             )
         return filled
 
@@ -269,7 +286,8 @@ def _made(
             and not _is_here(urlsplit(url).hostname or "")
         ):
             raise BadModels(
-                f"{where}: the key would go over http, for others to read; use https, or set plain to true if that is meant."
+                f"{where}: the key would go over http, for others to read; use https, or "
+                "set plain to true if that is meant."
             )
         return kind.make(
             name,

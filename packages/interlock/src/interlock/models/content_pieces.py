@@ -1,4 +1,6 @@
-"""Takes content apart into what providers take (text, pictures, sound, documents) and says in words what a model cannot take."""
+"""Takes content apart into what providers take (text, pictures, sound, documents) and says in words
+what a model cannot take.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,9 @@ class ContentPiece(Struct, frozen=True):
 
 
 class AcceptedContent(Struct, frozen=True):
-    """What a model takes besides text: mime types, and the most bytes of a picture or sound, and of a document."""
+    """What a model takes besides text: mime types, and the most bytes of a picture or sound, and of
+    a document.
+    """
 
     images: frozenset[str] = frozenset()
     audio: frozenset[str] = frozenset()
@@ -46,7 +50,9 @@ class AcceptedContent(Struct, frozen=True):
 
 
 def pieces(block: Any, taken: AcceptedContent) -> list[ContentPiece]:
-    """A block of content in pieces that can be sent; what cannot is a line of text that says what was left out."""
+    """A block of content in pieces that can be sent; what cannot is a line of text that says what
+    was left out.
+    """
     if isinstance(block, TextContent):
         return [ContentPiece("text", block.text[:_MOST_TEXT])] if block.text else []
     if isinstance(block, ImageContent):
@@ -69,7 +75,10 @@ def pieces(block: Any, taken: AcceptedContent) -> list[ContentPiece]:
 
 
 def result_pieces(result: ToolResultContent, taken: AcceptedContent) -> list[ContentPiece]:
-    """A tool's result in pieces, at least one. Structured content is told where no text tells it."""
+    """A tool's result in pieces, at least one.
+
+    Structured content is told where no text tells it.
+    """
     found = [piece for block in result.content for piece in pieces(block, taken)]
     if result.structured_content is not UNSET and not any(
         isinstance(block, TextContent) for block in result.content
@@ -105,7 +114,10 @@ def _media(
     allowed = {"image": taken.images, "audio": taken.audio, "document": taken.documents}[kind]
     if mime == "image/jpg":
         mime = "image/jpeg"
-    described = f"{what} ({plain(mime or 'no type', 60)}, {_readable(size_of(data))}{', ' + plain(name, 100) if name else ''})"
+    described = (
+        f"{what} ({plain(mime or 'no type', 60)}, "
+        f"{_readable(size_of(data))}{', ' + plain(name, 100) if name else ''})"
+    )
     if not allowed:
         return ContentPiece("text", f"[{described} was left out: this model does not take any.]")
     if mime not in allowed:
@@ -135,7 +147,10 @@ def _link(link: ResourceLink) -> str:
     about = ", ".join(
         filter(None, [link.mime_type, f"{link.size} bytes" if link.size is not None else ""])
     )
-    words = f"[Resource that can be read: {link.title or link.name}, {link.uri}{f' ({about})' if about else ''}]"
+    words = (
+        f"[Resource that can be read: {link.title or link.name}, "
+        f"{link.uri}{f' ({about})' if about else ''}]"
+    )
     return f"{words}\n{link.description}" if link.description else words
 
 

@@ -1,7 +1,9 @@
-"""Makes of a list of sampling messages a conversation that every provider takes: roles in turn, and each tool call with its result.
+"""Makes of a list of sampling messages a conversation that every provider takes: roles in turn, and
+each tool call with its result.
 
-What the rest of the house keeps in order (`SAM-14`, `SAM-15`) is put in order here once more: a turn that was cancelled, a history that
-was trimmed or the messages of a server must not end in a provider's refusal.
+What the rest of the house keeps in order (`SAM-14`, `SAM-15`) is put in order here once more: a
+turn that was cancelled, a history that was trimmed or the messages of a server must not end in a
+provider's refusal.
 """
 
 from __future__ import annotations
@@ -38,9 +40,11 @@ def blocks_of(message: SamplingMessage) -> list[SamplingContent]:
 
 
 def prepared(messages: Iterable[SamplingMessage]) -> list[RoleTurn]:
-    """The conversation with empty parts left out, roles in turn, and after each tool use its result, in the order of the uses.
+    """The conversation with empty parts left out, roles in turn, and after each tool use its
+    result, in the order of the uses.
 
-    A use without a result gets one that says so, marked as an error. A result that answers no use becomes text, so that it is not lost.
+    A use without a result gets one that says so, marked as an error. A result that answers no use
+    becomes text, so that it is not lost.
     """
     talk: list[RoleTurn] = []
     waiting: dict[str, ToolUseContent] = {}
@@ -147,9 +151,11 @@ def _told(result: ToolResultContent) -> list[SamplingContent]:
 
 
 class IdMap:
-    """Names (or ids) as a provider takes them: those that it would refuse are replaced, always by the same, and can be turned back.
+    """Names (or ids) as a provider takes them: those that it would refuse are replaced, always by
+    the same, and can be turned back.
 
-    `allowed` and `first` are what stands in a class of a regular expression: signs that may be in a word, and at its beginning.
+    `allowed` and `first` are what stands in a class of a regular expression: signs that may be in a
+    word, and at its beginning.
     """
 
     def __init__(self, allowed: str, most: int, *, first: str = "") -> None:
@@ -175,7 +181,9 @@ class IdMap:
 
 
 def fresh_id(taken: Callable[[str], bool], messages: int, ordinal: int) -> str:
-    """An id for a tool use that came without one: of its place in the conversation, so that the same answer gives the same id again."""
+    """An id for a tool use that came without one: of its place in the conversation, so that the
+    same answer gives the same id again.
+    """
     id = f"call_{messages}_{ordinal}"
     while taken(id):
         id += "_"
@@ -193,7 +201,9 @@ def ids_in(messages: Iterable[SamplingMessage]) -> set[str]:
 
 
 def kept(block: SamplingContent, key: str, source: str) -> JSONObject:
-    """What a provider wants to see again with this block: what its `_meta` has under `key`, if it is from that very `source` (`SAM-21`)."""
+    """What a provider wants to see again with this block: what its `_meta` has under `key`, if it
+    is from that very `source` (`SAM-21`).
+    """
     meta = getattr(block, "meta", None) or {}
     found = meta.get(key)
     return found if isinstance(found, dict) and found.get("from") == source else {}

@@ -1,4 +1,6 @@
-"""Turns what a provider says went wrong into a failure with words that name provider, model and what to do, and never the key."""
+"""Turns what a provider says went wrong into a failure with words that name provider, model and
+what to do, and never the key.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ _LONGEST = 86_400.0  # seconds that a provider may tell us to wait, as far as we
 
 
 class ProviderIdentity(Struct, frozen=True):
-    """Of whom is spoken: the provider's name, the host of its address, the model, and what must not be repeated."""
+    """Of whom is spoken: the provider's name, the host of its address, the model, and what must not
+    be repeated.
+    """
 
     provider: str
     host: str
@@ -57,7 +61,9 @@ class ProviderError(Struct, frozen=True):
 
 
 def trouble(data: Any) -> ProviderError:
-    """Read an error's body: the shapes of OpenAI, vLLM, Ollama, Anthropic, Gemini and plain web servers."""
+    """Read an error's body: the shapes of OpenAI, vLLM, Ollama, Anthropic, Gemini and plain web
+    servers.
+    """
     if isinstance(data, list):
         data = data[0] if data else {}
     body = object_of(data)
@@ -109,12 +115,18 @@ def of(
     words = (
         _WORDS[kind]
         if status != 404
-        else "does not know this: the model's name or the url is wrong, or the model is not installed there"
+        else (
+            "does not know this: the model's name or the url is wrong, or the model is not "
+            "installed there"
+        )
     )
     if found.codes & _NO_CREDIT or status == 402:
         words = "says that the account has no credit left; top it up or choose another model"
     elif 300 <= status < 400:
-        words = "sends us elsewhere, which is not followed; the url in the configuration is perhaps wrong"
+        words = (
+            "sends us elsewhere, which is not followed; the url in the configuration is "
+            "perhaps wrong"
+        )
     later = (
         f" It says: wait {wait:g} seconds."
         if wait is not None and kind in ("rate_limited", "overloaded")
@@ -221,7 +233,9 @@ def _kind(found: ProviderError, status: int) -> FailureKind:
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """The seconds that the headers of an answer tell to wait (RFC 9110, 10.2.3); None where they say nothing of it."""
+    """The seconds that the headers of an answer tell to wait (RFC 9110, 10.2.3); None where they
+    say nothing of it.
+    """
     exact = _seconds(headers.get("retry-after-ms", ""))
     if exact is not None:
         return exact / 1_000

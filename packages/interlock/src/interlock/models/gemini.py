@@ -30,9 +30,11 @@ _UNSIGNED = "skip_thought_signature_validator"
 
 
 class Gemini(Provider):
-    """A model that is asked at `{url}/models/{model}:generateContent`; see Provider for the parameters.
+    """A model that is asked at `{url}/models/{model}:generateContent`; see Provider for the
+    parameters.
 
-    An object in `extra`, such as `generationConfig`, is put over the one that is there, member by member.
+    An object in `extra`, such as `generationConfig`, is put over the one that is there, member by
+    member.
     """
 
     title: ClassVar[str] = "Gemini"

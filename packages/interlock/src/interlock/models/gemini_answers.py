@@ -30,7 +30,10 @@ _MUDDLED = frozenset(
 
 
 class CandidateReader:
-    """Takes an answer apart; it fulfils the seam `Reader` of the providers. A stream has no end of its own: it ends with its body."""
+    """Takes an answer apart; it fulfils the seam `Reader` of the providers.
+
+    A stream has no end of its own: it ends with its body.
+    """
 
     def __init__(
         self, request: CreateMessageRequestParams, names: IdMap, who: ProviderIdentity, model: str
@@ -57,11 +60,15 @@ class CandidateReader:
         return deltas
 
     def said(self) -> ModelAnswer:
-        """All of it. Raises ModelFailure where a filter let nothing through, or a call was muddled."""
+        """All of it.
+
+        Raises ModelFailure where a filter let nothing through, or a call was muddled.
+        """
         why = f": {self._who.quote(self._why)}" if self._why else ""
         if self._reason in _MUDDLED:
             raise ModelFailure(
-                f"{self._who.words} wrote a tool call that it cannot make ({self._reason}{why}). Ask again.",
+                f"{self._who.words} wrote a tool call that it cannot make "
+                f"({self._reason}{why}). Ask again.",
                 "bad_answer",
             )
         stop = _STOPS.get(self._reason, "refusal") if self._reason else "endTurn"
@@ -81,7 +88,8 @@ class CandidateReader:
         blocked = text_of(object_of(piece, "promptFeedback"), "blockReason")
         if blocked:
             raise ModelFailure(
-                f"{self._who.words} refuses to answer this: the request was blocked ({plain(blocked, 60)}).",
+                f"{self._who.words} refuses to answer this: the request was blocked "
+                f"({plain(blocked, 60)}).",
                 "refused",
             )
         self._model = plain(text_of(piece, "modelVersion"), 200) or self._model

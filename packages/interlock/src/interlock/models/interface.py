@@ -1,8 +1,10 @@
-"""What a model is to the host: a request goes in, pieces of what it says come out, and at the end the whole of it.
+"""What a model is to the host: a request goes in, pieces of what it says come out, and at the end
+the whole of it.
 
-The words of sampling are used throughout (2026-07-28, "Sampling"): a conversation is a list of SamplingMessage, what a model is asked is
-CreateMessageRequestParams and what it says is CreateMessageResult. So a server's sampling request goes to a model as it is, and what a
-provider wants to see again in the next turn rides in the `_meta` of content blocks (`SAM-21`).
+The words of sampling are used throughout (2026-07-28, "Sampling"): a conversation is a list of
+SamplingMessage, what a model is asked is CreateMessageRequestParams and what it says is
+CreateMessageResult. So a server's sampling request goes to a model as it is, and what a provider
+wants to see again in the next turn rides in the `_meta` of content blocks (`SAM-21`).
 """
 
 from __future__ import annotations
@@ -18,9 +20,10 @@ from interlock.types import CreateMessageRequestParams, CreateMessageResult, Int
 class ModelFacts(Struct, frozen=True, kw_only=True):
     """What is known of a model.
 
-    `context` and `output` are in tokens: what it can take in, and the most it may say in one go. `cost`, `speed` and `intelligence` run
-    from 0 to 1, and more is better (cheaper, faster, cleverer): the preferences of sampling are weighed against them. `images`, `audio`
-    and `tools` say what it takes. `remark` is shown beside its name wherever a person sees it.
+    `context` and `output` are in tokens: what it can take in, and the most it may say in one go.
+    `cost`, `speed` and `intelligence` run from 0 to 1, and more is better (cheaper, faster,
+    cleverer): the preferences of sampling are weighed against them. `images`, `audio` and `tools`
+    say what it takes. `remark` is shown beside its name wherever a person sees it.
     """
 
     context: int = 128_000
@@ -35,7 +38,9 @@ class ModelFacts(Struct, frozen=True, kw_only=True):
 
 
 class Usage(Struct, frozen=True, kw_only=True):
-    """How many tokens went in (of which `kept` came out of the provider's cache) and came out; 0 where the provider does not say."""
+    """How many tokens went in (of which `kept` came out of the provider's cache) and came out; 0
+    where the provider does not say.
+    """
 
     input: int = 0
     output: int = 0
@@ -52,8 +57,9 @@ class Usage(Struct, frozen=True, kw_only=True):
 class Delta(Struct, frozen=True, tag=True):
     """A piece of what a model is saying.
 
-    `kind` is "text" for its words, "thought" for thinking aloud, "call" for the name of a tool that it begins to call (`call` is the call's
-    id), and "note" for something about the talk itself, such as a rate limit that is waited for.
+    `kind` is "text" for its words, "thought" for thinking aloud, "call" for the name of a tool that
+    it begins to call (`call` is the call's id), and "note" for something about the talk itself,
+    such as a rate limit that is waited for.
     """
 
     kind: Literal["text", "thought", "call", "note"]
@@ -77,7 +83,8 @@ class Model(Protocol):
     def stream(self, request: CreateMessageRequestParams) -> AsyncIterator[Delta | ModelAnswer]:
         """Ask the model. Yields pieces as they come and ends with exactly one `ModelAnswer`.
 
-        Closing the iterator, or cancelling the task that reads it, ends the request. Raises ModelFailure.
+        Closing the iterator, or cancelling the task that reads it, ends the request. Raises
+        ModelFailure.
         """
         ...
 
@@ -102,10 +109,11 @@ FailureKind = Literal[
 class ModelFailure(InterlockError):
     """A model gave no answer. The words are for a person; `kind` says what happened.
 
-    "unreachable": nobody there, or no answer in time; "refused": it will not answer this; "rate_limited" and "overloaded": later perhaps,
-    `retry_after` is in seconds where the provider said when; "cut": the stream broke before its end; "too_long": the conversation is longer
-    than the model takes; "unauthorized": the key is missing or wrong; "bad_request" and "bad_answer": one of the two was not understood.
-    `status` is the HTTP status, 0 where there was none.
+    "unreachable": nobody there, or no answer in time; "refused": it will not answer this;
+    "rate_limited" and "overloaded": later perhaps, `retry_after` is in seconds where the provider
+    said when; "cut": the stream broke before its end; "too_long": the conversation is longer than
+    the model takes; "unauthorized": the key is missing or wrong; "bad_request" and "bad_answer":
+    one of the two was not understood. `status` is the HTTP status, 0 where there was none.
     """
 
     def __init__(

@@ -1,10 +1,13 @@
-"""What is known of models by their names, for who does not say it in the configuration; of unknown ones, what is likely."""
+"""What is known of models by their names, for who does not say it in the configuration; of unknown
+ones, what is likely.
+"""
 
 from __future__ import annotations
 
 from .interface import ModelFacts
 
-# The first whose words are all in the name counts. Sizes are those that the providers document, the smallest where a name has had several.
+# The first whose words are all in the name counts. Sizes are those that the providers document, the
+# smallest where a name has had several.
 _KNOWN: tuple[tuple[tuple[str, ...], ModelFacts], ...] = (
     (
         ("claude", "opus"),

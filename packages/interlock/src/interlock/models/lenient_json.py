@@ -55,7 +55,9 @@ def count_of(value: Any, *names: str) -> int:
 
 
 def plain(text: str, most: int = 400) -> str:
-    """Words of somebody else for one line of ours: no control characters, no line ends, not too long."""
+    """Words of somebody else for one line of ours: no control characters, no line ends, not too
+    long.
+    """
     line = " ".join(
         "".join(sign if sign.isprintable() else " " for sign in text[: most * 4]).split()
     )

@@ -1,4 +1,6 @@
-"""Chooses a model by the preferences of a sampling request (2026-07-28, "Sampling", "Model Preferences")."""
+"""Chooses a model by the preferences of a sampling request (2026-07-28, "Sampling", "Model
+Preferences").
+"""
 
 from __future__ import annotations
 
@@ -13,11 +15,13 @@ M = TypeVar("M", bound=Model)
 
 
 def choose(models: Sequence[M], preferences: ModelPreferences | None = None) -> M:
-    """The model that fits best (`SAM-10`); without preferences the first, which is the person's own choice.
+    """The model that fits best (`SAM-10`); without preferences the first, which is the person's own
+    choice.
 
-    Hints are parts of names (ours or the provider's), taken in order, whatever their case; the first that any model has decides,
-    and among several that have it, or all where none has, the priorities do: of cost, speed and intelligence, each between 0 and 1,
-    weighed against what is known of the models. Equals: the first. Raises LookupError where there are no models.
+    Hints are parts of names (ours or the provider's), taken in order, whatever their case; the
+    first that any model has decides, and among several that have it, or all where none has, the
+    priorities do: of cost, speed and intelligence, each between 0 and 1, weighed against what is
+    known of the models. Equals: the first. Raises LookupError where there are no models.
     """
     if not models:
         raise LookupError("There is no model to choose from: none is configured.")

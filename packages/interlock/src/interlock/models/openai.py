@@ -1,4 +1,7 @@
-"""Models behind the chat completions interface of OpenAI, which many others speak: Ollama, vLLM, LM Studio, OpenRouter and more."""
+"""Models behind the chat completions interface of OpenAI, which many others speak:
+
+Ollama, vLLM, LM Studio, OpenRouter and more.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +42,8 @@ _OPTIONAL = frozenset({"temperature", "stop", "stream_options", "tool_choice", "
 class OpenAI(Provider):
     """A model that is asked at `{url}/chat/completions`; see Provider for the parameters.
 
-    `output_name` is what the limit of its words is called there: `max_completion_tokens` at OpenAI, else `max_tokens`.
+    `output_name` is what the limit of its words is called there: `max_completion_tokens` at OpenAI,
+    else `max_tokens`.
     """
 
     title: ClassVar[str] = "OpenAI-compatible provider"
@@ -93,7 +97,9 @@ class OpenAI(Provider):
         return ProviderRequest(f"{self.url}/chat/completions", body, reader, notes)
 
     def _repair(self, asked: ProviderRequest, found: ProviderError) -> bool:
-        """Leave out what this model says that it does not take; reasoning models take no temperature, for one."""
+        """Leave out what this model says that it does not take; reasoning models take no
+        temperature, for one.
+        """
         if (
             not found.codes & {"unsupported_parameter", "unsupported_value"}
             or found.param not in asked.body
@@ -116,7 +122,8 @@ class OpenAI(Provider):
         if request.system_prompt:
             told.append({"role": "system", "content": request.system_prompt})
         talk = self._talk(request)
-        # the turn that is under way, whose thinking some providers want to see again: what follows the last words of the person
+        # the turn that is under way, whose thinking some providers want to see again: what follows
+        # the last words of the person
         begun = max((at for at, turn in enumerate(talk) if _is_asking(turn)), default=0)
         for at, turn in enumerate(talk):
             if turn.role == "assistant":

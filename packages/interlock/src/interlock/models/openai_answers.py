@@ -149,7 +149,9 @@ class ChunkReader:
         return deltas
 
     def _call(self, call: JSONObject) -> list[Delta]:
-        """A piece of a tool call; a new id with a name begins one, whatever the index, which some servers leave out or never count up."""
+        """A piece of a tool call; a new id with a name begins one, whatever the index, which some
+        servers leave out or never count up.
+        """
         id, function = text_of(call, "id"), object_of(call, "function")
         name, arguments = text_of(function, "name"), function.get("arguments")
         index = call.get("index")
@@ -172,7 +174,9 @@ class ChunkReader:
         return []
 
     def _keep(self, detail: JSONObject) -> None:
-        """Put together what a provider wants to see again of its thinking: pieces of the same kind and index are one."""
+        """Put together what a provider wants to see again of its thinking: pieces of the same kind
+        and index are one.
+        """
         last = self._details[-1] if self._details else {}
         if not detail:
             return

@@ -1,4 +1,6 @@
-"""What the adapters share: a request goes out, is tried again while it may be, and its answer is read as far as the bounds allow."""
+"""What the adapters share: a request goes out, is tried again while it may be, and its answer is
+read as far as the bounds allow.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,10 @@ _AGAIN = frozenset({"unreachable", "rate_limited", "overloaded"})
 
 
 class ApiKey:
-    """A key that nobody sees by accident; `value` is what goes into a header. Raises ValueError for what cannot be one."""
+    """A key that nobody sees by accident; `value` is what goes into a header.
+
+    Raises ValueError for what cannot be one.
+    """
 
     __slots__ = ("value",)
 
@@ -59,7 +64,10 @@ class ApiKey:
 
 
 class AnswerReader(Protocol):
-    """Reads one answer. `complete`: enough came to be an answer; `over`: nothing more is to come."""
+    """Reads one answer.
+
+    `complete`: enough came to be an answer; `over`: nothing more is to come.
+    """
 
     complete: bool
     over: bool
@@ -78,7 +86,9 @@ class AnswerReader(Protocol):
 
 
 class ProviderRequest(Struct):
-    """A request made ready: where it goes, what it says, who reads the answer, and what the person should know of it."""
+    """A request made ready: where it goes, what it says, who reads the answer, and what the person
+    should know of it.
+    """
 
     url: str
     body: JSONObject
@@ -97,11 +107,13 @@ class ToolDescription(Struct, frozen=True):
 class Provider(ABC):
     """A model behind HTTP.
 
-    `name` is the configuration's, `model` the provider's. `key` is sent in a header and shown nowhere. `facts` are looked up by the
-    model's name unless given. `extra` is put into every request's body over what is there, `headers` beside the headers. With
-    `stream=False` answers come whole. What may be tried again is tried `tries` times in all, with pauses of `patience` seconds
-    together at most. `silence` is how long nothing may come, `seconds` how long an answer may take, `most` how many bytes it may have.
-    Raises ValueError for a url or a key that cannot be used.
+    `name` is the configuration's, `model` the provider's. `key` is sent in a header and shown
+    nowhere. `facts` are looked up by the model's name unless given. `extra` is put into every
+    request's body over what is there, `headers` beside the headers. With `stream=False` answers
+    come whole. What may be tried again is tried `tries` times in all, with pauses of `patience`
+    seconds together at most. `silence` is how long nothing may come, `seconds` how long an answer
+    may take, `most` how many bytes it may have. Raises ValueError for a url or a key that cannot be
+    used.
     """
 
     title: ClassVar[str] = ""
@@ -159,7 +171,10 @@ class Provider(ABC):
     async def stream(
         self, request: CreateMessageRequestParams
     ) -> AsyncGenerator[Delta | ModelAnswer, None]:
-        """Ask the model. Yields pieces as they come and ends with exactly one `ModelAnswer`. Raises ModelFailure."""
+        """Ask the model.
+
+        Yields pieces as they come and ends with exactly one `ModelAnswer`. Raises ModelFailure.
+        """
         asked = self._asked(request)
         for note in asked.notes:
             yield Delta("note", note)
@@ -219,7 +234,10 @@ class Provider(ABC):
         return IdMap("a-zA-Z0-9_-", self.tool_names)
 
     def _talk(self, request: CreateMessageRequestParams) -> list[RoleTurn]:
-        """The conversation as the model takes it. Raises ModelFailure where there is nothing in it."""
+        """The conversation as the model takes it.
+
+        Raises ModelFailure where there is nothing in it.
+        """
         talk = prepared(request.messages)
         if not self.facts.tools:
             talk = without_tools(talk)
@@ -301,10 +319,16 @@ class Provider(ABC):
                     Request("POST", asked.url, tuple(headers.items()), body, again=True)
                 )
         except TimeoutError as slow:
-            words = f"{self.who.words} did not begin to answer in time; it may be busy, or still loading the model."
+            words = (
+                f"{self.who.words} did not begin to answer in time; it may be busy, or still "
+                "loading the model."
+            )
             raise ModelFailure(words, "unreachable") from slow
         except Unreachable as gone:
-            words = f"{self.who.words} cannot be reached: {self.who.quote(str(gone))} Check the url, and that it is running."
+            words = (
+                f"{self.who.words} cannot be reached: {self.who.quote(str(gone))} Check the "
+                "url, and that it is running."
+            )
             raise ModelFailure(words, "unreachable", status=gone.status or 0) from gone
         except ValueError:  # its words would repeat the header
             raise ModelFailure(
@@ -359,7 +383,8 @@ class Provider(ABC):
             size += len(chunk)
             if size > self.most:
                 raise ModelFailure(
-                    f"{self.who.words} gave an answer of more than {self.most} bytes; it was given up.",
+                    f"{self.who.words} gave an answer of more than {self.most} bytes; it "
+                    "was given up.",
                     "bad_answer",
                 )
             try:
@@ -388,7 +413,8 @@ class Provider(ABC):
     def _cut(self, silent: bool = False) -> ModelFailure:
         how = "fell silent" if silent else "broke off"
         return ModelFailure(
-            f"{self.who.words} {how} in the middle of its answer; what it said so far is not the whole. Ask again.",
+            f"{self.who.words} {how} in the middle of its answer; what it said so far is "
+            "not the whole. Ask again.",
             "cut",
         )
 

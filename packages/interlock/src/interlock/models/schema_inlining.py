@@ -55,7 +55,10 @@ _MOST_WORDS = 400
 
 
 class SchemaInliner:
-    """Writes one schema out; `whole` is what references point into. `every_keyword` keeps those that Gemini does not take."""
+    """Writes one schema out; `whole` is what references point into.
+
+    `every_keyword` keeps those that Gemini does not take.
+    """
 
     def __init__(self, whole: JSONObject, lost: list[str], *, every_keyword: bool) -> None:
         self._whole, self._lost, self._every = whole, lost, every_keyword

@@ -9,7 +9,8 @@ from interlock.types import JSONObject
 
 from .lenient_json import list_of, object_of
 
-# Keywords that say something only together: of two schemas that have them, those of the first are taken, all of them.
+# Keywords that say something only together: of two schemas that have them, those of the first are
+# taken, all of them.
 _TOGETHER = (
     frozenset({"if", "then", "else"}),
     frozenset({"contains", "minContains", "maxContains"}),
@@ -24,7 +25,9 @@ _VALUES = frozenset({"enum", "const", "default", "examples", "required", "depend
 
 
 def both(one: JSONObject, other: JSONObject) -> JSONObject:
-    """A schema that accepts whatever the two accept together, and perhaps more: where both say something, the first is heard."""
+    """A schema that accepts whatever the two accept together, and perhaps more: where both say
+    something, the first is heard.
+    """
     merged = dict(one)
     for keyword, value in other.items():
         if keyword in ("properties", "patternProperties") and isinstance(value, dict):
@@ -41,7 +44,9 @@ def both(one: JSONObject, other: JSONObject) -> JSONObject:
 
 
 def subschemas(schema: Any) -> Iterator[JSONObject]:
-    """The schema and all schemas in it that are objects, from the outside in; values such as `default` are not looked into."""
+    """The schema and all schemas in it that are objects, from the outside in; values such as
+    `default` are not looked into.
+    """
     waiting: list[Any] = [schema]
     while waiting:
         part = waiting.pop()

@@ -30,7 +30,9 @@ Answer = (
     | ModelAnswer
     | BaseException
 )
-"""Text; a call; several of them; a result of sampling or all of `ModelAnswer` as it is; or what to raise."""
+"""Text; a call; several of them; a result of sampling or all of `ModelAnswer` as it is; or what to
+raise.
+"""
 
 Scripts = Answer | Callable[[CreateMessageRequestParams], Answer | Awaitable[Answer]]
 
@@ -43,9 +45,11 @@ def call(name: str, /, **arguments: Any) -> Call:
 class Scripted:
     """Gives its answers one after the other, the text word by word.
 
-    An answer may be a function of the request, plain or async. `requests` holds what it was asked, as it was asked. After the last
-    answer it raises ModelFailure, unless `forever` says to give the last one again and again. `before` is awaited before each piece,
-    with the number of the piece, so that a test can stop it anywhere; `closed` counts the answers that were not heard to their end.
+    An answer may be a function of the request, plain or async. `requests` holds what it was asked,
+    as it was asked. After the last answer it raises ModelFailure, unless `forever` says to give the
+    last one again and again. `before` is awaited before each piece, with the number of the piece,
+    so that a test can stop it anywhere; `closed` counts the answers that were not heard to their
+    end.
     """
 
     def __init__(

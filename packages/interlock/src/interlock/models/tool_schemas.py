@@ -1,7 +1,8 @@
 """Makes of a tool's input schema what a provider accepts, and says what was lost on the way.
 
-Whatever the original accepts the compiled schema accepts too: it may only allow more, and the words in the descriptions say what the
-server will check all the same. Keywords that the provider takes are kept (`JSC-09`); nothing is ever fetched (`JSC-05`).
+Whatever the original accepts the compiled schema accepts too: it may only allow more, and the words
+in the descriptions say what the server will check all the same. Keywords that the provider takes
+are kept (`JSC-09`); nothing is ever fetched (`JSC-05`).
 """
 
 from __future__ import annotations
@@ -33,7 +34,9 @@ _PROPERTY_NAME = re.compile(r"[a-zA-Z0-9_.-]{1,64}")  # what Anthropic takes
 
 
 class Compiled(Struct, frozen=True):
-    """A schema for a provider; `lost` names what it does not say any more, `words` are for the tool's description and tell of it."""
+    """A schema for a provider; `lost` names what it does not say any more, `words` are for the
+    tool's description and tell of it.
+    """
 
     schema: JSONObject
     lost: tuple[str, ...] = ()
@@ -89,7 +92,9 @@ def _compiled(text: bytes, dialect: Dialect) -> Compiled:
 
 
 def _apart(root: JSONObject) -> JSONObject:
-    """A root that will be changed, where it refers to itself: a copy of it among the definitions is meant from now on."""
+    """A root that will be changed, where it refers to itself: a copy of it among the definitions is
+    meant from now on.
+    """
     ways = [
         (part, keyword)
         for part in subschemas(root)
@@ -206,7 +211,10 @@ def _named(schema: JSONObject, lost: list[str]) -> None:
 
 
 def _itemized(schema: JSONObject) -> None:
-    """Say of every array what is in it, be it anything: OpenAI and Gemini refuse arrays that do not."""
+    """Say of every array what is in it, be it anything:
+
+    OpenAI and Gemini refuse arrays that do not.
+    """
     for part in subschemas(schema):
         kind = part.get("type")
         if (

@@ -1,4 +1,6 @@
-"""Redaction of records: a record that holds secrets prints none of them in a traceback, a debugger or a log."""
+"""Redaction of records: a record that holds secrets prints none of them in a traceback, a debugger
+or a log.
+"""
 
 from __future__ import annotations
 

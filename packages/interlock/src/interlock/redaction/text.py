@@ -1,7 +1,8 @@
 """Redaction: keeps secrets out of everything that the host shows, logs or says in an error.
 
-Two things count as a secret: the values that a configuration marks as one (a variable, an answer, `--api-key=...`), and text that has
-the shape of a key, token or password wherever it came from (`sk-...`, `ghp_...`, `Authorization: Bearer ...`, `https://user:password@`).
+Two things count as a secret: the values that a configuration marks as one (a variable, an answer,
+`--api-key=...`), and text that has the shape of a key, token or password wherever it came from
+(`sk-...`, `ghp_...`, `Authorization: Bearer ...`, `https://user:password@`).
 """
 
 from __future__ import annotations
@@ -18,7 +19,10 @@ Redact = Callable[[str], str]
 """Takes the secrets out of a text."""
 
 DOTS: Final = "••••••••"
-"""Stands in the place of a secret. Its length is always the same, so that it does not tell that of the secret."""
+"""Stands in the place of a secret.
+
+Its length is always the same, so that it does not tell that of the secret.
+"""
 
 LEAST: Final = 4
 """Characters. A shorter value occurs by chance, and redacting it would make holes in everything."""
@@ -28,7 +32,7 @@ _TAIL = 8 * 1024  # bytes of a process's stderr that are kept; the first word of
 _LONG = 10_000  # characters
 _SHORTEST_LINE = 8  # characters of a line of a secret with several lines; a brace is not secret
 
-# -- what is secret by its name ------------------------------------------------------------------------------
+# -- what is secret by its name --------------------------------------------------------------------
 
 _SECRETIVE = re.compile(
     r"key|token|secret|passw|(?<!_ask)pass$|pwd$|auth|cookie|credential|bearer|private|pin$|dsn$",
@@ -41,7 +45,8 @@ HARMLESS = frozenset(
     }
 )  # fmt: skip
 """Names of variables that everybody has and nobody hides."""
-# Of an option, a variable or a query only the last word counts: --auth-module and --key-file say what is run, and have to be seen.
+# Of an option, a variable or a query only the last word counts: --auth-module and --key-file say
+# what is run, and have to be seen.
 _SECRET_WORD = re.compile(
     r"-{0,2}(?:[\w.-]*[-_.])?(?:(?:api|access|secret|private|auth|master|account|service)?key|\w*token|\w*secret|\w*passw(?:or)?d"
     r"|passphrase|pass|pwd|pat|auth|authorization|bearer|credentials?|cookie|dsn|sig|signature)",
@@ -62,9 +67,10 @@ _NOT_OPAQUE = re.compile(r"\.{0,2}[/\\]|~|[A-Za-z]:[\\/]|.*[\s;&|<>()`'\"{}*]|.*
 _SHELL = re.compile(r"[\s;&|<>()`'\"{}*]|\$\(")
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
-# -- what is secret by its shape -----------------------------------------------------------------------------
+# -- what is secret by its shape -------------------------------------------------------------------
 
-# Each begins with a literal, which is what makes the search through a long text quick, and none looks ahead without a bound.
+# Each begins with a literal, which is what makes the search through a long text quick, and none
+# looks ahead without a bound.
 _SHAPES = re.compile(
     r"""
       sk-(?<![A-Za-z0-9]sk-)(?=[A-Za-z_-]{0,60}\d)[A-Za-z0-9_-]{12,}   # OpenAI, Anthropic, OpenRouter, DeepSeek
@@ -102,9 +108,11 @@ _SCHEME_MARKS = ("earer", "EARER", "asic", "ASIC", "op ", "OP ", "oP ", "Op ")
 
 
 class Redactor:
-    """Puts dots in the place of secrets: as they are written, as URLs and JSON write them, and anything with the shape of a key.
+    """Puts dots in the place of secrets: as they are written, as URLs and JSON write them, and
+    anything with the shape of a key.
 
-    A value of fewer than 4 characters is left alone. A secret that is written in another way, in base64 for example, is not found.
+    A value of fewer than 4 characters is left alone. A secret that is written in another way, in
+    base64 for example, is not found.
     """
 
     def __init__(self, values: Iterable[str] = ()) -> None:
@@ -141,20 +149,25 @@ class Redactor:
         """Return a text without the known values. What only has the shape of a key stays."""
         if self._pattern is None:
             return text
-        # In a long text a search for each form is much quicker than the pattern, and mostly finds nothing.
+        # In a long text a search for each form is much quicker than the pattern, and mostly finds
+        # nothing.
         if len(text) > _LONG and not any(form in text for form in self._forms):
             return text
         return self._pattern.sub(DOTS, text)
 
     def beginning(self, text: str, most: int) -> str:
-        """Return the first `most` characters of a text without secrets, and without the first part of one that is cut through."""
+        """Return the first `most` characters of a text without secrets, and without the first part
+        of one that is cut through.
+        """
         margin = max(self.longest, 256)
         whole = len(text) <= most + margin
         cut = self(text if whole else text[: most + margin])
         return cut if whole and len(cut) <= most else f"{cut[:most]}…"
 
     def tail(self, text: str) -> str:
-        """Return the last of what a process wrote, without secrets and without the last part of one that was cut through."""
+        """Return the last of what a process wrote, without secrets and without the last part of one
+        that was cut through.
+        """
         if len(text.encode("utf-8", "surrogatepass")) >= _TAIL:
             text = text[self.longest :]
         return self(text)
@@ -184,7 +197,8 @@ class Redactor:
 def redacted(value: Any, redact: Redact, nested: int = _NESTED) -> Any:
     """Return a JSON value with every string in it, keys included, gone through `redact`.
 
-    Strings that are JSON themselves are read as JSON, since a secret in them may be written in many ways.
+    Strings that are JSON themselves are read as JSON, since a secret in them may be written in many
+    ways.
     """
     if isinstance(value, str):
         return _text(value, redact, nested)
@@ -224,19 +238,24 @@ def secrets_in(name: str, value: str) -> frozenset[str]:
 
 
 def secrets_in_url(url: str) -> frozenset[str]:
-    """Return the password of a URL, and the values of its query whose names say that they are secret."""
+    """Return the password of a URL, and the values of its query whose names say that they are
+    secret.
+    """
     return frozenset(part for part in _of_url(url) if len(part) >= LEAST)
 
 
 def secrets_in_command(command: Sequence[str]) -> frozenset[str]:
-    """Return the secrets among the arguments of a command, so that they are found wherever the program repeats them."""
+    """Return the secrets among the arguments of a command, so that they are found wherever the
+    program repeats them.
+    """
     return frozenset(part for part, _ in _arguments(command) if len(part) >= LEAST)
 
 
 def shown_arguments(command: Sequence[str]) -> tuple[str, ...]:
     """Return a command with dots in the place of the secrets in its arguments.
 
-    Whatever can be a program, a file, a shell expression or an option stays: a person has to see what is run.
+    Whatever can be a program, a file, a shell expression or an option stays: a person has to see
+    what is run.
     """
     shown = list(command)
     for secret, at in _arguments(command):
@@ -246,7 +265,9 @@ def shown_arguments(command: Sequence[str]) -> tuple[str, ...]:
 
 
 def shown_value(name: str, value: str) -> str:
-    """Return the value of a variable that decides what is run: dots if its name says that it is a secret and it can only be data."""
+    """Return the value of a variable that decides what is run: dots if its name says that it is a
+    secret and it can only be data.
+    """
     return DOTS if _is_secret_word(name) and _is_opaque(value) else without_keys(value)
 
 
@@ -271,7 +292,9 @@ def _arguments(command: Sequence[str]) -> Iterator[tuple[str, int]]:
 
 
 def _of_argument(argument: str) -> Iterator[str]:
-    """Yield what is secret in one argument by itself: a URL, `--name=value`, `NAME=value`, `Name: value`."""
+    """Yield what is secret in one argument by itself: a URL, `--name=value`, `NAME=value`, `Name:
+    value`.
+    """
     if _URL.match(argument):
         yield from (secret for secret in _of_url(argument) if not _SHELL.search(secret))
         return
@@ -296,7 +319,10 @@ def _is_secret_word(name: str, prefix: str = "") -> bool:
 
 
 def _of_url(url: str) -> Iterator[str]:
-    """Yield what is secret in a URL. A user name without a password is a token in an address of the web, and in others a user."""
+    """Yield what is secret in a URL.
+
+    A user name without a password is a token in an address of the web, and in others a user.
+    """
     for login in re.findall(r"//([^/?#]*)@", url):
         user, colon, password = login.partition(":")
         if password:
@@ -323,7 +349,9 @@ def _of_header(line: str, *, in_shell: bool = True) -> Iterator[str]:
 
 
 def _is_opaque(value: str) -> bool:
-    """Return whether a value can only be data: it is neither a file nor a URL, and a shell would do nothing with it."""
+    """Return whether a value can only be data: it is neither a file nor a URL, and a shell would do
+    nothing with it.
+    """
     return bool(value) and not _NOT_OPAQUE.match(value) and not _URL.match(value)
 
 
@@ -333,7 +361,8 @@ def _without_value(found: re.Match[str]) -> str:
 
 def _text(text: str, redact: Redact, nested: int) -> str:
     plain = redact(text)
-    # Within JSON a secret may be written in more ways than can be listed, with any of its characters escaped.
+    # Within JSON a secret may be written in more ways than can be listed, with any of its
+    # characters escaped.
     if nested and "\\" in plain and plain.lstrip()[:1] in ("{", "[", '"'):
         try:
             inner = json.loads(plain)

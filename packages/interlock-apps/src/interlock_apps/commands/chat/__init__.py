@@ -22,8 +22,9 @@ MISSING = "The chat needs prompt_toolkit and rich: pip install 'interlock[host]'
 def chat(resume: str | None, **options: Any) -> None:
     """Put a model and yourself in front of servers, here in the terminal.
 
-    Type, and press Enter. / shows the prompts of all servers, @ their resources, /help the rest. Whatever a server or the model
-    wants is asked here, and answered with one key. Ctrl-C cancels what is under way, Ctrl-D leaves.
+    Type, and press Enter. / shows the prompts of all servers, @ their resources, /help the rest.
+    Whatever a server or the model wants is asked here, and answered with one key. Ctrl-C cancels
+    what is under way, Ctrl-D leaves.
 
     \b
     interlock chat --config .mcp.json --model anthropic:claude-sonnet-4-5
@@ -38,8 +39,9 @@ def chat(resume: str | None, **options: Any) -> None:
 def run_chat(host: Host, *, hint: str = "", resume: str = "", follow: Any = None) -> None:
     """Talk in the terminal until the person leaves.
 
-    `host` is not opened yet; it is ended when this returns. `hint` is shown at the beginning, `resume` names an earlier conversation,
-    `follow` makes what runs beside it. Raises click.ClickException, click.UsageError where there is no terminal.
+    `host` is not opened yet; it is ended when this returns. `hint` is shown at the beginning,
+    `resume` names an earlier conversation, `follow` makes what runs beside it. Raises
+    click.ClickException, click.UsageError where there is no terminal.
     """
     need_terminal()
     try:

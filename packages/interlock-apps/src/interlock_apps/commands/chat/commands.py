@@ -107,7 +107,7 @@ class Commands:
             )
         return ["forget"] if name == "rules" and len(words) == 1 else []
 
-    # -- help, servers, tools, models ------------------------------------------------------------------------------
+    # -- help, servers, tools, models --------------------------------------------------------------
 
     async def _help(self, rest: str) -> None:
         lines = [
@@ -195,7 +195,8 @@ class Commands:
         if rest:
             if rest not in self._host.models:
                 raise CommandError(
-                    f"There is no model {in_line(rest, 60)}; there are {', '.join(self._host.models)}."
+                    f"There is no model {in_line(rest, 60)}; there are "
+                    f"{', '.join(self._host.models)}."
                 )
             self._talk.session.model = self._host.models[rest]
         for model in self._host.models.values():
@@ -208,7 +209,7 @@ class Commands:
                 )
             )
 
-    # -- roots and rules -----------------------------------------------------------------------------------------------
+    # -- roots and rules ---------------------------------------------------------------------------
 
     async def _roots(self, rest: str) -> None:
         words = shlex.split(rest)
@@ -247,7 +248,7 @@ class Commands:
         if not rules:
             self._paper.note("Nothing is remembered.")
 
-    # -- results, the log, conversations -------------------------------------------------------------------------------------
+    # -- results, the log, conversations -----------------------------------------------------------
 
     async def _show(self, rest: str) -> None:
         ended = self._talk.feed.ended
@@ -285,7 +286,8 @@ class Commands:
                 for name in ("server", "tool", "prompt", "uri", "model", "error")
             )
             self._paper.note(
-                f"{noted.seq} {when} {event.__struct_config__.tag} {in_line(f'{what} {words}', 200)}"
+                f"{noted.seq} {when} {event.__struct_config__.tag} "
+                f"{in_line(f'{what} {words}', 200)}"
             )
 
     async def _export(self, rest: str) -> None:
@@ -316,7 +318,8 @@ class Commands:
         known = {row.id for row in await self._host.log.sessions()}
         if rest not in known:
             raise CommandError(
-                f"There is no conversation {in_line(rest, 60)}; /sessions lists those that there are."
+                f"There is no conversation {in_line(rest, 60)}; /sessions lists those that "
+                "there are."
             )
         self._talk.begin(await self._host.resume(rest))
 

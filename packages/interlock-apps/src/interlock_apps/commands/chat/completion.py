@@ -1,4 +1,6 @@
-"""Completion of what the person types: commands, prompts and their arguments, resources and templates."""
+"""Completion of what the person types: commands, prompts and their arguments, resources and
+templates.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,9 @@ Complete = Callable[[str, Any, str, str, Mapping[str, str]], Awaitable[Any]]
 
 
 class SuggestionCompleter(Completer):
-    """Asks servers for suggestions: after a pause, and no longer than what was asked about is what is typed."""
+    """Asks servers for suggestions: after a pause, and no longer than what was asked about is what
+    is typed.
+    """
 
     def __init__(self, complete: Complete, pause: float = PAUSE) -> None:
         self._complete, self._pause = complete, pause
@@ -104,7 +108,9 @@ class ValueCompleter(SuggestionCompleter):
 
 
 class LineCompleter(SuggestionCompleter):
-    """Suggestions for a line of the chat. `offers` are what servers offer now, `commands` the chat's own with a word on each.
+    """Suggestions for a line of the chat.
+
+    `offers` are what servers offer now, `commands` the chat's own with a word on each.
 
     `arguments_of` suggests what may follow a command.
     """

@@ -1,4 +1,6 @@
-"""The questions of the host and its servers, each asked in the way that fits it, and answered with a key where one is enough."""
+"""The questions of the host and its servers, each asked in the way that fits it, and answered with
+a key where one is enough.
+"""
 
 from __future__ import annotations
 
@@ -85,7 +87,7 @@ class Asker:
                 "bold yellow",
             )
 
-    # -- calls and their results ---------------------------------------------------------------------------------
+    # -- calls and their results -------------------------------------------------------------------
 
     async def _call(self, question: CallQuestion) -> Decision:
         if question.flagged:  # not the key that is pressed by habit
@@ -151,7 +153,7 @@ class Asker:
                 self._said("passed on")
                 return Decision(allow=True, result=result)
 
-    # -- sampling -------------------------------------------------------------------------------------------------------
+    # -- sampling ----------------------------------------------------------------------------------
 
     async def _sample(self, question: SampleQuestion) -> Decision:
         request, model = question.request, question.model
@@ -270,7 +272,7 @@ class Asker:
                 sampled = edited
                 self._front.paper.print(*blocks(sampled.content, self._media))
 
-    # -- pages, starts, changes ---------------------------------------------------------------------------------------------
+    # -- pages, starts, changes --------------------------------------------------------------------
 
     async def _page(self, question: UrlQuestion) -> Filled:
         keys = [

@@ -46,7 +46,9 @@ async def edit_text(front: TerminalFocus, text: str, ending: str = ".txt") -> st
 
 
 async def edit_data(front: TerminalFocus, data: Any, check: Callable[[Any], T]) -> T | None:
-    """Data as the person edited it, as JSON, once `check` takes it (it raises NotSo where not); None where they leave it."""
+    """Data as the person edited it, as JSON, once `check` takes it (it raises NotSo where not);
+    None where they leave it.
+    """
     text = _escaped(msgspec.json.format(msgspec.json.encode(data), indent=2).decode())
     while True:
         edited = await edit_text(front, text, ".json")
@@ -65,7 +67,9 @@ async def edit_data(front: TerminalFocus, data: Any, check: Callable[[Any], T]) 
 
 
 def _escaped(text: str) -> str:
-    """JSON in which everything can be seen: what cannot stands there as an escape, which means the same."""
+    """JSON in which everything can be seen: what cannot stands there as an escape, which means the
+    same.
+    """
     return "".join(
         each if each.isprintable() or each == "\n" else json.dumps(each)[1:-1] for each in text
     )

@@ -1,4 +1,6 @@
-"""What happens, as it is printed: the model's words, calls one line each, and what the person should know."""
+"""What happens, as it is printed: the model's words, calls one line each, and what the person
+should know.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,10 @@ class EndedCall(Struct, frozen=True):
 
 
 class EventPrinter:
-    """Prints the events of one conversation, and of the host. `ended` has the last calls; `live` is what is under way."""
+    """Prints the events of one conversation, and of the host.
+
+    `ended` has the last calls; `live` is what is under way.
+    """
 
     def __init__(self, paper: TerminalOutput, clock: Callable[[], float] | None = None) -> None:
         self._paper = paper
@@ -83,7 +88,7 @@ class EventPrinter:
         if tell is not None and event.session in ("", self.session):
             tell(event)
 
-    # -- the model ---------------------------------------------------------------------------------------------------
+    # -- the model ---------------------------------------------------------------------------------
 
     def _says(self, event: e.ModelSays) -> None:
         if event.kind == "text":
@@ -119,7 +124,8 @@ class EventPrinter:
 
     def _trimmed(self, event: e.Trimmed) -> None:
         self._paper.note(
-            f"· Left out of what the model sees ({event.rule}): {event.words} About {event.tokens:,} tokens.",
+            f"· Left out of what the model sees ({event.rule}): {event.words} About "
+            f"{event.tokens:,} tokens.",
             "yellow",
         )
 
@@ -137,7 +143,7 @@ class EventPrinter:
         if used.input or used.output:
             self._paper.note(f"  {used.input:,} tokens in, {used.output:,} out")
 
-    # -- calls -----------------------------------------------------------------------------------------------------------
+    # -- calls -------------------------------------------------------------------------------------
 
     def _proposed(self, event: e.CallProposed) -> None:
         title = event.title or event.tool or event.name
@@ -191,7 +197,7 @@ class EventPrinter:
         elif event.by == "person":
             self._paper.note(f"@ {event.server}: {event.uri}, {event.size:,} characters")
 
-    # -- servers and the host ------------------------------------------------------------------------------------------
+    # -- servers and the host ----------------------------------------------------------------------
 
     def _state(self, event: e.ServerState) -> None:
         if self._states.get(event.server) == event.state or event.state in ("starting", "waiting"):
@@ -225,7 +231,8 @@ class EventPrinter:
     def _rule(self, event: e.RuleRemembered) -> None:
         how = "from now on" if event.remember == "always" else "in this conversation"
         self._paper.note(
-            f"· Remembered {how}: {event.rule.decision} {event.rule.server} {event.rule.tool}. /rules forget takes it back."
+            f"· Remembered {how}: {event.rule.decision} {event.rule.server} "
+            f"{event.rule.tool}. /rules forget takes it back."
         )
 
     def _notice(self, event: e.Notice) -> None:
@@ -235,7 +242,7 @@ class EventPrinter:
     def _updated(self, event: e.ResourceUpdated) -> None:
         self._paper.note(f"· {event.server}: {event.uri} has changed.")
 
-    # -- what is under way --------------------------------------------------------------------------------------------------
+    # -- what is under way -------------------------------------------------------------------------
 
     def live(self) -> StyleAndTextTuples:
         """What stands below the text while something is under way."""

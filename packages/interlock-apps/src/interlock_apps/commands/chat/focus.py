@@ -1,4 +1,6 @@
-"""Who has the terminal: the line that the person types, what is under way, or a question, of which there is one at a time."""
+"""Who has the terminal: the line that the person types, what is under way, or a question, of which
+there is one at a time.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +51,8 @@ class QueuedQuestion(Struct, eq=False):
 class TerminalFocus:
     """Gives the terminal to one thing at a time. It is the Person of the host: questions come here.
 
-    `ask` answers a question, by the means of this class; `live` is what stands under the text while something is under way.
+    `ask` answers a question, by the means of this class; `live` is what stands under the text while
+    something is under way.
     """
 
     def __init__(self, paper: TerminalOutput, input: Input) -> None:
@@ -63,7 +66,7 @@ class TerminalFocus:
         self._leaving = False
         self._who = ""
 
-    # -- questions ---------------------------------------------------------------------------------------------
+    # -- questions ---------------------------------------------------------------------------------
 
     async def answer(self, question: AnyQuestion) -> Answer:
         """See Person."""
@@ -111,7 +114,8 @@ class TerminalFocus:
                     [
                         KeyChoice(
                             "enter",
-                            f"{in_line(question.server, 40) or 'the host'} asks you something: look at it",
+                            f"{in_line(question.server, 40) or 'the host'} asks you "
+                            "something: look at it",
                         )
                     ]
                 )
@@ -129,7 +133,8 @@ class TerminalFocus:
             Exception
         ) as bad:  # a question that cannot be shown is a no, and not the end of the chat
             self.paper.note(
-                f"! The question of {question.server or 'the host'} cannot be shown: {type(bad).__name__}: {bad}",
+                f"! The question of {question.server or 'the host'} cannot be shown: "
+                f"{type(bad).__name__}: {bad}",
                 "bold red",
             )
             return NotAnswered(words=f"The question could not be shown ({type(bad).__name__}).")
@@ -145,7 +150,7 @@ class TerminalFocus:
         else:
             self._stop()
 
-    # -- what else wants the terminal -----------------------------------------------------------------------------
+    # -- what else wants the terminal --------------------------------------------------------------
 
     async def idle(
         self,
@@ -153,7 +158,10 @@ class TerminalFocus:
         *,
         typed: Callable[[], bool] = lambda: False,
     ) -> T:
-        """Run something that reads from the person. It gives way to questions (is cancelled), and is begun again after them."""
+        """Run something that reads from the person.
+
+        It gives way to questions (is cancelled), and is begun again after them.
+        """
         while True:
             await self._settle(gate=typed())
             reading, came = asyncio.create_task(begin()), asyncio.create_task(self._came.wait())
@@ -169,7 +177,9 @@ class TerminalFocus:
     async def during(
         self, work: Coroutine[Any, Any, T], *, stop: Callable[[], None] | None = None
     ) -> T:
-        """Wait for something, show how far it is, and ask what comes up meanwhile. Ctrl-C calls `stop`, or cancels it.
+        """Wait for something, show how far it is, and ask what comes up meanwhile.
+
+        Ctrl-C calls `stop`, or cancels it.
 
         Raises GivenUp where it was cancelled, and Leave at the second Ctrl-C.
         """
@@ -239,7 +249,10 @@ class TerminalFocus:
             self.paper.flush()
 
     async def key(self, keys: Sequence[KeyChoice]) -> str:
-        """The key that the person presses, of these. Raises GivenUp at Ctrl-C and EOFError at Ctrl-D."""
+        """The key that the person presses, of these.
+
+        Raises GivenUp at Ctrl-C and EOFError at Ctrl-D.
+        """
         bindings = KeyBindings()
 
         def on(key: str, result: str) -> None:
@@ -290,7 +303,9 @@ class TerminalFocus:
 
 
 def laid_out(keys: Sequence[KeyChoice], width: int, who: str = "") -> StyleAndTextTuples:
-    """Keys with their meanings, side by side as far as there is room, and none of them broken; `who` asks."""
+    """Keys with their meanings, side by side as far as there is room, and none of them broken;
+    `who` asks.
+    """
     shown: StyleAndTextTuples = [("bold", f"{who}?")] if who else []
     column = len(who) + 1 if who else 0
     for each in keys:

@@ -1,4 +1,6 @@
-"""What the model is saying, block by block: what is whole can be printed as Markdown, the rest stands below as it comes (pure)."""
+"""What the model is saying, block by block: what is whole can be printed as Markdown, the rest
+stands below as it comes (pure).
+"""
 
 from __future__ import annotations
 

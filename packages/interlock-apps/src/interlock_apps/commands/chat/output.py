@@ -1,4 +1,6 @@
-"""What is printed above the line that the person types in; nothing of a server's reaches the terminal as a command to it."""
+"""What is printed above the line that the person types in; nothing of a server's reaches the
+terminal as a command to it.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ MOST_WIDTH = 120
 
 
 def seen(text: str) -> str:
-    """A stranger's text as a person may see it: what is hidden in it is written out, and no command to the terminal remains."""
+    """A stranger's text as a person may see it: what is hidden in it is written out, and no command
+    to the terminal remains.
+    """
     return visible(text.replace("\r\n", "\n"))
 
 
@@ -36,7 +40,9 @@ def colours() -> bool:
 
 
 def rendered(renderable: Any, width: int, coloured: bool) -> str:
-    """What rich makes of it, with no escape sequence but those of its own colours, whatever the texts in it hold."""
+    """What rich makes of it, with no escape sequence but those of its own colours, whatever the
+    texts in it hold.
+    """
     buffer = io.StringIO()
     console = Console(
         file=buffer,

@@ -1,4 +1,6 @@
-"""A line that the person typed: a command, a prompt of a server with its arguments, or words, with resources beside them (pure)."""
+"""A line that the person typed: a command, a prompt of a server with its arguments, or words, with
+resources beside them (pure).
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,10 @@ class ServerOffer(Struct, frozen=True, kw_only=True):
 
 
 class Word(Struct, frozen=True):
-    """A part of a line between blanks: `text` is without its quotes, `start` and `end` are its places in the line."""
+    """A part of a line between blanks:
+
+    `text` is without its quotes, `start` and `end` are its places in the line.
+    """
 
     text: str
     start: int
@@ -68,7 +73,10 @@ Line = Command | PromptCall | ChatMessage | LineError
 
 
 def read_line(line: str, commands: Collection[str], offers: Sequence[ServerOffer]) -> Line:
-    """What a line means. Commands of the chat come before prompts of the same name, which `/server:prompt` still reaches."""
+    """What a line means.
+
+    Commands of the chat come before prompts of the same name, which `/server:prompt` still reaches.
+    """
     text = line.strip()
     if not text.startswith("/") or text.startswith("//"):
         return _speech(text.removeprefix("/") if text.startswith("//") else text, offers)
@@ -80,7 +88,8 @@ def read_line(line: str, commands: Collection[str], offers: Sequence[ServerOffer
     found = prompts_called(head, offers)
     if len(found) > 1:
         return LineError(
-            f"Several servers have a prompt {head}: {', '.join(f'/{server}:{prompt.name}' for server, prompt in found)}"
+            f"Several servers have a prompt {head}: "
+            f"{', '.join(f'/{server}:{prompt.name}' for server, prompt in found)}"
         )
     if not found:
         near = sorted(
@@ -203,7 +212,10 @@ def _speech(text: str, offers: Sequence[ServerOffer]) -> ChatMessage:
 
 
 def attachment(token: str, offers: Sequence[ServerOffer]) -> Attached | None:
-    """The resource that is meant by what stands after an `@`: `server:uri`, or a URI that one server offers; None for none."""
+    """The resource that is meant by what stands after an `@`:
+
+    `server:uri`, or a URI that one server offers; None for none.
+    """
     for offer in offers:
         server, colon, uri = token.partition(":")
         if colon and server == offer.server and _SCHEME.match(uri):
@@ -242,7 +254,10 @@ def blanks(template: str) -> list[str]:
 
 
 class TemplateBlank(Struct, frozen=True):
-    """The place in a template at which something is typed: `before` are the values before it, `head` and `tail` what stands around it."""
+    """The place in a template at which something is typed:
+
+    `before` are the values before it, `head` and `tail` what stands around it.
+    """
 
     name: str
     value: str
@@ -252,7 +267,8 @@ class TemplateBlank(Struct, frozen=True):
 
 
 def blank_at(template: str, typed: str) -> TemplateBlank | None:
-    """The variable of a template that is being typed at the end of a text; None where the text is none of the template's.
+    """The variable of a template that is being typed at the end of a text; None where the text is
+    none of the template's.
 
     Only plain `{name}` expressions can be typed in place.
     """

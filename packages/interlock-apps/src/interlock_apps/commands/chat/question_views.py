@@ -1,4 +1,6 @@
-"""The questions as they are printed: who asks, what for, with what, what to beware of (pure, but for files of media)."""
+"""The questions as they are printed: who asks, what for, with what, what to beware of (pure, but
+for files of media).
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,9 @@ _KINDS = {"tool": "tool", "prompt": "prompt", "instructions": "instructions", "s
 
 
 def sheet(question: AnyQuestion, media: MediaFiles, width: int) -> list[Any]:
-    """What is printed above the keys of a question; each names the server because of which it is asked."""
+    """What is printed above the keys of a question; each names the server because of which it is
+    asked.
+    """
     body: list[Any]
     if isinstance(question, CallQuestion):
         body = _call(question)

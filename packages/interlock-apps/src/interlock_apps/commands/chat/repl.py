@@ -85,7 +85,10 @@ def begin(host: Host, *, hint: str = "", resume: str = "", follow: Any = None) -
 
 
 class ChatRepl:
-    """A person, a terminal and a host. `pause` is for how many seconds nothing is typed before a server is asked for suggestions."""
+    """A person, a terminal and a host.
+
+    `pause` is for how many seconds nothing is typed before a server is asked for suggestions.
+    """
 
     def __init__(
         self,
@@ -250,7 +253,7 @@ class ChatRepl:
             for link in self.host.hub.servers.values()
         )
 
-    # -- saying something ------------------------------------------------------------------------------------------
+    # -- saying something --------------------------------------------------------------------------
 
     async def _say(self, speech: ChatMessage) -> None:
         attach = await self._expanded(speech.attached)
@@ -294,7 +297,9 @@ class ChatRepl:
     async def _arguments(
         self, call: PromptCall, again: Mapping[str, str] | None = None
     ) -> dict[str, str]:
-        """The arguments of a prompt: those of the line, the others asked for one by one, needed ones first."""
+        """The arguments of a prompt: those of the line, the others asked for one by one, needed
+        ones first.
+        """
         given = dict(call.arguments if again is None else again)
         known = sorted(call.prompt.arguments or (), key=lambda argument: not argument.required)
         if (

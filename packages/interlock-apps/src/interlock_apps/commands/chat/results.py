@@ -1,4 +1,6 @@
-"""What tools, resources and prompts give, as a terminal shows it: texts, tables, and media as files."""
+"""What tools, resources and prompts give, as a terminal shows it: texts, tables, and media as
+files.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,9 @@ _WIDE = 90  # columns of a terminal from which tables are tables
 
 
 class MediaFiles:
-    """Images, audio and other bytes, as files in a folder that only this person can read; it goes when the chat ends."""
+    """Images, audio and other bytes, as files in a folder that only this person can read; it goes
+    when the chat ends.
+    """
 
     def __init__(self) -> None:
         self._folder: Path | None = None

@@ -268,7 +268,7 @@ class ServerKeeper:
         if self.client is not None and self.client.client.connected:
             self.client.client.roots_changed()
 
-    # -- an older revision for questions -------------------------------------------------------------
+    # -- an older revision for questions -----------------------------------------------------------
 
     def use_older_revision(self, client: SupervisedClient, revision: str) -> None:
         """Restart under the only revision under which the server can ask, once it is idle."""

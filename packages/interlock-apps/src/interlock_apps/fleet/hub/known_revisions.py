@@ -53,8 +53,8 @@ class KnownRevisions:
 
     The file is only a memory: one that cannot be read counts as empty, and one that cannot be
     written is logged. A verdict decides nothing for good. The opening probes a server that refuses
-    the handshake, and the verdict is forgotten when a start with it fails, when the server says that
-    it is another version, and after `MOST_SECONDS`.
+    the handshake, and the verdict is forgotten when a start with it fails, when the server says
+    that it is another version, and after `MOST_SECONDS`.
 
     Args:
         path: The file; None: in memory. Its folder must be there.

@@ -225,7 +225,8 @@ class ListFetcher:
         kept = [item for item in items if not too_deep(getattr(item, "entry", item))]
         if len(kept) < len(items):
             self._listener.failed(
-                f"{len(items) - len(kept)} of its {kind.words} are left out: they are nested too deeply."
+                f"{len(items) - len(kept)} of its {kind.words} are left out: they are "
+                "nested too deeply."
             )
         return kept
 

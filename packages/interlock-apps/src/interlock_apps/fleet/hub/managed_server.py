@@ -158,7 +158,7 @@ class ManagedServer:
         client = self._keeper.client
         return client.lists if client is not None and self.state == "up" else _NOTHING
 
-    # -- requests ------------------------------------------------------------------------------------
+    # -- requests ----------------------------------------------------------------------------------
 
     async def call(
         self,

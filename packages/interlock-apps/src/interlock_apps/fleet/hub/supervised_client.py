@@ -96,10 +96,13 @@ class SupervisedClient:
         self._closing = False
         self._is_broken = False
 
-    # -- from its start ------------------------------------------------------------------------------------
+    # -- from its start ----------------------------------------------------------------------------
 
     async def open(self, seconds: float) -> None:
-        """Reach the server. Raises TimedOut after `seconds`, Unreachable, McpError, ProtocolError."""
+        """Reach the server.
+
+        Raises TimedOut after `seconds`, Unreachable, McpError, ProtocolError.
+        """
         self._opening = asyncio.get_running_loop().create_task(self.client.open())
         if not await within(self._opening, seconds, self._sleep):
             raise TimedOut(f"It did not start within {seconds:g} seconds.")
@@ -196,7 +199,7 @@ class SupervisedClient:
             except asyncio.CancelledError:  # at the end of the loop; else a process would be left
                 log.debug("closing is started again")
 
-    # -- while it lasts ------------------------------------------------------------------------------------
+    # -- while it lasts ----------------------------------------------------------------------------
 
     @contextlib.contextmanager
     def busy(self) -> Iterator[None]:

@@ -1,7 +1,9 @@
-"""Anchors of the log: the count and head digest of its hash chain, kept elsewhere, so that a log whose end was cut off is found out.
+"""Anchors of the log: the count and head digest of its hash chain, kept elsewhere, so that a log
+whose end was cut off is found out.
 
-A hash chain without a key shows that an entry was changed, and cannot show that the last ones were removed together with everything that
-counted them. An anchor says how many entries there were at a time, and the digest of all of them.
+A hash chain without a key shows that an entry was changed, and cannot show that the last ones were
+removed together with everything that counted them. An anchor says how many entries there were at a
+time, and the digest of all of them.
 """
 
 from __future__ import annotations
@@ -55,7 +57,10 @@ def line_of(anchor: Anchor) -> bytes:
 
 
 def read_anchors(path: Path) -> Sequence[Anchor]:
-    """The anchors of a file. Raises LogError for a file that cannot be read, has none, or has a line that is none."""
+    """The anchors of a file.
+
+    Raises LogError for a file that cannot be read, has none, or has a line that is none.
+    """
     try:
         lines = path.read_bytes().splitlines()
     except OSError as bad:

@@ -19,7 +19,9 @@ def line(data: bytes) -> bytes:
 
 
 def read_export(lines: Iterable[str | bytes]) -> Iterator[LogEntry]:
-    """The entries of an export, one after another. Raises LogError, with the number of the line, for what is none.
+    """The entries of an export, one after another.
+
+    Raises LogError, with the number of the line, for what is none.
 
     `lines` may be a file, opened for text or for bytes. Empty lines are passed over.
     """

@@ -17,7 +17,10 @@ class LogError(InterlockError):
 
 
 class Tampered(LogError):
-    """The log is not as it was written. `place` counts the entries of the file from 1; `seq` is that of the entry, 0 where none is left."""
+    """The log is not as it was written.
+
+    `place` counts the entries of the file from 1; `seq` is that of the entry, 0 where none is left.
+    """
 
     def __init__(self, words: str, *, place: int, seq: int = 0) -> None:
         super().__init__(words)
@@ -25,7 +28,10 @@ class Tampered(LogError):
 
 
 class SessionRow(Struct, frozen=True, kw_only=True, rename="camel"):
-    """A conversation in the log. `began` is in seconds of the wall clock; `turns` is how often the person said something."""
+    """A conversation in the log.
+
+    `began` is in seconds of the wall clock; `turns` is how often the person said something.
+    """
 
     id: str
     title: str
@@ -35,7 +41,10 @@ class SessionRow(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Log(Protocol):
-    """Keeps what happened. `publish`, which the host may set, is given what the person should know of the log itself."""
+    """Keeps what happened.
+
+    `publish`, which the host may set, is given what the person should know of the log itself.
+    """
 
     publish: Callable[[Notice], None]
 
@@ -44,7 +53,10 @@ class Log(Protocol):
         ...
 
     def note(self, event: AnyEvent) -> LogEntry:
-        """Give an event its time, and its number where it is to be kept. Returns at once; it is written soon. Never raises."""
+        """Give an event its time, and its number where it is to be kept.
+
+        Returns at once; it is written soon. Never raises.
+        """
         ...
 
     async def flush(self) -> None:
@@ -58,7 +70,9 @@ class Log(Protocol):
     async def read(
         self, session: str | None = None, after: int = 0, limit: int = 1000
     ) -> list[LogEntry]:
-        """The entries after the one with the number `after`, oldest first: of a session, of the host itself (""), or of all (None)."""
+        """The entries after the one with the number `after`, oldest first: of a session, of the
+        host itself (""), or of all (None).
+        """
         ...
 
     async def search(
@@ -75,8 +89,8 @@ class Log(Protocol):
     ) -> list[LogEntry]:
         """The entries that have all the words, or words that begin with them, newest first.
 
-        `kinds` are events' types ("callEnded"); `since` and `until` are seconds of the wall clock, the second excluded; `before` is the
-        number of the last entry of the page before.
+        `kinds` are events' types ("callEnded"); `since` and `until` are seconds of the wall clock,
+        the second excluded; `before` is the number of the last entry of the page before.
         """
         ...
 
@@ -85,5 +99,8 @@ class Log(Protocol):
         ...
 
     async def export(self, write: Callable[[bytes], None], session: str | None = None) -> int:
-        """Write entries as lines of JSON, oldest first, and say how many; `read_export` reads them. Not all are in memory at once."""
+        """Write entries as lines of JSON, oldest first, and say how many; `read_export` reads them.
+
+        Not all are in memory at once.
+        """
         ...

@@ -1,7 +1,9 @@
-"""Large bodies of log entries: content-addressed files beside the log, which are dropped by age and by space.
+"""Large bodies of log entries: content-addressed files beside the log, which are dropped by age and
+by space.
 
-An entry keeps the beginning of a long text, and the SHA-256 of the whole, which the hash chain of the log covers. So a body can be dropped
-without breaking the chain, and one that was altered does not fit its digest. What was dropped, when and why stands in the log's file.
+An entry keeps the beginning of a long text, and the SHA-256 of the whole, which the hash chain of
+the log covers. So a body can be dropped without breaking the chain, and one that was altered does
+not fit its digest. What was dropped, when and why stands in the log's file.
 """
 
 from __future__ import annotations
@@ -29,7 +31,8 @@ _MARK = b'"bodies":['
 _START = 500  # characters of a text that stay in the entry
 _DAY = 86_400.0  # seconds
 _LEVEL = 3  # of zlib: quick, and most results are text
-# Records of the protocol that may hold any JSON, and so also what stands in the place of a dropped body.
+# Records of the protocol that may hold any JSON, and so also what stands in the place of a dropped
+# body.
 _OPEN = frozenset({"structuredContent", "arguments", "input", "inputSchema", "requestedSchema"})
 _BLOCKS = "content"  # a list of blocks, of which one says that the others were dropped
 
@@ -37,10 +40,9 @@ _BLOCKS = "content"  # a list of blocks, of which one says that the others were 
 class BodyLimits(Struct, frozen=True, kw_only=True):
     """What is kept of large bodies.
 
-    Attributes:
-        inline: Bytes of a text or of a JSON value that stay in the entry; what is larger becomes a body.
-        total: Bytes of all bodies together, as they are stored; beyond it the oldest are dropped.
-        days: Days after which a body is dropped; None: never.
+    Attributes: inline: Bytes of a text or of a JSON value that stay in the entry; what is larger
+        becomes a body. total: Bytes of all bodies together, as they are stored; beyond it the
+        oldest are dropped. days: Days after which a body is dropped; None: never.
     """
 
     inline: int = 32 * 1024
@@ -49,7 +51,9 @@ class BodyLimits(Struct, frozen=True, kw_only=True):
 
 
 class BodyReference(Struct, frozen=True):
-    """Where in an entry a body belongs: the keys and numbers that lead there, its SHA-256 in hex, and its size in bytes."""
+    """Where in an entry a body belongs: the keys and numbers that lead there, its SHA-256 in hex,
+    and its size in bytes.
+    """
 
     at: tuple[str | int, ...]
     sha256: str
@@ -66,7 +70,10 @@ class BodyStore:
         self._clock = clock
 
     def move_out(self, data: bytes) -> bytes:
-        """Return an entry whose large values are in files, and only referred to. Raises StoreError if a file cannot be written."""
+        """Return an entry whose large values are in files, and only referred to.
+
+        Raises StoreError if a file cannot be written.
+        """
         if len(data) <= self._limits.inline:
             return data
         entry = msgspec.json.decode(data)
@@ -80,7 +87,10 @@ class BodyStore:
         return msgspec.json.encode({**entry, "event": event, _KEY: references})
 
     def whole(self, db: sqlite3.Connection, data: bytes) -> bytes:
-        """Return an entry with its bodies. What stands in the place of one that was dropped says so."""
+        """Return an entry with its bodies.
+
+        What stands in the place of one that was dropped says so.
+        """
         if not references_of(data):
             return data
         entry = msgspec.json.decode(data)
@@ -97,7 +107,9 @@ class BodyStore:
         return msgspec.json.encode(entry)
 
     def fault(self, db: sqlite3.Connection, data: bytes) -> str:
-        """Return what is wrong with the bodies of an entry; empty where they are as they were written, or were dropped by us."""
+        """Return what is wrong with the bodies of an entry; empty where they are as they were
+        written, or were dropped by us.
+        """
         for reference in references_of(data):
             stored = self._read(reference)
             if stored is None and _dropped(db, reference.sha256) is None:
@@ -107,7 +119,10 @@ class BodyStore:
         return ""
 
     def drop(self, db: sqlite3.Connection) -> list[Path]:
-        """Note which bodies are too old, or too many together. Return their files, to be removed once the note is on the disk."""
+        """Note which bodies are too old, or too many together.
+
+        Return their files, to be removed once the note is on the disk.
+        """
         self.grown = False
         gone: list[Path] = []
         there = sorted(self._files())
@@ -162,7 +177,9 @@ class BodyStore:
         return self.folder / os.path.basename(sha256)
 
     def _read(self, reference: BodyReference) -> bytes | None:
-        """The bytes of a body, and some others if it is not as it was written; None where there is no file."""
+        """The bytes of a body, and some others if it is not as it was written; None where there is
+        no file.
+        """
         try:
             packed = self._path(reference.sha256).read_bytes()
         except OSError:

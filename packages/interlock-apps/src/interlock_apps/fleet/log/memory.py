@@ -22,7 +22,10 @@ def unheard(_: Notice) -> None:
 
 
 class MemoryLog:
-    """Keeps the newest `most` entries, of at most `most_bytes` together. `clock` gives seconds of the wall clock."""
+    """Keeps the newest `most` entries, of at most `most_bytes` together.
+
+    `clock` gives seconds of the wall clock.
+    """
 
     def __init__(
         self,

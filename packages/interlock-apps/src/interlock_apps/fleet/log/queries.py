@@ -25,7 +25,9 @@ class EntryPage(Struct, frozen=True):
 
 
 def place_of(db: sqlite3.Connection, seq: int) -> int:
-    """The place of the entry with this number, or of the last one with a smaller one; 0 where there is none."""
+    """The place of the entry with this number, or of the last one with a smaller one; 0 where there
+    is none.
+    """
     rows = db.execute(
         "SELECT place FROM entries WHERE seq <= ? ORDER BY seq DESC LIMIT 1", (seq,)
     ).fetchall()
@@ -124,7 +126,10 @@ def dropped(db: sqlite3.Connection) -> dict[str, int]:
 
 
 class ChainCheck:
-    """Goes through the file, some entries at a time. `fault` is what is wrong with the first that is not as it was written."""
+    """Goes through the file, some entries at a time.
+
+    `fault` is what is wrong with the first that is not as it was written.
+    """
 
     def __init__(self, bodies: BodyStore) -> None:
         self._bodies = bodies
@@ -134,7 +139,10 @@ class ChainCheck:
 
     def some(self, db: sqlite3.Connection, most: int) -> bool:
         """Go on; False at the end, and at a fault."""
-        query = "SELECT place, seq, at, session, kind, server, data, digest FROM entries WHERE place > ? ORDER BY place LIMIT ?"
+        query = (
+            "SELECT place, seq, at, session, kind, server, data, digest FROM entries WHERE "
+            "place > ? ORDER BY place LIMIT ?"
+        )
         rows = db.execute(query, (self.count, most)).fetchall()
         for place, *filed, data, digest in rows:
             words = self._examine(db, place, tuple(filed), data, digest)
@@ -151,7 +159,8 @@ class ChainCheck:
         ).fetchall()
         if self.fault is None and last > self.count:
             self.fault = Tampered(
-                f"Entries are missing at the end: there were {last:,}, and {self.count:,} are left.",
+                f"Entries are missing at the end: there were {last:,}, and {self.count:,} "
+                "are left.",
                 place=self.count + 1,
             )
         gone = tables.TRIGGERS - {

@@ -16,7 +16,10 @@ from ..nesting import too_deep
 MOST_TEXT = 256 * 1024  # characters of an entry that it is found by; all of it is kept
 
 MOST_KEPT_LEVELS = 200
-"""Levels of lists and objects in one entry. Python versions differ in how many they can go through; the log does not."""
+"""Levels of lists and objects in one entry.
+
+Python versions differ in how many they can go through; the log does not.
+"""
 
 _encoder = msgspec.json.Encoder(enc_hook=repr)
 _decoder = msgspec.json.Decoder(LogEntry)
@@ -55,13 +58,17 @@ def encode(noted: LogEntry) -> bytes:
         return _encoder.encode(
             _instead(
                 noted,
-                f"An entry of the kind {kind_of(noted.event)!r} cannot be kept: {type(bad).__name__}.",
+                f"An entry of the kind {kind_of(noted.event)!r} cannot be kept: "
+                f"{type(bad).__name__}.",
             )
         )
 
 
 def decode(data: bytes) -> LogEntry:
-    """The entry that was encoded. Raises msgspec.DecodeError for what is none, or one of a kind that this version does not know."""
+    """The entry that was encoded.
+
+    Raises msgspec.DecodeError for what is none, or one of a kind that this version does not know.
+    """
     return _decoder.decode(data)
 
 
@@ -94,7 +101,8 @@ def _row(data: bytes, redact: Redact | None) -> LogRow:
             try:
                 decode(data)
             except msgspec.DecodeError:
-                # A secret is a word of the log's own, such as the name of a kind. Better no entry than one that cannot be read.
+                # A secret is a word of the log's own, such as the name of a kind. Better no entry
+                # than one that cannot be read.
                 noted = LogEntry(
                     seq=value["seq"],
                     at=value["at"],
@@ -150,7 +158,8 @@ def _strings(value: Any, foreign: bool) -> Iterator[str]:
             yield from _strings(part, foreign)
     elif isinstance(value, dict):
         for key, part in value.items():
-            # In our own records these say what a thing is, in every one of them; in foreign ones they may say something.
+            # In our own records these say what a thing is, in every one of them; in foreign ones
+            # they may say something.
             if not foreign and key in ("type", "role", "data", "blob", "mimeType", "_meta", "kind"):
                 continue
             yield from _strings(part, foreign or key in ("arguments", "structuredContent", "input"))

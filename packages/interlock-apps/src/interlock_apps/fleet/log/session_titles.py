@@ -17,7 +17,9 @@ LONGEST = 60  # characters
 
 
 def title_of(said: PersonSaid) -> str:
-    """What a conversation is called after what the person said first: the prompt with its first argument, or the words that were typed."""
+    """What a conversation is called after what the person said first: the prompt with its first
+    argument, or the words that were typed.
+    """
     if said.prompt:
         first = next(iter(said.arguments.values()), "")
         text = f"{said.prompt}: {first}" if first else said.prompt
@@ -52,7 +54,9 @@ class SessionTitles:
                 )
 
     def name(self, session: str, data: bytes) -> None:
-        """What the person said first, after which a conversation is called that has no name of its own."""
+        """What the person said first, after which a conversation is called that has no name of its
+        own.
+        """
         row = self._began.get(session)
         if (
             row is not None

@@ -1,4 +1,6 @@
-"""A log in a SQLite file: written in a thread of its own, only ever added to, and open to several hosts at once."""
+"""A log in a SQLite file: written in a thread of its own, only ever added to, and open to several
+hosts at once.
+"""
 
 from __future__ import annotations
 
@@ -38,14 +40,17 @@ _AGAIN = 2.0  # seconds until a file that could not be written is tried again
 
 
 class SqliteLog:
-    """Keeps entries in one file (with two beside it while it is used), which is made, for its owner's eyes only, where there is none.
+    """Keeps entries in one file (with two beside it while it is used), which is made, for its
+    owner's eyes only, where there is none.
 
-    Entries are only ever added: the file refuses to change or to forget one, and each has the digest of all before it, so that `verify`
-    finds what was changed by other means. `redact` takes secrets out of every text before it is written; what `note` returns has them
-    still. Large texts and JSON values are files in a folder beside the log, of which the entry has the digest; they are dropped by age and
-    by space (`bodies`). After each `anchor_every` entries an anchor is added to the file `anchor`, which belongs on another machine or
-    medium, for `verify`. Numbers grow within one opening of the file; every opening begins at another billion. `clock` gives seconds of the
-    wall clock.
+    Entries are only ever added: the file refuses to change or to forget one, and each has the
+    digest of all before it, so that `verify` finds what was changed by other means. `redact` takes
+    secrets out of every text before it is written; what `note` returns has them still. Large texts
+    and JSON values are files in a folder beside the log, of which the entry has the digest; they
+    are dropped by age and by space (`bodies`). After each `anchor_every` entries an anchor is added
+    to the file `anchor`, which belongs on another machine or medium, for `verify`. Numbers grow
+    within one opening of the file; every opening begins at another billion. `clock` gives seconds
+    of the wall clock.
     """
 
     def __init__(
@@ -216,10 +221,13 @@ class SqliteLog:
         return await self._ask(self._made_anchor)
 
     async def verify(self, anchors: Sequence[Anchor] = ()) -> int:
-        """Go through the whole file, and say how many entries it has. Raises Tampered at the first that is not as it was written.
+        """Go through the whole file, and say how many entries it has.
 
-        Without anchors a file passes whose last entries were removed, or written anew, together with all that counts them. With anchors,
-        which were kept where the file was not, the first entries must be those that were anchored.
+        Raises Tampered at the first that is not as it was written.
+
+        Without anchors a file passes whose last entries were removed, or written anew, together
+        with all that counts them. With anchors, which were kept where the file was not, the first
+        entries must be those that were anchored.
         """
         await self._settle()
         check = queries.ChainCheck(self._bodies)
@@ -231,10 +239,16 @@ class SqliteLog:
         for each in sorted(anchors, key=lambda anchor: anchor.entries):
             digest = await self._ask(partial(tables.digest_at, place=each.entries))
             if digest is None:
-                words = f"Entries are missing at the end: on {each.day} there were {each.entries:,}, and {check.count:,} are left."
+                words = (
+                    f"Entries are missing at the end: on {each.day} there were "
+                    f"{each.entries:,}, and {check.count:,} are left."
+                )
                 raise Tampered(words, place=check.count + 1)
             if digest.hex() != each.head:
-                words = f"The first {each.entries:,} entries are not those that were there on {each.day}."
+                words = (
+                    f"The first {each.entries:,} entries are not those that were there on "
+                    f"{each.day}."
+                )
                 raise Tampered(words, place=each.entries)
         return check.count
 
@@ -248,7 +262,7 @@ class SqliteLog:
         await self._settle()
         return (await self._ask(tables.head)).hex()
 
-    # -- writing ------------------------------------------------------------------------------------------------------
+    # -- writing -----------------------------------------------------------------------------------
 
     async def _write(self) -> None:
         try:
@@ -276,7 +290,8 @@ class SqliteLog:
                 batch.append(data)
                 size += len(data)
             try:
-                # Cancelled here, it is written all the same; that what is there already is passed over.
+                # Cancelled here, it is written all the same; that what is there already is passed
+                # over.
                 count = await self._writer.ask(
                     lambda db: tables.add(db, batch, self._redact, self._bodies, self._worded)
                 )
@@ -345,7 +360,7 @@ class SqliteLog:
                 )
             )
 
-    # -- reading ------------------------------------------------------------------------------------------------------
+    # -- reading -----------------------------------------------------------------------------------
 
     def _must_be_open(self) -> None:
         if not self._open:

@@ -1,4 +1,6 @@
-"""The tables of the log's file: rows that are added and never changed, each with the digest of all before it."""
+"""The tables of the log's file: rows that are added and never changed, each with the digest of all
+before it.
+"""
 
 from __future__ import annotations
 
@@ -26,26 +28,37 @@ _TABLES = (
     "CREATE INDEX entries_kind ON entries (kind, session)",
     "CREATE INDEX entries_server ON entries (server)",
     "CREATE INDEX entries_at ON entries (at)",
-    "CREATE TRIGGER entries_stay BEFORE DELETE ON entries BEGIN SELECT RAISE(ABORT, 'the log only grows'); END",
-    "CREATE TRIGGER entries_are BEFORE UPDATE ON entries BEGIN SELECT RAISE(ABORT, 'the log only grows'); END",
+    "CREATE TRIGGER entries_stay BEFORE DELETE ON entries BEGIN SELECT RAISE(ABORT, 'the "
+    "log only grows'); END",
+    "CREATE TRIGGER entries_are BEFORE UPDATE ON entries BEGIN SELECT RAISE(ABORT, 'the "
+    "log only grows'); END",
     # How often the file was opened for writing: each time, numbers begin at another billion.
     "CREATE TABLE runs (run INTEGER PRIMARY KEY AUTOINCREMENT)",
 )
-# Since version 2: the bodies (see bodies.py) that are no longer there, by their SHA-256 in hex, when they were dropped, and why.
+# Since version 2: the bodies (see bodies.py) that are no longer there, by their SHA-256 in hex,
+# when they were dropped, and why.
 _DROPPED = (
     "CREATE TABLE dropped (digest TEXT PRIMARY KEY, at REAL NOT NULL, why TEXT NOT NULL)",
-    "CREATE TRIGGER dropped_stay BEFORE DELETE ON dropped BEGIN SELECT RAISE(ABORT, 'the log only grows'); END",
-    "CREATE TRIGGER dropped_are BEFORE UPDATE ON dropped BEGIN SELECT RAISE(ABORT, 'the log only grows'); END",
+    "CREATE TRIGGER dropped_stay BEFORE DELETE ON dropped BEGIN SELECT RAISE(ABORT, 'the "
+    "log only grows'); END",
+    "CREATE TRIGGER dropped_are BEFORE UPDATE ON dropped BEGIN SELECT RAISE(ABORT, 'the "
+    "log only grows'); END",
 )
 TRIGGERS = frozenset({"entries_stay", "entries_are", "dropped_stay", "dropped_are"})
 
 MOST_WORD = 64  # characters of a word that it is found by
 
-_INSERT = "INSERT INTO entries (seq, at, session, kind, server, data, digest) VALUES (?, ?, ?, ?, ?, ?, ?)"
+_INSERT = (
+    "INSERT INTO entries (seq, at, session, kind, server, data, digest) VALUES (?, ?, ?, ?, ?, "
+    "?, ?)"
+)
 
 
 def prepare(db: sqlite3.Connection) -> None:
-    """Make the tables where the file is new, and those that an older version had not. Raises StoreError where it is somebody else's."""
+    """Make the tables where the file is new, and those that an older version had not.
+
+    Raises StoreError where it is somebody else's.
+    """
     # An INSERT OR REPLACE deletes; without this no trigger would hear of it.
     db.execute("PRAGMA recursive_triggers = ON")
     db.execute("BEGIN IMMEDIATE")
@@ -72,11 +85,14 @@ def prepare(db: sqlite3.Connection) -> None:
 
 
 def make_words(db: sqlite3.Connection) -> bool:
-    """Make the table by which entries are found by their words; False where this SQLite cannot have one."""
+    """Make the table by which entries are found by their words; False where this SQLite cannot have
+    one.
+    """
     try:
         # The words come in as they are compared, so nothing is left to do but to part them.
         db.execute(
-            "CREATE VIRTUAL TABLE IF NOT EXISTS words USING fts5(text, content = '', detail = none, tokenize = 'ascii')"
+            "CREATE VIRTUAL TABLE IF NOT EXISTS words USING fts5(text, content = '', "
+            "detail = none, tokenize = 'ascii')"
         )
         db.execute("SELECT max(rowid) FROM words").fetchall()
     except sqlite3.OperationalError:
@@ -85,7 +101,9 @@ def make_words(db: sqlite3.Connection) -> bool:
 
 
 def catch_up(db: sqlite3.Connection, bodies: BodyStore, most: int) -> bool:
-    """File some of the entries that were added where SQLite had no such table; True where there may be more."""
+    """File some of the entries that were added where SQLite had no such table; True where there may
+    be more.
+    """
     ((last,),) = db.execute("SELECT coalesce(max(rowid), 0) FROM words").fetchall()
     rows = db.execute(
         "SELECT place, data FROM entries WHERE place > ? ORDER BY place LIMIT ?", (last, most)

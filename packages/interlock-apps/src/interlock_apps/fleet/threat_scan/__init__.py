@@ -1,6 +1,8 @@
-"""What a person should know before believing a server: warnings about its tools, texts, forms, addresses, commands and requests (pure).
+"""What a person should know before believing a server: warnings about its tools, texts, forms,
+addresses, commands and requests (pure).
 
-A warning is never a proof, and no warning is no all-clear: what decides is what a server may do, not what it says.
+A warning is never a proof, and no warning is no all-clear: what decides is what a server may do,
+not what it says.
 """
 
 from __future__ import annotations
@@ -34,7 +36,8 @@ __all__ = [
     "visible",
 ]
 
-MAX_TEXT = 200_000  # characters of one text that are looked at; the rest is looked at for hidden characters only
+# characters of one text that are looked at; the rest is looked at for hidden characters only
+MAX_TEXT = 200_000
 MOST_TOKENS = 32_000  # of one request for sampling, beyond which it is unusual
 _DEPTH = 32  # of schemas
 
@@ -42,7 +45,9 @@ _ADDRESS = re.compile(r"https?://[^\s<>\"'`)\]]+")
 
 
 def of_text(text: str, *, where: str = "") -> tuple[Warned, ...]:
-    """What is odd about a text of a server, be it a description, a result or a prompt; `where` names its place."""
+    """What is odd about a text of a server, be it a description, a result or a prompt; `where`
+    names its place.
+    """
     found = [
         Warned(kind=kind, words=words, where=_at(where, seen))
         for kind, words, seen in phrases(clean(text[:MAX_TEXT]))
@@ -63,7 +68,10 @@ def of_text(text: str, *, where: str = "") -> tuple[Warned, ...]:
         codes = ", ".join(dict.fromkeys(f"U+{ord(each):04X}" for each in unseen[:8]))
         words = f"It holds {len(unseen)} characters that cannot be seen ({codes})."
         if turned(text):
-            words = f"It is not read as it stands: it holds marks that turn the direction of writing ({codes})."
+            words = (
+                "It is not read as it stands: it holds marks that turn the direction of "
+                f"writing ({codes})."
+            )
         elif "\x1b" in unseen or "\x9b" in unseen:
             words = f"It holds commands for terminals, which can hide text ({codes})."
         found.insert(0, Warned(kind="hidden", words=words, where=where))
@@ -71,7 +79,9 @@ def of_text(text: str, *, where: str = "") -> tuple[Warned, ...]:
 
 
 def of_tool(tool: Tool) -> tuple[Warned, ...]:
-    """What is odd about a tool: all that a model reads of it is looked at, to the last description in its schemas (`HST-03`)."""
+    """What is odd about a tool: all that a model reads of it is looked at, to the last description
+    in its schemas (`HST-03`).
+    """
     return _once(
         warned for where, text in _texts_of_tool(tool) for warned in of_text(text, where=where)
     )
@@ -90,9 +100,11 @@ def of_prompt(prompt: Prompt) -> tuple[Warned, ...]:
 def of_tools(
     server: str, tools: Sequence[Tool], others: Mapping[str, Sequence[Tool]]
 ) -> dict[str, tuple[Warned, ...]]:
-    """The warnings about a server's tools by name, those without left out; also for tools that speak of other servers' tools.
+    """The warnings about a server's tools by name, those without left out; also for tools that
+    speak of other servers' tools.
 
-    `others` are the tools of the other servers by their ids. Names of one plain word are no sign: they are ordinary words.
+    `others` are the tools of the other servers by their ids. Names of one plain word are no sign:
+    they are ordinary words.
     """
     foreign: dict[str, str] = {}
     own = {tool.name.casefold() for tool in tools} | {server.casefold()}
@@ -115,7 +127,10 @@ def of_tools(
         warned = list(of_tool(tool))
         for where, text in _texts_of_tool(tool):
             if seen := mentioned.search(text):
-                words = f"It speaks of {seen[0]}, a tool of another server ({foreign[seen[0]]}): it may want to change how that is used."
+                words = (
+                    f"It speaks of {seen[0]}, a tool of another server ({foreign[seen[0]]}): "
+                    "it may want to change how that is used."
+                )
                 warned.append(Warned(kind="shadowing", words=words, where=where))
                 break
         if warned:
@@ -124,7 +139,8 @@ def of_tools(
 
 
 def in_result(result: CallToolResult) -> Iterator[tuple[Warned, ...]]:
-    """The orders to the model that a result holds, piece by piece, so that whoever looks can pause between.
+    """The orders to the model that a result holds, piece by piece, so that whoever looks can pause
+    between.
 
     At most `MOST_SCANNED` characters of a result are looked at.
     """
@@ -133,12 +149,16 @@ def in_result(result: CallToolResult) -> Iterator[tuple[Warned, ...]]:
 
 
 def of_content(blocks: Iterable[Any]) -> tuple[Warned, ...]:
-    """The same for blocks of content, such as a result's: texts, embedded texts, and results inside requests."""
+    """The same for blocks of content, such as a result's: texts, embedded texts, and results inside
+    requests.
+    """
     return _once(warned for text in _texts_of_blocks(blocks) for warned in of_text(text))
 
 
-def of_form(message: str, fields: Sequence[FormField]) -> tuple[Warned, ...]:
-    """What is odd about a form: secrets that it must not ask for (`ELI-15`, `ELI-16`), addresses in fields (`ELI-28`), hidden text."""
+def of_form(message: str, fields: Sequence[Field]) -> tuple[Warned, ...]:
+    """What is odd about a form: secrets that it must not ask for (`ELI-15`, `ELI-16`), addresses in
+    fields (`ELI-28`), hidden text.
+    """
     found: list[Warned] = []
     for field in fields:
         if field.kind in ("boolean", "choice", "choices"):
@@ -146,12 +166,18 @@ def of_form(message: str, fields: Sequence[FormField]) -> tuple[Warned, ...]:
         else:
             asked = secrets(field.name) or secrets(field.title) or secrets(field.description)
         for kind, what in asked:
-            words = f"It asks for {what}. A server must not ask for that in a form: do not type it here."
+            words = (
+                f"It asks for {what}. A server must not ask for that in a form: do not type it "
+                "here."
+            )
             found.append(Warned(kind=kind, words=words, where=field.name))
         for text in (field.title, field.description):
             found += of_text(text, where=field.name)
             if _ADDRESS.search(text):
-                words = "There is an address in a field of the form, where none belongs. Do not open it."
+                words = (
+                    "There is an address in a field of the form, where none belongs. Do not "
+                    "open it."
+                )
                 found.append(Warned(kind="link", words=words, where=field.name))
     if not found and any(field.kind in ("text", "number", "integer") for field in fields):
         asked = (
@@ -187,7 +213,9 @@ def of_url(url: str, *, server: str = "") -> tuple[str, str, tuple[Warned, ...]]
 
 
 def of_sampling(params: CreateMessageRequestParams) -> tuple[Warned, ...]:
-    """What is odd about a server's request to a model (`SAM-06`, `SAM-17`): what it sends, what it wants to see, and how much."""
+    """What is odd about a server's request to a model (`SAM-06`, `SAM-17`): what it sends, what it
+    wants to see, and how much.
+    """
     found: list[Warned] = []
     if params.include_context in ("thisServer", "allServers"):
         words = (
@@ -216,7 +244,7 @@ def of_sampling(params: CreateMessageRequestParams) -> tuple[Warned, ...]:
     return _once(found)
 
 
-# -- where texts are -----------------------------------------------------------------------------------------------
+# -- where texts are -------------------------------------------------------------------------------
 
 
 def _texts_of_tool(tool: Tool) -> Iterator[tuple[str, str]]:

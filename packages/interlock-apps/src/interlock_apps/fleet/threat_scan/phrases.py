@@ -1,4 +1,6 @@
-"""Words in the texts of servers that speak to the model behind the person's back, or ask the person for secrets: tables."""
+"""Words in the texts of servers that speak to the model behind the person's back, or ask the person
+for secrets: tables.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,8 @@ import re
 
 from .negations import without_prohibitions, without_refusals
 
-# Each: a short stable word, the sentence for the person, and what it is known by (case does not matter, blanks are single).
+# Each: a short stable word, the sentence for the person, and what it is known by (case does not
+# matter, blanks are single).
 _IGNORE = r"(?:ignore|disregard|forget|override|bypass)"
 _BEFORE = r"(?:previous|prior|above|earlier|preceding|existing|system|other|all)"
 _ORDERS = r"(?:instructions?|prompts?|rules|guidelines|directives|messages?|safety|policies)"
@@ -17,7 +20,8 @@ _TELL = (
 )
 _SECRETS = (
     r"(?:~/\.(?:ssh|aws|gnupg|config/gcloud|kube|docker|netrc|cursor|claude)|\.ssh/|id_(?:rsa|ed25519|ecdsa|dsa)\b|/etc/(?:shadow|passwd|sudoers)"
-    r"|\.env\b(?! file is)|mcp\.json|\.aws/credentials|credentials\.json|private keys?\b|wallet\.dat|keychain)"
+    r"|\.env\b(?! file is)|mcp\.json|\.aws/credentials|credentials\.json|private "
+    r"keys?\b|wallet\.dat|keychain)"
 )
 _FETCH = r"(?:read|open|cat|load|access|fetch|get|retrieve|send|upload|include|copy|pass|extract|collect|provide|attach|print|return)"
 _SEND = r"(?:send|upload|post|forward|exfiltrate|transmit|leak|e-?mail|pass|append|attach|include|put|encode)"
@@ -36,23 +40,27 @@ PHRASES: tuple[tuple[str, str, str], ...] = (
     (
         "override",
         "It tells the model to disregard what it was told.",
-        rf"\b{_IGNORE} (?:everything|anything|all of this|what) (?:\w+ ){{0,4}}?(?:above|before|earlier|said|told)\b",
+        rf"\b{_IGNORE} (?:everything|anything|all of this|what) (?:\w+ "
+        rf"){{0,4}}?(?:above|before|earlier|said|told)\b",
     ),
     (
         "override",
         "It tells the model to disregard what it was told.",
-        r"\b(?:new|updated|real|actual) (?:system )?instructions?:|\byou are now (?:in )?(?:dan|developer mode|an? unrestricted"
+        r"\b(?:new|updated|real|actual) (?:system )?instructions?:|\byou are now (?:in "
+        r")?(?:dan|developer mode|an? unrestricted"
         r"|jailbroken)\b",
     ),
     (
         "override",
         "It tells the model to disregard what it was told.",
-        r"\bignorier\w* (?:\w+ ){0,3}?(?:vorherige\w*|bisherige\w*|obige\w*|alle\w*) (?:\w+ ){0,2}?(?:anweisung|regel|befehl)\w*",
+        r"\bignorier\w* (?:\w+ ){0,3}?(?:vorherige\w*|bisherige\w*|obige\w*|alle\w*) "
+        r"(?:\w+ ){0,2}?(?:anweisung|regel|befehl)\w*",
     ),
     (
         "override",
         "It tells the model to disregard what it was told.",
-        r"\b(?:ignorez?|oubliez?) (?:\w+ ){0,3}?(?:instructions|consignes)\b|\bignora (?:\w+ ){0,4}?(?:instrucciones"
+        r"\b(?:ignorez?|oubliez?) (?:\w+ ){0,3}?(?:instructions|consignes)\b|\bignora "
+        r"(?:\w+ ){0,4}?(?:instrucciones"
         r"|istruzioni)\b",
     ),
     (
@@ -63,15 +71,19 @@ PHRASES: tuple[tuple[str, str, str], ...] = (
     (
         "secrecy",
         "It tells the model to hide something from you.",
-        rf"\b{_NEVER} (?:ever )?{_TELL} (?:\w+ ){{0,6}}?(?:the |your )?(?:users?|humans?|persons?|operators?"
+        rf"\b{_NEVER} (?:ever )?{_TELL} (?:\w+ ){{0,6}}?(?:the |your "
+        r")?(?:users?|humans?|persons?|operators?"
         r"|customers?)\b(?! (?:that|which|when|if|whether) (?:the|no)\b)",
     ),
     (
         "secrecy",
         "It tells the model to hide something from you.",
-        r"\b(?:keep (?:this|it|that) (?:a )?(?:secret|hidden)(?: from)?|(?:hide|conceal|withhold) (?:this|it|that"
-        r"|these) from (?:the |your )?(?:user|human|person)|without the (?:user|human|person)(?:'s)? (?:knowing|knowledge"
-        r"|noticing|consent)|the (?:user|human|person) (?:must|should|need) ?not (?:know|see|notice|be told|be informed))\b",
+        r"\b(?:keep (?:this|it|that) (?:a )?(?:secret|hidden)(?: "
+        r"from)?|(?:hide|conceal|withhold) (?:this|it|that"
+        r"|these) from (?:the |your )?(?:user|human|person)|without the "
+        r"(?:user|human|person)(?:'s)? (?:knowing|knowledge"
+        r"|noticing|consent)|the (?:user|human|person) (?:must|should|need) ?not "
+        r"(?:know|see|notice|be told|be informed))\b",
     ),
     (
         "secrecy",
@@ -88,7 +100,8 @@ PHRASES: tuple[tuple[str, str, str], ...] = (
         "commanding",
         "It speaks to the model in markup that looks like the host's own.",
         r"<\s*/?\s*(?:important|system|instructions?|secret|hidden|admin|override|critical)\s*>|\[/?(?:inst|system)\]"
-        r"|<\|(?:im_start|im_end|system|assistant|user|endoftext)\|?>|<<sys>>|^\s*#{2,} ?(?:system|instruction) ?:?\s*$",
+        r"|<\|(?:im_start|im_end|system|assistant|user|endoftext)\|?>|<<sys>>|^\s*#{2,} "
+        r"?(?:system|instruction) ?:?\s*$",
     ),
     (
         "files",
@@ -109,7 +122,8 @@ PHRASES: tuple[tuple[str, str, str], ...] = (
         "passing",
         "It wants data to be passed on that the tool does not need.",
         r"\b(?:pass|put|include|send|provide|add|place)\b[^.!?\n]{0,60}?\b(?:contents?|data|secrets?|keys?|history"
-        r"|environment variables?)\b[^.!?\n]{0,40}?\b(?:as|in|into|via|through|using) (?:the |an? )?[`'\"]?(?:side ?note|extra"
+        r"|environment variables?)\b[^.!?\n]{0,40}?\b(?:as|in|into|via|through|using) "
+        r"(?:the |an? )?[`'\"]?(?:side ?note|extra"
         r"|additional|hidden|unused|optional|metadata|feedback|context|notes?|debug)\w*[`'\"]?",
     ),
     (
@@ -120,59 +134,72 @@ PHRASES: tuple[tuple[str, str, str], ...] = (
     (
         "order",
         "It tells the model to call it, or others, whatever you want.",
-        r"\b(?:before|prior to|after) (?:using|calling|invoking|running|you (?:use|call|invoke|run)) (?:any|every|all"
+        r"\b(?:before|prior to|after) (?:using|calling|invoking|running|you "
+        r"(?:use|call|invoke|run)) (?:any|every|all"
         r"|each)(?: of the| of these| other)? (?:other )?(?:tools?|functions?)\b",
     ),
     (
         "order",
         "It tells the model to call it, or others, whatever you want.",
         r"\b(?:always|must|you should) (?:\w+ )?(?:use|call|invoke|run|prefer) this (?:tool"
-        r"|function)\b[^.\n]{0,40}\b(?:instead of|rather than|before) (?:any|all|every|other|using any)\b",
+        r"|function)\b[^.\n]{0,40}\b(?:instead of|rather than|before) "
+        r"(?:any|all|every|other|using any)\b",
     ),
 )
 
-# What a form must never ask for (`ELI-15`, `ELI-16`), in several languages: in the names and texts of fields, and in the message.
+# What a form must never ask for (`ELI-15`, `ELI-16`), in several languages: in the names and texts
+# of fields, and in the message.
 _NO = r"(?<![\w])"
 SECRETS: tuple[tuple[str, str, str], ...] = (
     (
         "password",
         "a password",
         r"(?<![a-z])pass(?:word|wd|phrase|code)s?(?![a-z])|(?<![a-z])pwd(?![a-z])|passw[oö]rt|kennw[oö]rt|mot de passe"
-        r"|contraseña|senha(?![a-z])|parola d'ordine|wachtwoord|hasło|пароль|密码|密碼|口令|パスワード|비밀번호|كلمة (?:المرور|السر)",
+        r"|contraseña|senha(?![a-z])|parola "
+        r"d'ordine|wachtwoord|hasło|пароль|密码|密碼|口令|パスワード|비밀번호|كلمة (?:المرور|السر)",
     ),
     (
         "key",
         "a key or token",
-        r"(?<![a-z])(?:api|access|secret|private|signing|encryption|ssh|license)[ _-]?keys?(?![a-z])|(?<![a-z])(?:access|auth"
-        r"|authentication|bearer|refresh|api|security|session|personal access|oauth|id)[ _-]?tokens?(?![a-z])"
+        r"(?<![a-z])(?:api|access|secret|private|signing|encryption|ssh|license)[ "
+        r"_-]?keys?(?![a-z])|(?<![a-z])(?:access|auth"
+        r"|authentication|bearer|refresh|api|security|session|personal access|oauth|id)[ "
+        r"_-]?tokens?(?![a-z])"
         r"|(?<![a-z])(?:client[ _-]?)?secrets?(?![a-z])|^tokens?$|zugangsschlüssel|api-schlüssel|geheimschlüssel|clé (?:api"
         r"|secrète|privée)|密钥|令牌|访问令牌|api キー|秘密鍵",
     ),
     (
         "card",
         "a payment card's number",
-        r"(?<![a-z])(?:credit|debit|payment|bank|kredit)[ _-]?(?:card|karten?)|(?<![a-z])card[ _-]?(?:number|no|num)\b"
-        r"|(?<![a-z])(?:cvv2?|cvc2?|csc)(?![a-z])|kartennummer|prüfnummer|numéro de carte|carte (?:bancaire|de crédit)"
+        r"(?<![a-z])(?:credit|debit|payment|bank|kredit)[ "
+        r"_-]?(?:card|karten?)|(?<![a-z])card[ _-]?(?:number|no|num)\b"
+        r"|(?<![a-z])(?:cvv2?|cvc2?|csc)(?![a-z])|kartennummer|prüfnummer|numéro de "
+        r"carte|carte (?:bancaire|de crédit)"
         r"|tarjeta de (?:crédito|débito)|cartão de crédito|信用卡|银行卡|カード番号",
     ),
     (
         "pin",
         "a PIN or a one-time code",
-        r"(?<![a-z])pin(?:[ _-]?(?:code|number))?(?![a-z-])(?! (?:the|this|it|to|a|an|on)\b)|(?<![a-z])(?:otp|totp|2fa"
-        r"|mfa)(?![a-z])|one[ -]time (?:code|password|pass)|verification code|security code|(?<![a-z])tan(?:[ -]nummer)?$"
+        r"(?<![a-z])pin(?:[ _-]?(?:code|number))?(?![a-z-])(?! "
+        r"(?:the|this|it|to|a|an|on)\b)|(?<![a-z])(?:otp|totp|2fa"
+        r"|mfa)(?![a-z])|one[ -]time (?:code|password|pass)|verification code|security "
+        r"code|(?<![a-z])tan(?:[ -]nummer)?$"
         r"|geheimzahl|bestätigungscode|验证码|驗證碼|认证码|認証コード",
     ),
     (
         "seed",
         "the words that open a wallet",
-        r"(?:seed|recovery|mnemonic|backup|secret recovery)[ _-]?(?:phrase|words?)|(?<![a-z])mnemonic(?![a-z])|wallet (?:seed"
+        r"(?:seed|recovery|mnemonic|backup|secret recovery)[ "
+        r"_-]?(?:phrase|words?)|(?<![a-z])mnemonic(?![a-z])|wallet (?:seed"
         r"|key)|wiederherstellungs(?:phrase|wörter)|frase semilla|phrase de récupération|助记词|助記詞",
     ),
     (
         "account",
         "a bank account or a number of an official document",
-        r"(?<![a-z])(?:ssn|iban)(?![a-z])|social security (?:number|no)|(?:bank )?account number|routing number"
-        r"|sozialversicherungsnummer|kontonummer|身份证号|社会保障号|银行账号|(?<![a-z])passport[ _-]?(?:number|no)(?![a-z])",
+        r"(?<![a-z])(?:ssn|iban)(?![a-z])|social security (?:number|no)|(?:bank )?account "
+        r"number|routing number"
+        r"|sozialversicherungsnummer|kontonummer|身份证号|社会保障号|银行账号|(?<![a-z])passport[ "
+        r"_-]?(?:number|no)(?![a-z])",
     ),
 )
 
@@ -190,7 +217,10 @@ _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
 def phrases(text: str) -> list[tuple[str, str, str]]:
-    """The phrases of a text that speak behind the person's back: (kind, sentence, the words themselves), each kind once."""
+    """The phrases of a text that speak behind the person's back:
+
+    (kind, sentence, the words themselves), each kind once.
+    """
     found: dict[str, tuple[str, str, str]] = {}
     plain = _SPACE.sub(" ", text.replace("’", "'")).replace("\n", " \n ")
     flowing = _flowing(plain)

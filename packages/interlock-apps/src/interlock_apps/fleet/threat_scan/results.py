@@ -1,4 +1,6 @@
-"""Prompt injection in results: the texts of a result in pieces, and the orders to the model that a piece holds (pure)."""
+"""Prompt injection in results: the texts of a result in pieces, and the orders to the model that a
+piece holds (pure).
+"""
 
 from __future__ import annotations
 
@@ -9,16 +11,19 @@ from msgspec import UNSET
 
 from interlock import CallToolResult
 
-MOST_SCANNED = 64_000  # characters of one result that are looked at: three quarters its beginning, the rest its end
+# characters of one result that are looked at: three quarters its beginning, the rest its end
+MOST_SCANNED = 64_000
 PIECE = 4_000  # characters that are looked at without a pause
 OVERLAP = 400  # characters of a piece that the next one has as well: no phrase is longer
 _DEPTH = 32
-# Ordinary in results, such as a page with soft hyphens: what the model gets is cleaned of it anyway.
+# Ordinary in results, such as a page with soft hyphens: what the model gets is cleaned of it
+# anyway.
 UNREMARKABLE = frozenset({"hidden"})
 
 
 def pieces(result: CallToolResult, texts: Iterator[str]) -> Iterator[str]:
-    """What is looked at of a result: its texts, one after another, then those of its structured content.
+    """What is looked at of a result: its texts, one after another, then those of its structured
+    content.
 
     Args:
         result: The result of a tool.

@@ -8,11 +8,13 @@ from msgspec import Struct
 class Budget(Struct, frozen=True, kw_only=True):
     """Bounds of a turn.
 
-    `steps` is how often the model may be asked, `calls` how many tools it may call in one step, `tokens` what all its steps may take in and
-    give out together, `seconds` how long the turn may last, not counting the time in which the person is asked. A result's text is given
-    to the model in pages of `page` characters; the rest is kept aside, `shelf` bytes in all. `picture` is the most bytes of one image or
-    sound, `pictures` of all in one result. `keep` turns at the end of a conversation are never trimmed. `answer` is the most tokens of one
-    answer, 0 for what the model can.
+    `steps` is how often the model may be asked, `calls` how many tools it may call in one step,
+    `tokens` what all its steps may take in and give out together, `seconds` how long the turn may
+    last, not counting the time in which the person is asked. A result's text is given to the model
+    in pages of `page` characters; the rest is kept aside, `shelf` bytes in all. `picture` is the
+    most bytes of one image or sound, `pictures` of all in one result. `keep` turns at the end of a
+    conversation are never trimmed. `answer` is the most tokens of one answer, 0 for what the model
+    can.
     """
 
     steps: int = 40

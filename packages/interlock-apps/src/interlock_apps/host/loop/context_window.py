@@ -1,6 +1,8 @@
-"""What of a long conversation a model still gets to see: four rules, each of which says what it did.
+"""What of a long conversation a model still gets to see: four rules, each of which says what it
+did.
 
-Once something is left out it stays so: the beginning of what the model sees changes seldom, and providers can keep it (`HST-06`).
+Once something is left out it stays so: the beginning of what the model sees changes seldom, and
+providers can keep it (`HST-06`).
 """
 
 from __future__ import annotations
@@ -30,7 +32,10 @@ class Omission(Struct, frozen=True):
 
 
 class ContextWindow:
-    """The marks of one conversation: what lies before them is shown shortened, or not at all. `keep` turns at the end stay whole."""
+    """The marks of one conversation: what lies before them is shown shortened, or not at all.
+
+    `keep` turns at the end stay whole.
+    """
 
     def __init__(self, keep: int = 2) -> None:
         self._keep = keep
@@ -40,7 +45,9 @@ class ContextWindow:
     def shown(
         self, messages: Sequence[SamplingMessage], room: int
     ) -> tuple[list[SamplingMessage], list[Omission]]:
-        """The messages for the model, in at most `room` tokens as far as the rules reach, and what was done anew for that."""
+        """The messages for the model, in at most `room` tokens as far as the rules reach, and what
+        was done anew for that.
+        """
         trims: list[Omission] = []
         view = self._view(messages)
         size = tokens.of_messages(view)
@@ -171,7 +178,10 @@ def _faded_result(result: ToolResultContent, media: bool, results: bool) -> Tool
         elif results and isinstance(block, TextContent) and len(block.text) > SHORT:
             content.append(
                 TextContent(
-                    text=f"{block.text[:SHORT]}\n(... {len(block.text) - SHORT} more characters were left out.)"
+                    text=(
+                        f"{block.text[:SHORT]}\n(... {len(block.text) - SHORT} more characters "
+                        "were left out.)"
+                    )
                 )
             )
         else:
@@ -182,7 +192,10 @@ def _faded_result(result: ToolResultContent, media: bool, results: bool) -> Tool
 
 
 def _instead(block: ImageContent | AudioContent) -> str:
-    return f"({'an image' if isinstance(block, ImageContent) else 'a sound'} of type {block.mime_type} was here)"
+    return (
+        f"({'an image' if isinstance(block, ImageContent) else 'a sound'} of type "
+        f"{block.mime_type} was here)"
+    )
 
 
 def _with_note(message: SamplingMessage) -> SamplingMessage:

@@ -1,4 +1,6 @@
-"""What a model gets of a tool's result: text within a fence and in pages, images and sounds of bearable size, words for all else."""
+"""What a model gets of a tool's result: text within a fence and in pages, images and sounds of
+bearable size, words for all else.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ Media = ImageContent | AudioContent
 
 
 class ResultRenderer:
-    """Turns results of servers into what may stand in a conversation; `clean` takes out what no person could see."""
+    """Turns results of servers into what may stand in a conversation; `clean` takes out what no
+    person could see.
+    """
 
     def __init__(
         self, budget: Budget, fence: UntrustedTextMarker, shelf: ResultStore, clean: Clean = str
@@ -54,7 +58,9 @@ class ResultRenderer:
         )
 
     def refusal(self, use: str, words: str, said: str = "", origin: str = "") -> ToolResultContent:
-        """The answer to a tool use that led to no call, in words of the host; `said` is what the server says of it, from `origin`."""
+        """The answer to a tool use that led to no call, in words of the host; `said` is what the
+        server says of it, from `origin`.
+        """
         text = f"{words}\n{self.paged(said, origin)}" if said else words
         return ToolResultContent(tool_use_id=use, content=[TextContent(text=text)], is_error=True)
 
@@ -65,11 +71,16 @@ class ResultRenderer:
             return self.fence.around(text, origin)
         name = self.shelf.put(text)
         pages = self.shelf.pages(name)
-        more = f'(Page 1 of {pages}. The others: interlock__read_result with {{"result": "{name}", "page": 2}} and so on.)'
+        more = (
+            f'(Page 1 of {pages}. The others: interlock__read_result with {{"result": '
+            f'"{name}", "page": 2}} and so on.)'
+        )
         return f"{self.fence.around(self.shelf.read(name, 1) or '', origin)}\n{more}"
 
     def parts(self, blocks: list[Any]) -> tuple[str, list[Media]]:
-        """The text of blocks, and those that are images or sounds; what is neither is said in words."""
+        """The text of blocks, and those that are images or sounds; what is neither is said in
+        words.
+        """
         lines: list[str] = []
         media: list[Media] = []
         for block in blocks:
@@ -124,12 +135,15 @@ class ResultRenderer:
             self._medium(AudioContent(data=blob, mime_type=kind), lines, media)
         else:
             lines.append(
-                f"Resource {contents.uri} ({kind or 'of unknown type'}, {len(blob or '') * 3 // 4} bytes) is no text."
+                f"Resource {contents.uri} ({kind or 'of unknown type'}, "
+                f"{len(blob or '') * 3 // 4} bytes) is no text."
             )
 
 
 def says(text: str, data: Any) -> bool:
-    """Whether a text is the JSON of `data` already, or of its only value, so that it need not be said twice."""
+    """Whether a text is the JSON of `data` already, or of its only value, so that it need not be
+    said twice.
+    """
     inner = data["result"] if isinstance(data, dict) and data.keys() == {"result"} else data
     try:
         return text == inner or msgspec.json.decode(text) in (data, inner)
@@ -144,4 +158,7 @@ def _link(link: ResourceLink) -> str:
         if part
     )
     words = f": {link.description}" if link.description else ""
-    return f"Link to the resource {link.uri} ({link.title or link.name}{', ' + about if about else ''}){words}"
+    return (
+        f"Link to the resource {link.uri} "
+        f"({link.title or link.name}{', ' + about if about else ''}){words}"
+    )

@@ -1,4 +1,6 @@
-"""About how many tokens something has: an estimate on the safe side, as each provider counts in its own way."""
+"""About how many tokens something has: an estimate on the safe side, as each provider counts in its
+own way.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
-"""A turn: what the person said goes to the model, the tools that it wants are called, and so on until it has answered.
+"""A turn: what the person said goes to the model, the tools that it wants are called, and so on
+until it has answered.
 
-A generator that yields what it wants done and is sent what came of it, so that every way a turn can go is a row of a table.
+A generator that yields what it wants done and is sent what came of it, so that every way a turn can
+go is a row of a table.
 """
 
 from __future__ import annotations
@@ -27,7 +29,8 @@ from . import tokens
 from .budget import Budget
 from .context_window import ContextWindow, blocks
 
-UNREADABLE = "io.interlock/unreadable"  # in the `_meta` of a tool use whose arguments were no JSON: what the model wrote in their place
+# in the `_meta` of a tool use whose arguments were no JSON: what the model wrote in their place
+UNREADABLE = "io.interlock/unreadable"
 STOPPED = "Not run, or not to its end: the turn was ended."
 HARDER = 0.5  # of the room, once the provider has said that a conversation is too long
 
@@ -47,7 +50,10 @@ class AskModel(Struct, frozen=True):
 
 
 class ToolUse(Struct, frozen=True):
-    """A tool that the model wants called. `unreadable` is what it wrote where its arguments are no JSON object."""
+    """A tool that the model wants called.
+
+    `unreadable` is what it wrote where its arguments are no JSON object.
+    """
 
     id: str
     name: str
@@ -71,7 +77,8 @@ Step = AskModel | CallTools | PublishEvent
 
 
 class TurnStopped(Exception):
-    """Thrown into the generator: the person has cancelled the turn, its time is over (`seconds`), or the host has a fault (`failed`).
+    """Thrown into the generator: the person has cancelled the turn, its time is over (`seconds`),
+    or the host has a fault (`failed`).
 
     `results` are those that were there already.
     """
@@ -84,7 +91,9 @@ class TurnStopped(Exception):
 
 
 class TurnState(Struct):
-    """One conversation as the turn sees it: its messages, to which it adds, and all that it needs to know."""
+    """One conversation as the turn sees it: its messages, to which it adds, and all that it needs
+    to know.
+    """
 
     session: str
     model: str
@@ -96,7 +105,10 @@ class TurnState(Struct):
 
 
 def turn(talk: TurnState) -> Generator[Step, Any, TurnEnded]:
-    """Take the conversation on from what the person said last; returns how it ended. The messages are whole then, however that was."""
+    """Take the conversation on from what the person said last; returns how it ended.
+
+    The messages are whole then, however that was.
+    """
     used = Usage()
     step = 0
     try:
@@ -147,18 +159,22 @@ def _over(budget: Budget, step: int, used: Usage) -> tuple[Any, str] | None:
     if step >= budget.steps:
         return (
             "steps",
-            f"The model has taken {step} steps, and no more are allowed in one turn. Say “go on” to let it continue.",
+            f"The model has taken {step} steps, and no more are allowed in one turn. Say "
+            "“go on” to let it continue.",
         )
     if used.input + used.output >= budget.tokens:
         return (
             "tokens",
-            f"The turn has taken {used.input + used.output} tokens, and no more than {budget.tokens} are allowed.",
+            f"The turn has taken {used.input + used.output} tokens, and no more than "
+            f"{budget.tokens} are allowed.",
         )
     return None
 
 
 def _asked(talk: TurnState, step: int) -> Generator[Step, Any, ModelAnswer | TurnEnded]:
-    """One answer of the model; where the conversation is too long for it, a second try with less of it."""
+    """One answer of the model; where the conversation is too long for it, a second try with less of
+    it.
+    """
     share = 1.0
     while True:
         offer = talk.offer()
@@ -250,7 +266,9 @@ def _answered(talk: TurnState, result: CreateMessageResult, used: Usage) -> Turn
 def _complete(
     messages: list[SamplingMessage], results: Sequence[ToolResultContent]
 ) -> tuple[ToolResultContent, ...]:
-    """Give uses of tools that have no result one which says that they were not run: no provider takes a conversation without (`SAM-15`)."""
+    """Give uses of tools that have no result one which says that they were not run: no provider
+    takes a conversation without (`SAM-15`).
+    """
     if not messages or messages[-1].role != "assistant":
         return ()
     there = {result.tool_use_id: result for result in results}
