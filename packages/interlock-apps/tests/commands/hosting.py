@@ -96,7 +96,9 @@ async def ran(*words: str | Path, stdin: str = "", **env: str) -> Ended:
 
 
 async def ran_here(*words: str | Path, stdin: str = "", **env: str) -> Ended:
-    """The command, run in a thread of this process: a second less, where the test is of no program."""
+    """The command, run in a thread of this process: a second less, where the test is of no
+    program.
+    """
     variables: dict[str, str | None] = {**dict.fromkeys(KEYS), **env}
     command = partial(
         CliRunner().invoke,

@@ -57,9 +57,24 @@ from interlock_apps.fleet import events as e
 from interlock_apps.fleet import questions as q
 
 HOSTILE = (
-    "\x1b[2J\x1b[31mred", "\x1b]0;title\x07", "\x1b]8;;https://evil.example\x1b\\click\x1b]8;;\x1b\\", "\x9b31m", "a\rb", "\x08\x08", "\x07",
-    "\u202eabc", "\u200b", "\x1bP1$r\x1b\\", "\x1b[6n", "\x1bc", "\x00", "\x7f", "[link=https://evil.example]x[/link]", "[bold]x", "\U000e0041",
-)  # fmt: skip
+    "\x1b[2J\x1b[31mred",
+    "\x1b]0;title\x07",
+    "\x1b]8;;https://evil.example\x1b\\click\x1b]8;;\x1b\\",
+    "\x9b31m",
+    "a\rb",
+    "\x08\x08",
+    "\x07",
+    "\u202eabc",
+    "\u200b",
+    "\x1bP1$r\x1b\\",
+    "\x1b[6n",
+    "\x1bc",
+    "\x00",
+    "\x7f",
+    "[link=https://evil.example]x[/link]",
+    "[bold]x",
+    "\U000e0041",
+)
 texts = st.one_of(
     st.sampled_from(HOSTILE),
     st.lists(
@@ -119,21 +134,38 @@ def questions(text: str) -> list[q.AnyQuestion]:
     )
     common: Any = {"id": "q1", "server": text, "warnings": warned}
     return [
-        q.StartQuestion(**common, command=text, source=text, variables=(text,), roots=(text,), trusted=True),
-        q.PinQuestion(**common, changes=(q.FeatureChange(kind="tool", name=text, was=text, now=f"{text}!"),)),
+        q.StartQuestion(
+            **common, command=text, source=text, variables=(text,), roots=(text,), trusted=True
+        ),
+        q.PinQuestion(
+            **common, changes=(q.FeatureChange(kind="tool", name=text, was=text, now=f"{text}!"),)
+        ),
         q.CallQuestion(
-            **common, tool=text, title=f"{text}.", description=text, arguments={text: [text, {text: text}]}, why=text,
-            input_schema={"title": text}, annotations=ToolAnnotations(title=text),
+            **common,
+            tool=text,
+            title=f"{text}.",
+            description=text,
+            arguments={text: [text, {text: text}]},
+            why=text,
+            input_schema={"title": text},
+            annotations=ToolAnnotations(title=text),
         ),
         q.ResultQuestion(**common, tool=text, title=text, result=result),
         q.SampleQuestion(
-            **common, request=CreateMessageRequestParams(messages=[message], max_tokens=9, system_prompt=text, tools=[Tool(name=text, input_schema={})]),
-            model=text, models={text: text},
+            **common,
+            request=CreateMessageRequestParams(
+                messages=[message],
+                max_tokens=9,
+                system_prompt=text,
+                tools=[Tool(name=text, input_schema={})],
+            ),
+            model=text,
+            models={text: text},
         ),
         q.SampledQuestion(**common, model=text, result=said),
         q.FormQuestion(**common, message=text, fields=form),
         q.UrlQuestion(**common, message=text, url=f"https://{text}/", host=text),
-    ]  # fmt: skip
+    ]
 
 
 @given(texts)
@@ -160,24 +192,38 @@ def events(text: str) -> list[e.Event]:
     """Every event that is printed, with a text at each place that a stranger writes."""
     result = CallToolResult(
         content=[
-            TextContent(text=text), ImageContent(data="AAAA", mime_type=text), AudioContent(data="AAAA", mime_type=text),
-            ResourceLink(uri=text, name=text), EmbeddedResource(resource=ResourceContents(uri=text, text=text)),
+            TextContent(text=text),
+            ImageContent(data="AAAA", mime_type=text),
+            AudioContent(data="AAAA", mime_type=text),
+            ResourceLink(uri=text, name=text),
+            EmbeddedResource(resource=ResourceContents(uri=text, text=text)),
         ]
-    )  # fmt: skip
+    )
     said = CreateMessageResult(role="assistant", content=TextContent(text=text), model=text)
     return [
-        e.ModelSays(kind="text", text=f"{text}\n\n{text}"), e.ModelSays(kind="thought", text=f"{text}\n\n{text}"), e.ModelSays(kind="note", text=text),
-        e.ModelSaid(model=text, step=1, result=said), e.ModelSaid(model=text, step=2, result=said),
-        e.ModelFailed(model=text, step=1, kind="cut", words=text), e.Trimmed(rule=text, words=text, tokens=9),
-        e.CallProposed(call="c", name=text, server=text, tool=text, title=text, arguments={text: text}),
+        e.ModelSays(kind="text", text=f"{text}\n\n{text}"),
+        e.ModelSays(kind="thought", text=f"{text}\n\n{text}"),
+        e.ModelSays(kind="note", text=text),
+        e.ModelSaid(model=text, step=1, result=said),
+        e.ModelSaid(model=text, step=2, result=said),
+        e.ModelFailed(model=text, step=1, kind="cut", words=text),
+        e.Trimmed(rule=text, words=text, tokens=9),
+        e.CallProposed(
+            call="c", name=text, server=text, tool=text, title=text, arguments={text: text}
+        ),
         e.CallProgress(call="c", progress=1, total=2, message=text),
-        e.CallEnded(call="c", server=text, tool=text, result=result), e.CallEnded(call="d", server=text, tool=text, error=text),
-        e.SampleEnded(server=text, question="q", model=text, error=text), e.ResourceRead(server=text, uri=text, error=text),
-        e.ResourceRead(server=text, uri=text), e.ServerState(server=text, state="down", words=text),
-        e.Pinned(server=text, kind="tool", name=text, how="blocked"), e.RootsChanged(folders={text: (text,)}),
-        e.Notice(level="warning", words=text, server=text), e.ResourceUpdated(server=text, uri=text),
+        e.CallEnded(call="c", server=text, tool=text, result=result),
+        e.CallEnded(call="d", server=text, tool=text, error=text),
+        e.SampleEnded(server=text, question="q", model=text, error=text),
+        e.ResourceRead(server=text, uri=text, error=text),
+        e.ResourceRead(server=text, uri=text),
+        e.ServerState(server=text, state="down", words=text),
+        e.Pinned(server=text, kind="tool", name=text, how="blocked"),
+        e.RootsChanged(folders={text: (text,)}),
+        e.Notice(level="warning", words=text, server=text),
+        e.ResourceUpdated(server=text, uri=text),
         e.TurnEnded(reason="failed", words=text, usage=Usage(input=1)),
-    ]  # fmt: skip
+    ]
 
 
 @given(texts)
@@ -187,7 +233,7 @@ def test_no_event_carries_a_command(text: str) -> None:
     page, out = paper()
     feed = EventPrinter(page, clock=lambda: 0.0)
     for event in events(text):
-        feed.hear(e.LogEntry(seq=0, at=0.0, event=event))  # type: ignore[arg-type]  # every Event is one of AnyEvent
+        feed.hear(e.LogEntry(seq=0, at=0.0, event=event))  # type: ignore[arg-type]
         live = "".join(fragment[1] for fragment in feed.live())
         assert harmless(live), repr(live)
     assert harmless(out.getvalue()), repr(out.getvalue())

@@ -142,7 +142,9 @@ async def test_two_calls_are_asked_about_one_after_the_other() -> None:
 
 
 async def test_a_question_that_is_moot_disappears() -> None:
-    """Ctrl-C at a question gives up the turn: the other question goes too, and nothing is called."""
+    """Ctrl-C at a question gives up the turn: the other question goes too, and nothing is
+    called.
+    """
     called: list[tuple[str, int]] = []
     both = [call("one__buy", thing="tea"), call("two__buy", thing="milk")]
     async with seated(
@@ -428,7 +430,9 @@ async def test_a_changed_tool_is_shown_as_a_difference(tmp_path: Path) -> None:
 
 
 async def test_a_skill_is_shown_before_it_is_loaded(tmp_path: Path) -> None:
-    """Its files, what it asks for and its server, and nothing is kept after a no (SKL-61, SKL-63)."""
+    """Its files, what it asks for and its server, and nothing is kept after a no (SKL-61,
+    SKL-63).
+    """
     server = Server("shop")
     uri = "skill://refunds/SKILL.md"
     text = "---\nname: refunds\ndescription: Refund orders.\nallowed-tools: Bash\n---\n"

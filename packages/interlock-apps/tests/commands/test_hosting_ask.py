@@ -142,8 +142,13 @@ async def test_json(servers: Path, policy: Path, site: Site) -> None:
         call.keys() - {"server", "tool", "arguments", "allowed", "by", "why", "error", "warnings"},
     ) == ("", set())
     assert answer == {
-        "answer": "It is 3.", "reason": "done", "words": "", "model": "m", "usage": {"input": 14, "output": 10}, "notices": [],
-    }  # fmt: skip
+        "answer": "It is 3.",
+        "reason": "done",
+        "words": "",
+        "model": "m",
+        "usage": {"input": 14, "output": 10},
+        "notices": [],
+    }
 
 
 async def test_events(servers: Path, policy: Path, site: Site) -> None:
@@ -281,7 +286,9 @@ async def test_forms(
 
 @pytest.mark.parametrize("allowed", [True, False])
 async def test_sampling(home: Path, policy: Path, site: Site, allowed: bool) -> None:
-    """A server may ask the model where --sampling says so, and not otherwise (`SAM-05`, `SAM-07`)."""
+    """A server may ask the model where --sampling says so, and not otherwise (`SAM-05`,
+    `SAM-07`).
+    """
     site.acts = [
         Act(Answer((("curious__wonder", {}),))),
         *([Act(Answer(("A cat",)))] if allowed else []),
@@ -427,8 +434,12 @@ async def test_configurations_of_any_client(home: Path, everyday: Path) -> None:
     entry = {"command": sys.executable, "args": args}
     texts = {
         "claude.json": json.dumps({"mcpServers": {"claude": entry, "broken": {"command": 5}}}),
-        "code.json": json.dumps({"servers": {"code": {"type": "stdio", **entry, "env": {"A": "${input:a}"}}},
-                                 "inputs": [{"id": "a", "type": "promptString", "description": "A", "default": "b"}]}),
+        "code.json": json.dumps(
+            {
+                "servers": {"code": {"type": "stdio", **entry, "env": {"A": "${input:a}"}}},
+                "inputs": [{"id": "a", "type": "promptString", "description": "A", "default": "b"}],
+            }
+        ),
         "codex.toml": (
             f"[mcp_servers.codex]\ncommand = {json.dumps(sys.executable)}\nargs = "
             f"{json.dumps(args)}\n"
@@ -438,16 +449,22 @@ async def test_configurations_of_any_client(home: Path, everyday: Path) -> None:
             f"{sys.executable}\n    args: {json.dumps(args)}\n"
         ),
         "zed.json": json.dumps({"context_servers": {"zed": {"source": "custom", **entry}}}),
-    }  # fmt: skip
+    }
     words: list[Any] = []
     for name, text in texts.items():
         (home / name).write_text(text, encoding="utf-8")
         words += ["-c", name]
     ended = await ran_here("ask", "Hm?", *words, "-m", "planner", "--events")
     events = [note.event for note in read_export(ended.out.splitlines())]
-    assert {event.server for event in events if isinstance(event, ServerState) and event.state == "up"} == {
-        "claude", "code", "codex", "goose", "zed",
-    }  # fmt: skip
+    assert {
+        event.server for event in events if isinstance(event, ServerState) and event.state == "up"
+    } == {
+        "claude",
+        "code",
+        "codex",
+        "goose",
+        "zed",
+    }
     assert any("broken" in event.words for event in events if isinstance(event, Notice))
 
 

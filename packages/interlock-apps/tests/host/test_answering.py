@@ -400,7 +400,9 @@ async def test_refused_before_or_after(revision: str, when: str, refusal: Answer
 
 
 async def test_what_the_host_answers_to_a_refusal() -> None:
-    """`SAM-07`: the error of a refusal is -1, also where a model fails or too many were asked for."""
+    """`SAM-07`: the error of a refusal is -1, also where a model fails or too many were
+    asked for.
+    """
     second = Scripted(ModelFailure("the key sk-123 is wrong", "unauthorized"), "said")
     sitting = Sitting(
         sample=[Decision(allow=False, reason="too dear"), YES, YES],
@@ -630,7 +632,7 @@ async def test_two_conversations_at_once(revision: str) -> None:
     )
 
     def which(request: CreateMessageRequestParams) -> Any:
-        said = request.messages[0].content[0].text  # type: ignore[union-attr, index]  # what the person said
+        said = request.messages[0].content[0].text  # type: ignore[union-attr, index]
         return call("asker__form", name=said) if len(request.messages) == 1 else "done"
 
     async with scene({"asker": server}, *[which] * 4, person=sitting, policy=ALLOW) as one:

@@ -273,7 +273,10 @@ async def test_a_configuration_that_wants_more_than_was_approved(
 
 
 async def test_servers_hear_that_their_folders_are_others(tmp_path: Path) -> None:
-    """`ROO-02`: of the handshake era, which has a notification for it; only those that it is about."""
+    """`ROO-02`: of the handshake era, which has a notification for it.
+
+    Only those that it is about.
+    """
     shops = {"one": Shop("2025-11-25"), "two": Shop("2025-11-25"), "three": Shop()}
     async with scene({}, "x", hub={"target": lambda each: shops[each.id]()}) as one:
         await one.host.reload(config(*(entry(id) for id in shops)))
@@ -501,7 +504,9 @@ async def test_a_question_of_a_server_that_ends_is_withdrawn() -> None:
 
 
 def test_a_configuration_may_be_written_in_place(tmp_path: Path) -> None:
-    """A path, an object with `mcpServers`, what a Client takes, or entries: all come to the same."""
+    """A path, an object with `mcpServers`, what a Client takes, or entries: all come to the
+    same.
+    """
     path = tmp_path / ".mcp.json"
     written = {"mcpServers": {"a": {"command": "python", "args": ["a.py"]}}}
     path.write_bytes(msgspec.json.encode(written))

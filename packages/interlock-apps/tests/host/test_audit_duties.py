@@ -129,7 +129,9 @@ async def test_folders_are_the_persons_to_grant(tmp_path: Path) -> None:
 
 
 async def test_what_an_extension_says_is_data() -> None:
-    """Whatever stands in `_meta` and in declarations of extensions, tools work as ever (`EXT-07`)."""
+    """Whatever stands in `_meta` and in declarations of extensions, tools work as ever
+    (`EXT-07`).
+    """
     odd = {
         "ui": {"resourceUri": ["ui://x"], "visibility": "everybody", "csp": 5},
         "io.modelcontextprotocol/ui": None,

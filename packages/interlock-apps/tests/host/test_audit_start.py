@@ -30,7 +30,9 @@ def read(one: dict[str, Any], env: dict[str, str] | None = None) -> Entry:
     ],
 )  # fmt: skip
 def test_what_decides_which_code_runs_is_shown_and_approved(name: str) -> None:
-    """A value that was approved stays: another one of the same name is another approval (`SEC-17`)."""
+    """A value that was approved stays: another one of the same name is another approval
+    (`SEC-17`).
+    """
     was, now = (
         read({"command": "node", "args": ["server.js"], "env": {name: value}})
         for value in ("./good", "./evil")

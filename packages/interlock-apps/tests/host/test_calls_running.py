@@ -113,7 +113,7 @@ async def test_cancelled_while_it_runs(revision: str) -> None:
         assert slow.ends == ["cancelled"]
         assert one.ended() == ["proposed slow__wait", "allowed by rule", "error"]
         assert one.of(CallEnded)[0].error == "Cancelled."
-        assert session.messages[-1].content[0].is_error  # type: ignore[union-attr, index]  # a list of one result
+        assert session.messages[-1].content[0].is_error  # type: ignore[union-attr, index]
 
 
 async def test_cancelled_while_it_is_asked_about() -> None:
@@ -295,7 +295,9 @@ async def test_a_tool_that_changed_while_its_call_was_asked_about_is_not_called(
 
 
 async def test_a_tool_that_was_allowed_to_change_meanwhile_is_not_called_either() -> None:
-    """The question was for the tool as it was shown there: it is taken back when the tool changes."""
+    """The question was for the tool as it was shown there: it is taken back when the tool
+    changes.
+    """
     server = adder()
 
     async def change(_: Any) -> Answer:

@@ -38,7 +38,9 @@ PAIRS = st.tuples(PARTS, PARTS)
 @example(("1", "2"))
 @example(("-", "-"))
 def test_every_name_is_accepted(pair: tuple[str, str]) -> None:
-    """`TOL-21`: only allowed characters, at most 64, whatever the server and the tool are called."""
+    """`TOL-21`: only allowed characters, at most 64, whatever the server and the tool are
+    called.
+    """
     assert ACCEPTED.fullmatch(tool_name(*pair))
 
 
@@ -62,7 +64,9 @@ def test_different_pairs_have_different_names(pairs: list[tuple[str, str]]) -> N
 def test_nobody_can_take_a_name_with_a_digest(
     pair: tuple[str, str], other: tuple[str, str]
 ) -> None:
-    """`TOL-21`: a tool that is named as another one is called, digest and all, is called otherwise."""
+    """`TOL-21`: a tool that is named as another one is called, digest and all, is called
+    otherwise.
+    """
     name = tool_name(*pair)
     server, _, tool = name.partition("__")
     if (server, tool) != pair:

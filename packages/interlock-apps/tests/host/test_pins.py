@@ -160,7 +160,9 @@ def test_a_difference_shows_what_cannot_be_seen() -> None:
 
 
 def test_commands() -> None:
-    """SEC-17: a server is started without a question only by the command that was approved for it."""
+    """SEC-17: a server is started without a question only by the command that was approved
+    for it.
+    """
     pins = Pins()
     assert not pins.approved_command("s", "d1")
     assert not pins.approved_command("s", "")
@@ -315,7 +317,9 @@ def test_another_host_is_seen_at_once(tmp_path: Path) -> None:
 
 
 def test_a_link_remains_a_link(tmp_path: Path) -> None:
-    """HST-01: whoever keeps the file elsewhere, and a link to it here, still does after a change."""
+    """HST-01: whoever keeps the file elsewhere, and a link to it here, still does after a
+    change.
+    """
     real, link = tmp_path / "real.lock", tmp_path / "interlock.lock"
     Pins(real).first("s", ServerFeatures(tools=[tool()]))
     link.symlink_to(real)

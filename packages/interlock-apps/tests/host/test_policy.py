@@ -186,7 +186,9 @@ def test_folders(folder: str, path: Any, allowed: str, denied: str) -> None:
 
 
 def test_several_folders_and_the_home_folder(monkeypatch: pytest.MonkeyPatch) -> None:
-    """HST-01: any of several folders will do, and ~ in a rule is the home of whoever runs the host."""
+    """HST-01: any of several folders will do, and ~ in a rule is the home of whoever runs
+    the host.
+    """
     monkeypatch.setenv("HOME", "/home/kim")
     rule = Rule(decision="allow", arguments={"path": {"under": ["~/notes", "/srv"]}})
     assert [
@@ -263,7 +265,9 @@ def test_names_with_marks_of_globs(name: str) -> None:
 
 
 def test_a_remembered_answer_does_not_outweigh_a_written_rule() -> None:
-    """HST-01: a written `ask` asks each time, and says that it is of no use to remember the answer."""
+    """HST-01: a written `ask` asks each time, and says that it is of no use to remember the
+    answer.
+    """
     policy = Policy([Rule(decision="ask", tool="send*", reason="Letters are read before they go.")])
     policy.remember(rule_for("mail", tool("send")), "always")
     verdict = policy.judge("mail", tool("send"), {}, False)

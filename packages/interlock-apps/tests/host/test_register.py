@@ -215,7 +215,7 @@ async def test_a_question_about_features_that_are_gone_is_taken_back() -> None:
                 server.remove_tool("more")
             else:
                 await one.host.hub.stop("adder")
-            await one.until(lambda scene=one: not scene.host.questions)  # type: ignore[misc]  # bound now
+            await one.until(lambda scene=one: not scene.host.questions)  # type: ignore[misc]
 
 
 async def test_a_tool_that_goes_and_comes_back() -> None:
@@ -243,7 +243,9 @@ async def test_a_tool_that_goes_and_comes_back() -> None:
 
 
 async def test_a_second_change_while_the_question_is_open() -> None:
-    """A yes is for what was shown: what came after it is shown in its turn, and blocked until then."""
+    """A yes is for what was shown: what came after it is shown in its turn, and blocked
+    until then.
+    """
     server, gate = adder(), asyncio.Event()
 
     async def decide(question: Any) -> Answer:
@@ -295,7 +297,7 @@ async def test_what_was_refused_is_not_asked_about_over_and_over() -> None:
             for words in ("one", "two"):
                 version = one.host.toolbox.version
                 poison(server, words)
-                await one.until(lambda before=version: one.host.toolbox.version > before)  # type: ignore[misc]  # bound now
+                await one.until(lambda before=version: one.host.toolbox.version > before)  # type: ignore[misc]
                 await turns()
         assert sorted("one" in question.changes[0].now for question in sitting.asked) == [
             False,
@@ -314,7 +316,7 @@ async def test_a_flood_of_changes_is_one_question_at_a_time() -> None:
         for number in range(30):
             version = one.host.toolbox.version
             poison(server, f"change {number}")
-            await one.until(lambda before=version: one.host.toolbox.version > before)  # type: ignore[misc]  # bound now
+            await one.until(lambda before=version: one.host.toolbox.version > before)  # type: ignore[misc]
         assert len(sitting.asked) == 1
         assert len(one.host.questions) == 1
 

@@ -350,7 +350,7 @@ async def test_time_in_which_the_person_is_asked_does_not_count() -> None:
         await asyncio.sleep(0)
         return YES
 
-    loop.time = lambda: real() + ahead  # type: ignore[method-assign]  # the clock of this loop, for this test
+    loop.time = lambda: real() + ahead  # type: ignore[method-assign]
     try:
         budget = Budget(seconds=1_000)
         async with scene(
@@ -370,7 +370,10 @@ async def test_time_in_which_the_person_is_asked_does_not_count() -> None:
 
 
 async def test_resources_beside_what_was_said() -> None:
-    """Fenced, without what nobody sees; images as images; and what was attached is in the record."""
+    """Fenced, without what nobody sees.
+
+    Images as images; and what was attached is in the record.
+    """
     async with scene({"library": library()}, "ok") as one:
         attach = (
             Attached(server="library", uri="book://one"),

@@ -644,7 +644,9 @@ def asked(text: str = "Which flight is best?", **more: Any) -> CreateMessageRequ
 
 
 def test_requests_to_the_model() -> None:
-    """SAM-06, SAM-17, DEP-05: what a person should know before a server's request goes to a model."""
+    """SAM-06, SAM-17, DEP-05: what a person should know before a server's request goes to a
+    model.
+    """
     assert threat_scan.of_sampling(asked()) == ()
     assert (
         threat_scan.of_sampling(asked(include_context="none", system_prompt="You weigh flights."))

@@ -145,7 +145,9 @@ def test_every_invisible_character_alone() -> None:
     ],
 )
 def test_what_a_model_gets(text: str, kept: str) -> None:
-    """HST-03: commands for terminals go as a whole, hidden messages go, and line ends are one kind."""
+    """HST-03: commands for terminals go as a whole, hidden messages go, and line ends are
+    one kind.
+    """
     assert clean(text) == kept
 
 

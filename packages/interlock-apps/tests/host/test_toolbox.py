@@ -42,7 +42,9 @@ def same_name(server: str, tool: str) -> str:
 
 
 def test_tools_of_one_name_are_told_apart_by_the_server() -> None:
-    """`TOL-21`: equal names of two servers are two tools, and a server cannot write another's name."""
+    """`TOL-21`: equal names of two servers are two tools, and a server cannot write
+    another's name.
+    """
     box = Toolbox()
     assert box.put("a", [tool("b__c"), tool("search")]) == []
     assert box.put("a__b", [tool("c"), tool("search")]) == []

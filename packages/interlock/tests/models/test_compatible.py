@@ -1,4 +1,6 @@
-"""What servers that speak the interface of OpenAI do differently, and is understood all the same."""
+"""What servers that speak the interface of OpenAI do differently, and is understood all the
+same.
+"""
 
 from __future__ import annotations
 

@@ -259,7 +259,9 @@ async def test_tool_choice_in_the_words_of_each(speaks: str, mode: str) -> None:
     ids=["image", "audio", "unknown"],
 )
 async def test_what_a_model_cannot_take_is_said(speaks: str, block: Any, words: str) -> None:
-    """SAM-11: nothing is left out in silence, neither of the person's words nor of a tool's result."""
+    """SAM-11: nothing is left out in silence, neither of the person's words nor of a tool's
+    result.
+    """
     body = str(await sent(speaks, request(said("user", "See", block)), facts=BLIND))
     assert words in body
     assert PIXEL not in body
@@ -421,7 +423,10 @@ async def test_what_is_put_over_a_request() -> None:
 
 
 async def test_parameters_that_a_model_does_not_take_are_left_out() -> None:
-    """SAM-08: reasoning models refuse a temperature; it is asked once more without, and remembered."""
+    """SAM-08: reasoning models refuse a temperature.
+
+    It is asked once more without, and remembered.
+    """
     refusal = {
         "error": {
             "message": "Unsupported",

@@ -1,4 +1,6 @@
-"""The three adapters against a site that speaks their interfaces: what is the same for all of them."""
+"""The three adapters against a site that speaks their interfaces: what is the same for all
+of them.
+"""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The commands that put a model and a person in front of servers."""
+"""The commands of the programs for people: chat, ask, host, log, config and demo."""

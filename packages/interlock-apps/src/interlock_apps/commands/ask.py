@@ -1,6 +1,4 @@
-"""`interlock ask`: one question to a model with servers, for scripts; a policy answers in the
-person's place.
-"""
+"""`interlock ask`: asks a model one question, for scripts. A policy answers for the person."""
 
 from __future__ import annotations
 

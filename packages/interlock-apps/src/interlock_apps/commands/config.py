@@ -1,6 +1,4 @@
-"""`interlock config`: which servers are in the configurations of many products, what is wrong with
-them, and one written of them all.
-"""
+"""`interlock config`: lists the servers of configuration files, checks and merges them."""
 
 from __future__ import annotations
 

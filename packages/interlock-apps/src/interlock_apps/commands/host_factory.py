@@ -1,4 +1,4 @@
-"""Makes a host of what was typed: servers, models, rules, approvals and log, each from its place."""
+"""Builds a Host from command-line options."""
 
 from __future__ import annotations
 
@@ -202,7 +202,9 @@ def save_rules(path: Path, rules: Sequence[Rule]) -> None:
 
 
 def _authorizer(entry: Entry) -> Authorizer | None:
-    """What `interlock auth login` keeps, unless the configuration has a header that says who asks."""
+    """What `interlock auth login` keeps, unless the configuration has a header that says who
+    asks.
+    """
     if not entry.url or any(name.lower() == "authorization" for name in entry.headers):
         return None
     return KeptTokens("")

@@ -1,6 +1,4 @@
-"""`interlock log`: what happened in the host, found again, checked and written out, without servers
-or models.
-"""
+"""`interlock log`: searches, verifies and exports the log of the host."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the commands of the host have in common: which servers, which models, which rules, and where things are kept."""
+"""Command-line options that all commands of the host share."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ HOST_OPTIONS = (
         multiple=True,
         type=_FILE,
         metavar="FILE",
-        help="Servers, as any client configures them; may be given several times.  [.mcp.json]",
+        help="Servers, in the format of any client; can be repeated.  [.mcp.json]",
     ),
     click.option(
         "--models",
         "models_file",
         type=_FILE,
         metavar="FILE",
-        help="The models there are.  [models.json in your settings folder]",
+        help="The configured models.  [models.json in your settings folder]",
     ),
     click.option(
         "--model",
@@ -41,18 +41,20 @@ HOST_OPTIONS = (
         "models",
         multiple=True,
         metavar="NAME",
-        help="A configured model, or PROVIDER:MODEL[@URL], such as anthropic:claude-sonnet-4-5 or openai:llama3@http://localhost:11434/v1; "
-        "the first is used, the others can be chosen.",
+        help=(
+            "A configured model, or PROVIDER:MODEL[@URL], such as anthropic:claude-sonnet-4-5 or "
+            "openai:llama3@http://localhost:11434/v1. The first is used, the others can be chosen."
+        ),
     ),
     click.option(
         "--policy",
         "policy_file",
         type=_FILE,
         metavar="FILE",
-        help="Rules: what may be called unasked, and what never.",
+        help="Rules: what may be called without asking, and what never.",
     ),
     click.option(
-        "--trust", multiple=True, metavar="ID", help="Believe what this server says of its tools."
+        "--trust", multiple=True, metavar="ID", help="Trust what this server says about its tools."
     ),
     click.option(
         "--root",
@@ -66,26 +68,29 @@ HOST_OPTIONS = (
         "--lock",
         type=_NEW,
         metavar="FILE",
-        help="What you approved.  [interlock.lock beside the first --config]",
+        help="Your approvals.  [interlock.lock beside the first --config]",
     ),
     click.option(
         "--steps",
         type=click.IntRange(1),
         metavar="N",
-        help=f"So often a turn may ask the model.  [{Budget().steps}]",
+        help=f"How often a turn may ask the model.  [{Budget().steps}]",
     ),
     click.option(
         "--discovery",
         type=click.FloatRange(0, 1),
         metavar="SHARE",
-        help=f"The share of the model's context above which it gets a search for tools instead of the list.  [{DISCOVERY:g}]",
+        help=(
+            "The share of the model's context above which it gets a search for tools instead of "
+            f"the list.  [{DISCOVERY:g}]"
+        ),
     ),
     click.option(
         "--log",
         "log_file",
         type=_NEW,
         metavar="FILE",
-        help="The log of all that happens.  [in your data folder]",
+        help="The log of everything that happens.  [in your data folder]",
     ),
     click.option(
         "--log-required", is_flag=True, help="Call no tool while the log cannot be written."
@@ -94,30 +99,36 @@ HOST_OPTIONS = (
         "--log-anchor",
         type=_NEW,
         metavar="FILE",
-        help=f"After each {EVERY} entries, add the log's head digest to this file, which belongs on another disk or machine.",
+        help=(
+            f"After each {EVERY} entries, add the log's head digest to this file. Keep it on "
+            "another disk or machine."
+        ),
     ),
     click.option(
         "--log-space",
         type=click.FloatRange(0),
         metavar="MB",
-        help=f"So much is kept of large results; the oldest are dropped, their entries stay.  [{BodyLimits().total >> 20}]",
+        help=(
+            "Space for large results. The oldest are dropped; their entries stay.  "
+            f"[{BodyLimits().total >> 20}]"
+        ),
     ),
     click.option(
         "--log-days",
         type=click.FloatRange(0),
         metavar="DAYS",
-        help=f"So long large results are kept; their entries stay.  [{BodyLimits().days:g}]",
+        help=f"Days for which large results are kept; their entries stay.  [{BodyLimits().days:g}]",
     ),
 )
 
 
 class HostCommandOptions(Struct, kw_only=True):
-    """What was typed, and what was found out since.
+    """The options of a host command, and the answers to what its configuration asks.
 
     Attributes:
-        answers: What was answered to what a configuration asks, by the id of the input.
-        secrets: What must not be seen of it.
-        places: The configuration that each server is from, by its id.
+        answers: The answers to what the configuration asks, by the id of the input.
+        secrets: Redacts those answers.
+        places: The configuration file of each server, by its id.
     """
 
     configs: tuple[Path, ...]
@@ -147,7 +158,7 @@ def with_host_options(command: Any) -> Any:
 
 
 def given_of(options: dict[str, Any]) -> HostCommandOptions:
-    """The options of the host, taken out of all that were typed."""
+    """Take the options of the host out of those of a command."""
     return HostCommandOptions(
         **{
             name: options.pop(name)

@@ -1,6 +1,4 @@
-"""Redaction of events: what a face is told has no secrets, except where the person decides on the
-exact data.
-"""
+"""Redaction of events: user interfaces see no secrets, except in what the person decides on."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""What happens in the host, as records: faces show them as they come, and the log keeps those that
-are worth it.
-"""
+"""The events of a host, as records: user interfaces show them, and the log keeps most of them."""
 
 from __future__ import annotations
 
@@ -48,7 +46,9 @@ class Attached(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class SessionBegan(Event, frozen=True, kw_only=True, tag="sessionBegan"):
-    """A conversation began; `remark` is the model's, to be shown, `by` the version that wrote this."""
+    """A conversation began; `remark` is the model's, to be shown, `by` the version that
+    wrote this.
+    """
 
     title: str
     model: str

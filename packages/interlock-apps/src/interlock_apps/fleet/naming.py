@@ -1,6 +1,4 @@
-"""What a tool is called to a model: a name that every provider accepts, and that no other server's
-tool can have.
-"""
+"""Names of tools for models: accepted by every provider, and unique over all servers."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""How deeply data of others may be nested: all who go through it do so level by level, and some of
-them in as many frames.
-"""
+"""The limit of nesting: deeply nested data of a server would exhaust the stack."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""What rules say about the arguments of a call: patterns by dotted path, answered with yes, no, or
-"that cannot be told".
-"""
+"""Patterns over the arguments of a call, by dotted path: yes, no, or unknown."""
 
 from __future__ import annotations
 

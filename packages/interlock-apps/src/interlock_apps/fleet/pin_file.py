@@ -1,6 +1,4 @@
-"""The file `interlock.lock`: what was approved of each server, as JSON that people can read and
-keep in version control.
-"""
+"""The pin file `interlock.lock`: JSON that people can read and keep in version control."""
 
 from __future__ import annotations
 

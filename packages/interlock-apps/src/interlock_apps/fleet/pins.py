@@ -1,6 +1,4 @@
-"""What servers offered when the person approved it, kept in a file, so that nothing changes behind
-their back.
-"""
+"""Pins: what each server offered when the person approved it, so that a later change is noticed."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Whether a tool may be called with its arguments: rules, what the person said before, and the
-verdict (`TOL-24`, `HST-01` to `HST-03`).
-"""
+"""The policy: rules and remembered answers decide whether a tool may be called."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a person is asked, what may be answered, and the seam behind which the person sits."""
+"""Questions to the person, their answers, and the interface to whoever shows them."""
 
 from __future__ import annotations
 
@@ -189,7 +189,9 @@ class Decision(Struct, frozen=True, kw_only=True, tag_field="type", rename="came
 
 
 class Filled(Struct, frozen=True, kw_only=True, tag_field="type", rename="camel", tag="filled"):
-    """The answer to a form or a page: accepted (a form with its content), declined, or cancelled."""
+    """The answer to a form or a page: accepted (a form with its content), declined, or
+    cancelled.
+    """
 
     action: Literal["accept", "decline", "cancel"]
     content: JSONObject | None = None

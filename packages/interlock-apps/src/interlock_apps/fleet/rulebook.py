@@ -1,6 +1,4 @@
-"""Policies as files: written by people in TOML or JSON, and by the host, which saves what is
-remembered, in JSON.
-"""
+"""Policies as files: TOML or JSON written by people, and JSON saved by the host."""
 
 from __future__ import annotations
 
@@ -30,7 +28,10 @@ _HEADER = re.compile(r"^[ \t]*\[\[[ \t]*(rules|review)[ \t]*\]\]", re.MULTILINE)
 
 
 class BadPolicy(ValueError):
-    """A policy that cannot be used; the words name the file, the place, and what to write instead."""
+    """A policy that cannot be used.
+
+    The words name the file, the place, and what to write instead.
+    """
 
 
 def read_policy(text: str, source: str = "the policy") -> Policy:

@@ -1,6 +1,4 @@
-"""What a person is shown of a skill before it is loaded: its files, what it asks for, and what is
-odd about it.
-"""
+"""The question whether a skill may be loaded: its files, its permissions and its warnings."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""May a configured server be started, or reached?
-
-The question to the person, and what a yes to it covers.
-"""
+"""The question whether a server may be started, or reached, and what a yes to it covers."""
 
 from __future__ import annotations
 

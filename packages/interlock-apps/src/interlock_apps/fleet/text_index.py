@@ -1,4 +1,4 @@
-"""Finding tools by words: an index that is kept as tools come and go, and gives the best first."""
+"""Full-text search over tools, best match first."""
 
 from __future__ import annotations
 

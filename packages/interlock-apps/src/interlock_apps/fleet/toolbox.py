@@ -1,6 +1,4 @@
-"""The tools of all servers under one roof: named for the model, each in its place, found by name or
-by words.
-"""
+"""The toolbox: the tools of all servers under unique names, found by name or by words."""
 
 from __future__ import annotations
 

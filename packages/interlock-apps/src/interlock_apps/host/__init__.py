@@ -2,8 +2,8 @@
 
 `Host` starts the servers of a configuration (`interlock.configs`), merges what they offer and
 runs conversations with a model (`Host.session`). A `UserInterface` answers what has to be asked.
-`Policy`, `Pins` and a log stand around every call. The packages below: `hub` (one client kept for
-each server), `models` (providers), `log`, `loop` (the turn, pure), `web` (the pages).
+`Policy`, `Pins` and a log guard every call. The servers, the policy and the log are in
+`interlock_apps.fleet`, the models in `interlock.models`, the pages in `pages`.
 """
 
 from __future__ import annotations

@@ -146,7 +146,10 @@ class CallApproval:
         return verdict.review
 
     def why_gone(self, item: ServerTool) -> str:
-        """Return why a tool is not what it was when it was chosen, or may not be called; else ""."""
+        """Return why a tool is not what it was when it was chosen, or may not be called.
+
+        Else "".
+        """
         if item.name in OF_SERVERS:
             return ""
         server = self._hub.servers.get(item.server)

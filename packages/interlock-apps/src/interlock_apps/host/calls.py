@@ -1,4 +1,4 @@
-"""Calls of tools: each is proposed, approved, run, scanned and reviewed, and each step is logged."""
+"""Tool calls, from the proposal over approval, run and threat scan to the review."""
 
 from __future__ import annotations
 

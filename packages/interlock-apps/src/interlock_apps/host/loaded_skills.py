@@ -1,6 +1,4 @@
-"""Loads skills for conversations, keeps the entries they were loaded from, and reads their files at
-their own servers.
-"""
+"""Skills of each conversation: loaded after approval, and read at their own servers."""
 
 from __future__ import annotations
 

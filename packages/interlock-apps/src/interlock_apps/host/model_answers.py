@@ -1,4 +1,4 @@
-"""Listening to a model until it has said all, whatever kind of model it is."""
+"""Reads the answer of a model to its end."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""What a model is offered beside the conversation: all tools where they are few, a way to find them
-where they are many.
-"""
+"""The system prompt and the tools of a request to the model, or a tool search in their place."""
 
 from __future__ import annotations
 
@@ -92,7 +90,7 @@ class ModelContextBuilder:
         for server, text in self._features.instructions.items():
             if text:
                 parts.append(
-                    self._marker.around(
+                    self._marker.wrap(
                         threat_scan.clean(text)[:MOST_INSTRUCTIONS], f"instructions of {server}"
                     )
                 )
@@ -110,7 +108,7 @@ class ModelContextBuilder:
             more = len(each) - MOST_SKILLS
             shown = each[:MOST_SKILLS] + ([f"... and {more} more"] if more > 0 else [])
             listed.append(
-                self._marker.around(
+                self._marker.wrap(
                     "\n".join(shown),
                     f"skills of {server}, to be loaded with {builtin_tools.LOAD_SKILL}",
                 )

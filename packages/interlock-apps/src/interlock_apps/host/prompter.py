@@ -1,6 +1,4 @@
-"""The desk at which the person sits: every question goes over it, is told of, and ends with an
-answer that fits.
-"""
+"""The prompter: brings each question to the person, and publishes it and its answer."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""A conversation out of the log, once more: what was said, a model that says it again, and the
-results that its calls had.
-"""
+"""Replay of a conversation from the log: its messages, its model and the results of its calls."""
 
 from __future__ import annotations
 
@@ -101,7 +99,7 @@ class RecordedModel:
             if isinstance(event, ModelSaid):
                 self._left.append(ModelAnswer(event.result, event.usage))
             elif isinstance(event, ModelFailed):
-                self._left.append(ModelFailure(event.words, event.kind))  # type: ignore[arg-type]  # as it was noted
+                self._left.append(ModelFailure(event.words, event.kind))  # type: ignore[arg-type]
             asked = isinstance(event, ModelAsked) or (
                 asked and not isinstance(event, ModelSaid | ModelFailed | TurnEnded)
             )

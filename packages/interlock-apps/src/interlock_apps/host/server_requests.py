@@ -1,4 +1,4 @@
-"""Requests of servers: elicitation goes to the person, sampling to a model that they allow."""
+"""Requests of servers: elicitation goes to the person, sampling to a model after approval."""
 
 from __future__ import annotations
 
@@ -134,9 +134,16 @@ class ServerRequests:
         if params.mode == "url":
             host, site, warnings = threat_scan.of_url(params.url or "", server=entry.url)
             page = UrlQuestion(
-                id=self._prompter.new_id(), server=server, session=session, call=call, warnings=warnings,
-                message=message, url=threat_scan.visible(params.url or ""), host=host, site=site,
-            )  # fmt: skip
+                id=self._prompter.new_id(),
+                server=server,
+                session=session,
+                call=call,
+                warnings=warnings,
+                message=message,
+                url=threat_scan.visible(params.url or ""),
+                host=host,
+                site=site,
+            )
             answer = await self._prompter.ask(page)
             return (
                 ElicitResult(action=answer.action)
@@ -165,9 +172,15 @@ class ServerRequests:
         warnings = threat_scan.of_form(params.message, fields)
         for _ in range(TRIES):
             question = FormQuestion(
-                id=self._prompter.new_id(), server=server, session=session, call=call, warnings=warnings,
-                message=message, fields=tuple(fields), requested_schema=schema,
-            )  # fmt: skip
+                id=self._prompter.new_id(),
+                server=server,
+                session=session,
+                call=call,
+                warnings=warnings,
+                message=message,
+                fields=tuple(fields),
+                requested_schema=schema,
+            )
             answer = await self._prompter.ask(question)
             if not isinstance(answer, Filled):
                 return ElicitResult(action="cancel")

@@ -1,6 +1,4 @@
-"""A conversation: what the person says goes in, the turn is carried out step by step, and
-everything is told as it happens.
-"""
+"""A conversation: it drives turns, calls tools and publishes events."""
 
 from __future__ import annotations
 
@@ -354,7 +352,10 @@ class Session:
     # -- tools -------------------------------------------------------------------------------------
 
     async def _call(self, uses: Sequence[ToolUse]) -> list[ToolResultContent]:
-        """Call the tools, side by side where they may be; their results in the order of the uses."""
+        """Call the tools, side by side where they may be.
+
+        Their results in the order of the uses.
+        """
         plan = [self._planned(use) for use in uses]
         rows = parallelism.parallel_groups(
             [
@@ -471,7 +472,7 @@ class Session:
             )
         return ToolResultContent(
             tool_use_id=use.id,
-            content=[TextContent(text=self._marker.around(text, f"page {page} of {name}"))],
+            content=[TextContent(text=self._marker.wrap(text, f"page {page} of {name}"))],
         )
 
     def _stopped_server(

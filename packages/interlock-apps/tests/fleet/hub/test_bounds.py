@@ -241,7 +241,9 @@ def test_a_secret_is_not_cut_through(place: int) -> None:
 
 
 def test_the_end_of_a_secret_is_no_word() -> None:
-    """Where the beginning of a long line or of stderr is lost, what is left may be the end of one."""
+    """Where the beginning of a long line or of stderr is lost, what is left may be the end
+    of one.
+    """
     said = Said("opensesame")
     said.buffer.add_line("sesame" + "." * 9000)
     assert "sesame" not in said.buffer.lines[0].text

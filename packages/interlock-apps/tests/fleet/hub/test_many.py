@@ -95,7 +95,10 @@ async def test_fifty_servers_with_two_thousand_tools() -> None:
     sys.platform != "linux", reason="watches processes through /proc, which only Linux has"
 )
 async def test_fifty_processes_of_which_some_misbehave(tmp_path: Path) -> None:
-    """The good ones are up and used while the others fail, hang and fall; in the end none is left."""
+    """The good ones are up and used while the others fail, hang and fall.
+
+    In the end none is left.
+    """
     kinds = ["well", "well", "well", "fails", "mute", "deaf", "falls", "stubborn", "older", "well"]
     entries = [misbehaving(tmp_path, f"s{number}", kinds[number % 10]) for number in range(MANY)]
     good = [entry.id for entry in entries if entry.command[-1] in ("well", "older", "stubborn")]
@@ -115,7 +118,7 @@ async def test_fifty_processes_of_which_some_misbehave(tmp_path: Path) -> None:
 async def test_a_slow_server_holds_up_nobody() -> None:
     """The others are up, called and restarted while it is still starting."""
     never = asyncio.Event()
-    servers = {"slow": lambda: ByHand(opening=never.wait), "quick": large("quick", 1)}  # type: ignore[arg-type]  # what it returns is of no interest
+    servers = {"slow": lambda: ByHand(opening=never.wait), "quick": large("quick", 1)}  # type: ignore[arg-type]
     async with kept(Entry(id="slow"), Entry(id="quick"), servers=servers, opened=False) as one:
         await one.hub.open(0)
         await one.heard.state("quick", "up")

@@ -25,7 +25,10 @@ linux = pytest.mark.skipif(
 
 @linux
 async def test_what_differs_is_exchanged_and_the_rest_is_not_touched(tmp_path: Path) -> None:
-    """Added, removed, reached anew, or only taken note of; in the order of the new configuration."""
+    """Added, removed, reached anew, or only taken note of.
+
+    In the order of the new configuration.
+    """
     old = {id: misbehaving(tmp_path, id) for id in ("same", "noted", "anew", "gone")}
     async with kept(*old.values(), limits=QUICK) as one:
         before = dict(one.hub.servers)
@@ -189,7 +192,10 @@ async def test_before_it_is_open_and_after_it_is_closed() -> None:
 
 
 async def test_other_folders_are_told_to_the_servers() -> None:
-    """Of the handshake era; those whose own folders have changed are told by themselves (`LIF-12`)."""
+    """Of the handshake era.
+
+    Those whose own folders have changed are told by themselves (`LIF-12`).
+    """
     links = {id: ByHand(revision="2025-06-18") for id in "ab"}
     async with kept(
         Entry(id="a"),

@@ -130,7 +130,7 @@ class Slow(ByHand):
 
     def __init__(self, **more: Any) -> None:
         self.go = asyncio.Event()
-        super().__init__(opening=self.go.wait, **more)  # type: ignore[arg-type]  # what it returns is of no interest
+        super().__init__(opening=self.go.wait, **more)  # type: ignore[arg-type]
 
 
 async def test_a_call_waits_for_a_server_that_is_just_starting() -> None:
@@ -404,7 +404,10 @@ async def test_a_question_that_has_become_moot_is_withdrawn() -> None:
 
 
 async def test_an_idle_server_of_the_handshake_era_is_pinged() -> None:
-    """One that leaves pings unanswered is begun again; an error is an answer (`PNG-02`, `PNG-03`)."""
+    """One that leaves pings unanswered is begun again.
+
+    An error is an answer (`PNG-02`, `PNG-03`).
+    """
     peers: list[Peer] = []
 
     def road() -> Any:

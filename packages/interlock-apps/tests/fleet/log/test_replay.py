@@ -179,7 +179,10 @@ def test_of_several_conversations_one_is_meant() -> None:
 
 
 async def test_another_version_is_refused() -> None:
-    """What cannot be read whole is not replayed in part; of other conversations nothing is asked."""
+    """What cannot be read whole is not replayed in part.
+
+    Of other conversations nothing is asked.
+    """
     log = MemoryLog()
     for event in TALK:
         log.note(event)

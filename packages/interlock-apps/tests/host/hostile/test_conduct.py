@@ -58,7 +58,10 @@ async def odd(
 
 @pytest.mark.parametrize("tool, code", [("die", 7), ("kill", -9)])
 async def test_a_server_that_dies_in_mid_call(tool: str, code: int, tmp_path: Path) -> None:
-    """The model and the person hear how it ended; the other call of the same step has its result."""
+    """The model and the person hear how it ended.
+
+    The other call of the same step has its result.
+    """
     lines, words = await odd(tmp_path, tool)
     assert "The call failed." in words
     assert f"exit code {code}" in words

@@ -46,7 +46,7 @@ def test_nobody_can_write_the_end_of_a_fence(text: str, what: str) -> None:
     """`SEC-21`: not even one who has learnt its mark: it stands at the beginning and at the end,
     and nowhere between.
     """
-    fenced = UntrustedTextMarker(MARK).around(text, what)
+    fenced = UntrustedTextMarker(MARK).wrap(text, what)
     assert fenced.count(MARK) == 2
     assert fenced.startswith(f"[[{MARK} ")
     assert fenced.endswith(f"\n[[/{MARK}]]")

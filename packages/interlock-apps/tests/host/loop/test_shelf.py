@@ -24,7 +24,10 @@ def test_pages_are_the_whole_text(text: str, size: int) -> None:
     st.integers(1, 100),
 )
 def test_it_never_holds_more_than_it_may(texts: list[str], most: int) -> None:
-    """In bytes; the oldest go first, the newest stays in any case, and names are never given twice."""
+    """In bytes.
+
+    The oldest go first, the newest stays in any case, and names are never given twice.
+    """
     shelf, names = ResultStore(10, most), list[str]()
     for text in texts:
         names.append(shelf.put(text))

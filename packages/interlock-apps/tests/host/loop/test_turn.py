@@ -218,7 +218,9 @@ def test_cancelled_while_the_model_speaks(reason: str) -> None:
 
 
 def test_cancelled_while_tools_run() -> None:
-    """The uses get results that say so: otherwise no provider would take the conversation any more."""
+    """The uses get results that say so: otherwise no provider would take the conversation
+    any more.
+    """
     played = Played(talk(), said("I add", use("1"), use("2")), TurnStopped("seconds"))
     assert played.ended.reason == "seconds"
     assert whole(played.talk.messages)

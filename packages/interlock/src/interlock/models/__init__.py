@@ -1,1 +1,1 @@
-"""Models: the seam, the providers behind it, and how one is chosen."""
+"""Adapters to model providers, their interface, and the choice of a model."""

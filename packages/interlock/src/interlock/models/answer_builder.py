@@ -1,4 +1,4 @@
-"""What a model is saying, put together from its pieces until it is a result of sampling."""
+"""Builds a sampling result from the pieces of a streamed answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Models behind the messages interface of Anthropic."""
+"""The adapter to Anthropic's messages API."""
 
 from __future__ import annotations
 

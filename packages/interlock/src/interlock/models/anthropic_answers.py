@@ -1,4 +1,4 @@
-"""Reads the answers of the messages interface: events as they are streamed, or the whole."""
+"""Reads answers of Anthropic's messages API, streamed or whole."""
 
 from __future__ import annotations
 

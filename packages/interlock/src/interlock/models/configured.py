@@ -1,6 +1,4 @@
-"""Makes models of what a configuration says; keys come out of the environment or a file of their
-own, and are shown nowhere.
-"""
+"""Models from a configuration file. API keys come from the environment or a file."""
 
 from __future__ import annotations
 
@@ -33,7 +31,10 @@ _MOST_KEY = 8_192
 
 
 class BadModels(InterlockError):
-    """The configuration of models cannot be used; the words say where, and what to write instead."""
+    """The configuration of models cannot be used.
+
+    The words say where, and what to write instead.
+    """
 
 
 class _ProviderKind(Struct, frozen=True):

@@ -1,6 +1,4 @@
-"""Takes content apart into what providers take (text, pictures, sound, documents) and says in words
-what a model cannot take.
-"""
+"""Splits content into what a provider accepts; the rest is described in words."""
 
 from __future__ import annotations
 

@@ -1,9 +1,7 @@
-"""Makes of a list of sampling messages a conversation that every provider takes: roles in turn, and
-each tool call with its result.
+"""Repairs a conversation for providers: alternating roles, each tool call with its result.
 
-What the rest of the house keeps in order (`SAM-14`, `SAM-15`) is put in order here once more: a
-turn that was cancelled, a history that was trimmed or the messages of a server must not end in a
-provider's refusal.
+Providers reject a conversation in any other order. A cancelled turn, a shortened history or the
+messages of a server must not end in such an error (`SAM-14`, `SAM-15`).
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""Turns what a provider says went wrong into a failure with words that name provider, model and
-what to do, and never the key.
-"""
+"""Errors of providers: each names the provider, the model and the remedy, and never the key."""
 
 from __future__ import annotations
 
@@ -106,7 +104,9 @@ def of_body(
 def of(
     who: ProviderIdentity, found: ProviderError, status: int, wait: float | None = None
 ) -> ModelFailure:
-    """The failure for what was read; `status` is 0 where the error came in the middle of a stream."""
+    """The failure for what was read; `status` is 0 where the error came in the middle of a
+    stream.
+    """
     kind = _kind(found, status or found.status)
     said = who.quote(found.message)
     if said and said[-1] not in ".!?…":

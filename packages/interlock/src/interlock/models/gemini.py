@@ -1,4 +1,4 @@
-"""Models behind the generateContent interface of Gemini."""
+"""The adapter to Gemini's generateContent API."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads the answers of the generateContent interface: pieces as they are streamed, or the whole."""
+"""Reads answers of Gemini's generateContent API, streamed or whole."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""What a model is to the host: a request goes in, pieces of what it says come out, and at the end
-the whole of it.
+"""The interface of a model: a request goes in, a stream of pieces and an answer come out.
 
 The words of sampling are used throughout (2026-07-28, "Sampling"): a conversation is a list of
 SamplingMessage, what a model is asked is CreateMessageRequestParams and what it says is

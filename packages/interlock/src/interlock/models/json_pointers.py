@@ -1,4 +1,4 @@
-"""Finds what the references in a JSON Schema point at, inside of it and nowhere else (`JSC-05`)."""
+"""Resolves references inside a JSON Schema, and none outside of it (`JSC-05`)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ _DEEPEST = 200
 
 
 def resolve(root: JSONObject, reference: Any) -> Any:
-    """What a reference inside the schema points at; None where it points elsewhere or at nothing."""
+    """What a reference inside the schema points at.
+
+    None where it points elsewhere or at nothing.
+    """
     if not isinstance(reference, str) or not reference.startswith("#"):
         return None
     if reference == "#":

@@ -1,6 +1,4 @@
-"""What is known of models by their names, for who does not say it in the configuration; of unknown
-ones, what is likely.
-"""
+"""Facts about models by name: context window, output limit and abilities."""
 
 from __future__ import annotations
 

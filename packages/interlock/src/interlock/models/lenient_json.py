@@ -1,4 +1,4 @@
-"""Reads JSON that somebody else made: what is not of the shape that it should be counts as absent."""
+"""Lenient access to untrusted JSON: a value of the wrong type counts as absent."""
 
 from __future__ import annotations
 

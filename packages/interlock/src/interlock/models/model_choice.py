@@ -1,6 +1,4 @@
-"""Chooses a model by the preferences of a sampling request (2026-07-28, "Sampling", "Model
-Preferences").
-"""
+"""Chooses a model by the preferences of a sampling request (2026-07-28, "Sampling")."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Models behind the chat completions interface of OpenAI, which many others speak:
+"""The adapter to OpenAI's chat completions API, which many other providers speak.
 
-Ollama, vLLM, LM Studio, OpenRouter and more.
+Among them are Ollama, vLLM, LM Studio and OpenRouter.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Reads the answers of the chat completions interface: chunks as they are streamed, or the whole."""
+"""Reads answers of OpenAI's chat completions API, streamed or whole."""
 
 from __future__ import annotations
 

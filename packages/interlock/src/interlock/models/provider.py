@@ -1,6 +1,4 @@
-"""What the adapters share: a request goes out, is tried again while it may be, and its answer is
-read as far as the bounds allow.
-"""
+"""The base of all adapters: sends a request, retries it, and reads the answer within limits."""
 
 from __future__ import annotations
 

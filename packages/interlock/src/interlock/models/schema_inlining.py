@@ -1,4 +1,4 @@
-"""Writes a schema out without references, and with those keywords only that a provider takes."""
+"""Inlines the references of a schema, and drops keywords that a provider rejects."""
 
 from __future__ import annotations
 
@@ -215,7 +215,9 @@ class SchemaInliner:
         where: str,
         told: list[str],
     ) -> None:
-        """A keyword that it does not take: as another one that allows a little more, or in words."""
+        """A keyword that it does not take: as another one that allows a little more, or in
+        words.
+        """
         if (
             keyword == "const"
             and isinstance(value, str | int | float)

@@ -1,4 +1,4 @@
-"""Two schemas that both must hold as one, and the walk over all sub-schemas of a schema."""
+"""Merges two schemas that both must hold, and walks over subschemas."""
 
 from __future__ import annotations
 

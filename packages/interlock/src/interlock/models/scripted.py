@@ -1,4 +1,4 @@
-"""A model that says what it was told to, for tests and demonstrations."""
+"""A scripted model for tests and demonstrations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Makes of a tool's input schema what a provider accepts, and says what was lost on the way.
+"""Compiles a tool's input schema into what a provider accepts, and reports what was lost.
 
 Whatever the original accepts the compiled schema accepts too: it may only allow more, and the words
 in the descriptions say what the server will check all the same. Keywords that the provider takes

@@ -48,7 +48,8 @@ HARMLESS = frozenset(
 # Of an option, a variable or a query only the last word counts: --auth-module and --key-file say
 # what is run, and have to be seen.
 _SECRET_WORD = re.compile(
-    r"-{0,2}(?:[\w.-]*[-_.])?(?:(?:api|access|secret|private|auth|master|account|service)?key|\w*token|\w*secret|\w*passw(?:or)?d"
+    r"-{0,2}(?:[\w.-]*[-_.])?(?:(?:api|access|secret|private|auth|master|account"
+    r"|service)?key|\w*token|\w*secret|\w*passw(?:or)?d"
     r"|passphrase|pass|pwd|pat|auth|authorization|bearer|credentials?|cookie|dsn|sig|signature)",
     re.IGNORECASE,
 )
@@ -56,8 +57,10 @@ _SECRET_CAMEL = re.compile(r"-{0,2}\w*[a-z](?:Key|Token|Secret|Password|Credenti
 _LONGEST_WORD = 100  # characters
 # Programs whose first plain argument is what they run.
 _RUNNERS = re.compile(
-    r"(?:.*[/\\])?(?:np[mx]|bunx?|pnpm|pnpx|yarn|uvx?|pipx|docker|podman|deno|node|tsx|python[\d.]*|py|ruby|perl|php|java|dotnet|go"
-    r"|cargo|env|sh|bash|zsh|cmd|powershell|pwsh|sudo|nice|nohup|timeout|xargs|wsl)(?:\.exe|\.cmd)?",
+    r"(?:.*[/\\])?(?:np[mx]|bunx?|pnpm|pnpx|yarn|uvx?|pipx|docker|podman|deno|node|tsx"
+    r"|python[\d.]*|py|ruby|perl|php|java|dotnet|go"
+    r"|cargo|env|sh|bash|zsh|cmd|powershell|pwsh|sudo|nice|nohup|timeout|xargs"
+    r"|wsl)(?:\.exe|\.cmd)?",
     re.IGNORECASE,
 )
 _HEADER = re.compile(r"([A-Za-z][A-Za-z0-9-]*)(:\s*)(\S.*)", re.DOTALL)
@@ -90,10 +93,13 @@ _SHAPES = re.compile(
 )
 # Words of prose follow "Bearer" and "authorization:" too; a digit tells a credential from them.
 _SCHEMES = re.compile(
-    r"\b([Bb]earer|BEARER|[Bb]asic|BASIC|[Dd][Pp]o[Pp])(\s+)(?=[A-Za-z._~+/-]{0,200}[0-9])[A-Za-z0-9._~+/-]{8,}=*"
+    r"\b([Bb]earer|BEARER|[Bb]asic|BASIC"
+    r"|[Dd][Pp]o[Pp])(\s+)(?=[A-Za-z._~+/-]{0,200}[0-9])[A-Za-z0-9._~+/-]{8,}=*"
 )
 _NAMED = re.compile(
-    r"(\b(?:authorization|x-api-key|api-key|x-goog-api-key)\\?[\"']?\s{0,4}[:=]\s{0,4}\\?[\"']?)((?:bearer|basic|dpop|token)\s+)?"
+    r"(\b(?:authorization|x-api-key|api-key"
+    r"|x-goog-api-key)\\?[\"']?\s{0,4}[:=]\s{0,4}\\?[\"']?)((?:bearer|basic|dpop"
+    r"|token)\s+)?"
     r"((?=[^\s\"',;\d]{0,200}\d)[^\s\"',;\\()`|<>&{}]{8,})",
     re.IGNORECASE,
 )
@@ -101,9 +107,31 @@ _LOGIN = re.compile(r"(://[^/?#\s@:\"'<>]{0,256}:)[^/?#\s@\"'<>()`;|&{}]{1,512}(
 _QUERY = re.compile(r"([?&])([A-Za-z0-9_.-]{1,64})(=)([^&;#\s\"'<>\\()`|{}$]+)")
 # Where none of these occurs, no pattern above can match.
 _MARKS = (
-    "sk-", "k_live_", "k_test_", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "xox", "AKIA", "ASIA", "AIza",
-    "ya29.", "hf_", "gsk_", "xai-", "npm_", "pypi-", "dop_v1_", "SG.", "eyJ", "PRIVATE KEY",
-)  # fmt: skip
+    "sk-",
+    "k_live_",
+    "k_test_",
+    "ghp_",
+    "gho_",
+    "ghu_",
+    "ghs_",
+    "ghr_",
+    "github_pat_",
+    "glpat-",
+    "xox",
+    "AKIA",
+    "ASIA",
+    "AIza",
+    "ya29.",
+    "hf_",
+    "gsk_",
+    "xai-",
+    "npm_",
+    "pypi-",
+    "dop_v1_",
+    "SG.",
+    "eyJ",
+    "PRIVATE KEY",
+)
 _SCHEME_MARKS = ("earer", "EARER", "asic", "ASIC", "op ", "OP ", "oP ", "Op ")
 
 
@@ -210,7 +238,9 @@ def redacted(value: Any, redact: Redact, nested: int = _NESTED) -> Any:
 
 
 def without_keys(text: str) -> str:
-    """Return a text with dots in the place of what has the shape of a key, a token or a password."""
+    """Return a text with dots in the place of what has the shape of a key, a token or a
+    password.
+    """
     if any(mark in text for mark in _MARKS):
         text = _SHAPES.sub(DOTS, text)
     if any(mark in text for mark in _SCHEME_MARKS):

@@ -1,6 +1,4 @@
-"""The forms that servers ask a person to fill in: their fields as faces draw them, and answers read
-and checked.
-"""
+"""Elicitation forms: their fields, and the check of answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Characters that nobody sees, or that look like others: made visible for people, taken out for models."""
+"""Invisible and bidirectional characters: written out for people, removed for models."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import re
 import unicodedata
 from functools import lru_cache
 
-# A terminal's commands: CSI, OSC and the other strings, and two-character escapes; whole, so that none of their letters remains.
+# A terminal's commands: CSI, OSC and the other strings, and two-character escapes; whole, so that
+# none of their letters remains.
 _ANSI = re.compile(
     "(?:\x1b\\[|\x9b)[0-?]*[ -/]*[@-~]?"
     "|(?:\x1b[\\]PX^_]|[\x9d\x90\x98\x9e\x9f])[^\x07\x1b\x9c]*(?:\x07|\x1b\\\\|\x9c)?"
@@ -44,7 +45,10 @@ _JOINED = (
 
 
 def visible(text: str) -> str:
-    """The text for people, with what cannot be seen written out: ⟨U+200B⟩. Line ends and tabs stay; total and idempotent."""
+    """The text for people, with what cannot be seen written out: ⟨U+200B⟩.
+
+    Line ends and tabs stay; total and idempotent.
+    """
     if _seen(text):
         return text
     shown: list[str] = []
@@ -58,10 +62,12 @@ def visible(text: str) -> str:
 
 
 def visible_line(text: str) -> str:
-    """The text for people in one line, where nothing can pass for something else. Total and idempotent.
+    """The text for people in one line, where nothing can pass for something else.
 
-    For commands, addresses and names that a person approves: line ends, tabs, every blank but the space and all that is
-    not printable is written out, also where it belongs to the spelling.
+    Total and idempotent.
+
+    For commands, addresses and names that a person approves: line ends, tabs, every blank but the
+    space and all that is not printable is written out, also where it belongs to the spelling.
     """
     if _PRINTABLE.fullmatch(text):
         return text
@@ -78,8 +84,9 @@ def _written_out(letter: str) -> str:
 def clean(text: str) -> str:
     """The text for a model: without what a person cannot see. Total and idempotent.
 
-    Terminal commands, control characters, tags, zero-width characters and direction marks go; line ends become newlines. What belongs to
-    the spelling stays: joiners inside Persian or Indian words and between the parts of an emoji, and one variation selector.
+    Terminal commands, control characters, tags, zero-width characters and direction marks go; line
+    ends become newlines. What belongs to the spelling stays: joiners inside Persian or Indian words
+    and between the parts of an emoji, and one variation selector.
     """
     if _PLAIN.fullmatch(text):
         return text
@@ -121,12 +128,16 @@ def smuggled(text: str) -> str:
 
 
 def turned(text: str) -> bool:
-    """Whether a text has marks that turn the direction of writing, so that it is not read as it stands."""
+    """Whether a text has marks that turn the direction of writing, so that it is not read as it
+    stands.
+    """
     return any(letter in _BIDI for letter in hidden(text))
 
 
 def _seen(text: str) -> bool:
-    """Whether all of a text is plainly there to see: then nobody has to go through it letter by letter."""
+    """Whether all of a text is plainly there to see: then nobody has to go through it letter by
+    letter.
+    """
     return all(run[0].isprintable() and not _ODD.search(run[0]) for run in _FOREIGN.finditer(text))
 
 
@@ -151,7 +162,9 @@ def selector(letter: str) -> bool:
 
 
 def _at_home(letter: str, before: list[str], after: str) -> bool:
-    """Whether an invisible character belongs to the spelling, between what was kept before it and what comes after it."""
+    """Whether an invisible character belongs to the spelling, between what was kept before it and
+    what comes after it.
+    """
     if not before:
         return False
     last = before[-1]

@@ -1,4 +1,4 @@
-"""Names that look like others (homographs): what a reader takes them for, and the writing systems that they mix."""
+"""Homographs: names that look like others, and the writing systems that they mix."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 from .invisible import clean, visible
 
-# Letters that are taken for another at a glance; the left is what a reader sees. Decomposition does the rest (accents, full width).
+# Letters that are taken for another at a glance; the left is what a reader sees. Decomposition does
+# the rest (accents, full width).
 _ALIKE = {
     "a": "аɑαạ", "b": "ЬƄвɓ", "c": "сϲƈ", "d": "ԁɗժ", "e": "еҽєɛ℮", "f": "ƒϝ", "g": "ɡɢցԍ", "h": "һнհ", "i": "іıɩιǃ1!|l", "j": "јʝ",
     "k": "кκƙ",
@@ -43,7 +44,8 @@ def skeleton(name: str) -> str:
 
 
 def lookalikes(names: Sequence[str]) -> dict[str, str]:
-    """What a person should know of names that stand in one list; those that are as they look are left out.
+    """What a person should know of names that stand in one list; those that are as they look are
+    left out.
 
     Only names with letters beyond ASCII, or with characters that nobody sees, can be there.
 

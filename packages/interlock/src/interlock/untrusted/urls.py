@@ -1,6 +1,7 @@
-"""URLs that are not what they seem: phishing and spoofing signs (homographs, userinfo, bare IP addresses, look-alike hosts).
+"""Spoofed URLs: signs of phishing (homographs, userinfo, bare IP addresses, look-alike hosts).
 
-Nothing is fetched or resolved here. A sign is not a proof, and no sign is not an all-clear (`ELI-25`, `ELI-26`).
+Nothing is fetched or resolved here. A sign is not a proof, and no sign is not an all-clear
+(`ELI-25`, `ELI-26`).
 """
 
 from __future__ import annotations
@@ -30,9 +31,11 @@ _SHARED = frozenset(
 )  # fmt: skip
 # Domains of countries that are sold to anybody, and stand for something else.
 _FOR_ANYBODY = frozenset({"ai", "cc", "co", "gg", "io", "ly", "me", "sh", "so", "to", "tv"})
-# Ends of hosts that readers know; in the middle of a host one makes its beginning look like a host of its own.
+# Ends of hosts that readers know; in the middle of a host one makes its beginning look like a host
+# of its own.
 _TOP = frozenset({"app", "co", "com", "dev", "edu", "gov", "io", "net", "org"})
-# Names that phishing borrows, with the sites that are theirs; those of countries (amazon.de) are theirs, too.
+# Names that phishing borrows, with the sites that are theirs; those of countries (amazon.de) are
+# theirs, too.
 WELL_KNOWN: dict[str, frozenset[str]] = {
     name: frozenset({f"{name}.com", *sites})
     for name, sites in {
@@ -50,7 +53,10 @@ _LOCAL = ("localhost", "127.0.0.1", "::1")
 
 
 class Danger(NamedTuple):
-    """A sign that a URL is not what it seems: `kind` is a short stable word, `words` a sentence for the person."""
+    """A sign that a URL is not what it seems:
+
+    `kind` is a short stable word, `words` a sentence for the person.
+    """
 
     kind: str
     words: str
@@ -72,7 +78,8 @@ class Examined(NamedTuple):
 
 
 def dangers(url: str) -> tuple[str, ...]:
-    """What is odd about a URL that somebody is asked to open, one sentence each; empty where nothing is.
+    """What is odd about a URL that somebody is asked to open, one sentence each; empty where
+    nothing is.
 
     Args:
         url: The URL as the server wrote it.
@@ -150,7 +157,9 @@ def _is_number(host: str) -> bool:
 
 
 def _borrowed(host: str) -> list[Danger]:
-    """The names of others that a host has in it: a well-known one, or a whole host at its beginning."""
+    """The names of others that a host has in it: a well-known one, or a whole host at its
+    beginning.
+    """
     site = _site(host)
     chosen = host.removesuffix(site.partition(".")[2])  # without github.io, which nobody chose
     parts = [part for part in re.split(r"[-_.]+", chosen) if part]
@@ -158,7 +167,10 @@ def _borrowed(host: str) -> list[Danger]:
         if site in sites or _is_country_site(site, name):
             continue
         if name in parts:
-            words = f"The host has the name {name} in it, and does not belong to it: it belongs to {site}."
+            words = (
+                f"The host has the name {name} in it, and does not belong to it: it belongs to "
+                f"{site}."
+            )
             return [Danger("brand", words)]
         # A single look-alike letter is enough: paypa1, micros0ft.
         if alike := next((part for part in parts if skeleton(part) == skeleton(name)), ""):
@@ -197,7 +209,8 @@ def _of_host(host: str, shown: str) -> list[tuple[str, str]]:
         found.append(
             (
                 "foreign",
-                f"The host is written in letters that may look like others: {shown} is {_ascii(host)}.",
+                f"The host is written in letters that may look like others: {shown} is "
+                f"{_ascii(host)}.",
             )
         )
     if any(len(scripts(label)) > 1 for label in shown.split(".")):
@@ -257,7 +270,10 @@ def _lookalike(host: str, own: str) -> str:
     if skeleton(ours) == skeleton(theirs):
         return f"The host {host} looks like {ours}, the server's own, and is another."
     if own in host or f"{ours}." in f"{host}.":
-        return f"The host {host} has the server's own name {ours} in it, and is another: what counts is its end, {theirs}."
+        return (
+            f"The host {host} has the server's own name {ours} in it, and is another: what "
+            f"counts is its end, {theirs}."
+        )
     name, other = ours.split(".")[0], theirs.split(".")[0]
     if len(name) > 4 and _one_apart(skeleton(name), skeleton(other)):
         return f"The host {host} differs from {ours}, the server's own, by a single letter."

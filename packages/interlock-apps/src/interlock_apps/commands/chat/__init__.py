@@ -1,4 +1,4 @@
-"""`interlock chat`: the terminal face, in which a person talks with a model that uses servers."""
+"""`interlock chat`: a terminal interface (REPL) for talking with a model that uses servers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The commands of the chat itself: what they are called, and what they do."""
+"""The slash commands of the chat."""
 
 from __future__ import annotations
 

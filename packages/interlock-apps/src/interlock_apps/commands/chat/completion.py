@@ -1,6 +1,4 @@
-"""Completion of what the person types: commands, prompts and their arguments, resources and
-templates.
-"""
+"""Tab completion in the chat: commands, prompts, arguments, resources and templates."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""The questions of the host and its servers, each asked in the way that fits it, and answered with
-a key where one is enough.
-"""
+"""Dialogs at the terminal: each question of the host in a form that fits it."""
 
 from __future__ import annotations
 
@@ -315,7 +313,10 @@ class Asker:
         return Decision(allow=key == "y")
 
     async def _pins(self, question: PinQuestion) -> Decision:
-        """All, none, or some of what a server has changed; what looks dangerous is not among all."""
+        """All, none, or some of what a server has changed.
+
+        What looks dangerous is not among all.
+        """
         plain = [at for at, change in enumerate(question.changes) if not change.warnings]
         several = len(question.changes) > 1
         flagged = len(question.changes) - len(plain)

@@ -1,4 +1,4 @@
-"""Editing of a text or of data before it goes on: in the person's own editor, else in place."""
+"""Editing a text or JSON: in the editor of the person, else in place."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""What happens, as it is printed: the model's words, calls one line each, and what the person
-should know.
-"""
+"""Prints events: the words of the model, a line for each call, and notices."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Who has the terminal: the line that the person types, what is under way, or a question, of which
-there is one at a time.
-"""
+"""Focus of the terminal: the input line, a running turn, or one question at a time."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""What the model is saying, block by block: what is whole can be printed as Markdown, the rest
-stands below as it comes (pure).
-"""
+"""Splits the stream of a model's words into finished Markdown blocks and the rest."""
 
 from __future__ import annotations
 

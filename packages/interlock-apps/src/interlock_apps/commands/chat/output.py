@@ -1,6 +1,4 @@
-"""What is printed above the line that the person types in; nothing of a server's reaches the
-terminal as a command to it.
-"""
+"""Terminal output: nothing of a server reaches the terminal as an escape sequence."""
 
 from __future__ import annotations
 

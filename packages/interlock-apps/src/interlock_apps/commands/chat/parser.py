@@ -1,6 +1,4 @@
-"""A line that the person typed: a command, a prompt of a server with its arguments, or words, with
-resources beside them (pure).
-"""
+"""Parser of the input line: a command, a prompt with arguments, or a message with attachments."""
 
 from __future__ import annotations
 
@@ -130,7 +128,10 @@ def names_of_prompts(
 
 
 def words_of(text: str) -> Iterator[Word]:
-    """The words of a text; blanks belong to a word between quotation marks, and after a backslash."""
+    """The words of a text.
+
+    Blanks belong to a word between quotation marks, and after a backslash.
+    """
     word: list[str] | None = None
     start, quote, place = 0, "", 0
     while place < len(text):

@@ -1,6 +1,4 @@
-"""The questions as they are printed: who asks, what for, with what, what to beware of (pure, but
-for files of media).
-"""
+"""Views of questions at the terminal: who asks, for what, and the warnings."""
 
 from __future__ import annotations
 
@@ -246,7 +244,9 @@ def unified(was: str, now: str) -> Text:
 
 
 def _lines(shown: str) -> list[str]:
-    """Line breaks that stand inside a text are shown as such, so that nothing hides in a long line."""
+    """Line breaks that stand inside a text are shown as such, so that nothing hides in a
+    long line.
+    """
     return seen(shown).replace("\\n", "\\n\n      ").splitlines()
 
 

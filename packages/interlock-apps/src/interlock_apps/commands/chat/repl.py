@@ -1,4 +1,4 @@
-"""The conversation at the terminal, from its first line to its last."""
+"""The REPL of the chat: it reads input, runs turns, and prints what happens."""
 
 from __future__ import annotations
 

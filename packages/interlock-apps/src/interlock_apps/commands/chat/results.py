@@ -1,6 +1,4 @@
-"""What tools, resources and prompts give, as a terminal shows it: texts, tables, and media as
-files.
-"""
+"""Results at the terminal: texts, tables, and media as files."""
 
 from __future__ import annotations
 
@@ -204,7 +202,9 @@ def folded(result: CallToolResult) -> str:
 
 
 def _says_only_data(result: CallToolResult) -> bool:
-    """Whether the data is all that a result has: its texts, if any, are the same once more as JSON."""
+    """Whether the data is all that a result has: its texts, if any, are the same once more
+    as JSON.
+    """
     if result.structured_content is UNSET:
         return False
     return all(

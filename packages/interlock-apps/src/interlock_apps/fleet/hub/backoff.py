@@ -1,4 +1,4 @@
-"""How long to wait before a server that has gone is started again."""
+"""Exponential backoff with jitter between restarts of a server."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Which servers need a revision of the handshake era:
-
-what was found out is remembered for the next start (`ERA-14`).
-"""
+"""Which servers need an older revision, remembered for the next start (`ERA-14`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The numbers by which a hub keeps its servers."""
+"""The limits of one server: timeouts, sizes, and rates."""
 
 from __future__ import annotations
 

@@ -112,7 +112,9 @@ class SupervisedClient:
             self._spawn(self._send_pings(self._limits.ping))
 
     async def fetch(self) -> None:
-        """Subscribe to changes, then fetch the lists, so that no change is missed between the two."""
+        """Subscribe to changes, then fetch the lists, so that no change is missed between
+        the two.
+        """
         offers = self.client.server_capabilities
         declared = {
             name

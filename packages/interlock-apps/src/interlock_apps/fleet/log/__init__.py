@@ -1,4 +1,4 @@
-"""The log of the host: what happened, in order, kept for good, and found again."""
+"""The log of a host: an append-only audit log that can be searched and verified."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Anchors of the log: the count and head digest of its hash chain, kept elsewhere, so that a log
-whose end was cut off is found out.
+"""Anchors of the log: the head of its hash chain, kept elsewhere to detect truncation.
 
 A hash chain without a key shows that an entry was changed, and cannot show that the last ones were
 removed together with everything that counted them. An anchor says how many entries there were at a

@@ -1,4 +1,4 @@
-"""A log as lines of JSON, each an entry, and such lines read again."""
+"""Export of the log as JSON lines, and reading such lines again."""
 
 from __future__ import annotations
 

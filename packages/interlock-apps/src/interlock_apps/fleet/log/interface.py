@@ -1,4 +1,4 @@
-"""What a log is to the host, and what can be wrong with one."""
+"""The interface of a log, and its errors."""
 
 from __future__ import annotations
 

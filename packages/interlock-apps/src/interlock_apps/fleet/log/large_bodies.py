@@ -1,5 +1,4 @@
-"""Large bodies of log entries: content-addressed files beside the log, which are dropped by age and
-by space.
+"""Large bodies of log entries, as content-addressed files beside the log.
 
 An entry keeps the beginning of a long text, and the SHA-256 of the whole, which the hash chain of
 the log covers. So a body can be dropped without breaking the chain, and one that was altered does

@@ -1,4 +1,4 @@
-"""A log that lasts as long as the host does."""
+"""A log in memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is asked of the log's file, each time within the writer's thread."""
+"""Queries of the log's file; each runs in the writer's thread."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which entries a search is for."""
+"""What a search of the log looks for."""
 
 from __future__ import annotations
 

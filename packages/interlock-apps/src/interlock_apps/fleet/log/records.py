@@ -1,4 +1,4 @@
-"""An event as the log keeps it: its JSON, what it is filed under, and the text that it is found by."""
+"""An event as a row of the log: its JSON, its keys, and its searchable text."""
 
 from __future__ import annotations
 

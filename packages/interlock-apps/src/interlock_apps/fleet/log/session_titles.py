@@ -1,4 +1,4 @@
-"""Which conversations a log has, read from its entries."""
+"""The conversations of a log, with their titles."""
 
 from __future__ import annotations
 

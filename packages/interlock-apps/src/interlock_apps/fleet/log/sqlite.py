@@ -1,6 +1,4 @@
-"""A log in a SQLite file: written in a thread of its own, only ever added to, and open to several
-hosts at once.
-"""
+"""The log in a SQLite file: written by its own thread, append-only, shared by several hosts."""
 
 from __future__ import annotations
 

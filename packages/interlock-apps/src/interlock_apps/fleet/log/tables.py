@@ -1,6 +1,4 @@
-"""The tables of the log's file: rows that are added and never changed, each with the digest of all
-before it.
-"""
+"""The tables of the log's file: append-only rows in a hash chain."""
 
 from __future__ import annotations
 

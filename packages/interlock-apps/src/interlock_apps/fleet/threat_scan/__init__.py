@@ -1,8 +1,7 @@
-"""What a person should know before believing a server: warnings about its tools, texts, forms,
-addresses, commands and requests (pure).
+"""Threat scan: signs of tool poisoning, prompt injection, phishing and dangerous commands.
 
-A warning is never a proof, and no warning is no all-clear: what decides is what a server may do,
-not what it says.
+A warning is not a proof, and the absence of warnings is not an all-clear: what protects is the
+policy, which decides what a server may do.
 """
 
 from __future__ import annotations
@@ -183,7 +182,8 @@ def of_form(message: str, fields: Sequence[Field]) -> tuple[Warned, ...]:
         asked = (
             secrets(message)
             if re.search(
-                r"\b(?:enter|type|give|provide|confirm|your)\b|请|输入|bitte|eingeben|votre|ingrese|tu\b",
+                r"\b(?:enter|type|give|provide|confirm|your)\b|请|输入|bitte|eingeben|votre"
+                r"|ingrese|tu\b",
                 message,
                 re.I,
             )
@@ -262,7 +262,9 @@ def _texts_of_tool(tool: Tool) -> Iterator[tuple[str, str]]:
 
 
 def _texts_inside(value: Any, where: str, depth: int) -> Iterator[tuple[str, str]]:
-    """All texts of a schema, its names among them: whatever a model reads, somebody can write in."""
+    """All texts of a schema, its names among them: whatever a model reads, somebody can
+    write in.
+    """
     if isinstance(value, str):
         yield where, value
     elif isinstance(value, Mapping) and depth < _DEPTH:
@@ -285,7 +287,9 @@ def _texts_of_blocks(blocks: Iterable[Any]) -> Iterator[str]:
 
 
 def _telling(name: str) -> bool:
-    """Whether a tool's name is more than an ordinary word: parts joined by a mark, or by a capital."""
+    """Whether a tool's name is more than an ordinary word: parts joined by a mark, or by a
+    capital.
+    """
     return len(name) > 4 and re.search(r"[a-z0-9][A-Z]|[\w][_\-./:][\w]", name) is not None
 
 

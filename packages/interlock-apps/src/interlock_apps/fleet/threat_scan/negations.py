@@ -1,4 +1,4 @@
-"""Negations: texts that warn of what the threat scan looks for, instead of asking for it (pure).
+"""Negations: texts that warn of what the threat scan looks for.
 
 "Do not give us your PIN" is no reason for a warning. A negation hides nothing, though, unless the
 whole clause is harmless: it begins a sentence (but for a short subject), names what it forbids at
@@ -92,7 +92,9 @@ def without_refusals(text: str, secret: str) -> str:
 
 
 def without_prohibitions(text: str, pattern: re.Pattern[str]) -> str:
-    """A text without the clauses that forbid what a pattern finds, each with a mark in its place."""
+    """A text without the clauses that forbid what a pattern finds, each with a mark in its
+    place.
+    """
     end = re.compile(rf"[\w./~*-]{{0,200}}?{_AFTER}{_END}", re.IGNORECASE)
     position = 0
     left = _MOST

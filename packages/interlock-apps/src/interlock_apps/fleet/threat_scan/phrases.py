@@ -1,6 +1,4 @@
-"""Words in the texts of servers that speak to the model behind the person's back, or ask the person
-for secrets: tables.
-"""
+"""Phrases of tool poisoning and prompt injection, and of requests for secrets, as tables."""
 
 from __future__ import annotations
 
@@ -19,12 +17,19 @@ _TELL = (
     r"|notify(?:ing)?|disclos(?:e|ing)|alert(?:ing)?|asking|ask)"
 )
 _SECRETS = (
-    r"(?:~/\.(?:ssh|aws|gnupg|config/gcloud|kube|docker|netrc|cursor|claude)|\.ssh/|id_(?:rsa|ed25519|ecdsa|dsa)\b|/etc/(?:shadow|passwd|sudoers)"
+    r"(?:~/\.(?:ssh|aws|gnupg|config/gcloud|kube|docker|netrc|cursor|claude)|\.ssh/"
+    r"|id_(?:rsa|ed25519|ecdsa|dsa)\b|/etc/(?:shadow|passwd|sudoers)"
     r"|\.env\b(?! file is)|mcp\.json|\.aws/credentials|credentials\.json|private "
     r"keys?\b|wallet\.dat|keychain)"
 )
-_FETCH = r"(?:read|open|cat|load|access|fetch|get|retrieve|send|upload|include|copy|pass|extract|collect|provide|attach|print|return)"
-_SEND = r"(?:send|upload|post|forward|exfiltrate|transmit|leak|e-?mail|pass|append|attach|include|put|encode)"
+_FETCH = (
+    r"(?:read|open|cat|load|access|fetch|get|retrieve|send|upload|include|copy|pass|extract"
+    r"|collect|provide|attach|print|return)"
+)
+_SEND = (
+    r"(?:send|upload|post|forward|exfiltrate|transmit|leak|e-?mail|pass|append|attach|include"
+    r"|put|encode)"
+)
 _TALK = (
     r"(?:(?:the|this|our|whole|entire|full|complete) (?:whole |entire |full |complete )?"
     r"(?:conversation|chat(?: history)?|message history|context|system prompt)"
@@ -88,7 +93,8 @@ PHRASES: tuple[tuple[str, str, str], ...] = (
     (
         "secrecy",
         "It tells the model to hide something from you.",
-        r"\b(?:sag|sage|verrate|erwähne|erzähl|erzähle|teile)\b[^.\n]{0,40}\b(?:benutzer|nutzer|anwender"
+        r"\b(?:sag|sage|verrate|erwähne|erzähl|erzähle|teile)\b[^.\n]{0,40}\b(?:benutzer"
+        r"|nutzer|anwender"
         r"|user)s?\b[^.\n]{0,20}\b(?:nicht|nichts)\b",
     ),
     (
@@ -99,7 +105,8 @@ PHRASES: tuple[tuple[str, str, str], ...] = (
     (
         "commanding",
         "It speaks to the model in markup that looks like the host's own.",
-        r"<\s*/?\s*(?:important|system|instructions?|secret|hidden|admin|override|critical)\s*>|\[/?(?:inst|system)\]"
+        r"<\s*/?\s*(?:important|system|instructions?|secret|hidden|admin|override"
+        r"|critical)\s*>|\[/?(?:inst|system)\]"
         r"|<\|(?:im_start|im_end|system|assistant|user|endoftext)\|?>|<<sys>>|^\s*#{2,} "
         r"?(?:system|instruction) ?:?\s*$",
     ),
@@ -121,7 +128,8 @@ PHRASES: tuple[tuple[str, str, str], ...] = (
     (
         "passing",
         "It wants data to be passed on that the tool does not need.",
-        r"\b(?:pass|put|include|send|provide|add|place)\b[^.!?\n]{0,60}?\b(?:contents?|data|secrets?|keys?|history"
+        r"\b(?:pass|put|include|send|provide|add|place)\b[^.!?\n]{0,60}?\b(?:contents?"
+        r"|data|secrets?|keys?|history"
         r"|environment variables?)\b[^.!?\n]{0,40}?\b(?:as|in|into|via|through|using) "
         r"(?:the |an? )?[`'\"]?(?:side ?note|extra"
         r"|additional|hidden|unused|optional|metadata|feedback|context|notes?|debug)\w*[`'\"]?",
@@ -154,7 +162,8 @@ SECRETS: tuple[tuple[str, str, str], ...] = (
     (
         "password",
         "a password",
-        r"(?<![a-z])pass(?:word|wd|phrase|code)s?(?![a-z])|(?<![a-z])pwd(?![a-z])|passw[oö]rt|kennw[oö]rt|mot de passe"
+        r"(?<![a-z])pass(?:word|wd|phrase|code)s?(?![a-z])|(?<![a-z])pwd(?![a-z])"
+        r"|passw[oö]rt|kennw[oö]rt|mot de passe"
         r"|contraseña|senha(?![a-z])|parola "
         r"d'ordine|wachtwoord|hasło|пароль|密码|密碼|口令|パスワード|비밀번호|كلمة (?:المرور|السر)",
     ),
@@ -165,7 +174,8 @@ SECRETS: tuple[tuple[str, str, str], ...] = (
         r"_-]?keys?(?![a-z])|(?<![a-z])(?:access|auth"
         r"|authentication|bearer|refresh|api|security|session|personal access|oauth|id)[ "
         r"_-]?tokens?(?![a-z])"
-        r"|(?<![a-z])(?:client[ _-]?)?secrets?(?![a-z])|^tokens?$|zugangsschlüssel|api-schlüssel|geheimschlüssel|clé (?:api"
+        r"|(?<![a-z])(?:client[ _-]?)?secrets?(?![a-z])|^tokens?$|zugangsschlüssel"
+        r"|api-schlüssel|geheimschlüssel|clé (?:api"
         r"|secrète|privée)|密钥|令牌|访问令牌|api キー|秘密鍵",
     ),
     (

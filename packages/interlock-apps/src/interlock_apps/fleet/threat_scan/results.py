@@ -1,6 +1,4 @@
-"""Prompt injection in results: the texts of a result in pieces, and the orders to the model that a
-piece holds (pure).
-"""
+"""Prompt injection in results: the texts of a result, piece by piece."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The turn of a conversation, as decisions: pure, without a clock, a network or a model."""
+"""The agent loop: the decisions of a turn, without clock, network or model."""

@@ -1,4 +1,4 @@
-"""What one turn may take, and what of a conversation may reach a model."""
+"""The budget of a turn: bounds of steps, calls, tokens and time."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""What of a long conversation a model still gets to see: four rules, each of which says what it
-did.
+"""The context window: four rules shorten a long conversation for the model.
 
-Once something is left out it stays so: the beginning of what the model sees changes seldom, and
-providers can keep it (`HST-06`).
+What was left out once stays out, so the beginning of a request rarely changes and providers can
+cache it (`HST-06`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which calls of one step may run at once."""
+"""Parallelism: which calls of one step may run at the same time."""
 
 from __future__ import annotations
 

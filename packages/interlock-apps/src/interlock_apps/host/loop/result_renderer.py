@@ -1,6 +1,4 @@
-"""What a model gets of a tool's result: text within a fence and in pages, images and sounds of
-bearable size, words for all else.
-"""
+"""Renders results for the model: marked text in pages, media of limited size."""
 
 from __future__ import annotations
 
@@ -68,14 +66,14 @@ class ResultRenderer:
         """The first page of a text, in its fence, and how to get at the others."""
         text, origin = self._clean(text), self._clean(origin)
         if len(text) <= self.budget.page:
-            return self.fence.around(text, origin)
+            return self.fence.wrap(text, origin)
         name = self.shelf.put(text)
         pages = self.shelf.pages(name)
         more = (
             f'(Page 1 of {pages}. The others: interlock__read_result with {{"result": '
             f'"{name}", "page": 2}} and so on.)'
         )
-        return f"{self.fence.around(self.shelf.read(name, 1) or '', origin)}\n{more}"
+        return f"{self.fence.wrap(self.shelf.read(name, 1) or '', origin)}\n{more}"
 
     def parts(self, blocks: list[Any]) -> tuple[str, list[Media]]:
         """The text of blocks, and those that are images or sounds; what is neither is said in

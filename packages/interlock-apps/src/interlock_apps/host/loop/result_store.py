@@ -1,4 +1,4 @@
-"""Where results too large for a conversation are kept, to be read a page at a time."""
+"""The store of large results, which the model reads page by page."""
 
 from __future__ import annotations
 

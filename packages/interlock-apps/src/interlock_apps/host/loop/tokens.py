@@ -1,6 +1,4 @@
-"""About how many tokens something has: an estimate on the safe side, as each provider counts in its
-own way.
-"""
+"""Estimates of token counts, on the safe side."""
 
 from __future__ import annotations
 

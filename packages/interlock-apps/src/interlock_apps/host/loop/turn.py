@@ -1,8 +1,7 @@
-"""A turn: what the person said goes to the model, the tools that it wants are called, and so on
-until it has answered.
+"""The turn of a conversation: model, tool calls, model, until the model has answered.
 
-A generator that yields what it wants done and is sent what came of it, so that every way a turn can
-go is a row of a table.
+A generator yields each step and is sent its outcome, so a test can list every course of a turn in a
+table.
 """
 
 from __future__ import annotations
