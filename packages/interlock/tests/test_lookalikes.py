@@ -14,15 +14,15 @@ CASES: list[tuple[list[str], dict[str, str]]] = [
     (["größe", "größer", "naïve"], {}),
     (["добавить", "удалить"], {}),
     (["追加", "データ_list", "検索"], {}),
-    (["add", "add\u200b"], {"add\u200b": "This name looks like add, and is another."}),
-    (["add\u200b", "add"], {"add\u200b": "This name looks like add, and is another."}),
-    (["add", ADD_CYRILLIC], {ADD_CYRILLIC: "This name looks like add, and is another."}),
+    (["add", "add\u200b"], {"add\u200b": "This name looks like add, but differs from it."}),
+    (["add\u200b", "add"], {"add\u200b": "This name looks like add, but differs from it."}),
+    (["add", ADD_CYRILLIC], {ADD_CYRILLIC: "This name looks like add, but differs from it."}),
     (
         [ADD_CYRILLIC],
         {ADD_CYRILLIC: "This name mixes letters that look alike: Cyrillic and Latin."},
     ),
-    (["do\u00adit"], {"do\u00adit": "This name has characters in it that nobody sees."}),
-    (["\u0441\u0430\u0440"], {"\u0441\u0430\u0440": "This name reads like cap, and is another."}),
+    (["do\u00adit"], {"do\u00adit": "This name contains invisible characters."}),
+    (["\u0441\u0430\u0440"], {"\u0441\u0430\u0440": "This name reads like cap, but differs from it."}),
     (["add", "\U000e0061dd"], {}),
 ]
 
@@ -31,5 +31,5 @@ CASES: list[tuple[list[str], dict[str, str]]] = [
 def test_lookalikes(names: list[str], expected: dict[str, str]) -> None:
     """What is said of each name of a list."""
     if "\U000e0061dd" in names:  # a tag character instead of the a: nobody sees it, and dd is left
-        expected = {"\U000e0061dd": "This name has characters in it that nobody sees."}
+        expected = {"\U000e0061dd": "This name contains invisible characters."}
     assert lookalikes(names) == expected

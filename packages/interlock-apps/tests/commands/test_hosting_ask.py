@@ -515,7 +515,11 @@ class Agreeable:
 @pytest.mark.parametrize(
     "words, says",
     [
-        ([], "Say by --config in which file the servers are; here is none of .mcp.json, mcp.json"),
+        (
+            [],
+            "Give the file with the servers by --config. The working folder has none of "
+            ".mcp.json, mcp.json",
+        ),
         (["-c", "missing.json"], "missing.json"),
         (["-c", "empty.json"], "There is no server in empty.json."),
         (["-c", "half.json"], "There is no server in half.json."),

@@ -83,7 +83,7 @@ BAD = [
     ("[[rules]]\ndecision='deny'\nread_only='yes'", "read_only is 'yes': write true or false"),
     (
         "[[rules]]\ndecision='deny'\nread_only=true\nreadOnly=true",
-        "'readOnly' stands twice, in two spellings",
+        "'readOnly' appears twice, in two spellings",
     ),
     ("[[rules]]\ndecision='deny'\narguments='x'", "arguments is 'x': write {path"),
     (

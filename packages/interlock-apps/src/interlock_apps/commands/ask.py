@@ -79,7 +79,7 @@ Exit codes:
     "--attach",
     multiple=True,
     metavar="SERVER=URI",
-    help="A resource to put beside the question; may be given several times.",
+    help="A resource to attach to the question; can be repeated.",
 )
 @click.option(
     "--answers",
@@ -178,14 +178,14 @@ class PresetAnswers:
                 return Filled(action="accept", content=content)
             return NotAnswered(words="--answers has no fitting answer to this form.")
         if isinstance(question, StartQuestion):
-            return NotAnswered(words=f"Nobody is there to be asked. {ALLOW}")
+            return NotAnswered(words=f"There is nobody to ask. {ALLOW}")
         if isinstance(question, SampleQuestion | SampledQuestion):
             return NotAnswered(
-                words="Nobody is there to be asked; --sampling lets servers ask the model."
+                words="There is nobody to ask. --sampling lets servers ask the model."
             )
         if isinstance(question, CallQuestion | ResultQuestion):
-            return NotAnswered(words="Nobody is there to be asked; allow it by a rule of --policy.")
-        return NotAnswered(words="Nobody is there to be asked.")
+            return NotAnswered(words="There is nobody to ask. Allow it by a rule of --policy.")
+        return NotAnswered(words="There is nobody to ask.")
 
 
 class AskReport:

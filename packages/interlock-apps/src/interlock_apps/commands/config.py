@@ -47,7 +47,9 @@ def config(files: tuple[Path, ...], target: Path | None) -> None:
     """
     paths = files or tuple(path for path in map(Path, PROJECT_FILES) if path.is_file())
     if not paths:
-        raise click.UsageError(f"Name a configuration; here is none of {', '.join(PROJECT_FILES)}.")
+        raise click.UsageError(
+            f"Name a configuration file. The working folder has none of {', '.join(PROJECT_FILES)}."
+        )
     found = load_config(*paths)
     _show(found)
     if target is not None:

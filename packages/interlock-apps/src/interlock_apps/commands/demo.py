@@ -25,7 +25,7 @@ from .web import need_web, run_pages
 @click.option(
     "--fresh",
     is_flag=True,
-    help="Begin anew: forget what was booked, written and sent in the demo before.",
+    help="Start over: forget what was booked, written and sent in the demo before.",
 )
 @click.option(
     "--port",

@@ -95,7 +95,7 @@ def config_paths(given: HostCommandOptions) -> tuple[Path, ...]:
     if given.configs or near is not None:
         return given.configs or (Path(near or "."),)
     raise click.UsageError(
-        "Say by --config in which file the servers are; here is none of "
+        "Give the file with the servers by --config. The working folder has none of "
         f"{', '.join(PROJECT_FILES)}."
     )
 

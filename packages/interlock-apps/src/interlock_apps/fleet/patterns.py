@@ -44,7 +44,7 @@ def check_pattern(path: str, pattern: Any) -> None:
         or (path.endswith(".") and not path.endswith("\\."))
     ):
         raise BadPattern(
-            f"{path!r} is no path of an argument: write its name, or names with dots "
+            f"{path!r} is not the path of an argument: write its name, or names with dots "
             "between, as in edits.path"
         )
     if isinstance(pattern, str):
@@ -53,7 +53,7 @@ def check_pattern(path: str, pattern: Any) -> None:
         _check_keys(pattern)
     elif not isinstance(pattern, int | float):
         raise BadPattern(
-            f"{pattern!r} is no pattern: write a text with * for what may be anything, or "
+            f"{pattern!r} is not a pattern: write a text with * for what may be anything, or "
             f"an object with one of {', '.join(KEYS)}"
         )
 

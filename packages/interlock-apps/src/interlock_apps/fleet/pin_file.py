@@ -51,7 +51,7 @@ class PinFile:
             if stamp != self._stamp:
                 if found.st_size > MAX_BYTES:
                     raise BadPins(
-                        f"{self.path} is larger than {MAX_BYTES >> 20} MB: it is no file "
+                        f"{self.path} is larger than {MAX_BYTES >> 20} MB: it is not a file "
                         "of pins. Move it away."
                     )
                 self._pins, self._stamp = _checked(self.path.read_bytes(), self.path), stamp
@@ -120,13 +120,13 @@ def _checked(data: bytes, path: Path) -> dict[str, Any]:
     except RecursionError:
         raise BadPins(f"{path} is nested too deeply to be a file of pins. {remedy}") from None
     except ValueError as bad:
-        raise BadPins(f"{path} is no JSON ({bad}). {remedy}") from None
+        raise BadPins(f"{path} is not JSON ({bad}). {remedy}") from None
     if (
         not isinstance(pins, dict)
         or pins.get("interlock") != "pins"
         or not isinstance(pins.get("servers"), dict)
     ):
-        raise BadPins(f"{path} is no file of pins. {remedy}")
+        raise BadPins(f"{path} is not a pin file. {remedy}")
     if pins.get("version") != VERSION or isinstance(pins["version"], bool):
         raise BadPins(
             f"{path} is of version {json.dumps(pins.get('version'))}; this interlock knows "
@@ -137,7 +137,7 @@ def _checked(data: bytes, path: Path) -> dict[str, Any]:
         if words := _trouble(entry):
             raise BadPins(
                 f"{path}: the entry of the server {server!r} {words}. Delete that entry, "
-                "and the server will be asked about anew."
+                "and you will be asked about the server again."
             )
         if data.get("version") != VERSION or isinstance(data["version"], bool):
             return (
@@ -165,7 +165,7 @@ def _trouble(entry: Any) -> str:
         return "is not as it was written"
     for uri, pinned in skills.items():
         if not _is_pinned(pinned):
-            return f"has a digest at skill {uri!r} that does not belong to what stands there"
+            return f"has a digest at skill {uri!r} that does not match its content"
     features = entry.get("features")
     if features is None:
         return ""
@@ -178,7 +178,7 @@ def _trouble(entry: Any) -> str:
     for kind, kept in features.items():
         for name, pinned in kept.items():
             if not _is_pinned(pinned):
-                return f"has a digest at {kind} {name!r} that does not belong to what stands there"
+                return f"has a digest at {kind} {name!r} that does not match its content"
     return ""
 
 

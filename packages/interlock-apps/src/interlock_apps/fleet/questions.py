@@ -229,4 +229,4 @@ class NoUser:
 
     async def answer(self, question: AnyQuestion) -> Answer:
         """See Person."""
-        return NotAnswered(words="Nobody is there to be asked.")
+        return NotAnswered(words="There is nobody to ask.")

@@ -91,7 +91,7 @@ def load_policy(path: Path) -> Policy:
             f"{path}: cannot be read ({bad.strerror}): see that it is there and yours to read"
         ) from None
     except UnicodeDecodeError:
-        raise BadPolicy(f"{path}: is no text in UTF-8: save it as such") from None
+        raise BadPolicy(f"{path}: not UTF-8 text. Save it as UTF-8") from None
 
 
 # -- reading ---------------------------------------------------------------------------------------
@@ -115,13 +115,13 @@ def _parsed(text: str, source: str) -> dict[str, Any]:
         else:
             found = tomllib.loads(text.lstrip("\ufeff"))
     except _Twice as bad:
-        raise BadPolicy(f"{source}: {bad} stands twice in one object: write it once") from None
+        raise BadPolicy(f"{source}: {bad} appears twice in one object: write it once") from None
     except json.JSONDecodeError as bad:
-        raise BadPolicy(f"{source}:{bad.lineno}: this is no JSON ({bad.msg})") from None
+        raise BadPolicy(f"{source}:{bad.lineno}: this is not JSON ({bad.msg})") from None
     except tomllib.TOMLDecodeError as bad:
         line = re.search(r"at line (\d+)", str(bad))
         raise BadPolicy(
-            f"{source}{':' + line[1] if line else ''}: this is no TOML ({bad})"
+            f"{source}{':' + line[1] if line else ''}: this is not TOML ({bad})"
         ) from None
     except (RecursionError, ValueError) as bad:
         raise BadPolicy(f"{source}: cannot be read: {bad}") from None
@@ -151,7 +151,7 @@ def _keys(found: Mapping[str, Any], known: Iterable[str], place: str) -> dict[st
             advice = f"did you mean {near[0]}?" if near else f"write one of {', '.join(known)}"
             raise BadPolicy(f"{place}: {key!r} is not known here: {advice}")
         if plain in keys:
-            raise BadPolicy(f"{place}: {key!r} stands twice, in two spellings: write it once")
+            raise BadPolicy(f"{place}: {key!r} appears twice, in two spellings: write it once")
         keys[plain] = value
     return keys
 

@@ -74,7 +74,7 @@ def _warnings(
             Warned(
                 kind="dynamic",
                 words=(
-                    "Its content is made anew each time, so your answer holds for this time only."
+                    "Its content is generated on each read, so your answer holds only this time."
                 ),
             )
         )

@@ -280,9 +280,7 @@ def _fault(tool: Tool, times: int) -> str:
     if not tool.name:
         return "It has no name."
     if times > 1:
-        return (
-            f"The server lists {times} tools of this name, so nobody can know which one is meant."
-        )
+        return f"The server lists {times} tools of this name, so a call would be ambiguous."
     kind = tool.input_schema.get("type", "object")
     if kind != "object":
         return f"Its arguments would be no object: the schema says {_short(kind)}."

@@ -164,7 +164,7 @@ class CallApproval:
         if now.blocked:
             return now.blocked
         if now.tool != item.tool:
-            return f"{item.name} has changed since it was chosen; look at it anew."
+            return f"{item.name} has changed since it was chosen. Look at it again."
         return ""
 
     # -- skills ----------------------------------------------------------------------------------

@@ -178,7 +178,7 @@ class Session:
         """
         self._refuse_if_busy()
         if not self.messages or self.messages[-1].role != "user":
-            raise ProtocolError("There is nothing to try again: the model has answered.")
+            raise ProtocolError("There is nothing to retry: the model has answered.")
         return await self._run_turn()
 
     def beside(self, server: str, uri: str, shown: CallToolResult) -> None:
@@ -268,7 +268,7 @@ class Session:
 
     def _refuse_if_busy(self) -> None:
         if self._work is not None:
-            raise Busy("The conversation is busy; wait for its answer, or cancel it.")
+            raise Busy("The conversation is busy. Wait for its answer, or cancel it.")
 
     async def _within(self, work: asyncio.Task[TurnEnded]) -> None:
         """Wait for the turn, as long as it may take; time in which the person is asked does not

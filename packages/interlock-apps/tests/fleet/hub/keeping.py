@@ -209,7 +209,11 @@ async def kept(
 def _is_of_a_server(task: asyncio.Task[Any]) -> bool:
     """Whether a task is one of the web server that a test runs in this process."""
     code = getattr(task.get_coro(), "cr_code", None)
-    return code is not None and Path(code.co_filename).stem in ("webserver", "posts", "asgi")
+    return code is not None and Path(code.co_filename).stem in (
+        "uvicorn_server",
+        "session_expiry",
+        "endpoint",
+    )
 
 
 def misbehaving(folder: Path, id: str = "x", start: str = "well", **more: Any) -> Entry:

@@ -27,8 +27,9 @@ from interlock_apps.fleet.events import (
     Notice,
     TurnEnded,
 )
-from interlock_apps.fleet.log import LogError, MemoryLog, Replay, SqliteLog, read_export
+from interlock_apps.fleet.log import LogError, MemoryLog, SqliteLog, read_export
 from interlock_apps.host.loop.turn import STOPPED
+from interlock_apps.host.replay import Replay
 from tests.fleet.log.samples import ANSWERED, DONE, SAID, TALK, USE
 
 REQUEST = CreateMessageRequestParams(messages=[], max_tokens=1)

@@ -68,9 +68,9 @@ def rendered(*blocks: Any, **more: Any) -> ToolResultContent:
         ),
         (
             EmbeddedResource(resource=ResourceContents(uri="a://b", mime_type="application/pdf", blob="AAAA")),
-            "Resource a://b (application/pdf, 3 bytes) is no text.", None,
+            "Resource a://b (application/pdf, 3 bytes) is not text.", None,
         ),
-        (EmbeddedResource(resource=ResourceContents(uri="a://b", blob="AAAA")), "Resource a://b (of unknown type, 3 bytes) is no text.", None),
+        (EmbeddedResource(resource=ResourceContents(uri="a://b", blob="AAAA")), "Resource a://b (of unknown type, 3 bytes) is not text.", None),
     ],
 )  # fmt: skip
 def test_every_kind_of_block(block: Any, words: str, media: Any) -> None:

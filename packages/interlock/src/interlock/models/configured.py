@@ -226,7 +226,7 @@ def _key(name: str, entry: ModelEntry, environment: Mapping[str, str], folder: P
     try:
         mode = path.stat().st_mode
         if not stat.S_ISREG(mode):
-            raise BadModels(f"{where}: key_file {path} is no file.")
+            raise BadModels(f"{where}: key_file {path} is not a file.")
         if os.name == "posix" and mode & 0o077:
             raise BadModels(
                 f"{where}: others can read {path}; take that from them: chmod 600 {path}"
@@ -238,7 +238,7 @@ def _key(name: str, entry: ModelEntry, environment: Mapping[str, str], folder: P
             f"The model {name} cannot be used: its key_file {path} cannot be read ({bad.strerror})."
         ) from None
     except UnicodeDecodeError:
-        raise BadModels(f"{where}: what is in {path} is no key.") from None
+        raise BadModels(f"{where}: the content of {path} is not a key.") from None
 
 
 def _filled(name: str, field: str, text: str, environment: Mapping[str, str]) -> str:

@@ -22,7 +22,7 @@ def choose(models: Sequence[M], preferences: ModelPreferences | None = None) -> 
     known of the models. Equals: the first. Raises LookupError where there are no models.
     """
     if not models:
-        raise LookupError("There is no model to choose from: none is configured.")
+        raise LookupError("There is no model to choose from. Configure one.")
     if preferences is None:
         return models[0]
     left = list(models)

@@ -358,7 +358,7 @@ class Provider(ABC):
             return reader.whole(parsed(body))
         except ValueError:
             raise ModelFailure(
-                f"{self.who.words} gave an answer that is no JSON; is the url right?", "bad_answer"
+                f"{self.who.words} gave an answer that is not JSON. Is the URL right?", "bad_answer"
             ) from None
 
     async def _events(

@@ -65,7 +65,7 @@ def _compiled(text: bytes, dialect: Dialect) -> Compiled:
     words: list[str] = []
     root = msgspec.json.decode(text)
     if not isinstance(root, dict):
-        raise ValueError("the schema is no object")
+        raise ValueError("the schema is not an object")
     if root.get("type") != "object" or root.keys() & set(_NOT_AT_THE_ROOT):
         root = _apart(root)
     whole = root

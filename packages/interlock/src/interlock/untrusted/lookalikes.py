@@ -66,12 +66,12 @@ def lookalikes(names: Sequence[str]) -> dict[str, str]:
         if name.isascii() and name == seen:
             continue
         if other != name:
-            found[name] = f"This name looks like {visible(other)}, and is another."
+            found[name] = f"This name looks like {visible(other)}, but differs from it."
         elif len(mixed) > 1:
             words = " and ".join(sorted(script.capitalize() for script in mixed))
             found[name] = f"This name mixes letters that look alike: {words}."
         elif seen != name:
-            found[name] = "This name has characters in it that nobody sees."
+            found[name] = "This name contains invisible characters."
         elif mixed != {"LATIN"} and skeleton(seen).isascii():
-            found[name] = f"This name reads like {skeleton(seen)}, and is another."
+            found[name] = f"This name reads like {skeleton(seen)}, but differs from it."
     return found

@@ -100,32 +100,33 @@ def examine(url: str, *, own: str = "") -> Examined:
         found.append(Danger(kind, words))
 
     if hidden(url) or re.search(r"[\s\\]", url):
-        warn("hidden", "The address has characters that cannot be seen, or that no address has.")
+        warn("hidden", "The address contains invisible or invalid characters.")
     try:
         parts = urlsplit(url)
         host, port = (parts.hostname or "").rstrip("."), parts.port
     except ValueError:
-        warn("address", "This is no address that can be read. Do not open it.")
+        warn("address", "This address cannot be parsed. Do not open it.")
         return Examined("", "", tuple(found))
     if parts.scheme not in ("http", "https"):
         warn(
             "scheme",
-            f"This is no address of the web: it begins with {parts.scheme or 'nothing'}. "
+            f"This is not a web address: it begins with {parts.scheme or 'nothing'}. "
             "It may start a program.",
         )
     if not host:
-        warn("address", "No host can be made out in this address. Do not open it.")
+        warn("address", "This address has no readable host. Do not open it.")
         return Examined("", "", tuple(found))
     local = host in _LOCAL or host.endswith(".localhost")
     if parts.scheme == "http" and not local:
         warn(
             "http",
-            "Whatever is typed there can be read on the way: the address is not encrypted (http).",
+            "Everything you type there can be read on the way: the address is not "
+            "encrypted (http).",
         )
     if "@" in parts.netloc:
-        warn("userinfo", f"What stands before the @ is not the host. It leads to {host}.")
+        warn("userinfo", f"The text before the @ is not the host. It leads to {host}.")
     if port is not None and port not in (80, 443) and not local:
-        warn("port", f"The port {port} is unusual for a page.")
+        warn("port", f"The port {port} is unusual for a web page.")
     shown = _spelled(host)
     ours = _own(own)
     is_number = _is_number(host)
@@ -198,10 +199,10 @@ def _of_host(host: str, shown: str) -> list[tuple[str, str]]:
         ip_address(host)
     except ValueError:
         if _NUMBER.fullmatch(host):
-            return [("number", "The host is a number in disguise, not a name.")]
+            return [("number", "The host is a disguised number, not a name.")]
     else:
         return [
-            ("number", "The host is a bare number, not a name: who is behind it cannot be seen.")
+            ("number", "The host is an IP address, not a name: you cannot see who is behind it.")
         ]
     found: list[tuple[str, str]] = []
     foreign = host.startswith("xn--") or ".xn--" in host or not host.isascii()

@@ -113,7 +113,7 @@ class Commands:
         lines = [
             ("Enter", "sends; Alt+Enter, or Esc and then Enter, breaks the line"),
             ("/", "prompts of all servers: /plan name=value, or the arguments are asked for"),
-            ("@", "resources of all servers, sent beside what you say: @server:uri"),
+            ("@", "resources of all servers, attached to your message: @server:uri"),
             ("Ctrl-C", "cancels what is under way; twice leaves"),
             ("Ctrl-D", "leaves"),
             *((f"/{name}", words) for name, words in COMMANDS.items()),

@@ -212,7 +212,7 @@ class Asker:
             None,
         )
         if place is None:
-            self._front.paper.note("There is no text in it; e edits the whole.")
+            self._front.paper.note("It has no text. Press e to edit all of it.")
             return request
         message = request.messages[place]
         text = await edit_text(self._front, _text_of(message.content) or "")
@@ -286,7 +286,7 @@ class Asker:
                     ("https://", "http://")
                 ):
                     self._front.paper.note(
-                        "! It is not opened from here: it is no plain address of the web.",
+                        "! It is not opened from here: it is not a plain web address.",
                         "bold red",
                     )
                     continue

@@ -71,7 +71,7 @@ def read_anchors(path: Path) -> Sequence[Anchor]:
         try:
             found.append(msgspec.json.decode(line, type=Anchor))
         except msgspec.DecodeError as bad:
-            raise LogError(f"Line {number} of {path} is no anchor of a log: {bad}") from None
+            raise LogError(f"Line {number} of {path} is not an anchor of a log: {bad}") from None
     if not found:
         raise LogError(f"There is no anchor in {path}.")
     return found

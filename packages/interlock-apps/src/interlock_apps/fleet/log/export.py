@@ -35,5 +35,5 @@ def read_export(lines: Iterable[str | bytes]) -> Iterator[LogEntry]:
             yield records.decode(data)
         except msgspec.DecodeError as bad:
             raise LogError(
-                f"Line {number} is no entry of a log that this version can read: {bad}"
+                f"Line {number} is not a log entry that this version can read: {bad}"
             ) from None

@@ -188,7 +188,7 @@ class ChainCheck:
         try:
             row = records.row(data, None)
         except (msgspec.DecodeError, KeyError, TypeError, AttributeError):
-            return f"{name} is no entry."
+            return f"{name} is not an entry."
         if (row.seq, row.at, row.session, row.kind, row.server) != filed:
             return f"{name} is not filed as it was written."
         fault = self._bodies.fault(db, data)

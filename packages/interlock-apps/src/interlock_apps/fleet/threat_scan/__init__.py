@@ -56,7 +56,7 @@ def of_text(text: str, *, where: str = "") -> tuple[Warned, ...]:
             0,
             Warned(
                 kind="smuggled",
-                words=f"It holds a message that nobody sees: {said[:200]!r}.",
+                words=f"It contains an invisible message: {said[:200]!r}.",
                 where=where,
             ),
         )
@@ -65,14 +65,15 @@ def of_text(text: str, *, where: str = "") -> tuple[Warned, ...]:
         ]
     elif unseen := hidden(text):
         codes = ", ".join(dict.fromkeys(f"U+{ord(each):04X}" for each in unseen[:8]))
-        words = f"It holds {len(unseen)} characters that cannot be seen ({codes})."
+        words = f"It holds {len(unseen)} invisible characters ({codes})."
         if turned(text):
             words = (
-                "It is not read as it stands: it holds marks that turn the direction of "
+                "Its characters are shown in another order: it contains marks that change "
+                "the direction of "
                 f"writing ({codes})."
             )
         elif "\x1b" in unseen or "\x9b" in unseen:
-            words = f"It holds commands for terminals, which can hide text ({codes})."
+            words = f"It contains terminal escape sequences, which can hide text ({codes})."
         found.insert(0, Warned(kind="hidden", words=words, where=where))
     return tuple(found)
 
@@ -219,7 +220,7 @@ def of_sampling(params: CreateMessageRequestParams) -> tuple[Warned, ...]:
     found: list[Warned] = []
     if params.include_context in ("thisServer", "allServers"):
         words = (
-            "It wants the model to see what other servers said, too."
+            "It wants the model to see what other servers said."
             if params.include_context == "allServers"
             else ("It wants the model to see what was said to this server before.")
         )

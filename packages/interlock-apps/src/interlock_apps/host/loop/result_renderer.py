@@ -134,7 +134,7 @@ class ResultRenderer:
         else:
             lines.append(
                 f"Resource {contents.uri} ({kind or 'of unknown type'}, "
-                f"{len(blob or '') * 3 // 4} bytes) is no text."
+                f"{len(blob or '') * 3 // 4} bytes) is not text."
             )
 
 

@@ -30,7 +30,7 @@ from .context_window import ContextWindow, blocks
 
 # in the `_meta` of a tool use whose arguments were no JSON: what the model wrote in their place
 UNREADABLE = "io.interlock/unreadable"
-STOPPED = "Not run, or not to its end: the turn was ended."
+STOPPED = "Not run, or not finished: the turn was ended."
 HARDER = 0.5  # of the room, once the provider has said that a conversation is too long
 
 
@@ -250,9 +250,7 @@ def _answered(talk: TurnState, result: CreateMessageResult, used: Usage) -> Turn
             usage=used,
         )
     words = (
-        "The answer was cut, as it had grown longer than allowed."
-        if result.stop_reason == "maxTokens"
-        else ""
+        "The answer was cut off at the length limit." if result.stop_reason == "maxTokens" else ""
     )
     if not words and not any(
         isinstance(b, TextContent) and b.text.strip()
