@@ -22,7 +22,10 @@ CASES: list[tuple[list[str], dict[str, str]]] = [
         {ADD_CYRILLIC: "This name mixes letters that look alike: Cyrillic and Latin."},
     ),
     (["do\u00adit"], {"do\u00adit": "This name contains invisible characters."}),
-    (["\u0441\u0430\u0440"], {"\u0441\u0430\u0440": "This name reads like cap, but differs from it."}),
+    (
+        ["\u0441\u0430\u0440"],
+        {"\u0441\u0430\u0440": "This name reads like cap, but differs from it."},
+    ),
     (["add", "\U000e0061dd"], {}),
 ]
 

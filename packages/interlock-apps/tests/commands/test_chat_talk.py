@@ -197,7 +197,7 @@ async def test_a_model_that_failed_is_asked_again() -> None:
         await seat.answer("❯", "/retry\r")
         await seat.see("Good.")
         await seat.answer("❯", "/retry\r")
-        await seat.see("There is nothing to try again")
+        await seat.see("There is nothing to retry")
         await seat.leave()
     assert seat.text.count("It has too much to do.") == 1
     assert [len(request.messages) for request in model.requests] == [1, 1]

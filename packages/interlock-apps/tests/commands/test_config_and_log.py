@@ -193,7 +193,7 @@ def test_a_log_that_was_cut_off_is_found_out_by_an_anchor(kept: Path, tmp_path: 
     anchors.write_text("nothing")
     done = run("log", "--log", str(kept), "--verify", "--anchor", str(anchors))
     assert done.exit_code == 1
-    assert "no anchor" in done.output
+    assert "not an anchor" in done.output
 
 
 def test_no_log_yet_and_one_that_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
