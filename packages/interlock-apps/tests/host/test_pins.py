@@ -209,9 +209,9 @@ BROKEN: list[tuple[Callable[[Path], object], str]] = [
     (lambda path: path.write_bytes(b""), "not JSON"),
     (lambda path: path.write_bytes(path.read_bytes()[:-40]), "not JSON"),
     (lambda path: path.write_bytes(b"\xff"), "not JSON"),
-    (lambda path: path.write_text("[]"), "not a pin file"),
-    (lambda path: path.write_text('{"lockfileVersion": 3}'), "not a pin file"),
-    (lambda path: path.write_text('{"a":' * 200_000), "file of pins|not JSON"),
+    (lambda path: path.write_text("[]"), "not a file of pins"),
+    (lambda path: path.write_text('{"lockfileVersion": 3}'), "not a file of pins"),
+    (lambda path: path.write_text('{"a":' * 200_000), "file of pins|not JSON|nested too deeply"),
     (
         _edited(lambda data: data.update(version=2)),
         "is of version 2; this Interlock knows version 1. Update Interlock",

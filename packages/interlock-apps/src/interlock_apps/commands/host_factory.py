@@ -28,8 +28,8 @@ from ..fleet.policy import Policy, Rule
 from ..fleet.rulebook import BadPolicy, load_policy, read_rules, write_rules
 from ..host.app import Host
 from ..host.loop.budget import Budget
-from .approvals import open_approvals
 from ..host.options import DISCOVERY, HostOptions
+from .approvals import open_approvals
 from .options import HostCommandOptions
 
 EVERY = 1.0  # seconds between two looks at the configuration

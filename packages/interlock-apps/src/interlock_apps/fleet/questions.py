@@ -135,7 +135,7 @@ class SampledQuestion(Question, frozen=True, kw_only=True, tag="sampled"):
 class FormQuestion(Question, frozen=True, kw_only=True, tag="form"):
     """A server asks for information.
 
-    `fields` are what the form has, in order, as `interlock_apps.fleet.forms` reads them out of the
+    `fields` are what the form has, in order, as `interlock.typed.form_fields` reads them out of the
     schema.
     """
 

@@ -13,9 +13,9 @@ from interlock import Answers, McpError
 from interlock.configs import Entry
 from interlock.models.interface import Model, ModelAnswer, ModelFailure
 from interlock.models.model_choice import choose
+from interlock.rates import TokenBucket
 from interlock.typed.form_fields import BadForm, form_fields
 from interlock.typed.form_fields import check as check_form
-from interlock.rates import TokenBucket
 from interlock.types import (
     INVALID_PARAMS,
     USER_REJECTED,

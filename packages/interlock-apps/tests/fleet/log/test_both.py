@@ -326,7 +326,7 @@ def test_a_line_that_is_no_entry_is_named(line: str) -> None:
     good = records.encode(LogEntry(seq=1, at=0.0, event=notice("x"))).decode()
     read = read_export([good, "", line])
     assert next(read).event == notice("x")
-    with pytest.raises(LogError, match="Line 3 is no entry"):
+    with pytest.raises(LogError, match="Line 3 is not a log entry"):
         next(read)
 
 

@@ -1,4 +1,4 @@
-"""Dangerous commands: shell injection and destructive or hidden actions (`SEC-17`, `SEC-18`)."""
+"""Warnings about dangerous commands, for the user who decides whether to start a server."""
 
 from __future__ import annotations
 
@@ -18,63 +18,51 @@ _DANGERS: tuple[tuple[str, str, str], ...] = (
     (
         "erases",
         "It can erase files for good.",
-        r"\brm\s+(?:-\w+\s+)*-\w*[rRf]|\brmdir\s+/s|\bdel\s+/[sfq]|Remove-Item\b.*-Recurse"
-        r"|\bmkfs(?:\.\w+)?\b|\bdd\s+[^"
-        r"|;]*\bof=|\bshred\b|\bwipefs\b|\bfind\b[^|;]*-delete\b|shutil\.rmtree"
-        r"|\bformat\s+[a-zA-Z]:",
+        r"\brm\s+(?:-\w+\s+)*-\w*[rRf]|\brmdir\s+/s|\bdel\s+/[sfq]|Remove-Item\b.*-Recurse|\bmkfs(?:\.\w+)?\b|\bdd\s+[^"
+        r"|;]*\bof=|\bshred\b|\bwipefs\b|\bfind\b[^|;]*-delete\b|shutil\.rmtree|\bformat\s+[a-zA-Z]:",
     ),
     (
         "downloads",
         "It runs what it downloads, whatever that is then.",
-        r"\b(?:curl|wget|fetch|iwr|irm|Invoke-WebRequest"
-        r"|Invoke-RestMethod)\b[^;&]*\|\s*(?:sudo\s+)?(?:\S*/)?(?:ba|z|da|k"
-        r"|fi)?(?:sh|python[\d.]*|node|perl|ruby|iex)\b|(?:\$\(|`|<\()\s*(?:curl|wget)\b"
-        r"|\biex\b|Invoke-Expression"
+        r"\b(?:curl|wget|fetch|iwr|irm|Invoke-WebRequest|Invoke-RestMethod)\b[^;&]*\|\s*(?:sudo\s+)?(?:\S*/)?(?:ba|z|da|k"
+        r"|fi)?(?:sh|python[\d.]*|node|perl|ruby|iex)\b|(?:\$\(|`|<\()\s*(?:curl|wget)\b|\biex\b|Invoke-Expression"
         r"|DownloadString|urlopen\([^)]*\)\.read",
     ),
     (
         "secrets",
         "It reaches for your keys or secret files.",
-        r"(?:^|[\s/\\=:'\"])\.(?:ssh|aws|gnupg|kube|netrc|docker|npmrc"
-        r"|pypirc)(?:[/\\\s'\":]|$)|id_(?:rsa|ed25519|ecdsa)\b"
-        r"|/etc/(?:shadow|sudoers)|Login "
-        r"Data|\bKeychains?\b|\.config/gcloud|wallet\.dat|\bsecurity\s+find-\w+-password",
+        r"(?:^|[\s/\\=:'\"])\.(?:ssh|aws|gnupg|kube|netrc|docker|npmrc|pypirc)(?:[/\\\s'\":]|$)|id_(?:rsa|ed25519|ecdsa)\b"
+        r"|/etc/(?:shadow|sudoers)|Login Data|\bKeychains?\b|\.config/gcloud|wallet\.dat|\bsecurity\s+find-\w+-password",
     ),
     (
         "encoded",
         "It hides what it runs in an encoding.",
-        r"\bbase64\s+(?:-\w+\s+)*(?:-d|-D|--decode)\b|-(?:enc|encodedcommand"
-        r"|e)\s+[A-Za-z0-9+/=]{16,}|\beval\s*[\"'($`]"
+        r"\bbase64\s+(?:-\w+\s+)*(?:-d|-D|--decode)\b|-(?:enc|encodedcommand|e)\s+[A-Za-z0-9+/=]{16,}|\beval\s*[\"'($`]"
         r"|\bexec\s*\(|b64decode|\bxxd\s+-r",
     ),
     (
         "opens",
         "It opens this machine to others.",
-        r"\bnc(?:at)?\b[^|;]*\s-\w*[elc]|/dev/(?:tcp|udp)/|\bsocat\b|\bssh\b[^|;]*\s-\w*R\b"
-        r"|\bchmod\s+(?:-\w+\s+)*(?:[0-7]?777"
+        r"\bnc(?:at)?\b[^|;]*\s-\w*[elc]|/dev/(?:tcp|udp)/|\bsocat\b|\bssh\b[^|;]*\s-\w*R\b|\bchmod\s+(?:-\w+\s+)*(?:[0-7]?777"
         r"|\S*[ao]\+\S*w|\S*u\+s)",
     ),
     (
         "stays",
         "It changes what runs when the machine starts, or when somebody logs in.",
-        r"\bcrontab\b|\bsystemctl\s+enable\b|\blaunchctl\b|\.(?:bash|zsh)rc\b"
-        r"|\.(?:bash_)?profile\b|\bschtasks\b|\breg\s+add\b"
+        r"\bcrontab\b|\bsystemctl\s+enable\b|\blaunchctl\b|\.(?:bash|zsh)rc\b|\.(?:bash_)?profile\b|\bschtasks\b|\breg\s+add\b"
         r"|authorized_keys",
     ),
     (
         "container",
         "It gives a container the whole machine.",
-        r"--privileged\b|/var/run/docker\.sock|(?:-v|--volume)[\s=]+/(?::|\s)|--(?:pid|net"
-        r"|network|ipc)[\s=]host\b"
+        r"--privileged\b|/var/run/docker\.sock|(?:-v|--volume)[\s=]+/(?::|\s)|--(?:pid|net|network|ipc)[\s=]host\b"
         r"|type=bind,(?:source|src)=/,",
     ),
     (
         "unchecked",
         "It gets something without checking who it comes from.",
-        r"\s(?:-k|--insecure|--no-check-certificate|--trusted-host"
-        r"|--allow-unauthenticated)\b|NODE_TLS_REJECT_UNAUTHORIZED=0"
-        r"|http://(?!localhost\b|127\.|\[::1\])[^\s]+\.(?:sh|py|ps1|exe|tgz|tar\.gz|whl)\b"
-        r"|(?:--index-url|--registry"
+        r"\s(?:-k|--insecure|--no-check-certificate|--trusted-host|--allow-unauthenticated)\b|NODE_TLS_REJECT_UNAUTHORIZED=0"
+        r"|http://(?!localhost\b|127\.|\[::1\])[^\s]+\.(?:sh|py|ps1|exe|tgz|tar\.gz|whl)\b|(?:--index-url|--registry"
         r"|--extra-index-url)[\s=]http:",
     ),
 )
@@ -87,10 +75,21 @@ _TEMPORARY = re.compile(r"(?:/tmp/|/var/tmp/|/dev/shm/|[A-Za-z]:\\Windows\\Temp\
 _JOINED = re.compile(r"[;&|`]|\$\(|>\s*/|\n")
 
 
-def of_command(command: Sequence[str]) -> tuple[Warned, ...]:
-    """What is dangerous about the command that starts a server: its words, the program first.
+class StartWarning(Struct, frozen=True):
+    """One warning: a short stable kind, a sentence, and the part of the command it is about."""
 
-    What looks harmless may not be.
+    kind: str
+    words: str
+    where: str = ""
+
+
+def command_warnings(command: Sequence[str]) -> tuple[StartWarning, ...]:
+    """Return what is dangerous about a command (`SEC-17`, `SEC-18`).
+
+    A command without warnings may still be harmful.
+
+    Args:
+        command: The program and its arguments.
     """
     if not command:
         return ()
@@ -98,11 +97,8 @@ def of_command(command: Sequence[str]) -> tuple[Warned, ...]:
     line = whole[:MOST_LINE]
     found: list[StartWarning] = []
     if len(whole) > MOST_LINE:
-        words = (
-            f"It has {len(whole):,} characters, of which only the first {MOST_LINE:,} were "
-            "looked through."
-        )
-        found.append(Warned(kind="long", words=words))
+        words = f"It has {len(whole):,} characters, and only the first {MOST_LINE:,} were checked."
+        found.append(StartWarning("long", words))
     names = [_name(word) for word in command]
     in_shell = names[0] in _SHELLS
     inner = re.split(r"[\s;&|()`'\"]+", " ".join(command[1:])) if in_shell else []

@@ -1,4 +1,4 @@
-"""Elicitation forms: their fields, and the check of answers."""
+"""Form fields of an elicitation request: read from its schema, and answers read and checked."""
 
 from __future__ import annotations
 
@@ -47,14 +47,12 @@ class BadValue(ValueError):
     """What was typed is no value of the field; the words say what would be."""
 
 
-class Field(Struct, frozen=True, kw_only=True, rename="camel"):
-    """One field of a form, in the order of the form (2026-07-28, "Elicitation", "Requested
-    Schema").
+class FormField(Struct, frozen=True, kw_only=True, rename="camel"):
+    """One field of a form, in the order of the form (2026-07-28, "Elicitation", "Requested Schema").
 
-    `default` is UNSET where there is none that fits. `format` is one of FORMATS or "". `least` and
-    `most` bound the value of a number, the length of a text in characters, and how many of several
-    choices may be taken. `options` are the values of a choice with their titles. `node` is the
-    field's own schema, as it came.
+    `default` is UNSET where there is none that fits. `format` is one of FORMATS or "". `least` and `most` bound the value of a number, the
+    length of a text in characters, and how many of several choices may be taken. `options` are the values of a choice with their titles.
+    `node` is the field's own schema, as it came.
     """
 
     name: str
@@ -71,11 +69,8 @@ class Field(Struct, frozen=True, kw_only=True, rename="camel"):
     node: dict[str, Any] = {}
 
 
-def fields(requested_schema: Mapping[str, Any]) -> tuple[Field, ...]:
-    """The fields of a form, in its order.
-
-    Raises BadForm where the schema is not a flat object of primitives (`ELI-06`, `ELI-10`).
-    """
+def form_fields(requested_schema: Mapping[str, Any]) -> tuple[FormField, ...]:
+    """The fields of a form, in its order. Raises BadForm where the schema is not a flat object of primitives (`ELI-06`, `ELI-10`)."""
     if requested_schema.get("type", "object") != "object":
         raise BadForm("The schema of a form is an object's.")
     properties = requested_schema.get("properties", {})
@@ -90,7 +85,7 @@ def fields(requested_schema: Mapping[str, Any]) -> tuple[Field, ...]:
         else set()
     )
     if missing := sorted(needed - properties.keys()):
-        raise BadForm(f"The form requires {missing[0]!r}, which is not one of its fields.")
+        raise BadForm(f"The form requires {missing[0]!r}, which is no field of it.")
     return tuple(_field(name, node, name in needed) for name, node in properties.items())
 
 
@@ -100,12 +95,8 @@ def defaults(form: Sequence[FormField]) -> dict[str, Any]:
 
 
 def check(requested_schema: Mapping[str, Any], content: Mapping[str, Any]) -> dict[str, str]:
-    """What is wrong with an answer, in words by the field's name; empty when it may be sent
-    (`ELI-34`).
-
-    Raises BadForm.
-    """
-    form = fields(requested_schema)
+    """What is wrong with an answer, in words by the field's name; empty when it may be sent (`ELI-34`). Raises BadForm."""
+    form = form_fields(requested_schema)
     known = {field.name for field in form}
     wrong = {name: "The form has no such field." for name in content if name not in known}
     for field in form:
@@ -129,7 +120,7 @@ def misfit(field: FormField, value: Any) -> str:
             each for each in ([value] if field.kind == "choice" else value) if each not in allowed
         ]
         if strangers:
-            return f"{strangers[0]!r} is not one of the choices: {_listed(field)}."
+            return f"{strangers[0]!r} is none of the choices: {_listed(field)}."
     if words := _out_of_bounds(field, value):
         return words
     if field.format in FORMATS:
@@ -142,9 +133,8 @@ def misfit(field: FormField, value: Any) -> str:
 def read_value(field: FormField, text: str) -> Any:
     """What was typed, as a value of the field. Raises BadValue with words that say what is wanted.
 
-    Numbers are read as they are written in JSON, yes and no in their usual spellings. A choice is
-    named by its value, its title, or its place in the list from 1 where no value is called so;
-    several are separated by commas, or are a JSON list.
+    Numbers are read as they are written in JSON, yes and no in their usual spellings. A choice is named by its value, its title, or its
+    place in the list from 1 where no value is called so; several are separated by commas, or are a JSON list.
     """
     stripped = text.strip()
     value: Any = text
@@ -182,7 +172,7 @@ def remark(field: FormField) -> str:
     return "; ".join(parts)
 
 
-# -- out of the schema -----------------------------------------------------------------------------
+# -- out of the schema -------------------------------------------------------------------------------------------
 
 
 def _field(name: str, node: Any, required: bool) -> FormField:
@@ -219,16 +209,13 @@ def _field(name: str, node: Any, required: bool) -> FormField:
 
 
 def _kind(name: str, node: dict[str, Any]) -> tuple[Kind, tuple[tuple[str, str], ...]]:
-    """The kind of a field and its options, in any of the spellings of the revisions (`ELI-09`,
-    `ELI-10`).
-    """
+    """The kind of a field and its options, in any of the spellings of the revisions (`ELI-09`, `ELI-10`)."""
     if node.get("type") == "array":
         items = node.get("items")
         options = _choices(name, items) if isinstance(items, Mapping) else ()
         if not options:
             raise BadForm(
-                f"The field {name!r} is a list, but none of choices (`items` with `enum` "
-                "or `anyOf`)."
+                f"The field {name!r} is a list, but none of choices (`items` with `enum` or `anyOf`)."
             )
         return "choices", options
     if "enum" in node or "oneOf" in node or "anyOf" in node:
@@ -236,8 +223,7 @@ def _kind(name: str, node: dict[str, Any]) -> tuple[Kind, tuple[tuple[str, str],
     kind = _KINDS.get(node["type"]) if isinstance(node.get("type"), str) else None
     if kind is None:
         raise BadForm(
-            f"The field {name!r} is of type {json.dumps(node.get('type'))}: fields are "
-            "texts, numbers, yes or no, and choices."
+            f"The field {name!r} is of type {json.dumps(node.get('type'))}: fields are texts, numbers, yes or no, and choices."
         )
     return kind, ()
 
@@ -265,7 +251,7 @@ def _choices(name: str, node: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
             f"The field {name!r} has {len(pairs)} choices; it must have 1 to {MAX_OPTIONS}."
         )
     if not all(isinstance(value, str) for value, _ in pairs):
-        raise BadForm(f"A choice of the field {name!r} is not text.")
+        raise BadForm(f"A choice of the field {name!r} is no text.")
     return tuple(
         (value, title if isinstance(title, str) and title else value) for value, title in pairs
     )
@@ -281,7 +267,7 @@ def _bound(node: Mapping[str, Any], key: str) -> float | int | None:
     return value if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
-# -- values and words ------------------------------------------------------------------------------
+# -- values and words ----------------------------------------------------------------------------------------------
 
 
 def _of_kind(field: FormField, value: Any) -> bool:
@@ -377,7 +363,7 @@ def _option(field: FormField, text: str) -> str:
         return alike[0]
     if text.isascii() and text.isdigit() and len(text) < 6 and 1 <= int(text) <= len(values):
         return values[int(text) - 1]
-    raise BadValue(f"{text!r} is not one of the choices: {_listed(field)}.")
+    raise BadValue(f"{text!r} is none of the choices: {_listed(field)}.")
 
 
 def _options(field: FormField, text: str) -> list[str]:

@@ -99,34 +99,22 @@ class ChatForm:
         return _DECISIONS[await self._focus.key([*send, _CHANGE, _DECLINE, _CANCEL])]
 
 
-async def _fill_in(
-    front: TerminalFocus, field: forms.Field, number: int, count: int, content: dict[str, Any]
-) -> None:
-    """Ask for one field until what is typed fits; empty leaves an optional one out.
-
-    Raises Back at Esc.
-    """
-    front.paper.print(*field_lines(field, number, count))
-    options = Options(field) if field.options else None
-    session: PromptSession[str] = PromptSession(
-        key_bindings=_out(), completer=options, complete_while_typing=True, reserve_space_for_menu=5
-    )
-    text = shown_value(field, content.get(field.name, UNSET))
-    while True:
-        typed = await front.text(session, "  ❯ ", default=text)
-        if not typed.strip() and not field.required:
-            content.pop(field.name, None)
-            return
-        try:
-            if not typed.strip() and not (
-                field.kind == "text" and field.least in (None, 0) and typed
-            ):
-                raise forms.BadValue("A value is needed here.")
-            content[field.name] = forms.read(field, typed)
-            return
-        except forms.BadValue as bad:
-            front.paper.note(f"    ! {bad}", "bold red")
-            text = typed
+async def fill(focus: TerminalFocus, question: FormQuestion) -> Filled:
+    """Return the user's answer to a form. Raises QuestionAbandoned and EOFError."""
+    fields: tuple[FormField, ...] = question.fields
+    content = defaults(fields)
+    first = KeyChoice("f", "fill in") if fields else KeyChoice("y", "yes")
+    key = await focus.key([first, _DECLINE, _CANCEL])
+    if key == "y":
+        return Filled(action="accept", content={})
+    decision = _DECISIONS.get(key)
+    if decision is None:
+        decision = await fill_form(ChatForm(focus), fields, question.requested_schema, content)
+    if decision == "send":
+        focus.paper.note("  → sent", "green")
+        return Filled(action="accept", content=content)
+    focus.paper.note("  → declined" if decision == "decline" else "  → cancelled", "yellow")
+    return Filled(action="decline" if decision == "decline" else "cancel")
 
 
 def _escape_key() -> KeyBindings:

@@ -155,7 +155,7 @@ def of_content(blocks: Iterable[Any]) -> tuple[Warned, ...]:
     return _once(warned for text in _texts_of_blocks(blocks) for warned in of_text(text))
 
 
-def of_form(message: str, fields: Sequence[Field]) -> tuple[Warned, ...]:
+def of_form(message: str, fields: Sequence[FormField]) -> tuple[Warned, ...]:
     """What is odd about a form: secrets that it must not ask for (`ELI-15`, `ELI-16`), addresses in
     fields (`ELI-28`), hidden text.
     """
