@@ -16,7 +16,7 @@ _LONGEST = 300
 # calls it.
 _ADVICE = {
     "url": "Give an http or https address, such as https://example.com/page.",
-    "user": "Leave them out; this server logs in nowhere.",
+    "user": "Leave them out; this server never logs in.",
     "here": f"The owner of this server can allow that in development, by {PREFIX}LOOPBACK=1.",
     "plain": "Use its https address.",
     "port": "Use 443 or 80, or one from 1024 on.",

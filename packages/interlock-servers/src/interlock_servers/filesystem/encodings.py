@@ -146,7 +146,7 @@ def encoding_of(head: bytes, asked: str | None, path: str) -> tuple[str, bytes]:
     if asked is None and b"\0" in head:
         what = type_of(path, head)
         raise ToolError(
-            f"{plain(path)} is {what} and no text. Read bytes of it with offset and length, or "
+            f"{plain(path)} is {what} and not text. Read bytes of it with offset and length, or "
             "name its encoding."
         )
     return {"utf-16": "utf-16-le", "utf-32": "utf-32-le"}.get(

@@ -610,7 +610,7 @@ def test_what_is_no_database(tmp_path: Path, shop: Path, monkeypatch: pytest.Mon
     for targets, why in (
         ((str(tmp_path / "gone.db"),), "There is no file"),
         ((str(tmp_path),), "is not a file"),
-        (("mysql://ada:secret@host/x",), "mysql:// is none of the databases"),
+        (("mysql://ada:secret@host/x",), "mysql:// is not supported"),
         ((str(shop), str(shop)), "Two databases are called shop"),
         (
             ("postgresql://ada:secret@host/x", "postgresql://ada:secret@host/x"),

@@ -129,7 +129,7 @@ async def test_media_are_media(client: Client, folder: Path, tree: Path) -> None
     assert sound.mime_type == "audio/wav"
     (folder / "false.png").write_text("only words")
     (folder / "program").write_bytes(b"\x7fELF\0\0")
-    assert "application/x-elf and no text" in await refusal(client, "read_file", path="program")
+    assert "application/x-elf and not text" in await refusal(client, "read_file", path="program")
 
 
 @pytest.mark.parametrize(

@@ -365,7 +365,7 @@ async def test_worktrees(client: Client, repo: Path, tmp_path: Path) -> None:
     path.symlink_to(tmp_path)
     assert "There is a tree" in await refusal(client, "git_add_worktree", name="tree")
     git(repo, "worktree", "add", "--quiet", str(tmp_path / "elsewhere"))
-    assert "none of the repositories" in await refusal(
+    assert "not one of the repositories" in await refusal(
         client, "git_status", repository=str(tmp_path / "elsewhere")
     )
     assert "no work tree" in await refusal(client, "git_remove_worktree", name="elsewhere")

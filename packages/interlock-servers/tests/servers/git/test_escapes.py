@@ -571,7 +571,7 @@ async def test_only_what_was_given(client: Client, repo: Path, tmp_path: Path) -
         str(repo / ".git"),
         f"{repo}\0",
     ):
-        assert "none of the repositories" in await refusal(client, "git_status", repository=word)
+        assert "not one of the repositories" in await refusal(client, "git_status", repository=word)
     for word in ("other", "--all", "%2E%2E", "repo%00"):
         with pytest.raises(McpError):
             await client.read_resource(f"git://{word}/status")
