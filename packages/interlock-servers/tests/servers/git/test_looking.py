@@ -119,7 +119,7 @@ async def test_a_file_as_it_was(client: Client, repo: Path) -> None:
     rest = await done(client, "git_read_file", path="long.txt", first=page["next"])
     assert (page["first"], rest["first"], page["lines"]) == (1, page["last"] + 1, 1001)
     for arguments, words in (
-        ({"path": "blob"}, "no text"),
+        ({"path": "blob"}, "not text"),
         ({"path": "nothing"}, "no file"),
         ({"path": "src"}, "no file"),
         ({"path": "a.txt", "first": 31}, "has 30 lines"),
