@@ -178,7 +178,7 @@ class ByHand:
         assert self._handler is not None
         return await self._handler(exchange)
 
-    def tell(self, method: str, params: Any) -> None:
+    def send_notification(self, method: str, params: Any) -> None:
         self.told.append(method)
 
     async def aclose(self) -> None:

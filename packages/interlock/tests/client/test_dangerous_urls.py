@@ -21,12 +21,15 @@ DANGEROUS: dict[str, tuple[str, str]] = {
     "data": ("data:text/html,<script>alert(1)</script>", "begins with data"),
     "a program": ("vscode://extension/install?x=1", "begins with vscode"),
     "another host before the @": ("https://bank.example@evil.example/", "leads to evil.example"),
-    "text that is turned around": ("https://evil.example/\u202egnp.exe", "cannot be seen"),
-    "a character of no width": ("https://ban\u200bk.example/", "cannot be seen"),
-    "a space": ("https://bank.example /", "cannot be seen"),
+    "text that is turned around": (
+        "https://evil.example/\u202egnp.exe",
+        "invisible or invalid characters",
+    ),
+    "a character of no width": ("https://ban\u200bk.example/", "invisible or invalid characters"),
+    "a space": ("https://bank.example /", "invisible or invalid characters"),
     "no encryption": ("http://bank.example/", "not encrypted"),
     "letters of another script": ("https://b\u0430nk.example/", "mixes writing systems"),
-    "nothing that is an address": ("https://[::1", "no address that can be read"),
+    "nothing that is an address": ("https://[::1", "cannot be parsed"),
 }
 
 

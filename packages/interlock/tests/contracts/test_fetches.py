@@ -213,7 +213,7 @@ class Unbounded(Faulty):
 
     async def __call__(self, request):
         """However long."""
-        return self.Answer(await super().__call__(request))
+        return self.IncomingResponse(await super().__call__(request))
 
     class IncomingResponse(Wrapped):
         """Without a limit."""
@@ -228,7 +228,7 @@ class Waiting(Faulty):
 
     async def __call__(self, request):
         """Late."""
-        return self.Answer(await super().__call__(request))
+        return self.IncomingResponse(await super().__call__(request))
 
     class IncomingResponse(Wrapped):
         """Whole."""
@@ -243,7 +243,7 @@ class Trusting(Faulty):
 
     async def __call__(self, request):
         """Silently."""
-        return self.Answer(await super().__call__(request))
+        return self.IncomingResponse(await super().__call__(request))
 
     class IncomingResponse(Wrapped):
         """Never broken."""
@@ -323,7 +323,7 @@ class Clinging(Faulty):
 
     async def __call__(self, request):
         """Whole."""
-        return self.Answer(await super().__call__(request))
+        return self.IncomingResponse(await super().__call__(request))
 
     class IncomingResponse(Wrapped):
         """Never closed."""

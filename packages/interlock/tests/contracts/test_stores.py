@@ -117,56 +117,56 @@ def endless(append):
     )
 
 
-def deaf(post):
+def deaf(publish):
     """Loses every seventh note."""
     count = iter(range(1_000_000))
-    return lambda note: post(note) if next(count) % 7 else None
+    return lambda note: publish(note) if next(count) % 7 else None
 
 
-def echoing(post):
+def echoing(publish):
     """Tells every note twice."""
 
     def broken(note):
-        post(note)
-        post(note)
+        publish(note)
+        publish(note)
 
     return broken
 
 
-def naive(since):
+def naive(replay):
     """Gives what there is, whatever was asked for."""
 
     async def broken(position):
-        return await since(position) or []
+        return await replay(position) or []
 
     return broken
 
 
-def local(post):
+def local(publish):
     """Cannot be used from other threads."""
 
     def broken(note):
         asyncio.get_running_loop()
-        post(note)
+        publish(note)
 
     return broken
 
 
-def generous(take):
+def generous(acquire):
     """Gives everybody a bucket of their own."""
     count = iter(range(1_000_000))
 
     async def broken(key, *, rate, burst, now):
-        return await take(f"{key}{next(count) % 2}", rate=rate, burst=burst, now=now)
+        return await acquire(f"{key}{next(count) % 2}", rate=rate, burst=burst, now=now)
 
     return broken
 
 
-def eternal(lives):
+def eternal(is_alive):
     """Thinks that whoever lived once lives."""
 
     async def broken(worker, *, now):
-        return await lives(worker, now=0.0)
+        return await is_alive(worker, now=0.0)
 
     return broken
 
@@ -211,15 +211,15 @@ BROKEN = {
         breaking("events", "read", bottomless),
         "of a session's streams that have ended a bounded part is kept",
     ),
-    "lost changes": (breaking("changes", "post", deaf), "all who listen hear all notes"),
-    "changes twice": (breaking("changes", "post", echoing), "all who listen hear all notes"),
-    "notes twice": (breaking("notes", "post", echoing), "what another board has not at all"),
-    "any position": (breaking("notes", "since", naive), "None since a position that never was"),
-    "gaps in changes": (breaking("changes", "since", naive), "old notes go first"),
-    "one thread": (breaking("notes", "post", local), "any thread may post"),
-    "two buckets": (breaking("rates", "take", generous), "a bucket gives what it holds"),
+    "lost changes": (breaking("changes", "publish", deaf), "all who listen hear all notes"),
+    "changes twice": (breaking("changes", "publish", echoing), "all who listen hear all notes"),
+    "notes twice": (breaking("notes", "publish", echoing), "what another board has not at all"),
+    "any position": (breaking("notes", "replay", naive), "None since a position that never was"),
+    "gaps in changes": (breaking("changes", "replay", naive), "old notes go first"),
+    "one thread": (breaking("notes", "publish", local), "any thread may post"),
+    "two buckets": (breaking("rates", "acquire", generous), "a bucket gives what it holds"),
     "workers for ever": (
-        breaking("workers", "lives", eternal),
+        breaking("workers", "is_alive", eternal),
         "lives until the time it named last",
     ),
 }

@@ -68,7 +68,7 @@ def blind(swap, vault):
     return broken
 
 
-def copying(take, vault):
+def copying(pop, vault):
     """Gives without removing."""
     return lambda kind, key: vault.get(kind, key)
 
@@ -121,7 +121,7 @@ BROKEN = {
     "keys of other kinds": (breaking("keys", all_kinds), "all that are kept of it"),
     "added over": (breaking("add", overwriting), "of many who add at once one"),
     "blind swaps": (breaking("swap", blind), "still is what was seen"),
-    "taken twice": (breaking("take", copying), "of many who take at once one gets it"),
+    "taken twice": (breaking("pop", copying), "of many who take at once one gets it"),
     "removed twice": (breaking("remove", pleased), "whether there was something is said"),
     "no ends": (breaking("put", endless), "no others"),
     "cut short": (breaking("put", cutting), "larger ones and longer names are refused"),

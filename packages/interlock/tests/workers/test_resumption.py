@@ -201,13 +201,13 @@ class Late(Slow):
     def __init__(self) -> None:
         super().__init__()
         self.posted: list[bytes] = []
-        at_once = self.notes.post
+        at_once = self.notes.publish
 
-        def post(note: bytes) -> None:
+        def publish(note: bytes) -> None:
             self.posted.append(note)
             asyncio.get_running_loop().call_later(0.2, at_once, note)
 
-        self.notes.post = post
+        self.notes.publish = publish
 
 
 async def test_a_stream_that_is_ended_before_the_others_know_of_it():
