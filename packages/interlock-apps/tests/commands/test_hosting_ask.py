@@ -649,13 +649,13 @@ async def test_files_that_cannot_be_used(home: Path, servers: Path, site: Site) 
     assert (ended.code, "broken.lock" in ended.err, "Traceback" in ended.err) == (2, True, False)
     for more in (["--log", servers / "log.db"], ["--lock", servers / "own.lock"]):
         ended = await ran_here(*words, *more)
-        assert (ended.code, "cannot be made" in ended.err, "Traceback" in ended.err) == (
+        assert (ended.code, "cannot be created" in ended.err, "Traceback" in ended.err) == (
             2,
             True,
             False,
         ), ended.err
     ended = await ran_here(*words, XDG_DATA_HOME=str(servers))
-    assert (ended.code, "cannot be made" in ended.err) == (2, True)
+    assert (ended.code, "cannot be created" in ended.err) == (2, True)
     assert len(site.asked) == asked
 
 

@@ -277,8 +277,8 @@ def test_a_page_as_text_or_as_bytes() -> None:
         ([contents(mime_type="text/html")], "an app is of type"),
         ([contents(mime_type=None)], "an app is of type"),
         ([contents(text="x" * (MOST_PAGE + 1))], "larger"),
-        ([contents(text=None, blob="!")], "no text"),
-        ([contents(text=None, blob="/w==")], "no text"),
+        ([contents(text=None, blob="!")], "not UTF-8 text"),
+        ([contents(text=None, blob="/w==")], "not UTF-8 text"),
         ([contents(uri="ui://a"), contents(uri="ui://b")], "none of which"),
     ],
 )
@@ -664,7 +664,10 @@ async def test_no_place_no_apps() -> None:
         site = HostSite(host, origin=ORIGIN)
         browser = Browser(site)
         await browser.enter()
-        assert "no place" in (await browser.tried("appResource", server="shop", uri=SHOP))["words"]
+        assert (
+            "Apps cannot be shown here"
+            in (await browser.tried("appResource", server="shop", uri=SHOP))["words"]
+        )
         assert host.requests.extensions == {}
         site.close()
 

@@ -199,12 +199,12 @@ MISFITS: list[tuple[dict[str, Any], Any, str]] = [
     (
         {"type": "string", "enum": ["a", "b"], "enumNames": ["A!", "b"]},
         "c",
-        "'c' is none of the choices: a (A!), b.",
+        "'c' is not one of the choices: a (A!), b.",
     ),
     (
         {"type": "array", "items": {"enum": ["a", "b"]}},
         ["a", "c"],
-        "'c' is none of the choices: a, b.",
+        "'c' is not one of the choices: a, b.",
     ),
     (
         {"type": "array", "items": {"enum": ["a", "b"]}},

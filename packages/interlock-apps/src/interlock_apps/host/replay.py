@@ -99,7 +99,7 @@ class RecordedModel:
             if isinstance(event, ModelSaid):
                 self._left.append(ModelAnswer(event.result, event.usage))
             elif isinstance(event, ModelFailed):
-                self._left.append(ModelFailure(event.words, event.kind))  # type: ignore[arg-type]  # as logged
+                self._left.append(ModelFailure(event.words, event.kind))  # type: ignore[arg-type]  # the log keeps the kind as text
             asked = isinstance(event, ModelAsked) or (
                 asked and not isinstance(event, ModelSaid | ModelFailed | TurnEnded)
             )

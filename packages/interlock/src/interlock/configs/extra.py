@@ -13,5 +13,9 @@ def require(module: str, syntax: str) -> None:
     Raises:
         Uneditable: It is not installed.
     """
-    if find_spec(module) is None:
+    try:
+        is_there = find_spec(module) is not None
+    except ModuleNotFoundError:  # a submodule of a package that is not installed
+        is_there = False
+    if not is_there:
         raise Uneditable(f"{syntax} needs another package: pip install 'interlock[install]'")

@@ -85,7 +85,7 @@ def form_fields(requested_schema: Mapping[str, Any]) -> tuple[FormField, ...]:
         else set()
     )
     if missing := sorted(needed - properties.keys()):
-        raise BadForm(f"The form requires {missing[0]!r}, which is no field of it.")
+        raise BadForm(f"The form requires {missing[0]!r}, which is not one of its fields.")
     return tuple(_field(name, node, name in needed) for name, node in properties.items())
 
 
@@ -120,7 +120,7 @@ def misfit(field: FormField, value: Any) -> str:
             each for each in ([value] if field.kind == "choice" else value) if each not in allowed
         ]
         if strangers:
-            return f"{strangers[0]!r} is none of the choices: {_listed(field)}."
+            return f"{strangers[0]!r} is not one of the choices: {_listed(field)}."
     if words := _out_of_bounds(field, value):
         return words
     if field.format in FORMATS:
@@ -251,7 +251,7 @@ def _choices(name: str, node: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
             f"The field {name!r} has {len(pairs)} choices; it must have 1 to {MAX_OPTIONS}."
         )
     if not all(isinstance(value, str) for value, _ in pairs):
-        raise BadForm(f"A choice of the field {name!r} is no text.")
+        raise BadForm(f"A choice of the field {name!r} is not text.")
     return tuple(
         (value, title if isinstance(title, str) and title else value) for value, title in pairs
     )
@@ -363,7 +363,7 @@ def _option(field: FormField, text: str) -> str:
         return alike[0]
     if text.isascii() and text.isdigit() and len(text) < 6 and 1 <= int(text) <= len(values):
         return values[int(text) - 1]
-    raise BadValue(f"{text!r} is none of the choices: {_listed(field)}.")
+    raise BadValue(f"{text!r} is not one of the choices: {_listed(field)}.")
 
 
 def _options(field: FormField, text: str) -> list[str]:
