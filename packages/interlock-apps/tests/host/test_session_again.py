@@ -69,7 +69,7 @@ async def test_a_failed_turn_is_tried_again_and_its_words_go_once(tmp_path: Path
     busy = ModelFailure("The model has too much to do.", "overloaded")
     async with scene({}, busy, busy, busy, "Hello.", log=SqliteLog(path)) as one:
         session = one.host.session()
-        with pytest.raises(ProtocolError, match="nothing to try again"):
+        with pytest.raises(ProtocolError, match="nothing to retry"):
             await session.retry()
         for turn in (session.say("hi"), session.retry(), session.say("hi")):
             assert (await turn).reason == "failed"

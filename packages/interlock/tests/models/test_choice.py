@@ -78,7 +78,7 @@ def test_any_wishes_lead_to_a_model(hints: list[str], priorities: list[float | N
 
 def test_no_models() -> None:
     """SAM-10: without models there are words."""
-    with pytest.raises(LookupError, match="none is configured"):
+    with pytest.raises(LookupError, match="Configure one"):
         choose([])
 
 
