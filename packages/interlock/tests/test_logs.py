@@ -142,7 +142,7 @@ def test_a_logger_is_limited_once() -> None:
 
 def test_whatever_a_peer_can_reach_logs_with_a_limit() -> None:
     """Every logger of those packages but the access log, which is there for each request."""
-    package = Path(__file__).resolve().parents[3] / "src" / "interlock"
+    package = Path(__file__).resolve().parents[1] / "src" / "interlock"
     found: dict[str, Any] = {}
     for room in ROOMS:
         place = package / room

@@ -254,7 +254,7 @@ def client_of(url: str, revision: str | None = None, **options: Any) -> Client:
     """
     own = {
         key: options.pop(key)
-        for key in ("timeout", "elicit", "on_log", "on_notification", "log_level", "probe_timeout")
+        for key in ("timeout", "elicit", "on_log", "on_notification", "log_level", "settings")
         if key in options
     }
     web = options if "fetch" in options else {"proxies": Proxies(), **options}

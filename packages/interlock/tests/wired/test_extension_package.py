@@ -134,7 +134,11 @@ async def test_notifications_go_both_ways(wired: Wired):
 
         return handle
 
-    client = await wired.client(search_client(heard.put_nowait), middleware=[noting], name="reader")
+    client = await wired.client(
+        search_client(heard.put_nowait),
+        middleware=[noting],
+        info=types.Implementation(name="reader", version="1"),
+    )
     await client.notify("search/selected", Selected(hit="Emma"))
     assert passed[-1] == "search/selected"
     assert (await client.call_tool("selected")).value() == "Emma by reader"
@@ -188,7 +192,7 @@ async def test_a_package_is_made_and_enabled_as_the_guide_says(installed: Path):
 
     from interlock import Server
 
-    guide = (PACKAGE.parents[1] / "docs/guide/extensions.md").read_text()
+    guide = (PACKAGE.parents[3] / "docs/guide/extensions.md").read_text()
     packaging = guide.partition("## As a package")[2]
     project = tomllib.loads(packaging.partition("```toml")[2].partition("```")[0])["project"]
     (metadata,) = installed.glob("*.dist-info/METADATA")

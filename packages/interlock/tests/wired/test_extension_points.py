@@ -159,7 +159,11 @@ async def test_it_sees_who_asks_and_what_the_peer_has(side: str):
         )
         return await handler(x)
 
-    async with wired(side, around, name="reader") as (client, server, _):
+    async with wired(side, around, info=types.Implementation(name="reader", version="1")) as (
+        client,
+        server,
+        _,
+    ):
         await client.call_tool("echo", {"text": "a"})
         declared = {"com.example/other": {"most": 3}}
         both = {"com.example/points": {"of": side}, **declared}

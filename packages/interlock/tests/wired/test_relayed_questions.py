@@ -21,7 +21,7 @@ SECONDS = 30  # after which a combination hangs
 ASKING = [revision for revision in REVISIONS if revision >= R3]  # the older ones have no forms
 
 BACKEND = """
-from interlock import Context, Server
+from interlock import Context, QuestionSettings, Server
 
 server = Server("back")
 
@@ -36,7 +36,13 @@ async def order(dish: str, ctx: Context) -> str:
 def backend(revision: str, suspend: bool) -> Server:
     """A server that asks twice in one call."""
     made: dict[str, Any] = {}
-    exec(BACKEND.replace('"back"', f'"back", revisions={revision!r}, suspend={suspend}'), made)
+    exec(
+        BACKEND.replace(
+            '"back"',
+            f'"back", revisions={revision!r}, questions=QuestionSettings(suspend={suspend})',
+        ),
+        made,
+    )
     server: Server = made["server"]
     return server
 

@@ -16,6 +16,7 @@ from interlock import (
     InputRequiredResult,
     McpError,
     Principal,
+    QuestionSettings,
     Server,
     ServerLimits,
 )
@@ -134,7 +135,7 @@ async def test_a_visit_is_bound_to_the_person_and_the_client(
 ) -> None:
     """Whoever takes the state of another's question is refused, and the one who was asked goes on,
     on any connection (`ELI-30`, `RPC-28`)."""
-    server = shop(suspend=suspend)
+    server = shop(questions=QuestionSettings(suspend=suspend))
     asked = await ask(server, principal(), t.CallToolRequestParams(name="open_account"))
     server.visits = 1  # type: ignore[attr-defined]  # see `shop`
     again = retry(asked, "open_account", AGREED)
@@ -148,7 +149,7 @@ async def test_a_visit_is_bound_to_the_person_and_the_client(
 async def test_a_visit_is_asked_for_again_until_it_is_over(suspend: bool) -> None:
     """The answer says that the person agreed, and not that they are done: the server decides by
     what it knows (`ELI-24`)."""
-    server = shop(suspend=suspend)
+    server = shop(questions=QuestionSettings(suspend=suspend))
     asked = await ask(server, None, t.CallToolRequestParams(name="open_account"))
     for _ in range(2):
         asked = await ask(server, None, retry(asked, "open_account", AGREED))

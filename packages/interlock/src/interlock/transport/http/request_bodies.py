@@ -14,7 +14,8 @@ from .limits import Limits
 from .responses import Receive, Send
 from .ticker import Ticker
 
-_LINGER = 2.0  # seconds for which the rest of a refused body is read
+_STILL = 2.0  # seconds without a byte after which the rest of a refused body is given up
+_LINGER = 30.0  # seconds for which the rest is read in all
 
 
 class BodyReader:
@@ -105,16 +106,20 @@ class BodyReader:
         await send({"type": "http.response.body", "body": refusal.body, "more_body": True})
         me = asyncio.current_task()
         assert me is not None
-        deadline = self._ticker.set_deadline(me, _LINGER)
-        try:
-            while (await receive()).get("more_body", False):
-                pass
-        except asyncio.CancelledError:
-            if not self._ticker.has_passed(deadline):
-                raise
-            me.uncancel()
-        finally:
-            self._ticker.clear_deadline(deadline)
+        last = asyncio.get_running_loop().time() + _LINGER
+        more = True
+        while more:
+            left = last - asyncio.get_running_loop().time()
+            deadline = self._ticker.set_deadline(me, min(_STILL, left))
+            try:
+                more = (await receive()).get("more_body", False)
+            except asyncio.CancelledError:
+                if not self._ticker.has_passed(deadline):
+                    raise
+                me.uncancel()
+                more = False
+            finally:
+                self._ticker.clear_deadline(deadline)
         await send({"type": "http.response.body", "body": b""})
 
     def _too_large(self) -> HttpRefusal:
