@@ -40,8 +40,13 @@ class FormTerminal(Protocol):
         """Show the form as it would be sent, and what is wrong with it by the field's name."""
         ...
 
-    async def read_field(self, field: FormField, text: str) -> str:
-        """Return what the user types for a field; `text` is its present value, or a new attempt.
+    async def read_field(self, field: FormField, text: str, refused: str | None) -> str:
+        """Return what the user types for a field.
+
+        Args:
+            field: The field.
+            text: Its present value; empty for none.
+            refused: What was typed before and does not fit.
 
         Raises:
             LeaveFields: The user wants to leave the fields.
@@ -111,8 +116,9 @@ async def _fill_field(
     """Ask for one field until its value fits. An empty line leaves out an optional field."""
     terminal.show_field(field, number, count)
     text = value_text(field, content.get(field.name, UNSET))
+    refused: str | None = None
     while True:
-        typed = await terminal.read_field(field, text)
+        typed = await terminal.read_field(field, text, refused)
         is_blank = not typed.strip()
         if is_blank and not field.required:
             content.pop(field.name, None)
@@ -126,4 +132,4 @@ async def _fill_field(
             return
         except BadValue as bad:
             terminal.show_problem(str(bad))
-            text = typed
+            refused = typed

@@ -86,8 +86,8 @@ class TerminalDialogs:
         for name, words in wrong.items():
             note(f"  {name}: {words}", fg="yellow")
 
-    async def read_field(self, field: FormField, text: str) -> str:
-        """See FormTerminal. An empty line takes the value in brackets."""
+    async def read_field(self, field: FormField, text: str, refused: str | None) -> str:
+        """See FormTerminal. An empty line takes the value in brackets, never a refused one."""
         if field.kind == "boolean":
             detail = f" ({field.description})" if field.description else ""
             preset = {"yes": True, "no": False}.get(text)

@@ -69,15 +69,15 @@ class ChatForm:
         """See FormTerminal."""
         self._focus.paper.print(*filled_lines(fields, content, wrong))
 
-    async def read_field(self, field: FormField, text: str) -> str:
-        """See FormTerminal."""
+    async def read_field(self, field: FormField, text: str, refused: str | None) -> str:
+        """See FormTerminal. A refused text stands in the line, to be corrected."""
         session: PromptSession[str] = PromptSession(
             key_bindings=_escape_key(),
             completer=Options(field) if field.options else None,
             complete_while_typing=True,
             reserve_space_for_menu=5,
         )
-        return await self._focus.text(session, "  ❯ ", default=text)
+        return await self._focus.text(session, "  ❯ ", default=text if refused is None else refused)
 
     async def read_number(self, fields: Sequence[FormField]) -> int:
         """See FormTerminal."""
