@@ -183,7 +183,7 @@ FAULTS: dict[str, tuple[Callable[[Identity], object], str, str]] = {
     "no JSON": (
         lambda site: site.answers.update({AUTHORITY: page()}),
         "authorization server",
-        "200 with text/html that is not JSON",
+        "200 with text/html that is no JSON object",
     ),
     "out of shape": (
         authority(token_endpoint=5),

@@ -340,7 +340,7 @@ def test_a_refusal_by_the_person(interlock: Command, site: Identity) -> None:
     "words, expected",
     [
         (["login"], "Missing argument"),
-        (["login", "shop"], "is not an address of a server"),
+        (["login", "shop"], "is no address of a server"),
         (["login", "https://x.example", "--device", "--paste"], "two ways"),
         (
             ["login", "https://x.example", "--issuer", "https://y.example"],

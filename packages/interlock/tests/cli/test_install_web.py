@@ -101,8 +101,8 @@ def test_the_command_can_use_what_was_installed(interlock: Command, home: Path, 
 @pytest.mark.parametrize(
     "words, expected",
     [
-        (["http:///mcp"], "is not an address of a server"),
-        (["unix:///tmp/s"], "is not an address of a server"),
+        (["http:///mcp"], "is no address of a server"),
+        (["unix:///tmp/s"], "is no address of a server"),
         ([URL, "--env", "A=b"], "--env is for servers that are started"),
         ([URL, "--header", "x"], "Write a header as NAME: VALUE"),
         (["server.py", "--header", "X: 1"], "--header is for URLs"),

@@ -52,7 +52,7 @@ NOT_FOUND = {
     "several": (
         HEAD + "a = Server('a')\nb = Server('b')\n",
         "",
-        "There is more than one server in",
+        "has more than one server: a, b. Choose one: ",
     ),
     "no such name": (HEAD + "a = Server('a')\n", ":b", "The servers in it: a."),
     "no server of that name": (

@@ -136,7 +136,7 @@ def test_a_file_that_holds_no_one_server(interlock: Command, two: Path, words: l
     """One line says so, with code 2: no usage, and nothing about how a process ended."""
     command, *rest = words
     result = interlock(command, two, *rest)
-    line = f"Error: There is more than one server in {two}: a, b. Say which: {two}:a\n"
+    line = f"Error: {two} has more than one server: a, b. Choose one: {two}:a\n"
     assert (result.exit_code, result.stdout, result.stderr) == (2, "", line)
     machine = interlock(command, two, *rest, "--json")
     assert json.loads(machine.stdout)["error"]["kind"] == "target"
@@ -147,7 +147,7 @@ def test_run_says_it_once(program_run: Program, two: Path, options: list[str]) -
     """Code 2, and no usage: the command was used as it should be."""
     result = program_run("run", *options, two)
     assert result.returncode == 2
-    assert result.stderr.count("There is more than one server") == 1
+    assert result.stderr.count("has more than one server") == 1
     assert "Usage" not in result.stderr
 
 

@@ -256,7 +256,7 @@ async def test_a_reload_comes_between_calls(reloading: Reloading, revision: str)
         await logged.wait()
         reloading.write("two")
         with pytest.raises(
-            McpError, match="restarted with a newer version of its file while this call ran"
+            McpError, match="restarted with a newer version of its file during this call"
         ):
             await waiting
         assert await version(client) == "two"

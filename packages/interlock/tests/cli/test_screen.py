@@ -114,7 +114,7 @@ def test_sizes() -> None:
 
 def test_broken_base64_is_the_servers_fault() -> None:
     """And no file is written of it."""
-    with pytest.raises(t.ProtocolError, match="no base64"):
+    with pytest.raises(t.ProtocolError, match="is not base64"):
         content_of(t.ResourceContents(uri="a://b", blob="?"))
 
 
