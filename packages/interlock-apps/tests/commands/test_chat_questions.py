@@ -236,7 +236,7 @@ async def test_a_form_is_filled_in_field_by_field() -> None:
         await seat.answer("! This must have at least 2 characters", "\x15Ann\r")
         await seat.see("1 Window")
         await seat.answer("❯", "3\r")
-        await seat.see("is none of the choices")
+        await seat.see("is not one of the choices")
         await seat.answer("❯", "\x152\r")
         await seat.see("3/6 meals")
         await seat.answer("❯", "1, dinner\r")
