@@ -160,3 +160,12 @@ def test_a_hidden_message_is_read_to_the_person() -> None:
     assert [each.kind for each in warned] == ["smuggled", "secrecy"]
     assert "do not tell the user" in warned[0].words
     assert warned[0].where == "description"
+
+
+@pytest.mark.parametrize("mark", ["\u200c", "\u200d", "\ufe0f", "\ufe01", "\U000e0100", "\u180b"])
+@pytest.mark.parametrize("before", ["\x7f", "\x7f\x7f", "a", "\u4e00"])
+def test_a_mark_behind_what_is_written_out_is_shown(before: str, mark: str) -> None:
+    """Every text can be shown, whatever stands before a joiner or a selector."""
+    shown = visible(before + mark + "b")
+    assert visible(shown) == shown
+    assert shown.endswith("b")

@@ -167,7 +167,7 @@ def _at_home(letter: str, before: list[str], after: str) -> bool:
     """
     if not before:
         return False
-    last = before[-1]
+    last = before[-1][-1]  # what was written out is longer than a character
     if selector(letter):
         if "\ufe00" <= letter <= "\ufe0f" and letter not in "\ufe0e\ufe0f":
             return _ideograph(last)
@@ -185,7 +185,7 @@ def _at_home(letter: str, before: list[str], after: str) -> bool:
     if (
         letter == "\u200d"
         and _picture(after)
-        and (_picture(last) or (last == "\ufe0f" and len(before) > 1 and _picture(before[-2])))
+        and (_picture(last) or (last == "\ufe0f" and len(before) > 1 and _picture(before[-2][-1])))
     ):
         return True
     return _joined(last) and _joined(after)
