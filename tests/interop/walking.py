@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from interlock.schema import compile as compile_schema
+from interlock.testing.catalogue import condensed
 from tests.interop.driver import Driver, Step, command_of, free_port, led, on_the_web
 
 # The newest that each speaks; of those that speak both eras, the handshake too.
@@ -57,8 +58,9 @@ class Walker:
         self._schemas = {
             tool["name"]: tool["outputSchema"] for tool in tools if "outputSchema" in tool
         }
-        for tool in tools:
-            assert tool["inputSchema"] == known["tools"][tool["name"]]["inputSchema"], tool["name"]
+        listed = condensed({"tools": {tool["name"]: tool for tool in tools}})["tools"]
+        for name, tool in listed.items():
+            assert tool["inputSchema"] == known["tools"][name]["inputSchema"], name
         if known["templates"] or known["resources"]:
             templates = (await self._do("list_resource_templates"))["resourceTemplates"]
             assert {template["uriTemplate"] for template in templates} == known["templates"].keys()

@@ -325,7 +325,7 @@ async def test_a_draft_that_goes_at_the_last_moment(
         path.unlink()
         return try_lock(descriptor)
 
-    monkeypatch.setattr(boxes_module, "lock", late)
+    monkeypatch.setattr(boxes_module, "try_lock", late)
     assert "There is no draft" in await refusal(client, "send_draft", draft=draft["id"])
     assert await ids(client, "list_sent") == []
 

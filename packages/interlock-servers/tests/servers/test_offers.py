@@ -258,10 +258,13 @@ async def test_what_can_be_completed_is(name: str, tmp_path: Path) -> None:
     """
     async with offered(name, tmp_path) as (server, _, _), Client(server) as client:
         assert client.server_capabilities.completions is not None
-        places = {one.listing.uri_template: one.strings.choices for one in server.templates.all()}
+        places = {
+            one.listing.uri_template: one.strings.choices
+            for one in server.catalogue.templates.all()
+        }
         prompts = {
             one.listing.name: (one.strings.choices, one.listing.arguments or [])
-            for one in server.prompts.all()
+            for one in server.catalogue.prompts.all()
         }
     wanted: list[tuple[Any, str, Any]] = []
     for template, choices in places.items():
@@ -280,7 +283,7 @@ async def test_what_can_be_completed_is(name: str, tmp_path: Path) -> None:
     left = {
         f"{ref.name if isinstance(ref, types.PromptReference) else ref.uri}.{argument}"
         for ref, argument, choices in wanted
-        if argument not in choices and server.completions.get(ref, argument) is None
+        if argument not in choices and server.catalogue.completions.get(ref, argument) is None
     }
     assert wanted
     assert left == FREE.get(name, set())

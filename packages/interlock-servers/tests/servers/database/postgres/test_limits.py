@@ -144,7 +144,7 @@ async def test_locks_and_busy_connections(desk: Desk) -> None:
             )
         )
         await desk.until("held", 1)
-        assert "Somebody else has locked" in await refusal(made, "SELECT * FROM people")
+        assert "Another session holds a lock" in await refusal(made, "SELECT * FROM people")
         other = await begun(desk, made, SLOW)
         assert "All 1 connections" in await refusal(made, "SELECT 1")
         for one in (task, other):
