@@ -46,10 +46,13 @@ class Place:
 
 
 PLAIN, MODELS, MANY = (Place("server", catalogue) for catalogue in ("plain", "models", "many"))
-CLIENT, MEMORY, WEB_CLIENT = Place("client"), Place("memory"), Place("web-client")
+CLIENT = Place("client")
+MEMORY = Place("memory")
+WEB_CLIENT = Place("web-client")
 WEB, WEB_EVENTS, WEB_JSON = (Place("web", "plain", mode) for mode in ("usual", "events", "json"))
 WEB_MANY = Place("web", "many", "usual")
-GUARDED, LOCKED_CLIENT = Place("guarded", "plain", "usual"), Place("locked-client")
+GUARDED = Place("guarded", "plain", "usual")
+LOCKED_CLIENT = Place("locked-client")
 HELD = Place("held", "plain", "usual")
 
 

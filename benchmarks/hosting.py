@@ -21,13 +21,17 @@ from tests.host.test_finding import WANTED
 
 ENTRIES = 100_000
 ROUNDS = 5
-SERVERS, TOOLS = 50, 40  # of each
+# of each
+SERVERS = 50
+TOOLS = 40
 
 
 def main() -> None:
     """Print the figures, in milliseconds; those of the toolbox are of the processor, which others
     may be using as well."""
-    built, changed, asked = [], [], []
+    built = []
+    changed = []
+    asked = []
     for _ in range(ROUNDS):
         box = Toolbox()
         built.append(_took(lambda box=box: _fill(box)))

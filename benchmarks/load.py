@@ -69,7 +69,9 @@ class Load:
     def press(self, request: Request, in_flight: int, seconds: float, fewest: int = 3) -> Sample:
         """Keep calls in flight for some seconds, and at least for `fewest` calls; return the
         measured costs of one."""
-        window, answers, first = Window(), list[bytes](), self._next
+        window = Window()
+        answers = list[bytes]()
+        first = self._next
         with self._child.watched(), Quiet():
             before = self._child.processor(), time.process_time_ns()
             self._pump(window, answers, request, in_flight, seconds, fewest)
@@ -87,9 +89,11 @@ class Load:
     def lists(self, seconds: float, expected: int) -> Sample:
         """Fetch the whole list of tools, all its pages, one after the other for some seconds;
         return the costs of one whole list."""
-        window, pages = Window(), list[bytes]()
+        window = Window()
+        pages = list[bytes]()
         with self._child.watched(), Quiet():
-            before, start = self._child.processor(), time.perf_counter_ns()
+            before = self._child.processor()
+            start = time.perf_counter_ns()
             while window.calls < 3 or time.perf_counter_ns() - start < seconds * 1e9:
                 began = time.perf_counter_ns()
                 pages = self._pages()
@@ -104,7 +108,8 @@ class Load:
         return window.sample() | {"pages": len(pages)}
 
     def _pages(self) -> list[bytes]:
-        pages, cursor = list[bytes](), b""
+        pages = list[bytes]()
+        cursor = b""
         while True:
             params = {"cursor": json.loads(cursor)} if cursor else {}
             self._child.write(
@@ -126,11 +131,16 @@ class Load:
         fewest: int,
     ) -> None:
         before, after = request.parts(self._revision)
-        clock, read, push = time.perf_counter_ns, self._child.read, self._child.push
+        clock = time.perf_counter_ns
+        read = self._child.read
+        push = self._child.push
         alone = in_flight == 1
         start = sent_at = clock()
         end = start + int(seconds * 1e9)
-        owed, sent, answered = in_flight, 0, 0  # owed: requests that may be sent now
+        # owed: requests that may be sent now
+        owed = in_flight
+        sent = 0
+        answered = 0
         rest = memoryview(b"")
         while True:
             if owed:
@@ -162,7 +172,8 @@ class Load:
                 owed = lines
             elif answered >= sent:
                 break
-        window.calls, window.wall = answered, clock() - start
+        window.calls = answered
+        window.wall = clock() - start
 
     def _ask(self, request: Request) -> None:
         number = self._number()

@@ -128,9 +128,11 @@ async def _measured() -> None:
                 ("eight letters", "k n p r s t a e"),
             ):
                 for limit in (10, 50):
-                    times, work = [], []
+                    times = []
+                    work = []
                     for _ in range(ROUNDS):
-                        began, working = time.perf_counter(), time.process_time()
+                        began = time.perf_counter()
+                        working = time.process_time()
                         result = await client.call_tool(
                             "search_nodes", {"query": words, "limit": limit}
                         )

@@ -30,7 +30,9 @@ ROUNDS = 3
 SECONDS = 0.5  # of each window
 CALLS = 5  # of a window in which each call is another one
 SIZES = (5_000, 50_000)  # entities of the graphs; each has two observations and one relation
-FILES, FOLDERS = 20, 200  # so many files in each of so many folders
+# so many files in each of so many folders
+FILES = 20
+FOLDERS = 200
 COMMITS = 2_000
 ROWS = 10_000
 OURS = {"sequentialthinking": "thinking", "sqlite": "database"}
@@ -67,7 +69,8 @@ def said(*words: str) -> Callable[[Params], bool]:
 
 def files(folder: Path) -> Iterator[Pair]:
     """Files are read, listed and found."""
-    note, middle = str(folder / "f100" / "note7.txt"), str(folder / "f100")
+    note = str(folder / "f100" / "note7.txt")
+    middle = str(folder / "f100")
     for what, word, theirs, ours, arguments in (
         (
             "read a file of 200 lines",
@@ -394,13 +397,12 @@ def table(pairs: Sequence[Pair], figures: dict[tuple[int, str], Figures]) -> str
     theirs, ours, and the quotient."""
     body = []
     for number, pair in enumerate(pairs):
-        there, here = figures[number, "theirs"], figures[number, "ours"]
+        there = figures[number, "theirs"]
+        here = figures[number, "ours"]
         cells: list[Any] = [pair.server, pair.what]
         for name in ("wait", "processor", "start", "resident"):
-            before, after = (
-                statistics.median(getattr(there, name)),
-                statistics.median(getattr(here, name)),
-            )
+            before = statistics.median(getattr(there, name))
+            after = statistics.median(getattr(here, name))
             cells.append(f"{before:.3g} / {after:.3g} = {before / after:.1f}x")
         body.append(cells)
     return grid(

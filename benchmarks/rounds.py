@@ -177,7 +177,9 @@ def serve_web(
     peer: Peer, revision: str, place: Place, cells: list[Cell], seconds: float
 ) -> Iterator[tuple[str, Sample]]:
     """Measure a server over HTTP."""
-    port, token, env = free_port(), "", {}
+    port = free_port()
+    token = ""
+    env = {}
     if place.role == "guarded":
         token, lock = ticket(port)
         env = {LOCK: lock}
@@ -239,7 +241,8 @@ def settled(run: Callable[[float], Sample], seconds: float, span: float = WARM) 
     first second; to stop early would be unfair to it, to wait a second for everybody would be a
     waste.
     """
-    best, stale = run(span)["cpu"], 0
+    best = run(span)["cpu"]
+    stale = 0
     for _ in range(MOST_WARM):
         cost = run(span)["cpu"]
         stale = 0 if cost < best * 0.93 else stale + 1

@@ -30,7 +30,8 @@ def ticket(port: int) -> tuple[str, str]:
         SigningKey,  # as above; the cell is not measured where Interlock is not installed
     )
 
-    audience, now = f"http://127.0.0.1:{port}/mcp", int(time.time())
+    audience = f"http://127.0.0.1:{port}/mcp"
+    now = int(time.time())
     raw = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     key = SigningKey.from_pem(
         raw.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()), "RS256"

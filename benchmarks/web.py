@@ -120,11 +120,14 @@ class WebLoad:
     def press(self, request: Request, seconds: float, fewest: int = 3) -> Sample:
         """Keep a call under way on each open connection for some seconds; return the measured costs
         of one."""
-        window, answers, first = Window(), list[bytes](), self._next
+        window = Window()
+        answers = list[bytes]()
+        first = self._next
         before, after = self._body(request)
         for connection in self._connections:
             head = self._head(request, connection.session, len(before) + 7 + len(after))
-            connection.before, connection.after = head + before, after
+            connection.before = head + before
+            connection.after = after
         with self._child.watched(), Quiet():
             at_first = self._child.processor(), time.process_time_ns()
             self._pump(window, answers, seconds, fewest)
@@ -143,9 +146,11 @@ class WebLoad:
     def lists(self, seconds: float, expected: int) -> Sample:
         """Fetch the whole list of tools, all its pages, one after the other for some seconds;
         return the costs of one whole list."""
-        window, pages = Window(), list[bytes]()
+        window = Window()
+        pages = list[bytes]()
         with self._child.watched(), Quiet():
-            before, start = self._child.processor(), time.perf_counter_ns()
+            before = self._child.processor()
+            start = time.perf_counter_ns()
             while window.calls < 3 or time.perf_counter_ns() - start < seconds * 1e9:
                 began = time.perf_counter_ns()
                 pages = self._pages()
@@ -220,7 +225,8 @@ class WebLoad:
             raise self._child.fault(f"did not accept a notification: {said[:300]!r}")
 
     def _pages(self) -> list[bytes]:
-        pages, cursor = list[bytes](), b""
+        pages = list[bytes]()
+        cursor = b""
         while True:
             params = {"cursor": json.loads(cursor)} if cursor else {}
             pages.append(self._one(self._connections[0], Request("tools/list", params, LIST.right)))
@@ -235,8 +241,11 @@ class WebLoad:
         return connection.ask(self._head(request, connection.session, len(body)), body)
 
     def _pump(self, window: Window, answers: list[bytes], seconds: float, fewest: int) -> None:
-        clock, waits = time.perf_counter_ns, window.waits
-        number, answered, size = self._next, 0, 0
+        clock = time.perf_counter_ns
+        waits = window.waits
+        number = self._next
+        answered = 0
+        size = 0
         by_file = {connection.socket.fileno(): connection for connection in self._connections}
         with select.epoll() as traffic:
             start = clock()
@@ -268,7 +277,9 @@ class WebLoad:
                     else:
                         open_calls -= 1
             window.wall = clock() - start
-        self._next, window.calls, window.size = number, answered, size
+        self._next = number
+        window.calls = answered
+        window.size = size
 
     def _body(self, request: Request) -> tuple[bytes, bytes]:
         before, after = request.parts(self._revision)

@@ -164,7 +164,8 @@ def _add_tools(made: Server, folder: Folder) -> None:
             text: what to look for, as it stands.
             pattern: which files to look into, as for list_files.
         """
-        wanted, paths = text.casefold(), list(folder.paths(pattern))
+        wanted = text.casefold()
+        paths = list(folder.paths(pattern))
         hits: list[Hit] = []
         for number, path in enumerate(paths):
             if ctx.cancelled or len(hits) > MOST_HITS:

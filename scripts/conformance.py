@@ -289,7 +289,8 @@ class Suite:
             start_new_session=True,
         ) as process:
             assert process.stdout is not None
-            lines, ended = [], []
+            lines = []
+            ended = []
 
             def give_up() -> None:
                 ended.append(f"the suite did not end within {SUITE_SECONDS:g} seconds")
@@ -489,7 +490,8 @@ def _tried_again(suite: Suite, revision: str, verdict: Verdict, results: Path) -
 
 def alone(suite: Suite, revision: str, verdict: Verdict, results: Path) -> Verdict:
     """Run one scenario of the client by itself."""
-    name, place = verdict.scenario, results / verdict.scenario
+    name = verdict.scenario
+    place = results / verdict.scenario
     options = ("--scenario", name, "--spec-version", revision, "--force")
     done = suite.run(place, "client", "--command", client_command(), *options)
     (found,) = read(place, "client", {name: verdict.group})

@@ -232,7 +232,8 @@ def _alone(path: Path) -> Iterator[None]:
 def _made_from(place: Path) -> str:
     """The digest of the locks that a peer was made from; nothing where it is not whole, or its
     interpreter has gone."""
-    stamp, interpreter = place / ".made-from", place / "bin" / "python"
+    stamp = place / ".made-from"
+    interpreter = place / "bin" / "python"
     return (
         stamp.read_text()
         if stamp.exists() and (interpreter.exists() or not interpreter.is_symlink())

@@ -61,8 +61,12 @@ AIRLINES = {
     "AX": "Atlantic Cross", "BJ": "Bluejay", "CW": "Catalan Wings", "HJ": "Harbor Jet", "MN": "Meridian",
     "NS": "Northstar", "PC": "Pacific Crane", "SO": "Solara", "TO": "Transoceanic", "VW": "Via Westward",
 }  # fmt: skip
-SEED_DAY, SEED_BACK = date(2024, 6, 15), date(2024, 6, 22)  # Saturdays
-SEED_FARE, SEED_FARE_BACK = 412, 402  # with 7 nights for 196 each: 2 x (412 + 402) + 7 x 196 = 3000
+# Saturdays
+SEED_DAY = date(2024, 6, 15)
+SEED_BACK = date(2024, 6, 22)
+# with 7 nights for 196 each: 2 x (412 + 402) + 7 x 196 = 3000
+SEED_FARE = 412
+SEED_FARE_BACK = 402
 SEED_COUNT = 47
 CITY_BY_CODE = {city.code: city for city in CITIES}
 
@@ -208,7 +212,8 @@ class Dice:
 
 def kilometres(one: City, other: City) -> float:
     """Along the globe."""
-    a, b = math.radians(one.latitude), math.radians(other.latitude)
+    a = math.radians(one.latitude)
+    b = math.radians(other.latitude)
     across = math.radians(other.longitude - one.longitude)
     return 6371 * math.acos(
         math.sin(a) * math.sin(b) + math.cos(a) * math.cos(b) * math.cos(across)
@@ -251,7 +256,8 @@ def leg(dice: Dice, one: City, other: City, days: str, numbers: dict[str, int]) 
     airports = [
         dice.one_of(sorted(set(city.airports) - ({"LGA"} if far else set()))) for city in way
     ]  # no long flights from LaGuardia
-    night, morning = departs >= 20 * 60 or departs < 5 * 60, 5 * 60 <= departs < 12 * 60
+    night = departs >= 20 * 60 or departs < 5 * 60
+    morning = 5 * 60 <= departs < 12 * 60
     factor = (
         (1.0, 0.87, 0.74)[stops]
         * (0.74 if night else 1.18 if morning else 1.0)
@@ -287,7 +293,8 @@ def seed_leg(one: City, other: City, name: str, departs: int, day: date, wanted:
 
 def timetable() -> list[list[Any]]:
     """All flights, each with its days of the week (1 is Monday)."""
-    dice, numbers = Dice("timetable"), {"CW": 102}
+    dice = Dice("timetable")
+    numbers = {"CW": 102}
     lines = []
     for one in CITIES:
         for other in CITIES:
@@ -322,7 +329,8 @@ def timetable() -> list[list[Any]]:
 
 def hotels() -> list[list[Any]]:
     """All hotels: id, city, name, area, stars, rating out of ten, dollars for a room and night, how many sleep in it, what it has."""
-    dice, lines = Dice("hotels"), []
+    dice = Dice("hotels")
+    lines = []
     for code, named in HOTELS.items():
         for place, (name, area) in enumerate(named):
             stars, price, rating = LEVELS[place]

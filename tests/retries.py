@@ -117,7 +117,8 @@ class Retries:
         arguments: Any = None,
         principal: str = "",
     ) -> None:
-        self.rounds, self.body = rounds, tool(body)
+        self.rounds = rounds
+        self.body = tool(body)
         who = Principal(subject=principal) if principal else None
         self.caller = Caller(NEWEST, ABLE, principal=who)
         self.params = t.CallToolRequestParams(

@@ -126,7 +126,9 @@ class Connection(asyncio.Protocol):
         self.parser.feed_data(data)
 
     def on_message_begin(self) -> None:
-        self.url, self.body, self.token = b"", b"", b""
+        self.url = b""
+        self.body = b""
+        self.token = b""
 
     def on_url(self, url: bytes) -> None:
         self.url += url

@@ -227,7 +227,8 @@ def _outside(source: Source, found: Import, at: str, plan: Plan) -> Iterator[str
 
 
 def _between(source: Source, found: Import, at: str, plan: Plan) -> Iterator[str]:
-    own, other = package_of(source.name), package_of(found.target)
+    own = package_of(source.name)
+    other = package_of(found.target)
     if top_of(own) != top_of(other):
         yield from _between_distributions(own, found, at, plan)
     elif top_of(own) == LIBRARY:
@@ -250,7 +251,8 @@ def _between_layers(own: str, found: Import, at: str, plan: Plan) -> Iterator[st
     if _leaf(other) not in plan.layers:
         yield f"{at}: imports {found.target}, which is on no layer of docs/ARCHITECTURE.md"
         return
-    here, there = plan.layers[_leaf(own)], plan.layers[_leaf(other)]
+    here = plan.layers[_leaf(own)]
+    there = plan.layers[_leaf(other)]
     if there > here:
         yield f"{at}: {own} (layer {here}) imports upward, {found.target} (layer {there})"
     elif there == here and here in APART:
@@ -258,7 +260,8 @@ def _between_layers(own: str, found: Import, at: str, plan: Plan) -> Iterator[st
 
 
 def _between_apps(own: str, found: Import, at: str) -> Iterator[str]:
-    here, there = _level(_leaf(own)), _level(_leaf(package_of(found.target)))
+    here = _level(_leaf(own))
+    there = _level(_leaf(package_of(found.target)))
     if there > here:
         yield f"{at}: {own} imports upward, {found.target}"
     elif there == here == 2:

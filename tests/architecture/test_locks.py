@@ -44,7 +44,8 @@ def test_every_lock_is_whole(folder: Path) -> None:
 def test_the_tests_run_on_what_a_run_installs(folder: Path) -> None:
     """Each pin of run.txt stands in dev.txt too, so that installing for the tests changes nothing
     under the program."""
-    run, dev = locks.pins(folder / "run.txt"), locks.pins(folder / "dev.txt")
+    run = locks.pins(folder / "run.txt")
+    dev = locks.pins(folder / "dev.txt")
     assert run
     assert run.items() <= dev.items()
 

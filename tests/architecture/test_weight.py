@@ -46,7 +46,8 @@ def test_import_fits_its_budget() -> None:
     least of interleaved runs, so that a busy machine does not decide; and a crowded moment is given
     two more chances.
     """
-    bare, whole = [], []
+    bare = []
+    whole = []
     for _ in range(3):
         for _ in range(ROUNDS):
             bare.append(cpu("pass"))

@@ -101,7 +101,8 @@ def test_limits_over_http_are_as_stated(limit: str) -> None:
         for line in page("http.md").splitlines()
         if line.startswith("|") and f"`{limit}`" in line.split("|")[1]
     ]
-    names, words = re.findall(r"`(\w+)`", row.split("|")[1]), row.split("|")[3].strip().split(", ")
+    names = re.findall(r"`(\w+)`", row.split("|")[1])
+    words = row.split("|")[3].strip().split(", ")
     assert (words[names.index(limit)] if len(names) > 1 else ", ".join(words)) == value
 
 

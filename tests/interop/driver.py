@@ -81,7 +81,8 @@ class Driver:
     """A client program that is led."""
 
     def __init__(self, process: asyncio.subprocess.Process, stderr: Any) -> None:
-        self._process, self._stderr = process, stderr
+        self._process = process
+        self._stderr = stderr
 
     async def do(
         self, what: str, *, answers: dict[str, Any] = MAN, until: int = 0, **given: Any

@@ -334,12 +334,10 @@ def asking(
     return InputRequiredResult(input_requests={key: question}, request_state=state)
 
 
-NAME, COLOR, CONTEXT, OK = (
-    form_of("name"),
-    form_of("color"),
-    form_of("context"),
-    form_of("ok", "boolean"),
-)
+NAME = form_of("name")
+COLOR = form_of("color")
+CONTEXT = form_of("context")
+OK = form_of("ok", "boolean")
 
 
 @server.tool
@@ -423,7 +421,8 @@ async def test_input_required_result_prompt(ctx: Context) -> str:
 
 # -- resources -------------------------------------------------------------------------------------
 
-STATIC, WATCHED = "This is the content of the static text resource.", "Watched resource content"
+STATIC = "This is the content of the static text resource."
+WATCHED = "Watched resource content"
 server.add_resource(
     "test://static-text", STATIC, description="A text that stays as it is", mime_type="text/plain"
 )

@@ -46,7 +46,9 @@ class Sides:
     """Two servers that run, each with a folder of its own."""
 
     def __init__(self, stack: ExitStack, folder: Path, installed: Callable[[str], Path]) -> None:
-        self._stack, self._folder, self._installed = stack, folder, installed
+        self._stack = stack
+        self._folder = folder
+        self._installed = installed
         self._open: dict[str, tuple[Client, Client]] = {}
 
     def place(self, server: str, side: str) -> Path:
@@ -61,7 +63,8 @@ class Sides:
         """Theirs and ours, started at first use."""
         if server not in self._open:
             self._installed(PEERS.get(server, "servers-npm"))
-            there, here = self.place(server, "there"), self.place(server, "here")
+            there = self.place(server, "there")
+            here = self.place(server, "here")
             options = (
                 ["--allow-private-ips"] if server == "fetch" else []
             )  # the site of the test is on loopback

@@ -18,9 +18,14 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "guide" / "compatibility.md"
-BEGIN, END = "<!-- the farm's table begins -->", "<!-- the farm's table ends -->"
+BEGIN = "<!-- the farm's table begins -->"
+END = "<!-- the farm's table ends -->"
 
-R1, R2, R3, R4, R5 = "2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"
+R1 = "2024-11-05"
+R2 = "2025-03-26"
+R3 = "2025-06-18"
+R4 = "2025-11-25"
+R5 = "2026-07-28"
 ROADS = {"stdio": "stdio", "http": "Streamable HTTP", "sse": "HTTP+SSE"}
 PATHS = {"http": "/mcp", "sse": "/sse"}
 

@@ -16,7 +16,8 @@ from http.cookiejar import CookieJar
 from typing import Any
 from urllib.parse import urlencode, urljoin, urlsplit
 
-NAME, PASSWORD = "ada", "correct horse battery staple"
+NAME = "ada"
+PASSWORD = "correct horse battery staple"
 MOST_PAGES = 20
 
 
@@ -29,7 +30,8 @@ class Form:
 
     def __init__(self, page: str) -> None:
         forms = Forms(page)
-        found, self.onward = forms.found, forms.onward
+        found = forms.found
+        self.onward = forms.onward
         chosen = next((form for form in found if form["button"][1]), found[0] if found else None)
         self.seen = chosen is not None
         self.action, self.method = (chosen["action"], chosen["method"]) if chosen else ("", "get")
@@ -111,7 +113,8 @@ def walk(address: str) -> str:
         except urllib.error.HTTPError as bad:
             answer = bad
         with answer:
-            place, page = answer.geturl(), answer.read().decode("utf-8", "replace")
+            place = answer.geturl()
+            page = answer.read().decode("utf-8", "replace")
             onward = answer.headers.get("location")
         form = Form(page)
         onward = onward or form.onward
@@ -123,7 +126,8 @@ def walk(address: str) -> str:
             continue
         if not form.seen:
             raise SystemExit(f"{place} ({answer.status}) has no form: {page[:2000]}")
-        target, sent = urljoin(place, form.action or place), urlencode(form.fields)
+        target = urljoin(place, form.action or place)
+        sent = urlencode(form.fields)
         if form.method == "post":
             origin = f"{urlsplit(place).scheme}://{urlsplit(place).netloc}"
             request = urllib.request.Request(target, sent.encode(), {"Origin": origin})

@@ -85,7 +85,8 @@ def test_a_part_that_the_client_does_not_have(tmp_path: Path) -> None:
 
 # -- the counting ----------------------------------------------------------------------------------
 
-GOOD, SCHEMA = Check("one", "SUCCESS", ""), Check(conformance.SCHEMA, "SUCCESS", "")
+GOOD = Check("one", "SUCCESS", "")
+SCHEMA = Check(conformance.SCHEMA, "SUCCESS", "")
 VERDICTS = {
     "one that passed": (Verdict("a", "scored", (GOOD, SCHEMA)), True),
     "one with a part that was skipped": (
@@ -227,7 +228,8 @@ def test_the_exit_status(
 def test_a_suite_that_does_not_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is ended after a while, with all that it said until then, each line as it came."""
     monkeypatch.setattr(conformance, "SUITE_SECONDS", 1.0)
-    suite, heard = object.__new__(Suite), list[str]()
+    suite = object.__new__(Suite)
+    heard = list[str]()
     suite.command = [
         sys.executable,
         "-c",

@@ -40,7 +40,8 @@ def test_roots_replace_there_and_narrow_here(
 ) -> None:
     """A folder that nobody allowed, and that a client names, can be read there and not here."""
     installed("servers-npm")
-    allowed, other = tmp_path / "allowed", tmp_path / "other"
+    allowed = tmp_path / "allowed"
+    other = tmp_path / "other"
     for folder in (allowed, other):
         folder.mkdir()
     (other / "secret.txt").write_text("secret\n")
@@ -61,7 +62,8 @@ def test_files_that_are_not_what_they_seem(sides: Sides, tmp_path: Path) -> None
     Latin-1."""
     (tmp_path / "secret.txt").write_text("secret\n")
     for side, client in zip(("there", "here"), sides.both("filesystem"), strict=True):
-        place, theirs = sides.place("filesystem", side), side == "there"
+        place = sides.place("filesystem", side)
+        theirs = side == "there"
         os.link(tmp_path / "secret.txt", place / "hard.txt")
         assert refused(client, "read_file", {"path": str(place / "hard.txt")}) is not theirs
         for name, before, after in (
@@ -82,7 +84,8 @@ def test_programs_of_a_repository(sides: Sides, tmp_path: Path) -> None:
     """Hooks, a filter and a driver for diffs are run there, and not here; and without a folder any
     repository is served there."""
     for side, client in zip(("there", "here"), sides.both("git"), strict=True):
-        place, ran = sides.place("git", side), tmp_path / side
+        place = sides.place("git", side)
+        ran = tmp_path / side
         ran.mkdir()
         hook = place / ".git" / "hooks" / "pre-commit"
         hook.parent.mkdir(exist_ok=True)

@@ -293,10 +293,8 @@ def test_repositories(sides: Sides) -> None:
 
 # -- memory ----------------------------------------------------------------------------------------
 
-ADA, GARDEN = (
-    {"name": "Ada Ångström", "entityType": "person"},
-    {"name": 'the "garden"', "entityType": "place"},
-)
+ADA = {"name": "Ada Ångström", "entityType": "person"}
+GARDEN = {"name": 'the "garden"', "entityType": "place"}
 SHED = {"name": "shed", "entityType": "place", "observations": ["has a spade"]}
 TENDS = {"from": "Ada Ångström", "to": 'the "garden"', "relationType": "tends"}
 LOST = {"from": "Ada Ångström", "to": "nobody yet", "relationType": "knows"}
@@ -385,7 +383,8 @@ def test_a_memory_moves_here_and_back(sides: Sides, tmp_path: Path) -> None:
     whole = graph(theirs)
     assert len(whole["entities"]) == 3
     assert len(whole["relations"]) >= 2
-    old, new = sides.place("memory", "there") / "memory.jsonl", tmp_path / "memory.jsonl"
+    old = sides.place("memory", "there") / "memory.jsonl"
+    new = tmp_path / "memory.jsonl"
     assert "3 entities" in moved("import", str(old), place=tmp_path)
     assert "0 entities" in moved("import", str(old), place=tmp_path)  # it may be repeated
     moved("export", str(new), place=tmp_path)
@@ -417,7 +416,9 @@ def test_the_time(sides: Sides, zone: str) -> None:
         call = {"time": "18:05", "source_timezone": zone, "target_timezone": "Asia/Kathmandu"}
         return client.call_tool("convert_time", call).structured_content
 
-    before, here, after = now(theirs), now(mine), now(theirs)
+    before = now(theirs)
+    here = now(mine)
+    after = now(theirs)
     times = [datetime.fromisoformat(one["datetime"]) for one in (before, here, after)]
     assert times == sorted(times)
     assert len({one.utcoffset() for one in times}) == 1
@@ -425,7 +426,9 @@ def test_the_time(sides: Sides, zone: str) -> None:
         [one[field] for field in MOMENT if field != "datetime"] for one in (before, here, after)
     ]
     assert rest[1] in (rest[0], rest[2])
-    before, here, after = then(theirs), then(mine), then(theirs)
+    before = then(theirs)
+    here = then(mine)
+    after = then(theirs)
     pairs = [
         [{field: one[side][field] for field in MOMENT} for side in ("source", "target")]
         for one in (before, after)

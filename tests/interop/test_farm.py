@@ -192,9 +192,11 @@ async def answered(client: Client, call: Call, stage: Stage, aside: bool) -> Non
             call.tool, arguments, on_progress=lambda params: progress.append(params.progress)
         )
     except McpError as bad:
-        failed, text = True, str(bad)
+        failed = True
+        text = str(bad)
     else:
-        failed, text = bool(result.is_error), f"{result.text}\n{result.structured_content}"
+        failed = bool(result.is_error)
+        text = f"{result.text}\n{result.structured_content}"
     assert failed is call.fails, (call, text)
     assert inside(call.says, stage).lower() in text.lower(), (call, text)
     if aside:

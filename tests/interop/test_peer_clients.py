@@ -24,7 +24,11 @@ from tests.interop.driver import Driver, command_of, free_port, led, on_the_web
 
 pytestmark = [pytest.mark.interop, pytest.mark.asyncio(loop_scope="module")]
 
-R1, R2, R3, R4, R5 = "2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"
+R1 = "2024-11-05"
+R2 = "2025-03-26"
+R3 = "2025-06-18"
+R4 = "2025-11-25"
+R5 = "2026-07-28"
 
 
 @dataclass(frozen=True)

@@ -41,7 +41,9 @@ class Walker:
     """
 
     def __init__(self, client: Driver, name: str, standing: Mapping[str, Any]) -> None:
-        self.client, self._name, self._standing = client, name, dict(standing)
+        self.client = client
+        self._name = name
+        self._standing = dict(standing)
         self._schemas: dict[str, Any] = {}
         self.stateless = False
         self.mine = (

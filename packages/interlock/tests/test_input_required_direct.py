@@ -28,7 +28,8 @@ class Person:
     """Somebody at the other end of a handshake connection."""
 
     def __init__(self, *answers: str) -> None:
-        self.answers, self.heard = list(answers), []
+        self.answers = list(answers)
+        self.heard = []
 
     async def __call__(self, request: t.InputRequest) -> t.InputResponse:
         self.heard.append(request)

@@ -271,7 +271,8 @@ async def test_what_must_happen_once_happens_once_over_all_rounds(suspend: bool)
         await answer_of(x, "second?")
         return msgspec.json.encode([before, after]).decode()
 
-    here, there = rounds(suspend=suspend), rounds(suspend=suspend)
+    here = rounds(suspend=suspend)
+    there = rounds(suspend=suspend)
     call = Retries(here, body)
     second = await call.retry(await call.call(), "a")
     call.rounds = there

@@ -48,7 +48,8 @@ class Counted:
 
 async def test_a_suspended_tool_runs_once_over_all_its_rounds() -> None:
     """What it says goes with whichever request holds its ticket then (`MRT-10`, `MRT-11`)."""
-    house, body = rounds(), Counted()
+    house = rounds()
+    body = Counted()
     call = Retries(house, body)
     first = await call.call()
     assert len(house) == 1
@@ -120,7 +121,8 @@ async def test_a_retry_of_a_retry_shares_its_failure_too() -> None:
 async def test_a_round_that_is_cancelled_cancels_the_tool() -> None:
     """The first round, and a later one; whoever shares it hears so, and nothing is left
     (`CAN-05`)."""
-    house, body = rounds(), Counted()
+    house = rounds()
+    body = Counted()
 
     async def slow(x: Exchange) -> str:
         try:
@@ -132,10 +134,8 @@ async def test_a_round_that_is_cancelled_cancels_the_tool() -> None:
 
     call = Retries(house, slow)
     first = await call.call()
-    holder, sharer = (
-        asyncio.ensure_future(call.retry(first, "a")),
-        asyncio.ensure_future(call.retry(first, "a")),
-    )
+    holder = asyncio.ensure_future(call.retry(first, "a"))
+    sharer = asyncio.ensure_future(call.retry(first, "a"))
     await turns()
     holder.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -157,10 +157,8 @@ async def test_whoever_only_shares_a_round_cancels_nothing_but_himself() -> None
 
     call = Retries(rounds(), body)
     first = await call.call()
-    holder, sharer = (
-        asyncio.ensure_future(call.retry(first, "a")),
-        asyncio.ensure_future(call.retry(first, "a")),
-    )
+    holder = asyncio.ensure_future(call.retry(first, "a"))
+    sharer = asyncio.ensure_future(call.retry(first, "a"))
     await turns()
     sharer.cancel()
     await turns()
@@ -171,7 +169,8 @@ async def test_whoever_only_shares_a_round_cancels_nothing_but_himself() -> None
 
 async def test_a_first_round_that_is_cancelled_leaves_nothing() -> None:
     """Before the tool has asked anything (`CAN-05`)."""
-    house, ended = rounds(), []
+    house = rounds()
+    ended = []
 
     async def body(x: Exchange) -> str:
         try:
@@ -191,7 +190,8 @@ async def test_a_first_round_that_is_cancelled_leaves_nothing() -> None:
 
 async def test_nobody_comes_back_and_the_tool_is_ended() -> None:
     """When its ticket has expired it is cancelled, and takes no more room (`MRT-10`)."""
-    house, body = rounds(seconds=0.02), Counted()
+    house = rounds(seconds=0.02)
+    body = Counted()
     await Retries(house, body).call()
     assert len(house) == 1
     await body.over.wait()
@@ -216,7 +216,8 @@ async def test_each_round_has_its_time_anew() -> None:
 async def test_the_house_is_left_clean() -> None:
     """Whatever waits is cancelled, whoever holds a round hears it, and closing twice is no
     fault."""
-    house, bodies = rounds(), [Counted() for _ in range(3)]
+    house = rounds()
+    bodies = [Counted() for _ in range(3)]
     calls = [Retries(house, body) for body in bodies]
     firsts = [await call.call() for call in calls]
 
@@ -242,7 +243,8 @@ async def test_the_house_is_left_clean() -> None:
 async def test_beyond_the_limit_tools_are_run_again_instead() -> None:
     """A crowd that asks and never comes back takes bounded room, and every call gets on all the
     same (`MRT-10`)."""
-    house, body = rounds(most=2), Counted()
+    house = rounds(most=2)
+    body = Counted()
     calls = [Retries(house, body) for _ in range(4)]
     firsts = [await call.call() for call in calls]
     assert (len(house), body.begun) == (2, 4)
@@ -256,7 +258,9 @@ async def test_beyond_the_limit_tools_are_run_again_instead() -> None:
 
 async def test_a_ticket_of_another_worker_is_good_here() -> None:
     """The tool runs again from the top, finds its answers, and goes on (`MRT-24`, `RPC-25`)."""
-    here, there, body = rounds(), rounds(), Counted()
+    here = rounds()
+    there = rounds()
+    body = Counted()
     call = Retries(there, body)
     first = await call.call()
     second = await call.retry(first, "a")
@@ -269,7 +273,9 @@ async def test_a_ticket_of_another_worker_is_good_here() -> None:
 
 async def test_a_ticket_of_another_worker_suspends_here_and_is_retried_like_any() -> None:
     """From then on it is ours."""
-    here, there, body = rounds(), rounds(), Counted()
+    here = rounds()
+    there = rounds()
+    body = Counted()
     call = Retries(there, body)
     first = await call.call()
     call.rounds = here

@@ -14,7 +14,8 @@ from mcp.shared.auth import OAuthClientMetadata
 
 
 async def main() -> None:
-    browser, storage = Browser(), Storage()
+    browser = Browser()
+    storage = Storage()
 
     async def came() -> tuple[str, str | None]:
         return browser.said("code") or "", browser.said("state")

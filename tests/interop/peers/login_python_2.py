@@ -14,7 +14,8 @@ from mcp.shared.auth import AuthorizationCodeResult, OAuthClientMetadata
 
 
 async def main() -> None:
-    browser, storage = Browser(), Storage()
+    browser = Browser()
+    storage = Storage()
 
     async def came() -> AuthorizationCodeResult:
         return AuthorizationCodeResult(

@@ -50,7 +50,8 @@ GUEST = {
     "properties": {"name": {"type": "string"}, "age": {"type": "integer"}},
     "required": ["name", "age"],
 }
-VISIT, PAGE = "Please sign in", "https://example.com/sign-in"
+VISIT = "Please sign in"
+PAGE = "https://example.com/sign-in"
 
 
 @dataclass

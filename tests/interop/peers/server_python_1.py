@@ -243,5 +243,6 @@ async def set_level(level: str) -> None:
 
 if __name__ == "__main__":
     kind, port = sys.argv[1:] or ("stdio", 0)
-    server.settings.port, server.settings.log_level = int(port), "ERROR"
+    server.settings.port = int(port)
+    server.settings.log_level = "ERROR"
     server.run(kind)

@@ -61,7 +61,8 @@ WAV = "UklGRiQAAABXQVZFZm10IBAAAAABAAEAQB8AAEAfAAABAAgAZGF0YQAAAAA="
 INSIDE = EmbeddedResource(
     resource=TextResourceContents(uri="note://inside", mime_type="text/plain", text="inside")
 )
-VISIT, PAGE = "Please sign in", "https://example.com/sign-in"
+VISIT = "Please sign in"
+PAGE = "https://example.com/sign-in"
 
 
 @dataclass

@@ -58,7 +58,8 @@ class Steps:
                 self._say(saw=saw)
             except Exception as bad:
                 error = getattr(bad, "error", bad)
-                kind, code = type(bad).__name__, getattr(error, "code", None)
+                kind = type(bad).__name__
+                code = getattr(error, "code", None)
                 self._say(
                     error={
                         "kind": kind,
@@ -79,7 +80,8 @@ class Steps:
 
     def _say(self, **line: Any) -> None:
         print(json.dumps({**line, "heard": self.heard, "asked": self.asked}), flush=True)
-        self.heard, self.asked = [], []
+        self.heard = []
+        self.asked = []
 
 
 def plain(value: Any) -> Any:

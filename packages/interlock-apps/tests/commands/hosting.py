@@ -132,7 +132,9 @@ class Page:
     def __init__(
         self, process: asyncio.subprocess.Process, address: str, client: httpx2.AsyncClient
     ) -> None:
-        self.process, self.address, self.client = process, address, client
+        self.process = process
+        self.address = address
+        self.client = client
         self.pid = process.pid
         self._csrf = ""
 

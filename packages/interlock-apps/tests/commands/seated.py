@@ -49,8 +49,12 @@ class Seat:
     def __init__(
         self, host: Host, talk: ChatRepl, keys: PipeInput, page: Page, opened: list[str]
     ) -> None:
-        self.host, self.talk, self.page, self.opened = host, talk, page, opened
-        self._keys, self._mark = keys, 0
+        self.host = host
+        self.talk = talk
+        self.page = page
+        self.opened = opened
+        self._keys = keys
+        self._mark = 0
         self.over: asyncio.Task[None]
 
     @property
@@ -112,7 +116,8 @@ async def seated(
         hub=HubOptions(target=lambda entry: servers[entry.id]),
     )
     host = Host(entries, options=given, **options)
-    page, opened = Page(), list[str]()
+    page = Page()
+    opened = list[str]()
     output = Vt100_Output(
         page, lambda: Size(rows=40, columns=width), term="xterm", enable_cpr=False
     )

@@ -154,7 +154,9 @@ def test_what_the_model_says_is_cut_into_blocks(
 
 @given(st.text(alphabet="ab\n `~", max_size=40), st.lists(st.integers(1, 5), max_size=10))
 def test_no_letter_of_the_model_is_lost(text: str, cuts: list[int]) -> None:
-    said, heard, place = MarkdownStream(), list[str](), 0
+    said = MarkdownStream()
+    heard = list[str]()
+    place = 0
     for cut in [*cuts, len(text)]:
         heard += said.hear(text[place : place + cut])
         place += cut

@@ -343,10 +343,8 @@ async def test_sampling_is_reviewed_before_and_after() -> None:
     answer after.
     """
     answers: list[Any] = []
-    talker, thinker = (
-        Scripted(call("a__think"), "Done.", name="talker"),
-        Scripted("Tea.", name="thinker"),
-    )
+    talker = Scripted(call("a__think"), "Done.", name="talker")
+    thinker = Scripted("Tea.", name="thinker")
     async with seated({"a": sampling(answers)}, models=[talker, thinker], policy=ALLOW) as seat:
         await seat.answer("❯", "go\r")
         shown = await seat.answer("m another model", "m")

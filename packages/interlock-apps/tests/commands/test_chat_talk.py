@@ -240,7 +240,8 @@ async def test_the_commands(tmp_path: Path) -> None:
     """/help, /servers, /tools, /model, /roots, /rules, /show, /log, /export, /sessions, /new and
     what is no command.
     """
-    one, two = Scripted(call("guide__picture"), "Good.", name="one"), Scripted("Other.", name="two")
+    one = Scripted(call("guide__picture"), "Good.", name="one")
+    two = Scripted("Other.", name="two")
     log = SqliteLog(tmp_path / "log.db")
     async with seated({"guide": guide()}, models=[one, two], log=log) as seat:
         await seat.answer("❯", "picture\r")

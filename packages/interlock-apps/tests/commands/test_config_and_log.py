@@ -32,7 +32,8 @@ def run(*arguments: str) -> Result:
 
 @pytest.fixture
 def files(tmp_path: Path) -> tuple[Path, Path]:
-    codex, cursor = tmp_path / "config.toml", tmp_path / "mcp.json"
+    codex = tmp_path / "config.toml"
+    cursor = tmp_path / "mcp.json"
     codex.write_text(CODEX, encoding="utf-8")
     cursor.write_text(CURSOR, encoding="utf-8")
     return codex, cursor
@@ -69,7 +70,8 @@ def test_one_file_is_written_of_several(files: tuple[Path, Path], tmp_path: Path
 
 def test_the_revision_of_an_entry_is_shown_and_kept(tmp_path: Path) -> None:
     """In the list, in the file that is written, and by the commands that talk to a server of it."""
-    source, target = tmp_path / "mcp.json", tmp_path / "all.json"
+    source = tmp_path / "mcp.json"
+    target = tmp_path / "all.json"
     command = old_server(tmp_path)
     entry = {"command": command[0], "args": command[1:], "revision": "2025-11-25"}
     source.write_text(json.dumps({"mcpServers": {"old": entry}}), encoding="utf-8")

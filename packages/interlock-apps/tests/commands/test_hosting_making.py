@@ -102,7 +102,8 @@ def test_approved_commands_are_the_persons_own(tmp_path: Path) -> None:
     """Those of one place do not count in another, and none that a lock beside the configuration
     claims (`SEC-17`).
     """
-    one, two = tmp_path / "one", tmp_path / "two"
+    one = tmp_path / "one"
+    two = tmp_path / "two"
     for folder in (one, two):
         folder.mkdir()
     here = Approvals(one / "interlock.lock", own=tmp_path / "own.json", here=one / "mcp.json")
@@ -153,6 +154,7 @@ def test_bounds_are_given_on(home: Path, asking: Path) -> None:
     typed.answers["key"] = "x"
     plain = host_of(typed, ask=False)
     assert (plain.options.budget, plain.options.discovery) == (Budget(), DISCOVERY)
-    typed.steps, typed.discovery = 3, 0.0
+    typed.steps = 3
+    typed.discovery = 0.0
     bound = host_of(typed, ask=False)
     assert (bound.options.budget.steps, bound.options.discovery) == (3, 0.0)

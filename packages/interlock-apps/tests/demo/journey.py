@@ -13,11 +13,9 @@ PLAN = {
     "budget": "3000",
     "travelers": "2",
 }
-JUNE, EUROPE, SPAIN = (
-    "calendar://my-calendar/June-2024",
-    "travel://preferences/europe",
-    "travel://past-trips/Spain-2023",
-)
+JUNE = "calendar://my-calendar/June-2024"
+EUROPE = "travel://preferences/europe"
+SPAIN = "travel://past-trips/Spain-2023"
 SUBJECT = "We are going to Barcelona"
 WHO = {
     "Traveller's name": "Ada Lovelace",
@@ -30,7 +28,9 @@ class Traveller:
     """Somebody at the page. `name` is the beginning of the names of the pictures."""
 
     def __init__(self, page: Any, hand: Mouse, name: str = "") -> None:
-        self.page, self.hand, self.name = page, hand, name
+        self.page = page
+        self.hand = hand
+        self.name = name
         self.dialog = page.get_by_role("dialog")
         self._pictures = 0
 

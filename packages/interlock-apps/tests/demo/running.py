@@ -15,7 +15,8 @@ from typing import Any
 
 ROOT = Path(__file__).parents[4]
 SHOTS = os.environ.get("INTERLOCK_SHOTS") or (str(ROOT / ".shots") if os.environ.get("CI") else "")
-DESK, TELEPHONE = {"width": 1320, "height": 860}, {"width": 360, "height": 740}
+DESK = {"width": 1320, "height": 860}
+TELEPHONE = {"width": 360, "height": 740}
 
 
 class Demo:
@@ -27,7 +28,9 @@ class Demo:
     def __init__(
         self, process: asyncio.subprocess.Process, folder: Path, address: str, chromium: Any
     ) -> None:
-        self.process, self.folder, self.address = process, folder, address
+        self.process = process
+        self.folder = folder
+        self.address = address
         self.troubles: list[str] = []
         self.contexts: list[Any] = []
         self._chromium = chromium

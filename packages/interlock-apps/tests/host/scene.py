@@ -37,7 +37,8 @@ from interlock_apps.fleet.questions import Answer, AnyQuestion, Decision, NotAns
 from interlock_apps.host.app import Host
 from interlock_apps.host.options import HostOptions
 
-YES, NO = Decision(allow=True), Decision(allow=False)
+YES = Decision(allow=True)
+NO = Decision(allow=False)
 ALLOW = Policy(default="allow")
 SECONDS = 60  # a test that hangs has failed; none takes a tenth of it
 
@@ -92,7 +93,9 @@ class Scene:
     """A host, its person, its first model, and what it told."""
 
     def __init__(self, host: Host, person: Any, model: Any) -> None:
-        self.host, self.person, self.model = host, person, model
+        self.host = host
+        self.person = person
+        self.model = model
         self.heard: list[LogEntry] = []
         self._stirred = asyncio.Event()
         host.listen(self._hear)
@@ -159,7 +162,8 @@ async def scene(
     `servers` by id: a Server, or an Entry whose target is its own. `trusted` has the ids of those
     that are trusted.
     """
-    tasks, threads = asyncio.all_tasks(), set(threading.enumerate())
+    tasks = asyncio.all_tasks()
+    threads = set(threading.enumerate())
     chosen = model or Scripted(*answers)
     trusted = options.pop("trusted", ())
     entries = [

@@ -128,10 +128,8 @@ async def test_a_form_whose_answer_does_not_fit_is_shown_again() -> None:
     """`ELI-12`: with a warning at the field; nothing that does not fit is sent, and after some
     tries nothing is.
     """
-    short, good = (
-        Filled(action="accept", content={"name": "A"}),
-        Filled(action="accept", content={"name": "Bo"}),
-    )
+    short = Filled(action="accept", content={"name": "A"})
+    good = Filled(action="accept", content={"name": "Bo"})
     sitting = Sitting(form=[short, good])
     async with scene(
         {"asker": asker()}, call("asker__form"), "done", person=sitting, policy=ALLOW
@@ -464,7 +462,8 @@ async def test_a_server_that_asks_a_model_in_a_loop() -> None:
     """`SAM-19`: what is beyond the bound is refused unseen, with one notice; another server is not
     touched by it.
     """
-    server, second = Server("loop"), Scripted("again", name="second", forever=True)
+    server = Server("loop")
+    second = Scripted("again", name="second", forever=True)
     refused: list[Exception] = []
 
     @server.tool
@@ -615,7 +614,8 @@ async def test_two_conversations_at_once(revision: str) -> None:
     Within one process that is known under every revision. Over one pipe, before 2026-07-28, it is
     not.
     """
-    server, met = Server("asker", revisions=revision), asyncio.Barrier(2)
+    server = Server("asker", revisions=revision)
+    met = asyncio.Barrier(2)
 
     @server.tool
     async def form(ctx: Context, name: str) -> str:

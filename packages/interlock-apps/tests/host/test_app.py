@@ -155,7 +155,9 @@ async def test_servers_of_this_process_need_no_leave() -> None:
 
 async def test_another_configuration_while_a_call_runs() -> None:
     """The call goes on where its server is as it was; others come and go meanwhile."""
-    server, began, gate = Server("slow"), asyncio.Event(), asyncio.Event()
+    server = Server("slow")
+    began = asyncio.Event()
+    gate = asyncio.Event()
 
     @server.tool
     async def wait() -> str:
@@ -189,7 +191,8 @@ async def test_another_configuration_while_a_call_runs() -> None:
 
 async def test_a_server_that_is_taken_away_in_mid_call() -> None:
     """The call ends with words, and the conversation goes on."""
-    server, began = Server("slow"), asyncio.Event()
+    server = Server("slow")
+    began = asyncio.Event()
 
     @server.tool
     async def wait() -> str:
@@ -242,7 +245,8 @@ async def test_a_configuration_that_wants_more_than_was_approved(
     """`SEC-17`: trust and folders that a file gives a server while the host runs hold when the
     person has said so, and not before.
     """
-    server, gate = adder(), asyncio.Event()
+    server = adder()
+    gate = asyncio.Event()
 
     async def decide(question: Any) -> Answer:
         if question.trusted:
@@ -390,7 +394,8 @@ async def test_what_the_person_reads_is_told_too() -> None:
 @pytest.mark.parametrize("moment", ["model", "tool", "question", "review", "sample"])
 async def test_ended_at_any_moment(moment: str, tmp_path: Path) -> None:
     """The turn ends and is in the log, nothing of it goes on, and who waited for it has its end."""
-    never, reached = asyncio.Event(), asyncio.Event()
+    never = asyncio.Event()
+    reached = asyncio.Event()
     server = Server("slow")
 
     @server.tool
@@ -479,7 +484,8 @@ async def test_who_ends_a_conversation_ends_its_turn() -> None:
 
 async def test_a_question_of_a_server_that_ends_is_withdrawn() -> None:
     """Nobody is left with a form that leads nowhere."""
-    server, never = Server("asker"), asyncio.Event()
+    server = Server("asker")
+    never = asyncio.Event()
 
     @server.tool
     async def form(ctx: Context) -> str:

@@ -91,7 +91,8 @@ async def test_who_wants_more_than_was_approved_is_asked_about_again(more: dict[
     """What was approved is approved for the next run, too; a folder more, or to be believed, is
     another question (`SEC-17`, `ROO-07`).
     """
-    entry, pins = Entry(id="x", command=("interlock-that-is-not-there",)), Pins()
+    entry = Entry(id="x", command=("interlock-that-is-not-there",))
+    pins = Pins()
     for given, asked in ((entry, 1), (entry, 0), (msgspec.structs.replace(entry, **more), 1)):
         person = Sitting(start=YES)
         async with scene(

@@ -44,7 +44,9 @@ class Waiting:
 
     def __init__(self, **options: Any) -> None:
         self.server = Server("slow", **options)
-        self.began, self.gate, self.ends = asyncio.Event(), asyncio.Event(), list[str]()
+        self.began = asyncio.Event()
+        self.gate = asyncio.Event()
+        self.ends = list[str]()
         self.over = asyncio.Event()
 
         @self.server.tool
@@ -118,7 +120,8 @@ async def test_cancelled_while_it_runs(revision: str) -> None:
 
 async def test_cancelled_while_it_is_asked_about() -> None:
     """The question is withdrawn, nothing was called, and the call has an end."""
-    server, never = adder(), asyncio.Event()
+    server = adder()
+    never = asyncio.Event()
 
     async def wait(_: Any) -> Answer:
         await never.wait()
@@ -218,7 +221,8 @@ class Meeting:
 
     def __init__(self, count: int, *, reads: bool) -> None:
         self.server = Server("meeting")
-        self.barrier, self.order = asyncio.Barrier(count), list[str]()
+        self.barrier = asyncio.Barrier(count)
+        self.order = list[str]()
         hints = ToolAnnotations(read_only_hint=reads)
 
         @self.server.tool(annotations=hints)

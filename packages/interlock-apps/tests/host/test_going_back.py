@@ -111,7 +111,8 @@ async def test_a_resource_is_read_again_unasked(tmp_path: Path) -> None:
 
 async def test_the_next_host_starts_it_under_the_older_revision(tmp_path: Path) -> None:
     """It is remembered like a server that the probe breaks (`ERA-14`)."""
-    entry, path = asker(tmp_path, trusted=True), tmp_path / "revisions.json"
+    entry = asker(tmp_path, trusted=True)
+    path = tmp_path / "revisions.json"
     hub = {"revisions": KnownRevisions(path)}
     async with scene(
         {"asker": entry}, call("asker__look"), "done", person=Sitting(), policy=ALLOW, hub=hub

@@ -180,7 +180,8 @@ def test_commands() -> None:
 
 def test_the_file_is_for_people(tmp_path: Path) -> None:
     """HST-01: sorted, indented and readable, so that version control shows what was approved."""
-    one, other = tmp_path / "one.lock", tmp_path / "other.lock"
+    one = tmp_path / "one.lock"
+    other = tmp_path / "other.lock"
     Pins(one).first("s", ServerFeatures(tools=[tool(), tool(name="ä")]))
     Pins(other).first(
         "s",
@@ -306,7 +307,8 @@ def test_another_host_is_seen_at_once(tmp_path: Path) -> None:
     is told the difference.
     """
     path = tmp_path / "interlock.lock"
-    one, other = Pins(path), Pins(path)
+    one = Pins(path)
+    other = Pins(path)
     one.first("s", ServerFeatures(tools=[tool()]))
     [difference] = other.first("s", ServerFeatures(tools=[tool(description="Else.")]))
     assert difference.how == "changed"
@@ -320,7 +322,8 @@ def test_a_link_remains_a_link(tmp_path: Path) -> None:
     """HST-01: whoever keeps the file elsewhere, and a link to it here, still does after a
     change.
     """
-    real, link = tmp_path / "real.lock", tmp_path / "interlock.lock"
+    real = tmp_path / "real.lock"
+    link = tmp_path / "interlock.lock"
     Pins(real).first("s", ServerFeatures(tools=[tool()]))
     link.symlink_to(real)
     Pins(link).approve_command("s", "d")

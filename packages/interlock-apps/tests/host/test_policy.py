@@ -29,7 +29,9 @@ def decided(rules: list[Rule], arguments: dict[str, Any], **call: Any) -> str:
     ).decision
 
 
-ALLOW, ASK, DENY = Rule(decision="allow"), Rule(decision="ask"), Rule(decision="deny")
+ALLOW = Rule(decision="allow")
+ASK = Rule(decision="ask")
+DENY = Rule(decision="deny")
 
 
 @pytest.mark.parametrize(
@@ -304,7 +306,8 @@ def test_rules_of_a_conversation_end_with_it() -> None:
 def test_remembering_and_forgetting() -> None:
     """HST-01: the person can see what was remembered, and take it back."""
     policy = Policy()
-    always, session = rule_for("a", tool("x")), rule_for("b", tool("y"), session="one")
+    always = rule_for("a", tool("x"))
+    session = rule_for("b", tool("y"), session="one")
     policy.remember(always, "always")
     policy.remember(always, "always")
     policy.remember(session, "session")

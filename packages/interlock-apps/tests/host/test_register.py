@@ -63,7 +63,8 @@ async def test_a_description_that_changes_after_approval(revision: str, answer: 
     """`SEC-24`, `TOL-22`: the tool is neither offered nor called until the person has seen the
     difference and allowed it.
     """
-    server, gate = adder(revisions=revision), asyncio.Event()
+    server = adder(revisions=revision)
+    gate = asyncio.Event()
 
     async def decide(_: Any) -> Any:
         await gate.wait()
@@ -246,7 +247,8 @@ async def test_a_second_change_while_the_question_is_open() -> None:
     """A yes is for what was shown: what came after it is shown in its turn, and blocked
     until then.
     """
-    server, gate = adder(), asyncio.Event()
+    server = adder()
+    gate = asyncio.Event()
 
     async def decide(question: Any) -> Answer:
         await gate.wait()
@@ -378,7 +380,8 @@ async def test_two_hosts_share_what_was_approved(tmp_path: Path) -> None:
     with one file.
     """
     path = tmp_path / "interlock.lock"
-    first, second = adder(), adder()
+    first = adder()
+    second = adder()
     async with (
         scene({"adder": first}, "x", pins=Pins(path), person=Sitting(pin=YES), hub=AT_ONCE) as one,
         scene({"adder": second}, "x", pins=Pins(path), person=Sitting(), hub=AT_ONCE) as other,

@@ -40,7 +40,9 @@ class OneAnswer:
     """Answers the question of its choice once `count` are open, and never another."""
 
     def __init__(self, answer: Any, count: int, which: int = 0) -> None:
-        self._answer, self._count, self._which = answer, count, which
+        self._answer = answer
+        self._count = count
+        self._which = which
         self.asked: list[Any] = []
         self.all_there = asyncio.Event()
 
@@ -99,7 +101,8 @@ async def test_a_rule_decides_only_for_what_it_fits() -> None:
     servers = {"adder": adder(), "other": adder()}
     calls = [call("adder__add", a=1, b=1), call("other__add", a=1, b=1)]
     async with scene(servers, calls, calls[:1], "done", person=person) as one:
-        first, second = one.host.session(), one.host.session()
+        first = one.host.session()
+        second = one.host.session()
         turns_of = [asyncio.ensure_future(first.say("x"))]
         await one.until(lambda: len(one.host.questions) == 2)
         turns_of.append(asyncio.ensure_future(second.say("x")))
@@ -160,7 +163,8 @@ async def change_tool(one: Scene, server: Server) -> None:
 )
 async def test_a_question_about_what_is_gone_is_taken_back(go: Any, words: str) -> None:
     """The face does not show it any more, and the model hears why nothing was called."""
-    person, server = Nobody(), adder()
+    person = Nobody()
+    server = adder()
     async with scene({"adder": server}, SIX[0], "I see.", person=person, hub=AT_ONCE) as one:
         turn = asyncio.ensure_future(one.host.session().say("add"))
         await person.asking.wait()
@@ -189,7 +193,8 @@ def asking() -> Server:
 @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
 @pytest.mark.parametrize("go", [remove_server, stop_server])
 async def test_a_form_of_a_server_that_is_gone_is_taken_back(go: Any, revision: str) -> None:
-    person, server = Nobody(), asking()
+    person = Nobody()
+    server = asking()
     policy = Policy(default="allow")
     asks = call("adder__ask")
     async with scene(

@@ -88,7 +88,8 @@ async def test_one_turn_at_a_time() -> None:
     """And what is refused then is not said, and no resource is read for it; another conversation
     may go on.
     """
-    gate, began = asyncio.Event(), asyncio.Event()
+    gate = asyncio.Event()
+    began = asyncio.Event()
 
     async def pause(number: int) -> None:
         began.set()
@@ -222,7 +223,8 @@ class Mute:
     without an answer.
     """
 
-    name, facts = "mute", ModelFacts()
+    name = "mute"
+    facts = ModelFacts()
 
     def stream(self, request: Any) -> Any:
         return self
@@ -318,7 +320,8 @@ async def test_budgets(budget: Budget, reason: str, called: int) -> None:
 
 async def test_a_turn_that_takes_too_long() -> None:
     """Its call is cancelled at the server."""
-    server, ends = Server("slow"), list[str]()
+    server = Server("slow")
+    ends = list[str]()
 
     @server.tool
     async def wait() -> str:
@@ -342,7 +345,8 @@ async def test_time_in_which_the_person_is_asked_does_not_count() -> None:
     goes on.
     """
     loop = asyncio.get_running_loop()
-    real, ahead = loop.time, 0.0
+    real = loop.time
+    ahead = 0.0
 
     async def think(_: Any) -> Answer:
         nonlocal ahead

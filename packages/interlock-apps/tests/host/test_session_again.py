@@ -49,7 +49,8 @@ async def test_a_conversation_of_an_earlier_run_goes_on(tmp_path: Path) -> None:
     async with scene(servers, ADD, "It is 3.", policy=ALLOW, log=SqliteLog(path)) as one:
         session = one.host.session(title="Sums")
         await session.say("add", attach=attach)
-        before, system = list(session.messages), one.model.requests[0].system_prompt
+        before = list(session.messages)
+        system = one.model.requests[0].system_prompt
         calls = [event.call for event in one.of(CallProposed)]
     async with scene(servers, ADD, "Still 3.", policy=ALLOW, log=SqliteLog(path)) as one:
         again = await one.host.resume(session.id)
@@ -161,7 +162,8 @@ class Again:
 
 def bare(events: list[Event]) -> list[str]:
     """Events without times and ids, and without what is not kept."""
-    lines, ids = [], dict[str, str]()
+    lines = []
+    ids = dict[str, str]()
 
     def same(text: str) -> str:
         for id in sorted(ids, key=len, reverse=True):
@@ -188,7 +190,8 @@ async def test_a_conversation_replayed_through_the_real_loop(kind: str, tmp_path
     """
     gate = asyncio.Event()
     second = Scripted("VY", name="second", forever=True)
-    search, book = call("travel__search", city="Bari"), call("travel__book", flight="VY 8301")
+    search = call("travel__search", city="Bari")
+    book = call("travel__book", flight="VY 8301")
     if kind == "journey":
         answers: list[Any] = [
             ["Let me see.", search],

@@ -84,7 +84,8 @@ async def test_an_approval_holds_for_this_content(tmp_path: Path) -> None:
     """It is kept with every digest; with other content the person is asked again and shown what
     changed (SKL-64, SKL-66).
     """
-    world, person = World(), Sitting(pin=YES)
+    world = World()
+    person = Sitting(pin=YES)
     pins = Pins(tmp_path / "interlock.lock")
     for _ in range(2):
         async with scene({"shop": hostile(world)}, LOAD, "done", person=person, pins=pins) as one:
@@ -152,7 +153,8 @@ async def test_equal_uris_and_names_are_told_apart() -> None:
     """Two servers with one URI are two skills, and the question says that the names collide
     (SKL-18, SKL-23, SKL-24, SKL-60).
     """
-    one_world, other_world = World(), World()
+    one_world = World()
+    other_world = World()
     person = Sitting(pin=[YES, NO])
     load_other = call("interlock__load_skill", server="mall", uri=URI)
     answers = [LOAD, load_other, read("templates/letter.md", server="mall"), "done"]
@@ -172,7 +174,8 @@ async def test_nothing_is_granted() -> None:
     """Fields that ask for tools or run code have no effect, and the question says so (SKL-57,
     SKL-61).
     """
-    server, calls = Server("shop"), []
+    server = Server("shop")
+    calls = []
     text = SKILL_MD.replace("metadata:", "allowed-tools: shop__refund\nhooks: {a: b}\nmetadata:")
     server.add_skill("acme/refunds", {"SKILL.md": text})
 
@@ -208,7 +211,8 @@ async def test_calls_are_asked_about_while_a_skill_is_loaded() -> None:
         return "7"
 
     person = Sitting(pin=YES, call=YES)
-    use, look = call("shop__refund", order="7"), call("shop__orders")
+    use = call("shop__refund", order="7")
+    look = call("shop__orders")
     async with scene(
         {"shop": server},
         use,

@@ -79,7 +79,8 @@ def test_the_order_is_that_of_the_configuration(
     arrival: list[int], lists: list[list[Tool]]
 ) -> None:
     """`HST-06`: servers come up in any order; the list is the same."""
-    box, straight = Toolbox(f"s{n}" for n in range(4)), Toolbox()
+    box = Toolbox(f"s{n}" for n in range(4))
+    straight = Toolbox()
     for number in arrival:
         box.put(f"s{number}", lists[number])
     for number in range(4):
@@ -397,7 +398,8 @@ def test_the_index_is_as_if_it_were_new(
     """However tools came and went, and whenever was searched between, what is found is what a new
     box finds.
     """
-    box, kept = Toolbox("abc"), {}
+    box = Toolbox("abc")
+    kept = {}
     for step in steps:
         if isinstance(step, str):
             box.drop(step)

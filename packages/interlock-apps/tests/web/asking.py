@@ -37,7 +37,9 @@ class Answer:
     """What came back."""
 
     def __init__(self) -> None:
-        self.status, self.headers, self.body = 0, dict[str, str](), b""
+        self.status = 0
+        self.headers = dict[str, str]()
+        self.body = b""
 
     @property
     def json(self) -> Any:
@@ -50,7 +52,9 @@ class Browser:
     """
 
     def __init__(self, site: HostSite) -> None:
-        self.site, self.cookies, self.csrf = site, dict[str, str](), ""
+        self.site = site
+        self.cookies = dict[str, str]()
+        self.csrf = ""
 
     async def ask(
         self, method: str, target: str, body: bytes = b"", app: Any = None, **headers: str
@@ -78,7 +82,8 @@ class Browser:
             "headers": [(name.encode(), value.encode()) for name, value in sent.items() if value],
             "client": ("127.0.0.1", 1),
         }
-        answer, sent_body = Answer(), False
+        answer = Answer()
+        sent_body = False
 
         async def receive() -> Any:
             nonlocal sent_body

@@ -25,7 +25,8 @@ from tests.web.offers import travel, weather
 
 RULE_BASED = "This is no language model: it follows rules written for this example."
 SHOTS = os.environ.get("INTERLOCK_SHOTS", "")
-DESK, TELEPHONE = {"width": 1320, "height": 860}, {"width": 360, "height": 740}
+DESK = {"width": 1320, "height": 860}
+TELEPHONE = {"width": 360, "height": 740}
 
 
 class Stage:
@@ -34,7 +35,9 @@ class Stage:
     def __init__(
         self, host: Host, site: HostSite, servers: dict[str, Server], chromium: Any
     ) -> None:
-        self.host, self.site, self.servers = host, site, servers
+        self.host = host
+        self.site = site
+        self.servers = servers
         self._chromium = chromium
         self._contexts: list[Any] = []
         self.troubles: list[str] = []

@@ -383,7 +383,11 @@ class Table:
     def __init__(
         self, host: Host, site: HostSite, seen: list[Any], person: Person, model: Scripted
     ) -> None:
-        self.host, self.site, self.seen, self.person, self.model = host, site, seen, person, model
+        self.host = host
+        self.site = site
+        self.seen = seen
+        self.person = person
+        self.model = model
         self.browser = Browser(site)
         self.events: list[Any] = []
         self._stirred = asyncio.Event()

@@ -37,7 +37,8 @@ class Axe:
     """axe-core in a page, and what it has found so far, by screen."""
 
     def __init__(self, page: Any, source: str) -> None:
-        self._page, self._source = page, source
+        self._page = page
+        self._source = source
         self.found: dict[str, list[str]] = {}
 
     async def look(self, screen: str) -> None:

@@ -163,7 +163,8 @@ async def test_markdown_of_the_model_is_drawn(chromium: Any) -> None:
 async def test_thinking_is_folded_and_what_the_model_is_about_to_do_is_told(chromium: Any) -> None:
     """Thoughts in a fold, notes as lines, the name of a call that is being prepared."""
     async with staged(chromium) as stage:
-        page, at = await stage.page(), session(stage)
+        page = await stage.page()
+        at = session(stage)
         await opened(stage, page)
         tell = stage.host.publish
         for event in (
@@ -194,7 +195,8 @@ async def test_a_thousand_pieces_leave_the_rest_alone(chromium: Any) -> None:
     again.
     """
     async with staged(chromium) as stage:
-        page, at = await stage.page(), session(stage)
+        page = await stage.page()
+        at = session(stage)
         for n in range(30):
             stage.host.publish(person(at, f"question {n}"))
             stage.host.publish(said(at, f"answer {n}"))
@@ -227,7 +229,8 @@ async def test_a_thousand_pieces_leave_the_rest_alone(chromium: Any) -> None:
 async def test_five_hundred_messages_stay_usable(chromium: Any) -> None:
     """The end is in view, what comes is added to it, and only what is in view is laid out."""
     async with staged(chromium) as stage:
-        page, at = await stage.page(), session(stage)
+        page = await stage.page()
+        at = session(stage)
         for n in range(250):
             stage.host.publish(person(at, f"question {n}"))
             stage.host.publish(said(at, f"answer {n}\n\n" + MARKDOWN))
@@ -258,7 +261,8 @@ async def test_what_a_tool_gives_is_shown_by_its_kind(chromium: Any) -> None:
     table and as JSON, errors (`TOL-17`, `TOL-26`).
     """
     async with staged(chromium) as stage:
-        page, at = await stage.page(), session(stage)
+        page = await stage.page()
+        at = session(stage)
         content = [
             TextContent("Plain words"),
             ImageContent(data=GIF, mime_type="image/gif"),
@@ -349,7 +353,8 @@ async def test_a_result_appears_once(
     what differs stays (`TOL-26`).
     """
     async with staged(chromium) as stage:
-        page, at = await stage.page(), session(stage)
+        page = await stage.page()
+        at = session(stage)
         stage.host.publish(
             CallProposed(session=at, call="c1", name="x", server="travel", tool="x", title="X")
         )
@@ -370,7 +375,8 @@ async def test_a_picture_stands_open_after_the_call(chromium: Any) -> None:
     """Also one that comes as a resource: whoever asked for it sees it."""
     picture = ResourceContents(uri="mem://picture", mime_type="image/gif", blob=GIF)
     async with staged(chromium) as stage:
-        page, at = await stage.page(), session(stage)
+        page = await stage.page()
+        at = session(stage)
         stage.host.publish(
             CallProposed(session=at, call="c1", name="x", server="travel", tool="x", title="X")
         )
@@ -386,7 +392,8 @@ async def test_long_structured_content_comes_in_pages(chromium: Any) -> None:
     """Its beginning is shown, with how long it is; all of it can be read, a page at a time."""
     rows = [{"n": n, "text": f"row {n} of a long list"} for n in range(20_000)]
     async with staged(chromium) as stage:
-        page, at = await stage.page(), session(stage)
+        page = await stage.page()
+        at = session(stage)
         stage.host.publish(
             CallProposed(session=at, call="c1", name="x", server="travel", tool="x", title="X")
         )
@@ -463,7 +470,8 @@ async def test_a_model_that_fails_says_so_once_and_is_asked_again(chromium: Any)
 async def test_the_page_comes_back_when_the_stream_breaks(chromium: Any) -> None:
     """It says that the line is lost, seeks it again, and has what was missed, once (`HST-01`)."""
     async with staged(chromium) as stage:
-        page, at = await stage.page(), session(stage)
+        page = await stage.page()
+        at = session(stage)
         stage.host.publish(person(at, "before"))
         await opened(stage, page)
         await page.get_by_text("before").wait_for()
@@ -516,7 +524,8 @@ async def test_what_stands_above_the_composer_stands_in_line_with_it(
     placeholder fits.
     """
     async with staged(chromium) as stage:
-        page, at = await stage.page(size={"width": width, "height": 700}), session(stage)
+        page = await stage.page(size={"width": width, "height": 700})
+        at = session(stage)
         edges = """selector => {
             const box = [...document.querySelectorAll(selector)].at(-1).getBoundingClientRect();
             return [Math.round(box.left), Math.round(box.right)];

@@ -81,7 +81,8 @@ async def test_warnings_stand_on_the_panel_and_cover_nothing(chromium: Any) -> N
         await notice.get_by_text("number 2").wait_for()
         assert await notice.locator(".toast").count() == 1
         assert "2 more notices" in await notice.inner_text()
-        box, low = await notice.bounding_box(), await page.locator(".composer").bounding_box()
+        box = await notice.bounding_box()
+        low = await page.locator(".composer").bounding_box()
         assert box["y"] + box["height"] <= low["y"]
         await shot(page, "notice")
         await notice.get_by_role("button", name="Show").click()

@@ -480,7 +480,8 @@ async def test_another_page_may_answer(chromium: Any) -> None:
     pointed at.
     """
     async with staged(chromium) as stage:
-        one, other = await stage.page(), await stage.page(size=TELEPHONE)
+        one = await stage.page()
+        other = await stage.page(size=TELEPHONE)
         task = asked(stage, sampling())
         await armed(one)
         box = await armed(other)

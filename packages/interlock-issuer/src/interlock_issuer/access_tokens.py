@@ -69,7 +69,8 @@ class AccessTokens:
     """Makes access tokens, and knows those of its own."""
 
     def __init__(self, settings: Settings, vault: Vault, keyring: SigningKeys) -> None:
-        self._settings, self._keyring = settings, keyring
+        self._settings = settings
+        self._keyring = keyring
         self._ended = SeenSet(vault, "ended", settings.clock)
 
     async def answer(

@@ -19,7 +19,9 @@ from interlock.store import StoreError
 
 T = TypeVar("T")
 
-SHORTEST, LONGEST = 8, 1024  # characters of a password
+# characters of a password
+SHORTEST = 8
+LONGEST = 1024
 _LONGEST_NAME = 200
 _AT_ONCE = 4  # passwords that are hashed at the same time: each takes 64 MiB
 _PATIENCE = 5.0  # seconds that one process waits for another's transaction
@@ -89,7 +91,8 @@ class Accounts:
         Raises BadAccount where there is one of that name, and for a name or a password that will
         not do.
         """
-        known, now = canonical(name), self._clock()
+        known = canonical(name)
+        now = self._clock()
         secret = await self._hash(_password(password))
         made = Account(known, secrets.token_urlsafe(16), display or name.strip(), now, now)
 
@@ -118,7 +121,9 @@ class Accounts:
 
         Raises BadAccount where there is none, and for a poor password.
         """
-        known, secret, now = canonical(name), await self._hash(_password(password)), self._clock()
+        known = canonical(name)
+        secret = await self._hash(_password(password))
+        now = self._clock()
         update = "UPDATE accounts SET secret = ?, changed = max(?, changed + 0.001) WHERE name = ?"
         if not await self._do(lambda db: db.execute(update, (secret, now, known)).rowcount):
             raise BadAccount(f"there is no account {known}")
@@ -141,9 +146,11 @@ class Accounts:
         A name that nobody has takes as long as one with another password.
         """
         try:
-            known, given = canonical(name), _normal(password)
+            known = canonical(name)
+            given = _normal(password)
         except BadAccount:
-            known, given = "", _normal(password)
+            known = ""
+            given = _normal(password)
         row = await self._do(
             lambda db: db.execute(f"{_SELECT} WHERE name = ?", (known,)).fetchone()
         )

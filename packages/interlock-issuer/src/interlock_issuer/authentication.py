@@ -44,7 +44,9 @@ class Authentication:
     def __init__(
         self, settings: Settings, vault: Vault, clients: Clients, keys: ClientKeys
     ) -> None:
-        self._settings, self._clients, self._keys = settings, clients, keys
+        self._settings = settings
+        self._clients = clients
+        self._keys = keys
         self._attempts = AttemptLimiter(vault, settings.clock)
         self._seen = SeenSet(vault, "assertion", settings.clock)
 

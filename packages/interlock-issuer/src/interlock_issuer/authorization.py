@@ -42,7 +42,10 @@ class RedirectableError(Exception):
         self, client: Client, redirect_uri: str, state: str | None, why: OAuthError
     ) -> None:
         super().__init__(why.words)
-        self.client, self.redirect_uri, self.state, self.why = client, redirect_uri, state, why
+        self.client = client
+        self.redirect_uri = redirect_uri
+        self.state = state
+        self.why = why
 
 
 def is_trusted(client: Client, redirect_uri: str) -> bool:
@@ -68,7 +71,8 @@ class Authorization:
     """Judges requests, and keeps those that wait for a person."""
 
     def __init__(self, settings: Settings, vault: Vault, clients: Clients) -> None:
-        self._settings, self._clients = settings, clients
+        self._settings = settings
+        self._clients = clients
         self._shelf = Repository(vault, "pending", PendingRequest, settings.clock, MOST_PENDING)
         self._limiter = RequestLimiter("authorize", settings.clock)
 

@@ -16,7 +16,10 @@ from interlock.caches import BoundedCache
 _SECONDS = 10.0  # for one document
 _KEPT = 1000
 _AT_ONCE = 16
-_SHORTEST, _USUAL, _LONGEST = 30.0, 300.0, 86_400.0  # how long a document is believed
+# how long a document is believed
+_SHORTEST = 30.0
+_USUAL = 300.0
+_LONGEST = 86_400.0
 
 
 class DocumentUnavailable(Exception):
@@ -34,7 +37,8 @@ class MetadataDocuments:
     """
 
     def __init__(self, fetch: Fetch, clock: Callable[[], float]) -> None:
-        self._fetch, self._clock = fetch, clock
+        self._fetch = fetch
+        self._clock = clock
         self._kept: BoundedCache[str, _Document] = BoundedCache(_KEPT)
         self._under_way: SingleFlightGroup[str, bytes] = SingleFlightGroup()
 

@@ -22,7 +22,8 @@ class ClientKeys:
     """Verifies signatures of clients."""
 
     def __init__(self, fetch: Fetch, clock: Callable[[], float]) -> None:
-        self._fetch, self._clock = fetch, clock
+        self._fetch = fetch
+        self._clock = clock
         self._kept: OrderedDict[str, RemoteKeys] = OrderedDict()
 
     async def claims(self, client: Client, token: str, types: Sequence[str]) -> dict[str, Any]:

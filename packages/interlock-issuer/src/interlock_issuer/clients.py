@@ -39,7 +39,8 @@ class Clients:
         papers: MetadataDocuments,
         configured: Iterable[Client],
     ) -> None:
-        self._settings, self._documents = settings, papers
+        self._settings = settings
+        self._documents = papers
         self._configured = {client.id: _digested(client) for client in configured}
         for client in self._configured.values():
             for uri in client.redirect_uris:

@@ -54,7 +54,8 @@ class DeviceFlow:
     """Every device that waits."""
 
     def __init__(self, settings: Settings, vault: Vault, clients: Clients) -> None:
-        self._settings, self._clients = settings, clients
+        self._settings = settings
+        self._clients = clients
         self._shelf = Repository(vault, "device", _Device, settings.clock, MOST_WAITING)
         self._limiter = RequestLimiter("device", settings.clock)
         self._codes = Repository(vault, "usercode", _Named, settings.clock)
@@ -109,7 +110,9 @@ class DeviceFlow:
             client = await self._clients.find(device.client)
         except OAuthError:
             return None
-        until, scopes, code = device.until, device.scopes, device.user_code
+        until = device.until
+        scopes = device.scopes
+        code = device.user_code
         return PendingRequest(
             id=id,
             client=client,
@@ -141,7 +144,8 @@ class DeviceFlow:
 
     async def poll(self, code: str, client: Client) -> DeviceConsent:
         """What the person has granted. Raises Refusal: not yet, too often, never (RFC 8628, 3.5)."""
-        key, now = digest(code), self._settings.now()
+        key = digest(code)
+        now = self._settings.now()
         device = await self._shelf.get(key)
         if device is None or device.client != client.id:
             raise invalid_grant("the device_code is not known, or was used already")

@@ -29,7 +29,8 @@ class DpopProofs:
 
         Raises Refusal (DPP-08).
         """
-        settings, proof = self._settings, header(request, "dpop")
+        settings = self._settings
+        proof = header(request, "dpop")
         if settings.dpop == "off":
             return None
         if proof is None:

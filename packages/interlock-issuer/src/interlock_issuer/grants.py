@@ -169,7 +169,8 @@ class Grants:
     async def _use(
         self, token: str, was: Grant, grant: Grant, client: Client, words: str
     ) -> IssuedGrant:
-        name, secret = token.partition(".")[0], self._settings.random(32)
+        name = token.partition(".")[0]
+        secret = self._settings.random(32)
         sid = digest(name)
         refreshing = REFRESH in client.grants
         grant = replace(grant, refresh=digest(secret) if refreshing else "")

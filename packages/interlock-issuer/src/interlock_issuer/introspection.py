@@ -30,7 +30,9 @@ class TokenStatus:
         grants: Grants,
         is_active: Callable[[User], Awaitable[bool]],
     ) -> None:
-        self._access_tokens, self._grants, self._is_active = access_tokens, grants, is_active
+        self._access_tokens = access_tokens
+        self._grants = grants
+        self._is_active = is_active
 
     async def claims(self, token: str) -> dict[str, Any] | None:
         """The claims of an access token that holds, with all that is behind it; None for any other."""

@@ -234,7 +234,8 @@ class LoginPages(ABC):
         self, visit: Visit, pending: PendingRequest, session: Session | None, word: str
     ) -> Response:
         at = visit.browser.refer(word)
-        client, meanings = pending.client, visit.server.settings.scopes
+        client = pending.client
+        meanings = visit.server.settings.scopes
         known = {"configured": "registered", "registered": "itself", "document": "document"}[
             client.source
         ]

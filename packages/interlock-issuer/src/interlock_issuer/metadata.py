@@ -13,7 +13,8 @@ from .clients import METHODS
 from .settings import BEARER, CODE, CREDENTIALS, DEVICE, EXCHANGE, OFFLINE, REFRESH, Settings
 from .trusted_issuers import TrustedIssuers
 
-_OAUTH, _OPENID = "/.well-known/oauth-authorization-server", "/.well-known/openid-configuration"
+_OAUTH = "/.well-known/oauth-authorization-server"
+_OPENID = "/.well-known/openid-configuration"
 
 
 def places(settings: Settings) -> frozenset[str]:

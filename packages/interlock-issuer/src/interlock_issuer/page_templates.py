@@ -14,7 +14,9 @@ from interlock.auth.oauth import is_loopback
 
 from .style import CSS
 
-_LONGEST_NAME, _LONGEST_WORDS, _LONGEST_ADDRESS = 80, 400, 300
+_LONGEST_NAME = 80
+_LONGEST_WORDS = 400
+_LONGEST_ADDRESS = 300
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _NOWHERE = ("javascript", "data", "vbscript", "file", "blob", "about")
 _UNSEEN = frozenset(

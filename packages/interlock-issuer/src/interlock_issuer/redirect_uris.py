@@ -71,7 +71,8 @@ def matches(registered: Iterable[str], uri: str) -> bool:
 
 
 def _but_for_the_port(known: str, uri: str) -> bool:
-    one, other = _LOOPBACK.fullmatch(known), _LOOPBACK.fullmatch(uri)
+    one = _LOOPBACK.fullmatch(known)
+    other = _LOOPBACK.fullmatch(uri)
     if one is None or other is None or problem(uri):
         return False
     return (one["host"], one["rest"]) == (other["host"], other["rest"])

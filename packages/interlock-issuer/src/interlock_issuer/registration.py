@@ -24,7 +24,8 @@ class Registration:
     """The endpoint `/register`."""
 
     def __init__(self, settings: Settings, clients: Clients) -> None:
-        self._settings, self._clients = settings, clients
+        self._settings = settings
+        self._clients = clients
         self._limiter = RequestLimiter("register", settings.clock)
 
     async def answer(self, request: Request) -> Response:

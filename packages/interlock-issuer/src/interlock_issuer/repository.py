@@ -32,9 +32,13 @@ class Repository(Generic[R]):
         clock: Callable[[], float],
         most: int | None = None,
     ) -> None:
-        self._vault, self._kind, self._clock, self._most = vault, f"issuer-{kind}", clock, most
+        self._vault = vault
+        self._kind = f"issuer-{kind}"
+        self._clock = clock
+        self._most = most
         self._decode = msgspec.json.Decoder(of).decode
-        self._counted, self._counted_at = 0, float("-inf")
+        self._counted = 0
+        self._counted_at = float("-inf")
 
     async def get(self, key: str) -> R | None:
         """What is kept under a key."""

@@ -48,7 +48,8 @@ class SigningKeys:
         return int(self._settings.now() // self._settings.key_seconds)
 
     async def _shown(self) -> list[SigningKey]:
-        span, now = self._span(), self._settings.now()
+        span = self._span()
+        now = self._settings.now()
         spans = [span]
         if now >= (span + 1) * self._settings.key_seconds - self._early():
             spans.append(span + 1)

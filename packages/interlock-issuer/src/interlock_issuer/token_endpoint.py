@@ -49,18 +49,14 @@ class TokenEndpoint:
         status: TokenStatus,
         is_active: Callable[[User], Awaitable[bool]],
     ) -> None:
-        self._settings, self._access_tokens, self._grants, self._clients = (
-            settings,
-            access_tokens,
-            grants,
-            clients,
-        )
-        self._authentication, self._proofs, self._devices, self._trust = (
-            authentication,
-            proofs,
-            devices,
-            trust,
-        )
+        self._settings = settings
+        self._access_tokens = access_tokens
+        self._grants = grants
+        self._clients = clients
+        self._authentication = authentication
+        self._proofs = proofs
+        self._devices = devices
+        self._trust = trust
         self._status = status
         self._is_active = is_active
         self._kinds: dict[str, Callable[[_Form, Client, str | None], Awaitable[Response]]] = {
@@ -223,7 +219,8 @@ class TokenEndpoint:
         token = form.get("assertion")
         if token is None:
             raise OAuthError("invalid_request", "the assertion is missing")
-        scope, resource = form.get("scope"), form.get("resource")
+        scope = form.get("scope")
+        resource = form.get("resource")
         if self._trust.is_id_jag(token):
             client = await self._authentication.client(request, form)
             thumbprint = await self._proofs.thumbprint(request, client)
@@ -281,10 +278,12 @@ def _actor(client: Client, claims: Mapping[str, Any]) -> dict[str, Any]:
 
     Raises Refusal for a chain without end.
     """
-    before, depth = claims.get("act"), 1
+    before = claims.get("act")
+    depth = 1
     link = before
     while isinstance(link, Mapping):
-        link, depth = link.get("act"), depth + 1
+        link = link.get("act")
+        depth = depth + 1
     if depth > _MOST_ACTORS:
         raise OAuthError("invalid_request", "too many act one for another already")
     return {"sub": client.id} | ({} if before is None else {"act": before})

@@ -110,7 +110,8 @@ class LocalUsers(LoginPages):
     async def _log_in(self, visit: Visit) -> Response:
         form = await form_parameters(visit.request)
         self._must_be_ours(visit, form)
-        at, name = form.get("at", ""), form.get("name", "")
+        at = form.get("at", "")
+        name = form.get("name", "")
         word = visit.browser.meant(at) if at else ""
         if word is None:
             return self._sorry(

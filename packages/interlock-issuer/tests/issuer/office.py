@@ -148,7 +148,9 @@ class Office:
     """The issuer and all around it."""
 
     def __init__(self, url: str = URL, **options: Any) -> None:
-        self.clock, self.people, self.world = Clock(), Willing(), World()
+        self.clock = Clock()
+        self.people = Willing()
+        self.world = World()
         self.vault = Unhurried(clock=self.clock)
         given: dict[str, Any] = {
             "clients": [APP, SECOND, CONFIDENTIAL, GATEWAY],

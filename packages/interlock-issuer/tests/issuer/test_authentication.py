@@ -19,7 +19,8 @@ from tests.auth.network import Answer
 from tests.issuer.exchange import Sent, ask
 from tests.issuer.office import SERVER, URL, Office, World, basic, claims_of, error_of, said
 
-KEY, OTHER_KEY = SigningKey.generate(), SigningKey.generate()
+KEY = SigningKey.generate()
+OTHER_KEY = SigningKey.generate()
 TYPE = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 SECRET = "a secret/with+signs%"
 MACHINE = Client(
@@ -195,7 +196,8 @@ async def test_only_so_many_keys_are_fetched_at_once() -> None:
     """Who names many slow addresses does not keep us busy, nor others out whose keys are known
     (EMA-14).
     """
-    gate, full = asyncio.Event(), asyncio.Event()
+    gate = asyncio.Event()
+    full = asyncio.Event()
     waiting: list[str] = []
 
     class Slow(World):

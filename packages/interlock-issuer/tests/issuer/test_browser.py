@@ -48,7 +48,10 @@ class Desk:
     """
 
     def __init__(self, page: Any, url: str, landing: Landing, back: str) -> None:
-        self.page, self.url, self.landing, self.back = page, url, landing, f"{back}/callback"
+        self.page = page
+        self.url = url
+        self.landing = landing
+        self.back = f"{back}/callback"
         self.complaints: list[str] = []
         page.on("console", lambda message: self.complaints.append(message.text))
         page.on("pageerror", lambda error: self.complaints.append(str(error)))
@@ -122,7 +125,8 @@ async def test_log_in_and_agree(
     SEC-08).
     """
     desk = await desk_of(chromium, serve, tmp_path, look=look)
-    page, client = desk.page, await registered(desk, "Inspector")
+    page = desk.page
+    client = await registered(desk, "Inspector")
     await page.goto(desk.ask(client_id=client))
     await shot(page, f"1-login-{look[0]}")
     await desk.log_in(password="wrong password")
@@ -331,7 +335,8 @@ async def test_through_the_proxy(chromium: Any, serve: Any, look: tuple[str, int
     """Consent here, log-in at a provider that sends people about before it sends them back, and on
     to the client: the browser goes along, and for another client it is asked anew (AUF-15).
     """
-    landing, gates = Landing(), list[Gate]()
+    landing = Landing()
+    gates = list[Gate]()
     back = await serve(lambda url: landing)
     await serve(lambda url: gates.append(Gate(url)) or gates[0])
     clients = [

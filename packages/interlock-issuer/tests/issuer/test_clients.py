@@ -76,7 +76,8 @@ async def test_a_client_with_a_secret() -> None:
     told = said(await office.register({"redirect_uris": [BACK]}), 201)
     assert told["token_endpoint_auth_method"] == "client_secret_basic"
     assert told["client_secret_expires_at"] == told["client_id_issued_at"] + 180 * 86_400
-    id, secret = told["client_id"], told["client_secret"]
+    id = told["client_id"]
+    secret = told["client_secret"]
     assert (
         error_of(await office.redeem(await office.code(client_id=id), client_id=id), 401)
         == "invalid_client"
@@ -268,9 +269,11 @@ async def test_a_document_that_cannot_be_had() -> None:
         ({"content-type": "text/html"}, 200),
         ({"content-type": "application/json"}, 302),
     ):
-        office.world.headers, office.world.status = headers, status
+        office.world.headers = headers
+        office.world.status = status
         assert (await office.authorize(client_id=PAPER)).status == 400
-    office.world.headers, office.world.status = {"content-type": "application/json"}, 200
+    office.world.headers = {"content-type": "application/json"}
+    office.world.status = 200
     assert answer_of(await office.authorize(client_id=PAPER))["code"]
 
 
@@ -371,7 +374,8 @@ async def test_one_document_is_fetched_once_for_all_who_wait() -> None:
 
 async def test_only_so_many_documents_at_once() -> None:
     """A stranger who names many addresses does not keep us busy; those who came first are served."""
-    gate, full = asyncio.Event(), asyncio.Event()
+    gate = asyncio.Event()
+    full = asyncio.Event()
     under_way: list[str] = []
 
     class Slow(World):

@@ -13,7 +13,8 @@ from interlock.auth.oauth.documents import ServerMetadata
 from tests.issuer.exchange import Sent, ask
 from tests.issuer.office import BACK, URL, Office, claims_of, header_of, said
 
-OAUTH, OPENID = "/.well-known/oauth-authorization-server", "/.well-known/openid-configuration"
+OAUTH = "/.well-known/oauth-authorization-server"
+OPENID = "/.well-known/openid-configuration"
 
 
 async def test_the_document() -> None:

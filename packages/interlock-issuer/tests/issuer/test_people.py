@@ -51,7 +51,8 @@ class Town:
     def __init__(
         self, path: Path, url: str = "https://issuer.example/auth", **options: Any
     ) -> None:
-        self.clock, self.world = Clock(), World()
+        self.clock = Clock()
+        self.world = World()
         self.vault = MemoryVault(clock=self.clock)
         self.accounts = Accounts(path, cost=Cost(passes=1, memory=64, lanes=1), clock=self.clock)
         self.people = LocalUsers(self.accounts)
@@ -237,8 +238,10 @@ async def test_forms_without_our_token_do_nothing(town: Town) -> None:
     """Consent, log-in, log-out and device forms without the token of this page and browser are
     refused (SEC-08), older browsers' too, which do not say where a form comes from.
     """
-    visitor, other = await town.insider(), await town.insider("otto")
-    own, foreign = Page(await visitor.begin(request())), Page(await other.begin(request()))
+    visitor = await town.insider()
+    other = await town.insider("otto")
+    own = Page(await visitor.begin(request()))
+    foreign = Page(await other.begin(request()))
     good = own.form("/consent").fields
     wrong = [
         {"at": good["at"]},
@@ -271,7 +274,8 @@ async def test_log_in_for_somebody_else_is_refused(town: Town) -> None:
     """An attacker cannot log a victim's browser in to the attacker's account by a form of their own
     (log-in CSRF).
     """
-    attacker, victim = town.visitor(), town.visitor()
+    attacker = town.visitor()
+    victim = town.visitor()
     form = Page(await attacker.get("/auth/login")).form("/login")
     await victim.get("/auth/login")
     for origin in ("https://evil.example", None):
@@ -286,7 +290,8 @@ async def test_a_reference_is_for_one_browser(town: Town) -> None:
     """The address of a consent page, copied to another browser, asks nobody anything there (a
     request of another browser).
     """
-    attacker, victim = town.visitor(), await town.insider()
+    attacker = town.visitor()
+    victim = await town.insider()
     first = await attacker.get(f"/auth/authorize?{urlencode(request())}")
     place = first.header("location") or ""
     assert "/auth/login?at=" in place
@@ -649,7 +654,8 @@ async def test_a_device(town: Town) -> None:
 
 async def test_a_device_is_denied(town: Town) -> None:
     """Who says no to a device sees so, and the device hears it."""
-    device, visitor = await begin_device(town), await town.insider()
+    device = await begin_device(town)
+    visitor = await town.insider()
     page = await visitor.follow(
         await visitor.fill(
             await visitor.get("/auth/device"), "/device", user_code=device["user_code"]
@@ -661,7 +667,8 @@ async def test_a_device_is_denied(town: Town) -> None:
 
 async def test_codes_of_devices_cannot_be_guessed(town: Town) -> None:
     """Wrong codes are counted by address, and soon even the right one has to wait (RFC 8628, 5.1)."""
-    device, visitor = await begin_device(town), await town.insider()
+    device = await begin_device(town)
+    visitor = await town.insider()
     page = await visitor.get("/auth/device")
     statuses = [
         (await visitor.fill(page, "/device", user_code=f"BCDF-{n:04}")).status for n in range(11)
@@ -674,7 +681,8 @@ async def test_a_link_alone_connects_no_device(town: Town) -> None:
     """The address with the code, opened by somebody who is logged in, only fills in the page (RFC
     8628, 5.4).
     """
-    device, visitor = await begin_device(town), await town.insider()
+    device = await begin_device(town)
+    visitor = await town.insider()
     await visitor.get(device["verification_uri_complete"])
     assert (await poll(town, device["device_code"]))["error"] == "authorization_pending"
 

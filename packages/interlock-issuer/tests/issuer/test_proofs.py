@@ -10,7 +10,8 @@ from interlock.auth.keys import SigningKey
 from interlock_issuer.interfaces import Client
 from tests.issuer.office import BACK, URL, Office, answer_of, basic, claims_of, error_of, said
 
-KEY, THIEF = SigningKey.generate(), SigningKey.generate()
+KEY = SigningKey.generate()
+THIEF = SigningKey.generate()
 
 
 async def test_tokens_are_bound() -> None:

@@ -146,9 +146,11 @@ def test_no_two_strings_match_but_for_loopback_ports(one: str, other: str) -> No
 
 def _without_port(uri: str) -> str:
     """By another way than the one on trial: the digits between a colon and what follows the host."""
-    scheme, rest = uri[:7], uri[7:]
+    scheme = uri[:7]
+    rest = uri[7:]
     end = next((n for n, c in enumerate(rest) if c in "/?"), len(rest))
-    host, path = rest[:end], rest[end:]
+    host = rest[:end]
+    path = rest[end:]
     name, colon, port = host.rpartition(":")
     return scheme + (name if colon and port.isdigit() and not name.endswith(":") else host) + path
 

@@ -14,8 +14,10 @@ from interlock_issuer.interfaces import User
 from interlock_issuer.trusted_issuers import TrustedIssuer, Workload
 from tests.issuer.office import OTHER, SERVER, URL, Office, basic, claims_of, error_of, said
 
-KEY, OTHER_KEY = SigningKey.generate(), SigningKey.generate()
-IDP, PLATFORM = "https://idp.example", "https://platform.example"
+KEY = SigningKey.generate()
+OTHER_KEY = SigningKey.generate()
+IDP = "https://idp.example"
+PLATFORM = "https://platform.example"
 BEARER = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 CLIENT = basic("vault", "a secret/with+signs%")  # may have files:read and files:write
 

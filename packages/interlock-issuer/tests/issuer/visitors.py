@@ -17,7 +17,8 @@ class Form:
     """One form of a page: where it goes, and what it sends unless told otherwise."""
 
     def __init__(self, method: str, action: str) -> None:
-        self.method, self.action = method, action
+        self.method = method
+        self.action = action
         self.fields: dict[str, str] = {}
         self.buttons: list[tuple[str, str]] = []
         self.boxes: set[str] = set()
@@ -78,7 +79,8 @@ class Visitor:
     """A person with a browser, at an address."""
 
     def __init__(self, issuer: Issuer, address: str = "192.0.2.7") -> None:
-        self.issuer, self.address = issuer, address
+        self.issuer = issuer
+        self.address = address
         self.base = issuer.settings.url
         self.cookies: dict[str, str] = {}
         self.set: list[str] = []  # every Set-Cookie header that came

@@ -17,7 +17,8 @@ from interlock.http11.fetch import Request
 from interlock_issuer.providers import Provider
 from tests.auth.network import Answer
 
-ID, SECRET = "the-proxy", "s3cret/with+signs%"
+ID = "the-proxy"
+SECRET = "s3cret/with+signs%"
 KEY = SigningKey.generate("ES256")
 ACME = Provider(
     name="Acme",
@@ -47,12 +48,10 @@ class Elsewhere:
         client_id: str = ID,
         client_secret: str | None = SECRET,
     ) -> None:
-        self.provider, self.clock, self.client_id, self.client_secret = (
-            provider,
-            clock,
-            client_id,
-            client_secret,
-        )
+        self.provider = provider
+        self.clock = clock
+        self.client_id = client_id
+        self.client_secret = client_secret
         self.person: dict[str, Any] = {provider.subject: "1234", "name": "Anna"}
         self.claims: dict[str, Any] = {}
         self.seconds: float | None = 3600

@@ -41,7 +41,8 @@ async def test_a_state_that_was_written_by_another_hand_is_none() -> None:
     The provider is not asked (SEC-11).
     """
     street = Street()
-    visitor, other = street.visitor(), street.visitor()
+    visitor = street.visitor()
+    other = street.visitor()
     await street.agreed(other)
     (strange,) = await street.vault.keys(KIND)
     swapped = await street.vault.get(KIND, strange) or b""

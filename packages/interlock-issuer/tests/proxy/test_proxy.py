@@ -269,7 +269,8 @@ async def test_state_of_another_browser(street: Street) -> None:
     neither can an attacker finish the log-in of a victim, nor have a victim finish the
     attacker's.
     """
-    attacker, victim = street.visitor(), street.visitor()
+    attacker = street.visitor()
+    victim = street.visitor()
     await victim.begin(request())
     back = street.elsewhere.visit(await street.agreed(attacker))
     for cookies in (victim.cookies, {}, {name: "x" * 43 for name in attacker.cookies}):
@@ -287,7 +288,8 @@ async def test_the_cookie_of_the_state(street: Street) -> None:
     Two log-ins do not disturb each other (SEC-09).
     """
     visitor = street.visitor()
-    first, second = await street.agreed(visitor), await street.agreed(visitor)
+    first = await street.agreed(visitor)
+    second = await street.agreed(visitor)
     found = [header for header in visitor.set if "-state-" in header]
     assert len({header.partition("=")[0] for header in found}) == 2
     for header in found:
@@ -355,7 +357,8 @@ async def test_a_code_of_another_log_in(street: Street) -> None:
     """A code that was given to another browser's log-in is refused by the provider, as the verifier
     is another's (code injection).
     """
-    attacker, victim = street.visitor(), street.visitor()
+    attacker = street.visitor()
+    victim = street.visitor()
     stolen = answer_at(street.elsewhere.visit(await street.agreed(attacker)))["code"]
     answer = answer_at(
         leads_to(await victim.get(street.elsewhere.visit(await street.agreed(victim), code=stolen)))
@@ -395,7 +398,8 @@ async def test_a_wrong_id_token(street: Street, name: str, claims: dict[str, Any
 
 async def test_an_id_token_by_another_key(street: Street) -> None:
     """An ID token that somebody else signed lets nobody in."""
-    good, forged = street.elsewhere.key, SigningKey.generate("ES256")
+    good = street.elsewhere.key
+    forged = SigningKey.generate("ES256")
     street.elsewhere._token = lambda request: Answer(  # type: ignore[method-assign]  # the wire in the middle has another key
         {
             "access_token": "x",
@@ -493,7 +497,8 @@ async def _from_acme(claims: Mapping[str, Any]) -> bool:
 
 async def test_a_log_in_renames_the_browser(street: Street) -> None:
     """A cookie that was known before the log-in is worth nothing after it (session fixation)."""
-    attacker, victim = street.visitor(), street.visitor()
+    attacker = street.visitor()
+    victim = street.visitor()
     await attacker.begin(request())
     victim.cookies = dict(attacker.cookies)
     await victim.get(street.elsewhere.visit(await street.agreed(victim, {"remember": "yes"})))

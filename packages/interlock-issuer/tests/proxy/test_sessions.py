@@ -101,7 +101,8 @@ async def test_exchanged_records_open_nothing(street: Street) -> None:
     """A record that was put in the place of another is no session, and neither is one that was
     changed.
     """
-    one, other = principal(await street.tokens()), principal(await street.tokens())
+    one = principal(await street.tokens())
+    other = principal(await street.tokens())
     keys = await street.vault.keys("upstream-session")
     records = [await street.vault.get("upstream-session", key) or b"" for key in keys]
     for key, record in zip(keys, reversed(records), strict=True):
@@ -149,7 +150,9 @@ async def test_a_refresh_token_is_spent_once(street: Street) -> None:
 async def test_who_gives_up_loses_nothing() -> None:
     """A caller who goes away while a refresh token is spent does not take the new one along."""
     clock = Clock()
-    elsewhere, asked, gate = Elsewhere(clock=clock), asyncio.Event(), asyncio.Event()
+    elsewhere = Elsewhere(clock=clock)
+    asked = asyncio.Event()
+    gate = asyncio.Event()
 
     class Slow:
         """Answers once it may."""

@@ -40,7 +40,8 @@ NWS = "https://api.weather.gov"
 PREFIX = "INTERLOCK_WEATHER_"
 MOST_BYTES = 8 * 1024 * 1024
 MOST_PERIODS = 5
-FORECAST, YEAR = "weather://forecast/{city}/{date}", "weather://forecast/{city}"
+FORECAST = "weather://forecast/{city}/{date}"
+YEAR = "weather://forecast/{city}"
 NORMALS = "These are climate normals, what the month is mostly like there, and no forecast."
 MOST_DATES = 100
 NO_ALERTS = "There are no active weather alerts for {state}."
@@ -175,7 +176,8 @@ class _Absent(Exception):
 
     def __init__(self, status: int, words: str) -> None:
         super().__init__(words)
-        self.status, self.words = status, words
+        self.status = status
+        self.words = words
 
 
 class WeatherService:
@@ -185,7 +187,8 @@ class WeatherService:
     """
 
     def __init__(self, address: str, seconds: float) -> None:
-        self.address, self.seconds = address.rstrip("/"), seconds
+        self.address = address.rstrip("/")
+        self.seconds = seconds
         self._client: AsyncClient | None = None
 
     async def get(self, path: str, kind: type[T]) -> T:
@@ -209,7 +212,8 @@ class WeatherService:
 
     async def aclose(self) -> None:
         """Close the connections."""
-        client, self._client = self._client, None
+        client = self._client
+        self._client = None
         if client is not None:
             await client.aclose()
 

@@ -19,7 +19,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-USER, PASSWORD = "ann", "s3cret-Pass=word"
+USER = "ann"
+PASSWORD = "s3cret-Pass=word"
 
 
 @dataclass
@@ -52,7 +53,8 @@ class PostOffice:
     """A server on loopback, in a thread of its own, until the block is left."""
 
     def __init__(self, conduct: Conduct, pem: Path | None, *, safe: bool = False) -> None:
-        self.conduct, self.safe = conduct, safe
+        self.conduct = conduct
+        self.safe = safe
         self.letters: list[Handed] = []
         self.commands: list[str] = []
         self._tls: ssl.SSLContext | None = None
@@ -119,9 +121,13 @@ class _Talk:
     def __init__(
         self, office: PostOffice, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
-        self.office, self.reader, self.writer = office, reader, writer
-        self.safe, self.user = office.safe, None
-        self.sender, self.recipients = "", []
+        self.office = office
+        self.reader = reader
+        self.writer = writer
+        self.safe = office.safe
+        self.user = None
+        self.sender = ""
+        self.recipients = []
 
     async def run(self) -> None:
         if not await self._astray("connect"):
@@ -179,7 +185,8 @@ class _Talk:
             )  # as no server should
 
     async def _mail(self, text: str) -> None:
-        self.sender, self.recipients = text.partition(":")[2].partition(">")[0].lstrip("<"), []
+        self.sender = text.partition(":")[2].partition(">")[0].lstrip("<")
+        self.recipients = []
         self._say("250 ok")
 
     async def _rcpt(self, text: str) -> None:

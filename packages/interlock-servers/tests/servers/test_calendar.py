@@ -284,7 +284,8 @@ async def test_an_event_of_another_program(client: Client, folder: Path) -> None
         "update_event", {"event": "dinner@other", "title": "Supper", "location": "Home"}
     )
     now = (folder / "other.ics").read_bytes().decode()
-    before, after = FOREIGN.decode().split("\r\n"), now.split("\r\n")
+    before = FOREIGN.decode().split("\r\n")
+    after = now.split("\r\n")
     gone = [line for line in before if line not in after]
     assert gone == ["DTSTAMP:20240101T000000Z", "SUMMARY;LANGUAGE=en:Dinner", "SEQUENCE:4"]
     new = [line.partition(":")[0] for line in after if line not in before]

@@ -359,7 +359,8 @@ def test_a_file_of_some_megabytes_is_read_once(
         calendar(*[f"DTSTART;VALUE=DATE:20240601\nSUMMARY:{n}" for n in range(3000)])
     )
     assert len(calendars.entries()) == 3000
-    days, read = folder_module.load_days(), []
+    days = folder_module.load_days()
+    read = []
     one = days._entry
     monkeypatch.setattr(days, "_entry", lambda block, name: read.append(block) or one(block, name))
     put(calendars, "new")
@@ -535,7 +536,8 @@ def test_a_program_that_takes_no_turns(
     """
     put(calendars, "first")
     path = calendars.folder / "my-calendar.ics"
-    fsync, left = os.fsync, [2]
+    fsync = os.fsync
+    left = [2]
 
     def interfere(descriptor: int) -> None:
         fsync(descriptor)

@@ -96,10 +96,8 @@ async def test_what_only_reads_changes_nothing(client: Client, folder: Path) -> 
     for tool in reading:
         assert await ids(client, tool, **given.get(tool, {})) == []
     assert not folder.exists()
-    sent, draft = (
-        await done(client, "send_mail", **AWAY),
-        await done(client, "create_draft", **AWAY),
-    )
+    sent = await done(client, "send_mail", **AWAY)
+    draft = await done(client, "create_draft", **AWAY)
     before = bytes_of(folder)
     for tool in reading:
         assert await ids(client, tool, **given.get(tool, {}))
@@ -410,7 +408,8 @@ async def test_letters_of_other_programs(client: Client, folder: Path) -> None:
         b"To: bob@example.com\nSubject: =?utf-8?q?=C3=BC?=\nContent-Type: text/html; "
         b"charset=klingon\n\n<b>hi</b>"
     )
-    theirs, nobody = drafts.add(html), drafts.add(b"Subject: no one\n\nhm")
+    theirs = drafts.add(html)
+    nobody = drafts.add(b"Subject: no one\n\nhm")
     assert set(await ids(client, "list_drafts")) >= {theirs, nobody}
     (contents,) = (await client.read_resource(f"mail://drafts/{theirs}")).contents
     letter = json.loads(contents.text or "")

@@ -308,7 +308,8 @@ async def test_several_conversations_in_one_process(client: Client) -> None:
     """Each has its chain; who names none goes on with the last one, and begins a new one with
     thought 1.
     """
-    one, two = (await think(client, 1, "one"))["chain"], (await think(client, 1, "two"))["chain"]
+    one = (await think(client, 1, "one"))["chain"]
+    two = (await think(client, 1, "two"))["chain"]
     assert (await think(client, 2, chain=one))["thoughtHistoryLength"] == 2
     assert (await think(client, 3))["chain"] == one
     assert (await think(client, 2, chain=two))["thoughtHistoryLength"] == 2

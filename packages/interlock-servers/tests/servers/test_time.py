@@ -445,7 +445,8 @@ def written(name: str) -> Iterator[tuple[int, int, int]]:
         if paths
         else (resources.files("tzdata") / "zoneinfo" / name).read_bytes()
     )
-    head, body = data[44:], data
+    head = data[44:]
+    body = data
     utc, std, leap, times, types, chars = struct.unpack(">6l", data[20:44])
     body = head[times * 5 + types * 6 + chars + leap * 8 + std + utc :]  # the second, 64 bit part
     utc, std, leap, times, types, chars = struct.unpack(">6l", body[20:44])
@@ -462,11 +463,9 @@ def written(name: str) -> Iterator[tuple[int, int, int]]:
 @pytest.mark.parametrize("name", ["Europe/Madrid", "Africa/Casablanca", "Africa/Cairo", "Australia/Lord_Howe", "Pacific/Apia", "America/Argentina/San_Luis", "Asia/Gaza", "Antarctica/Troll", "Europe/Dublin", "America/Caracas"])  # fmt: skip
 def test_no_change_is_missed(name: str) -> None:
     """All changes of ninety years are those that the zone's own file has."""
-    begin, end, zone = (
-        datetime(1946, 1, 1, tzinfo=UTC),
-        datetime(2036, 1, 1, tzinfo=UTC),
-        zoneinfo.ZoneInfo(name),
-    )
+    begin = datetime(1946, 1, 1, tzinfo=UTC)
+    end = datetime(2036, 1, 1, tzinfo=UTC)
+    zone = zoneinfo.ZoneInfo(name)
     starts = (
         begin.replace(year=year) for year in range(begin.year, end.year, 15)
     )  # for no more than twenty years are looked at

@@ -400,7 +400,8 @@ async def test_a_retry_that_comes_twice(
     books once (`MRT-24`, `MRT-09`).
     """
     monkeypatch.setenv("INTERLOCK_STATE_KEY", "00" * 32)
-    one, other = travel_server(path, suspend=suspend), travel_server(path, suspend=suspend)
+    one = travel_server(path, suspend=suspend)
+    other = travel_server(path, suspend=suspend)
     async with (
         Client(one, answers=person()) as first,
         Client(other if elsewhere else one, answers=person()) as second,
@@ -670,7 +671,8 @@ def test_one_reference_one_booking(path: Path) -> None:
     """The same reference is the same booking, by whichever connection it comes; cancelling happens
     once.
     """
-    one, other = TravelDatabase(path), TravelDatabase(path)
+    one = TravelDatabase(path)
+    other = TravelDatabase(path)
     assert book(one, "r", 2024, booking()) == book(other, "r", 2024, booking()) == "BK-2024-0001"
     assert book(other, "s", 2024, booking()) == "BK-2024-0002"
     assert (

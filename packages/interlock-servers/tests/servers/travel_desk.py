@@ -13,7 +13,9 @@ from typing import Any
 from interlock.testing import ScriptedAnswers
 from interlock_servers.travel.database import TravelDatabase
 
-OUT, BACK, HOTEL = "CW101-2024-06-15", "CW102-2024-06-22", "bcn-hotel-mar-blau"
+OUT = "CW101-2024-06-15"
+BACK = "CW102-2024-06-22"
+HOTEL = "bcn-hotel-mar-blau"
 WAY = {"origin": "NYC", "destination": "Barcelona", "date": "2024-06-15"}
 STAY = {"check_in": "2024-06-15", "check_out": "2024-06-22"}
 TRIP: dict[str, Any] = {

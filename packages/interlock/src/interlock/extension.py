@@ -600,7 +600,8 @@ class ListenKeys:
 
         def acknowledged() -> None:
             nonlocal waiting
-            held, waiting = waiting or [], None
+            held = waiting or []
+            waiting = None
             for method, params in held:
                 x.notify(method, params)
 

@@ -586,7 +586,8 @@ class SuspendedCalls:
     def _questions(
         self, questions: dict[str, t.InputRequest], run: _Run, x: Exchange, ticket: _Ticket
     ) -> t.InputRequiredResult:
-        ticket.pending, ticket.journal = list(questions), run.journal.entries
+        ticket.pending = list(questions)
+        ticket.journal = run.journal.entries
         return t.InputRequiredResult(
             result_type="input_required",
             input_requests=questions,

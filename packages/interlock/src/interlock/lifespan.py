@@ -38,10 +38,8 @@ class Lifespan:
             ):  # whoever was last before us is still on the way out
                 await asyncio.wait({self._leaving})
             if self._task is None:
-                self._ready, self._over = (
-                    asyncio.get_running_loop().create_future(),
-                    asyncio.Event(),
-                )
+                self._ready = asyncio.get_running_loop().create_future()
+                self._over = asyncio.Event()
                 self._task = asyncio.create_task(self._live(self._make, self._ready, self._over))
             if self._ready is not None:
                 self.state = await asyncio.shield(self._ready)
@@ -57,7 +55,9 @@ class Lifespan:
         self._users -= 1
         if self._users > 0 or self._task is None or self._over is None:
             return
-        self._leaving, self._task, self._ready = self._task, None, None
+        self._leaving = self._task
+        self._task = None
+        self._ready = None
         self._over.set()
         await self._leaving
 

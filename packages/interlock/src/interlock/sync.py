@@ -62,7 +62,8 @@ class Client:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        client, self._client = self._client, None
+        client = self._client
+        self._client = None
         try:
             if client is not None:
                 self._run(client.aclose())
@@ -81,7 +82,8 @@ class Client:
         return self._loop.run(work)
 
     def _stop(self) -> None:
-        loop, self._loop = self._loop, None
+        loop = self._loop
+        self._loop = None
         if loop is not None:
             loop.stop()
 

@@ -61,7 +61,8 @@ class Web:
     """A `Fetch` that answers from a table, by URL."""
 
     def __init__(self, pages: Mapping[str, Told], *, others: Told | None = None) -> None:
-        self.pages, self.others = dict(pages), Answer(status=404) if others is None else others
+        self.pages = dict(pages)
+        self.others = Answer(status=404) if others is None else others
         self.asked: list[Request] = []
         self.gate: asyncio.Event | None = None
         self.began: asyncio.Event | None = None
@@ -70,7 +71,8 @@ class Web:
         """Hold answers back: an event that is set once somebody asks, and the one that lets them
         go.
         """
-        self.began, self.gate = asyncio.Event(), asyncio.Event()
+        self.began = asyncio.Event()
+        self.gate = asyncio.Event()
         return self.began, self.gate
 
     async def __call__(self, request: Request) -> Answer:

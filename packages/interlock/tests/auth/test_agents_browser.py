@@ -335,7 +335,8 @@ def test_a_browser_is_opened_without_a_shell(
     """`SEC-22`: the address arrives as one argument, whatever is in it, and what the browser prints
     goes nowhere.
     """
-    script, seen = tmp_path / "browser", tmp_path / "seen"
+    script = tmp_path / "browser"
+    seen = tmp_path / "seen"
     script.write_text(
         f"#!{sys.executable}\nimport sys\nopen({str(seen)!r}, "
         "'w').write('|'.join(sys.argv[1:]))\nprint('noise')\n"
@@ -384,7 +385,8 @@ async def test_a_port_that_is_registered_is_taken_again():
     One whose port is taken is passed over.
     """
     holder = await asyncio.start_server(lambda reader, writer: writer.close(), "127.0.0.1", 0)
-    taken, free = holder.sockets[0].getsockname()[1], free_port()
+    taken = holder.sockets[0].getsockname()[1]
+    free = free_port()
     known = [
         "https://app.example/callback",
         f"http://127.0.0.1:{taken}/callback",
@@ -410,7 +412,8 @@ async def test_a_redirect_uri_that_was_registered_before_is_the_only_one():
     Where they cannot be had, that is said.
     """
     fixed = f"http://localhost:{free_port()}/oauth/back"
-    browser, other = a_browser(redirect_uri=fixed), a_browser(redirect_uri=fixed)
+    browser = a_browser(redirect_uri=fixed)
+    other = a_browser(redirect_uri=fixed)
     try:
         assert await browser.listen(["http://127.0.0.1:1/callback"]) == fixed
         with pytest.raises(Unauthorized, match="nothing can listen at http://localhost") as refused:

@@ -131,10 +131,8 @@ async def test_a_very_long_address_arrives_whole(desk: Desk):
 
 async def test_an_address_without_an_answer_or_of_another_log_in_is_asked_for_again(desk: Desk):
     """A forged or older address does not end the log-in (`AUT-13`)."""
-    other, none = (
-        b"http://127.0.0.1:4711/callback?code=evil&state=wrong\r",
-        b"https://as.example/authorize?client_id=c&state=right\r",
-    )
+    other = b"http://127.0.0.1:4711/callback?code=evil&state=wrong\r"
+    none = b"https://as.example/authorize?client_id=c&state=right\r"
     assert await visit(desk, other, none, b"?code=good&state=right\r") == "code=good&state=right"
     assert desk.said[2] == (
         "That is the answer to another log-in. Visit the address above, and paste where the "

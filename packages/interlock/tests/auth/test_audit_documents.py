@@ -39,7 +39,8 @@ class Place:
         self.body = (
             msgspec.json.encode(document).rstrip(b"}") + b',"filler":"' + b"x" * size + b'"}'
         )
-        self.drips, self.asked = drips, 0
+        self.drips = drips
+        self.asked = 0
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Serve one connection."""

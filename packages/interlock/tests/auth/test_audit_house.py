@@ -19,7 +19,8 @@ async def test_a_token_that_was_revoked_is_not_taken() -> None:
     end (AUT-05, AUT-10).
     """
     office = Office()
-    tokens, others = await office.log_in(), await office.log_in()
+    tokens = await office.log_in()
+    others = await office.log_in()
     verifier = office.issuer.verifier()
     verified = await verifier.verify(tokens["access_token"], resource=SERVER, now=office.clock.now)
     assert (verified.principal.subject, verified.principal.client) == ("anna", "app")

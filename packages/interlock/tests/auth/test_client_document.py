@@ -22,7 +22,9 @@ class Paper:
     """A response that is written down: fulfils the seam `Response`."""
 
     def __init__(self, status: int, body: bytes) -> None:
-        self.status, self.headers, self._body = status, {"content-type": "application/json"}, body
+        self.status = status
+        self.headers = {"content-type": "application/json"}
+        self._body = body
 
     async def read(self, limit: int) -> bytes:
         """All of it."""
@@ -36,7 +38,8 @@ class Papers:
     """Fulfils the seam `Fetch` from a world that is written down."""
 
     def __init__(self, answers: dict[str, Answer]) -> None:
-        self.answers, self.sent = answers, []
+        self.answers = answers
+        self.sent = []
 
     async def __call__(self, request: Request) -> Paper:
         """What is written down for an address."""

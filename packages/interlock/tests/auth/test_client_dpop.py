@@ -162,12 +162,14 @@ async def test_two_servers_have_two_keys() -> None:
 
     Nobody can tell from it that it is the same client.
     """
-    one, other = bound(), bound(server="https://other.example.com/mcp")
+    one = bound()
+    other = bound(server="https://other.example.com/mcp")
     other.clients = one.clients
     auth = login(one, dpop=True)
     async with client(one, auth) as c:
         await call(c)
-    auth.fetch, auth.agent = other, login(other).agent
+    auth.fetch = other
+    auth.agent = login(other).agent
     async with client(other, auth) as c:
         await call(c)
     assert {token.jkt for token in one.tokens.values()} & {

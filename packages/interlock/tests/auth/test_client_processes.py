@@ -70,7 +70,8 @@ async def test_no_refresh_token_is_spent_twice(vault: str, tmp_path: Path) -> No
     log-in, each refresh token spent once.
     """
     async with on_loopback(clock=time.time) as world, AsyncExitStack() as stack:
-        real, count = world._do, 0
+        real = world._do
+        count = 0
 
         async def do(message: Any, token: Any) -> Any:
             nonlocal count

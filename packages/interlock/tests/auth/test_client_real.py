@@ -35,8 +35,10 @@ from tests.issuer.office import Clock, Willing
 from tests.ports import free_port
 
 MANY = 64
-KEY, IDP_KEY = SigningKey.generate(), SigningKey.generate()
-IDP, PLATFORM = "https://idp.example", "https://platform.example"
+KEY = SigningKey.generate()
+IDP_KEY = SigningKey.generate()
+IDP = "https://idp.example"
+PLATFORM = "https://platform.example"
 
 
 class Place(Struct):
@@ -93,12 +95,10 @@ async def place(
 
     With two endpoints what is guarded is above both.
     """
-    clock, people, barrier, ports = (
-        Clock(),
-        Willing(),
-        asyncio.Barrier(MANY),
-        (free_port(), free_port()),
-    )
+    clock = Clock()
+    people = Willing()
+    barrier = asyncio.Barrier(MANY)
+    ports = (free_port(), free_port())
     at, url = (f"http://127.0.0.1:{port}" for port in ports)
     vault = open_vault("memory:")
     vault._clock = clock  # type: ignore[attr-defined]

@@ -48,7 +48,8 @@ async def test_whatever_is_said_of_the_end(seconds: Any) -> None:
     costs a refresh for each call.
     """
     world = World()
-    world.seconds, world.lives = seconds, 600.0
+    world.seconds = seconds
+    world.lives = 600.0
     vault = open_vault("memory:")
     async with client(world, login(world, vault=vault)) as c:
         for _ in range(5):
@@ -250,7 +251,8 @@ async def test_a_document_is_the_same_client_everywhere() -> None:
     async with client(old, auth) as c:
         await call(c)
         old.revoke()
-        old.issuers, person.answers = [new.issuer], new.authorize
+        old.issuers = [new.issuer]
+        person.answers = new.authorize
         assert await call(c) == "jane"
     assert [world.visits[0]["client_id"] for world in (old, new)] == [document, document]
     assert not old.to("/register")

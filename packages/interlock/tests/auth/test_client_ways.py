@@ -344,7 +344,8 @@ async def test_hosts_that_the_user_names_may_be_private() -> None:
 @asynccontextmanager
 async def doors() -> AsyncIterator[tuple[int, list[str]]]:
     """A listener on this machine: its port, and the paths that it was asked for."""
-    port, knocked = free_port(), []
+    port = free_port()
+    knocked = []
 
     async def inside(scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] == "lifespan":

@@ -23,7 +23,8 @@ from interlock.store import MemoryVault
 from tests.auth.guarded import ISSUER, KEY, RESOURCE, Got, Inner, ask, bearer, jwt_guard, token
 from tests.auth.network import NOW, Clock
 
-MINE, OTHER = SigningKey.generate(), SigningKey.generate()
+MINE = SigningKey.generate()
+OTHER = SigningKey.generate()
 BOUND = token(cnf={"jkt": MINE.thumbprint})
 AGAIN = token(cnf={"jkt": MINE.thumbprint}, jti="2")
 PLAIN = token()
@@ -162,7 +163,8 @@ async def test_bound_tokens(
 
 async def test_a_proof_is_good_once() -> None:
     """DPP-04, DPP-06: whoever has seen a request cannot send it again; also not as two at once."""
-    inner, one = Inner(), proof()
+    inner = Inner()
+    one = proof()
     app = jwt_guard()(inner)
     said = await asyncio.gather(*(ask(app, headers=shown(one)) for _ in range(5)))
     assert sorted(got.status for got in said) == [200, 401, 401, 401, 401]
@@ -228,7 +230,8 @@ async def test_without_room_to_remember_nobody_is_let_in() -> None:
 
 async def test_nonces_can_be_demanded() -> None:
     """DPP-06: a proof needs a nonce of ours, which the refusal gives, and which ends (RFC 9449, 9)."""
-    clock, inner = Clock(), Inner()
+    clock = Clock()
+    inner = Inner()
     app = jwt_guard(clock, dpop_nonces=True)(inner)
     got = await ask(app, headers=shown(proof()))
     nonce = got.header("dpop-nonce")
@@ -353,7 +356,8 @@ async def test_servers_that_share_a_vault_do_not_take_the_proofs_of_each_other_f
     """A `jti` that came to an issuer has not come to the server beside it, nor to another issuer
     (RFC 9449, 11.1).
     """
-    vault, clock = MemoryVault(clock=Clock()), Clock()
+    vault = MemoryVault(clock=Clock())
+    clock = Clock()
     guard, *issuers = (
         DpopVerifier(vault=vault, clock=clock, nonces=False, place=place)
         for place in ("", ISSUER, f"{ISSUER}/two")

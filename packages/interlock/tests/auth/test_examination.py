@@ -15,7 +15,8 @@ from interlock.auth.diagnose import Finding, Report, examine
 from interlock.auth.diagnose.issuers import Who
 from interlock.auth.oauth.steps import Got, Send
 
-URL, ISSUER = "https://shop.example/v1/mcp", "https://login.example/shop"
+URL = "https://shop.example/v1/mcp"
+ISSUER = "https://login.example/shop"
 NAMED, ROOTED = (
     f"https://shop.example/.well-known/oauth-protected-resource{path}" for path in ("/v1/mcp", "")
 )
@@ -92,7 +93,8 @@ class World:
             except StopIteration:
                 return report
             assert isinstance(step, Send)
-            came, failed = None, None
+            came = None
+            failed = None
             try:
                 came = self.answer(step)
             except t.Unreachable as bad:

@@ -197,7 +197,8 @@ async def test_the_app_never_sees_the_token(path: str, caplog: pytest.LogCapture
     scope, the principal, nor any log.
     """
     caplog.set_level("DEBUG")
-    inner, key = Inner(), SigningKey.generate()
+    inner = Inner()
+    key = SigningKey.generate()
     bound = token(cnf={"jkt": key.thumbprint})
     app = jwt_guard()(inner)
     proof = dpop_proof(key, method="POST", url=RESOURCE, now=NOW, access_token=bound)
@@ -366,7 +367,8 @@ async def test_a_verifier_that_breaks_lets_nobody_in() -> None:
 
 async def test_keys_of_programs_need_no_authorization_server() -> None:
     """AUT-15: no metadata that would lead nowhere, and a challenge that names the server."""
-    key, inner = "k" * 32, Inner()
+    key = "k" * 32
+    inner = Inner()
     app = Guard(
         ApiKeys({"ci": key}, scopes=["use"]), resource=RESOURCE, scopes=["use"], name="Files"
     )(inner)

@@ -23,7 +23,8 @@ ORIGIN = ("Origin", "https://inspector.example")
 @pytest.fixture
 async def url() -> AsyncIterator[str]:
     """A guarded server with its issuer beside it."""
-    server, port = Server("shop"), free_port()
+    server = Server("shop")
+    port = free_port()
 
     @server.tool(scopes=["shop:order"])
     async def order(what: str, ctx: Context) -> str:

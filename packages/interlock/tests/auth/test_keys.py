@@ -74,7 +74,8 @@ def test_a_key_from_pem_is_the_same_key(rsa: SigningKey) -> None:
     pem = ec.generate_private_key(ec.SECP256R1()).private_bytes(
         Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()
     )
-    key, again = SigningKey.from_pem(pem, kid="mine"), SigningKey.from_pem(pem.decode())
+    key = SigningKey.from_pem(pem, kid="mine")
+    again = SigningKey.from_pem(pem.decode())
     assert (key.algorithm, key.kid, again.kid) == ("ES256", "mine", key.thumbprint)
     assert jwks(key).verify(key.sign({"a": 1}))[1] == {"a": 1}
 

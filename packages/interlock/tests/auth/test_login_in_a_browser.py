@@ -26,7 +26,8 @@ PASSWORD = "correct horse battery staple"
 @asynccontextmanager
 async def shop(folder: Path) -> AsyncIterator[str]:
     """A guarded server, and beside it the authorization server where its people have accounts."""
-    server, port = Server("shop"), free_port()
+    server = Server("shop")
+    port = free_port()
 
     @server.tool
     async def who(ctx: Context) -> str:
@@ -48,7 +49,8 @@ class User:
     """Somebody with a browser, who does what a page asks for, and says yes or no in the end."""
 
     def __init__(self, browser: Any, answer: str) -> None:
-        self.browser, self.answer = browser, answer
+        self.browser = browser
+        self.answer = answer
         self.loop = asyncio.get_running_loop()
         self.last: asyncio.Future[str] = self.loop.create_future()
 

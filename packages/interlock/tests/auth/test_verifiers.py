@@ -421,7 +421,8 @@ async def test_a_token_that_was_withdrawn_dies_within_seconds() -> None:
 
 # -- fixed keys ------------------------------------------------------------------------------------
 
-CI, OPS = "ci-" + "x" * 30, "ops-" + "y" * 30
+CI = "ci-" + "x" * 30
+OPS = "ops-" + "y" * 30
 
 
 async def test_fixed_keys() -> None:

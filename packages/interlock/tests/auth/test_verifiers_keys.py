@@ -134,7 +134,8 @@ async def test_who_waits_for_keys_may_go_away() -> None:
 async def test_one_token_at_once_is_verified_once() -> None:
     """AUT-05: 64 calls with a new token, one verification; and none for those that follow."""
     asked: list[str] = []
-    began, gate = asyncio.Event(), asyncio.Event()
+    began = asyncio.Event()
+    gate = asyncio.Event()
     by = Jwt(ISSUER, keys={"keys": [KEY.public()]})
 
     async def slow(shown: str, resource: str, now: float) -> Any:
@@ -236,7 +237,8 @@ async def test_old_keys_are_kept_while_the_issuer_is_away(away: Any) -> None:
 async def test_without_keys_nobody_is_let_in_and_the_issuer_is_left_in_peace() -> None:
     """AUT-05: 503 until there are keys; one request for each interval."""
     web = Web({})
-    clock, inner = Clock(), Inner()
+    clock = Clock()
+    inner = Inner()
     app = Guard(verifier(web, pause=30), resource=RESOURCE, clock=clock)(inner)
     for _ in range(5):
         got = await ask(app, headers=bearer(token()))

@@ -45,8 +45,11 @@ class Answer:
         body: bytes,
         stream: asyncio.Queue[bytes | None] | None,
     ) -> None:
-        self.status, self.headers = status, headers
-        self._world, self._body, self._stream = world, body, stream
+        self.status = status
+        self.headers = headers
+        self._world = world
+        self._body = body
+        self._stream = stream
         world.open.add(self)
 
     async def read(self, limit: int) -> bytes:
@@ -95,7 +98,9 @@ class World:
         revision: str = R5,
     ) -> None:
         self.clock = clock or Clock()
-        self.server, self.issuer, self.revision = server, issuer, revision
+        self.server = server
+        self.issuer = issuer
+        self.revision = revision
         self.sent: list[Request] = []
         self.open: set[Answer] = set()
         self.tokens: dict[str, Token] = {}
@@ -278,7 +283,8 @@ class World:
         return "", shown.thumbprint
 
     async def _do(self, message: dict[str, Any], token: Token) -> dict[str, Any] | Answer:
-        method, id = message["method"], message["id"]
+        method = message["method"]
+        id = message["id"]
 
         def result(**members: Any) -> dict[str, Any]:
             own = {"resultType": "complete"} if self.revision == R5 else {}
@@ -428,7 +434,8 @@ class World:
 
     def _give(self, token: Token, lasting: bool = True) -> Answer:
         self._made += 1
-        access, refresh = f"access-{self._made}-secret", f"refresh-{self._made}-secret"
+        access = f"access-{self._made}-secret"
+        refresh = f"refresh-{self._made}-secret"
         lives = (
             self.lives
             if self.lives is not None

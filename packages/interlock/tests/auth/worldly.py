@@ -24,11 +24,14 @@ class Worldly:
                 await receive()
                 await send({"type": f"lifespan.{word}.complete"})
             return
-        body, more = b"", True
+        body = b""
+        more = True
         while more:
             message = await receive()
-            body, more = body + message.get("body", b""), message.get("more_body", False)
-        world, query = self.world, scope["query_string"].decode()
+            body = body + message.get("body", b"")
+            more = message.get("more_body", False)
+        world = self.world
+        query = scope["query_string"].decode()
         url = f"{world.origin}{scope['path']}" + (f"?{query}" if query else "")
         if scope["path"] == "/authorize":
             await self._say(send, 302, {"location": f"/?{world.authorize(url)}"}, b"")

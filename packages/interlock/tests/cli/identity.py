@@ -27,10 +27,8 @@ _RESULTS: dict[str, dict[str, Any]] = {
     "tools/call": {"content": [{"type": "text", "text": "bought"}]},
     "ping": {},
 }
-RESOURCE, AUTHORITY = (
-    "/.well-known/oauth-protected-resource/mcp",
-    "/.well-known/oauth-authorization-server/login",
-)
+RESOURCE = "/.well-known/oauth-protected-resource/mcp"
+AUTHORITY = "/.well-known/oauth-authorization-server/login"
 SECRETS = ("access-", "refresh-", "secret-", "code-")
 """What every secret of this site begins with."""
 
@@ -43,7 +41,8 @@ class Identity(Loopback):
 
     def __init__(self) -> None:
         super().__init__(self._handler())
-        self.url, self.issuer = f"{self.root}/mcp", f"{self.root}/login"
+        self.url = f"{self.root}/mcp"
+        self.issuer = f"{self.root}/login"
         self.challenge: str | None = (
             f'Bearer resource_metadata="{self.root}{RESOURCE}", scope="shop:read"'
         )
@@ -168,7 +167,8 @@ class Identity(Loopback):
                 self.good.discard(form["refresh_token"])
             case _:
                 self._codes.pop(form["device_code"])
-        access, refresh = f"access-{next(self._numbers)}", f"refresh-{next(self._numbers)}"
+        access = f"access-{next(self._numbers)}"
+        refresh = f"refresh-{next(self._numbers)}"
         self.good |= {access, refresh}
         given = {
             "access_token": access,

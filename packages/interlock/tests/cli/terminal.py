@@ -29,7 +29,9 @@ def at_terminal(
         command, stdin=end, stdout=end, stderr=end, env=env, start_new_session=True
     )
     os.close(end)
-    shown, mark, waiting = "", 0, list(answers)
+    shown = ""
+    mark = 0
+    waiting = list(answers)
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         if not select.select([terminal], [], [], 0.5)[0]:

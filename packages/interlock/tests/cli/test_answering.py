@@ -13,7 +13,8 @@ import pytest
 from tests.cli.conftest import Command
 from tests.cli.terminal import at_terminal
 
-HANDSHAKE, STATELESS = "2025-11-25", "2026-07-28"
+HANDSHAKE = "2025-11-25"
+STATELESS = "2026-07-28"
 SEAT = {"row": 3, "side": "aisle"}
 
 ANSWERED: list[tuple[str, list[str], str]] = [

@@ -83,7 +83,8 @@ def test_an_open_server(interlock: Command) -> None:
 
 def no_words(site: Identity) -> None:
     """Nothing says who vouches for anybody."""
-    site.challenge, site.resource = "Bearer", None
+    site.challenge = "Bearer"
+    site.resource = None
 
 
 def authority(**members: object) -> Callable[[Identity], None]:

@@ -186,7 +186,8 @@ def test_tokens_for_scripts(interlock: Command, site: Identity) -> None:
     assert second.stdout.strip() in site.good
     site.good.clear()
     assert interlock("auth", "token", site.url, "--refresh").exit_code == 4
-    site.refreshes, site.seconds = False, 1e-6
+    site.refreshes = False
+    site.seconds = 1e-6
     interlock("auth", "login", site.url)
     ended = without_secrets(interlock("auth", "token", site.url))
     assert ended.exit_code == 1

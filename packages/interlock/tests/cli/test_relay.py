@@ -27,12 +27,14 @@ class Bench:
 
     def client(self) -> list[Message]:
         """What has gone to the client since the last look."""
-        out, self.relay.to_client = self.relay.to_client, []
+        out = self.relay.to_client
+        self.relay.to_client = []
         return [json.loads(frame) for frame in out]
 
     def child(self) -> list[Message]:
         """What has gone to the child since the last look."""
-        out, self.relay.to_child = self.relay.to_child, []
+        out = self.relay.to_child
+        self.relay.to_child = []
         return [json.loads(frame) for frame in out]
 
     def says(self, **message: Any) -> None:

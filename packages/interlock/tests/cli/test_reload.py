@@ -20,7 +20,8 @@ import pytest
 from interlock import Client, McpError, Stdio
 from interlock.cli.reload import watch
 
-HANDSHAKE, STATELESS = "2025-11-25", "2026-07-28"
+HANDSHAKE = "2025-11-25"
+STATELESS = "2026-07-28"
 ERAS = pytest.mark.parametrize("revision", [HANDSHAKE, STATELESS])
 
 SERVER = """
@@ -267,7 +268,8 @@ async def test_a_question_outlives_a_save(reloading: Reloading, revision: str) -
     """The person takes his time, meanwhile the file is saved: the call ends as it began, or goes on
     in the new version.
     """
-    asked, may_answer = asyncio.Event(), asyncio.Event()
+    asked = asyncio.Event()
+    may_answer = asyncio.Event()
 
     async def answer(params: Any) -> dict[str, bool]:
         asked.set()

@@ -14,7 +14,8 @@ from tests.cli.conftest import Command
 from tests.commands.hosting import ran_here
 from tests.models.providers import Act, Answer, Site
 
-HANDSHAKE, STATELESS = "2025-11-25", "2026-07-28"
+HANDSHAKE = "2025-11-25"
+STATELESS = "2026-07-28"
 CURIOUS = """
 from interlock import Context, Server
 

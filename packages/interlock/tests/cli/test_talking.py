@@ -23,7 +23,8 @@ from tests.cli.programs import LACKING, STRANGER
 from tests.cli.sites import Site
 from tests.transport.programs import asking_server
 
-HANDSHAKE, STATELESS = "2025-11-25", "2026-07-28"
+HANDSHAKE = "2025-11-25"
+STATELESS = "2026-07-28"
 
 
 @pytest.fixture
@@ -402,7 +403,8 @@ def test_a_configuration_that_leads_nowhere(
 @pytest.fixture
 def listening(everyday: Path, tmp_path: Path) -> Iterator[list[str]]:
     """The everyday server at a Unix and at a TCP socket."""
-    processes, addresses = [], []
+    processes = []
+    addresses = []
     for options in (["unix", "--path", str(tmp_path / "s")], ["tcp", "--port", "0"]):
         command = [sys.executable, "-m", "interlock", "run", str(everyday), "--transport", *options]
         process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)

@@ -22,7 +22,8 @@ from tests.cli.sites import ODD, Site
 from tests.transport.certificates import Authority
 
 REVISIONS = ("2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
-HANDSHAKE, STATELESS = "2025-11-25", "2026-07-28"
+HANDSHAKE = "2025-11-25"
+STATELESS = "2026-07-28"
 IN_EACH_WAY = [["--revision", STATELESS], ["--revision", HANDSHAKE], ["--legacy-sse"]]
 
 
@@ -42,7 +43,8 @@ def addresses(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, st
     the transport before them.
     """
     folder = tmp_path_factory.mktemp("served")
-    processes, found = [], {}
+    processes = []
+    found = {}
     for name, text in (("everyday", EVERYDAY), ("questions", QUESTIONS)):
         (folder / f"{name}.py").write_text(text, encoding="utf-8")
         process, found[name] = served(folder / f"{name}.py", "--serve-legacy-sse")

@@ -159,12 +159,14 @@ class ByHand:
         capabilities: t.ServerCapabilities | None = None,
         opening: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
-        self._handler, self._opening = handler, opening
+        self._handler = handler
+        self._opening = opening
         self.opened = Opened(revision, None, capabilities or t.ServerCapabilities(), None)
         self.seen: list[Exchange] = []
         self.told: list[str] = []
         self.hello: Hello | None = None
-        self.opens, self.closes = 0, 0
+        self.opens = 0
+        self.closes = 0
 
     async def open(self, hello: Hello) -> Opened:
         self.hello = hello

@@ -479,7 +479,8 @@ async def test_answers_on_the_wire():
 
 async def test_a_question_that_the_server_takes_back():
     """The function is cancelled, and no answer is sent (`CAN-05`)."""
-    begun, over = asyncio.Event(), asyncio.Event()
+    begun = asyncio.Event()
+    over = asyncio.Event()
 
     async def think(params: Any) -> None:
         begun.set()
@@ -503,10 +504,8 @@ async def test_who_is_asked_in_the_handshake_era(calls: int):
     """A question does not say what it belongs to: it goes to the asker of the only call that runs,
     else to the client's own.
     """
-    own, other = (
-        Answers(elicit=lambda p: {"value": "own"}),
-        Answers(elicit=lambda p: {"value": "other"}),
-    )
+    own = Answers(elicit=lambda p: {"value": "own"})
+    other = Answers(elicit=lambda p: {"value": "other"})
     async with (
         Peer({"tools/call": SILENCE}, R4) as peer,
         Client(peer.channel, revision=R4, answers=own) as client,

@@ -334,7 +334,8 @@ async def test_who_is_served_what():
     """A private answer is for the principal that got it, a public one for all; revisions do not mix
     (`CAC-02`, `CAC-03`, `CAC-04`).
     """
-    ada, ben = Principal(subject="ada"), Principal(subject="ben", issuer="there")
+    ada = Principal(subject="ada")
+    ben = Principal(subject="ben", issuer="there")
     count = 0
 
     async def answer(x: Exchange) -> AnyResult:

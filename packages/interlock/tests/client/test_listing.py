@@ -353,7 +353,8 @@ async def test_what_is_known_is_what_was_listed_last():
     """A tool that has changed, or has lost its schema, is not held to the old one; nor is one after
     a notice of change.
     """
-    fits, other = text(structuredContent={"sum": 3}), text(structuredContent={"total": 3})
+    fits = text(structuredContent={"sum": 3})
+    other = text(structuredContent={"total": 3})
     tool = {"name": "add", "inputSchema": {"type": "object"}}
     lists = [
         complete(tools=[{**tool, "outputSchema": SUM}]),

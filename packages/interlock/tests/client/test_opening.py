@@ -246,7 +246,8 @@ async def test_a_server_in_memory_opened_again():
 async def test_a_child_opened_again(tmp_path: Path):
     """A new process each time (`STD-06`)."""
     path = script(tmp_path, GREETER + "greet()\nanswer(read()['id'], result={})\nread()")
-    client, pids = Client(path, revision=R4), []
+    client = Client(path, revision=R4)
+    pids = []
     for _ in range(2):
         async with client:
             await client.ping()
@@ -330,7 +331,9 @@ async def test_closing_ends_what_waits_in_memory(revision: str):
     """There the server's functions run in the callers' tasks: they are ended, and those tasks go
     on.
     """
-    server, begun, ended = Server("slow"), asyncio.Semaphore(0), asyncio.Semaphore(0)
+    server = Server("slow")
+    begun = asyncio.Semaphore(0)
+    ended = asyncio.Semaphore(0)
 
     @server.tool
     async def wait() -> None:

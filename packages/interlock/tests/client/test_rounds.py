@@ -64,7 +64,8 @@ def questions(state: str | None = None, *keys: str) -> t.InputRequiredResult:
 
 def asking(*results: AnyResult) -> tuple[Handler, list[Exchange]]:
     """A server that gives these results in turn, and the exchanges that it sees."""
-    left, seen = list(results), []
+    left = list(results)
+    seen = []
 
     async def handle(x: Exchange) -> AnyResult:
         seen.append(x)

@@ -244,7 +244,8 @@ async def test_unknown_keys_of_the_protocol_are_ignored():
     itself (SKL-21).
     """
     later = {"io.modelcontextprotocol/later": {"resources": "dynamic", "name": "other"}}
-    plain, odd = World(), World()
+    plain = World()
+    odd = World()
     odd.files[URI] = SKILL_MD.replace(
         "metadata:\n",
         "metadata:\n  io.modelcontextprotocol/later:\n    resources: dynamic\n    name: other\n",

@@ -154,7 +154,8 @@ async def test_the_bound_is_for_all_rounds(time: Clock):
     """Whoever is asked is given up too, and so is the request, once the time in all is over; until
     then a person may think.
     """
-    asked, given_up = asyncio.Event(), asyncio.Event()
+    asked = asyncio.Event()
+    given_up = asyncio.Event()
 
     async def think(params: Any) -> None:
         asked.set()
@@ -181,7 +182,8 @@ async def test_the_bound_is_for_all_rounds(time: Clock):
 
 async def test_a_person_may_think_for_longer_than_a_request_may_last(time: Clock):
     """The time stands still while somebody is asked, and goes on from where it was."""
-    asked, answered = asyncio.Event(), asyncio.Event()
+    asked = asyncio.Event()
+    answered = asyncio.Event()
 
     async def think(params: Any) -> dict[str, Any]:
         asked.set()
@@ -207,7 +209,9 @@ async def test_a_person_may_think_for_longer_than_a_request_may_last(time: Clock
 @BOTH
 async def test_a_function_in_memory_is_ended_in_place(time: Clock, revision: str):
     """It runs in the caller's task, which goes on."""
-    server, begun, ended = Server("slow"), asyncio.Event(), asyncio.Event()
+    server = Server("slow")
+    begun = asyncio.Event()
+    ended = asyncio.Event()
 
     @server.tool
     async def wait() -> None:
@@ -242,7 +246,9 @@ class Working:
     def __init__(
         self, peer: Peer, call: asyncio.Task[t.CallToolResult], heard: asyncio.Semaphore
     ) -> None:
-        self.peer, self.call, self._heard = peer, call, heard
+        self.peer = peer
+        self.call = call
+        self._heard = heard
         self._done = 0
 
     async def progress(self) -> None:
@@ -463,7 +469,8 @@ async def test_a_call_in_the_end_of_a_task_that_was_cancelled(time: Clock):
 
 async def test_a_transport_that_does_not_let_itself_be_cancelled(time: Clock):
     """What it gives in the end is the answer, and no cancellation is left behind in the task."""
-    begun, go_on = asyncio.Event(), asyncio.Event()
+    begun = asyncio.Event()
+    go_on = asyncio.Event()
 
     async def stubborn(x: Exchange) -> AnyResult:
         begun.set()

@@ -11,7 +11,9 @@ from interlock.wire.revisions import NEWEST, R4
 from tests.client.peers import Peer
 
 BOTH = pytest.mark.parametrize("revision", [R4, NEWEST])
-TOOLS, PROMPTS, RESOURCES = Changed("tools"), Changed("prompts"), Changed("resources")
+TOOLS = Changed("tools")
+PROMPTS = Changed("prompts")
+RESOURCES = Changed("resources")
 
 
 def shop() -> Server:

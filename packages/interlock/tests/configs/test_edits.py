@@ -36,8 +36,10 @@ entries = st.builds(
 )
 names = st.sampled_from(["weather", "my server", "a.b", "ü", 'q"q', "true", "-", "weather-2"])
 
-STRICT, LENIENT = JsonEditor("mcpServers", comments=False), JsonEditor("mcpServers", comments=True)
-TOML, YAML = TomlEditor("mcp_servers"), YamlEditor("extensions")
+STRICT = JsonEditor("mcpServers", comments=False)
+LENIENT = JsonEditor("mcpServers", comments=True)
+TOML = TomlEditor("mcp_servers")
+YAML = YamlEditor("extensions")
 
 
 # -- JSON ------------------------------------------------------------------------------------------

@@ -53,7 +53,8 @@ def test_files_are_merged(tmp_path: Path) -> None:
     """Servers come in the order of the files; each knows where it came from, and works in the
     folder that its file belongs to.
     """
-    one, two = put(tmp_path, "one/.mcp.json", "a", "b"), put(tmp_path, "two/.cursor/mcp.json", "c")
+    one = put(tmp_path, "one/.mcp.json", "a", "b")
+    two = put(tmp_path, "two/.cursor/mcp.json", "c")
     config = load_config(one, two)
     assert config.problems == ()
     assert [(entry.id, entry.source, entry.command[1]) for entry in config.entries] == [
@@ -68,11 +69,9 @@ def test_files_are_merged(tmp_path: Path) -> None:
 
 def test_a_name_in_two_files(tmp_path: Path) -> None:
     """It is refused, never guessed, and both files are named."""
-    one, two, three = (
-        put(tmp_path, "1.json", "a", "b"),
-        put(tmp_path, "2.json", "b", "c"),
-        put(tmp_path, "3.json", "b"),
-    )
+    one = put(tmp_path, "1.json", "a", "b")
+    two = put(tmp_path, "2.json", "b", "c")
+    three = put(tmp_path, "3.json", "b")
     config = load_config(one, two, three)
     assert [entry.id for entry in config.entries] == ["a", "c"]
     assert config.problems == (

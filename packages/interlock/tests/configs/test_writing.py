@@ -105,7 +105,8 @@ def test_round_trip(
     """
     for server in servers.values():
         server |= {"timeout": timeout, "startTimeout": start}
-    env, inputs = {"TOKEN": "tok-8d1f77"}, {"t": "asked-for-1"}
+    env = {"TOKEN": "tok-8d1f77"}
+    inputs = {"t": "asked-for-1"}
     config = read_config(json.dumps({"mcpServers": servers}), env=env, inputs=inputs, folder=FOLDER)
     written = write_config(config.entries)
     again = read_config(written, env=env, inputs=inputs, folder=FOLDER)

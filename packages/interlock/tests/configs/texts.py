@@ -120,7 +120,8 @@ def toml_texts(draw: st.DrawFn) -> str:
         "# a comment\n\n# another",
         "",
     ]
-    heads, tables = blocks[:5], blocks[5:]
+    heads = blocks[:5]
+    tables = blocks[5:]
     chosen = [b for b in heads if draw(st.booleans())] + draw(
         st.permutations([b for b in tables if draw(st.booleans())])
     )

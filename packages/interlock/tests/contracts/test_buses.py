@@ -41,7 +41,8 @@ class Backwards(MemoryBus):
             loop.call_soon_threadsafe(self._tell)
 
     def _tell(self):
-        held, self.held = self.held, []
+        held = self.held
+        self.held = []
         for change in held:
             super().publish(change)
 

@@ -31,8 +31,10 @@ class Pushy(MemoryChannel):
 
 def joined(kind: type[MemoryChannel]) -> Pair:
     """Two channels of a kind that are each other's peer."""
-    one, other = kind(), kind()
-    one._peer, other._peer = other, one
+    one = kind()
+    other = kind()
+    one._peer = other
+    other._peer = one
     return one, other
 
 
@@ -182,7 +184,8 @@ class Losing(MemoryChannel):
             self.lose = True
             raise
         if self.lose and frames:
-            self.lose, frames = False, frames[1:]
+            self.lose = False
+            frames = frames[1:]
         return frames or await super().receive()
 
 

@@ -42,7 +42,8 @@ class OverHttpx2:
 
     async def unless_closed(self, doing: Any) -> Any:
         """What it does, or Unreachable."""
-        task, end = asyncio.ensure_future(doing), asyncio.ensure_future(self.closed.wait())
+        task = asyncio.ensure_future(doing)
+        end = asyncio.ensure_future(self.closed.wait())
         try:
             await asyncio.wait([task, end], return_when=asyncio.FIRST_COMPLETED)
             if not task.done():
@@ -67,12 +68,15 @@ class OtherAnswer:
     """Its answers."""
 
     def __init__(self, response: httpx2.Response, fetch: OverHttpx2) -> None:
-        self.status, self.headers = response.status_code, dict(response.headers)
-        self._response, self._fetch = response, fetch
+        self.status = response.status_code
+        self.headers = dict(response.headers)
+        self._response = response
+        self._fetch = fetch
 
     async def read(self, limit: int) -> bytes:
         """All of it."""
-        parts, size = [], 0
+        parts = []
+        size = 0
         async for piece in self.chunks():
             parts.append(piece)
             size += len(piece)
@@ -193,7 +197,9 @@ class Wrapped:
     """An answer that something is done to."""
 
     def __init__(self, answer: IncomingResponse) -> None:
-        self._answer, self.status, self.headers = answer, answer.status, answer.headers
+        self._answer = answer
+        self.status = answer.status
+        self.headers = answer.headers
 
     async def read(self, limit):
         """As it is."""

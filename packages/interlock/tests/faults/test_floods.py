@@ -58,7 +58,8 @@ class Wire:
         )
         assert self.process.stdin is not None
         assert self.process.stdout is not None
-        self.stdin, self.stdout = self.process.stdin, self.process.stdout
+        self.stdin = self.process.stdin
+        self.stdout = self.process.stdout
 
     def say(self, *frames: bytes) -> None:
         self.stdin.write(b"".join(frame + b"\n" for frame in frames))

@@ -140,7 +140,8 @@ def test_a_client_that_takes_nothing_in_is_given_up(site: MakeSite, said: bytes)
     """After a stall its connection is ended, and all that waited for it is forgotten."""
     one = site(limits={"stall_seconds": 0.4})
     one.value("tasks")
-    before, tasks = one.descriptors(), one.value("tasks")
+    before = one.descriptors()
+    tasks = one.value("tasks")
     wires = [one.wire(small=True) for _ in range(3)]
     for wire in wires:
         wire.say(said)
@@ -187,7 +188,8 @@ def comes_and_goes(one: Site, wave: Callable[[], None], allowed: int, *, times: 
     """Run a wave twice, so that the memory settles, and some more `times`: these leave `allowed`
     bytes at the most, no socket and no task."""
     one.value("tasks")
-    descriptors, tasks = one.descriptors(), one.value("tasks")
+    descriptors = one.descriptors()
+    tasks = one.value("tasks")
     for _ in range(2):
         wave()
         one.settles(descriptors, tasks)

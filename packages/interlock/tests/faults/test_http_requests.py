@@ -115,7 +115,8 @@ def test_a_body_that_goes_on_after_its_answer_is_given_up(quick: Site) -> None:
 def test_half_requests_leave_nothing(quick: Site) -> None:
     """Clients that go in the middle of a head, a length or a chunk."""
     quick.value("tasks")
-    before, tasks = quick.descriptors(), quick.value("tasks")
+    before = quick.descriptors()
+    tasks = quick.value("tasks")
     for cut in (1, 20, 100, len(ADD) - 1):
         for _ in range(50):
             with quick.wire() as wire:
@@ -370,7 +371,8 @@ def test_a_client_that_pipelines_behind_a_stream_and_goes_leaves_nothing(
     of a server."""
     one = site(limits={"keep_alive": 0.1, "streams": 3})
     one.value("tasks")
-    before, tasks = one.descriptors(), one.value("tasks")
+    before = one.descriptors()
+    tasks = one.value("tasks")
     listen = stateless(1, "subscriptions/listen", {"notifications": {"toolsListChanged": True}})
     for _ in range(6):
         wires = [one.wire() for _ in range(3)]

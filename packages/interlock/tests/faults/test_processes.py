@@ -188,7 +188,8 @@ async def test_a_message_over_the_limit_of_the_server(honest):
         b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":"' + b"x" * 50_000_000 + b'"}}\n'
     )
     process.stdin.write(b'{"jsonrpc":"2.0","id":2,"method":"ping"}\n')
-    refused, answered = await process.stdout.readline(), await process.stdout.readline()
+    refused = await process.stdout.readline()
+    answered = await process.stdout.readline()
     assert b"-32600" in refused
     assert b"1000000 bytes" in refused
     assert answered == b'{"jsonrpc":"2.0","id":2,"result":{}}\n'
@@ -296,10 +297,8 @@ async def test_memory_stays_flat_over_a_hundred_thousand_calls(honest, revision)
                 )
 
         await calls(10_000)
-        before, held = (
-            (await client.call_tool("memory")).value(),
-            (await client.call_tool("descriptors")).value(),
-        )
+        before = (await client.call_tool("memory")).value()
+        held = (await client.call_tool("descriptors")).value()
         await calls(90_000)
         after = (await client.call_tool("memory")).value()
         assert (await client.call_tool("descriptors")).value() == held

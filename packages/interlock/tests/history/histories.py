@@ -35,7 +35,8 @@ PLAIN = {str: "string", int: "integer", float: "number", bool: "boolean", Any: "
 
 def alternatives(shape: str) -> set[str]:
     """What is between the bars of a shape, but not inside its brackets."""
-    parts, depth = [""], 0
+    parts = [""]
+    depth = 0
     for sign in shape:
         depth += (sign in "[{") - (sign in "]}")
         if sign == "|" and not depth:
@@ -64,7 +65,8 @@ def renamed(shape: set[str]) -> set[str]:
 
 def our_shape(annotation: Any) -> set[str]:
     """A type annotation as a shape. Absence (None, UNSET) is no shape."""
-    origin, arguments = get_origin(annotation), get_args(annotation)
+    origin = get_origin(annotation)
+    arguments = get_args(annotation)
     if origin in (Union, UnionType):
         return set().union(*(our_shape(one) for one in arguments))
     if origin is Literal:
@@ -165,14 +167,16 @@ class Theirs:
         if (name, revision) in self._walked:
             return
         self._walked.add((name, revision))
-        ours, fields = our_name(name), self.facts[revision]["types"].get(name, {})
+        ours = our_name(name)
+        fields = self.facts[revision]["types"].get(name, {})
         self.types.setdefault(ours, set()).add(revision)
         self.variants.setdefault((ours, revision), []).append(
             {field for field in fields if not field.endswith("?")}
         )
         for field, shape in fields.items():
             wire_name = field.removesuffix("?")
-            path, place = f"{name}.{wire_name}", f"{ours}.{wire_name}"
+            path = f"{name}.{wire_name}"
+            place = f"{ours}.{wire_name}"
             if path in allowances.LATER:
                 continue
             self.fields.setdefault(place, set()).add(revision)
@@ -196,7 +200,8 @@ class Theirs:
     def spelled_out(self, shape: set[str], revision: str) -> str:
         """A shape with the fields of those types that are only JSON here, for no row dates their
         words."""
-        types, spelled = self.facts[revision]["types"], []
+        types = self.facts[revision]["types"]
+        spelled = []
         for one in sorted(shape):
             if one[0] in "[{":
                 spelled.append(
@@ -222,7 +227,8 @@ class Ours:
     fields are taken to be right, for they are compared by themselves."""
 
     def __init__(self, theirs: Theirs, table: dict[type[Any], Span]) -> None:
-        self.theirs, self.table = theirs, table
+        self.theirs = theirs
+        self.table = table
         self.types: Lives = {}
         for revision in theirs.facts:
             # These two are read from `_meta`, which is kept unread until then.

@@ -252,7 +252,8 @@ class Proof:
         for place, kind, field, _ in self.modelled():
             if field == "_meta":
                 continue
-            mine, shapes = our_fields(kind)[field][0], self.theirs.shapes[place]
+            mine = our_fields(kind)[field][0]
+            shapes = self.theirs.shapes[place]
             for revision, shape in shapes.items():
                 if not covers(mine, shape):
                     yield (
@@ -269,10 +270,8 @@ class Proof:
         """Is what we cannot do without always there, and what a revision cannot do without seen
         to?"""
         for place, kind, field, _ in self.modelled():
-            always, whole = (
-                self.theirs.demanded(kind.__name__, field),
-                self.theirs.types[kind.__name__],
-            )
+            always = self.theirs.demanded(kind.__name__, field)
+            whole = self.theirs.types[kind.__name__]
             needed = our_fields(kind)[field][1]
             if needed and always != whole:
                 yield (

@@ -56,7 +56,8 @@ def every_field(kind: Any, turn: int) -> Any:
 
 
 def sample(annotation: Any, turn: int) -> Any:
-    origin, arguments = get_origin(annotation), get_args(annotation)
+    origin = get_origin(annotation)
+    arguments = get_args(annotation)
     if origin in (Union, UnionType):
         # A block of no known kind is valid under no schema.
         real = [one for one in arguments if one not in (type(None), UnsetType, t.UnknownContent)]

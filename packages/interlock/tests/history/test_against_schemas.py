@@ -47,10 +47,8 @@ def test_other_schemas_give_other_facts(tmp_path):
         (tmp_path / f"{revision}.json").write_text(
             text.replace('"websiteUrl"', '"homepage"'), encoding="utf-8"
         )
-    now, committed = (
-        schema_facts.written(schema_facts.read(tmp_path)),
-        (HERE / "facts.json").read_text(encoding="utf-8"),
-    )
+    now = schema_facts.written(schema_facts.read(tmp_path))
+    committed = (HERE / "facts.json").read_text(encoding="utf-8")
     changed = {
         line.split(":")[0].strip() for line in set(now.splitlines()) ^ set(committed.splitlines())
     }

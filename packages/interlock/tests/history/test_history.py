@@ -78,7 +78,8 @@ def doctored(revision: str, section: str, name: str, entry: object = None) -> Fa
     return facts
 
 
-R4, R5 = "2025-11-25", "2026-07-28"
+R4 = "2025-11-25"
+R5 = "2026-07-28"
 ICON = FACTS[R5]["types"]["Icon"]
 DOCTORED = [
     # what happened to the schemas, and the row that the proof must ask for

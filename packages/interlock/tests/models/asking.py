@@ -95,8 +95,10 @@ class InPieces:
     """
 
     def __init__(self, pieces: Sequence[bytes], *, endless: bool = False) -> None:
-        self.status, self.headers = 200, {"content-type": "text/event-stream"}
-        self._pieces, self._endless = pieces, endless
+        self.status = 200
+        self.headers = {"content-type": "text/event-stream"}
+        self._pieces = pieces
+        self._endless = endless
         self.closed = 0
         self.requests: list[Request] = []
 

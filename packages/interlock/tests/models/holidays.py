@@ -63,11 +63,9 @@ def hotel(id: str, night: int, rating: float, *features: str) -> dict[str, Any]:
     }
 
 
-OUT, DEAR, BACK = (
-    flight("CW101-2024-06-15", 412),
-    flight("AX101-2024-06-15", 586, "05:00"),
-    flight("CW102-2024-06-22", 402),
-)
+OUT = flight("CW101-2024-06-15", 412)
+DEAR = flight("AX101-2024-06-15", 586, "05:00")
+BACK = flight("CW102-2024-06-22", 402)
 CHEAP_OUT = flight("BJ102-2024-06-15", 298, "23:20")
 HOTELS = [
     hotel("palace", 900, 9.9, "by the sea"),
@@ -143,7 +141,8 @@ async def planned(
         for name in names
         if not {server, name} & set(without)
     ]
-    messages, texts = list(before), list[str]()
+    messages = list(before)
+    texts = list[str]()
     for _ in range(MOST):
         _, last = await heard(
             Planner(),

@@ -78,11 +78,9 @@ class Site:
     async def __aenter__(self) -> Site:
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
         self.root = f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
-        self.openai, self.anthropic, self.gemini = (
-            f"{self.root}/v1",
-            self.root,
-            f"{self.root}/v1beta",
-        )
+        self.openai = f"{self.root}/v1"
+        self.anthropic = self.root
+        self.gemini = f"{self.root}/v1beta"
         return self
 
     async def __aexit__(
@@ -343,10 +341,8 @@ def anthropic_streamed(answer: Answer) -> list[bytes]:
     for index, block in enumerate(_anthropic_blocks(answer)):
         kind = block["type"]
         if kind == "text":
-            start, deltas = (
-                {"type": "text", "text": ""},
-                [{"type": "text_delta", "text": word} for word in _words(block["text"])],
-            )
+            start = {"type": "text", "text": ""}
+            deltas = [{"type": "text_delta", "text": word} for word in _words(block["text"])]
         elif kind == "thinking":
             start = {"type": "thinking", "thinking": "", "signature": ""}
             deltas = [

@@ -33,7 +33,8 @@ async def streamed(*events: bytes, **more: Any) -> ModelAnswer:
         return last
 
 
-A, B = '{"city":"Paris"}', '{"city":"Rome"}'
+A = '{"city":"Paris"}'
+B = '{"city":"Rome"}'
 PARALLEL: dict[str, list[dict[str, Any]]] = {
     "by index": [
         piece("", index=0, id="a", name="t"),

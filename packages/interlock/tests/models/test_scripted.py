@@ -26,7 +26,8 @@ async def test_texts_and_calls() -> None:
     model = Scripted(
         "Hello my friend.", ["I look.", call("weather", city="Paris"), call("weather", city="Rome")]
     )
-    first, second = request(), request(said("user", "And?"))
+    first = request()
+    second = request(said("user", "And?"))
     deltas, last = await heard(model, first)
     assert [delta.text for delta in deltas] == ["Hello", " my", " friend."]
     assert last.result.content == [TextContent("Hello my friend.")]

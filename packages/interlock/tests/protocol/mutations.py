@@ -117,7 +117,8 @@ class Mutator:
         """One frame."""
         rng = self.random
         which = rng.randrange(len(self.corpus))
-        tree, places = self.corpus[which], self._places[which]
+        tree = self.corpus[which]
+        places = self._places[which]
         for _ in range(rng.choice((0, 1, 1, 1, 2, 3))):
             tree = rng.choice(self._on_trees)(tree, rng.choice(places))
         try:
@@ -257,7 +258,8 @@ def put(tree: Any, place: Path, value: Any) -> Any:
     """
     if not place:
         return tree if value is ... else value
-    key, deeper = place[0], place[1:]
+    key = place[0]
+    deeper = place[1:]
     if isinstance(tree, dict):
         if deeper or value is not ...:
             return tree | {key: put(tree.get(key), deeper, value) if deeper else value}

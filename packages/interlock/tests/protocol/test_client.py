@@ -21,11 +21,9 @@ from interlock.wire.jsonrpc import Malformed
 from interlock.wire.revisions import HANDSHAKE_REVISIONS, NEWEST, R1, R2, R3, R4
 from tests.protocol.frames import KEY, answer, error, notification, request, sent
 
-PROGRESS, CANCELLED, UPDATED = (
-    "notifications/progress",
-    "notifications/cancelled",
-    "notifications/resources/updated",
-)
+PROGRESS = "notifications/progress"
+CANCELLED = "notifications/cancelled"
+UPDATED = "notifications/resources/updated"
 
 
 def waiting(*methods: str, revision: str = NEWEST) -> ClientConnection:
@@ -303,10 +301,8 @@ def test_what_a_subscription_is_told_is_sorted_by_its_id() -> None:
 
 def test_a_subscription_ends_with_its_answer_or_with_a_cancel() -> None:
     """Whichever comes first; the other is passed over (`LSN-10`, `LSN-11`, `X-01`)."""
-    result, cancel = (
-        answer(1, {"_meta": {KEY + "subscriptionId": 1}}),
-        notification(CANCELLED, {"requestId": 1}),
-    )
+    result = answer(1, {"_meta": {KEY + "subscriptionId": 1}})
+    cancel = notification(CANCELLED, {"requestId": 1})
     for first, second in ((result, cancel), (cancel, result)):
         connection = waiting("subscriptions/listen")
         event = only(connection.receive(first))

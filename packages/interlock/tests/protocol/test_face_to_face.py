@@ -111,7 +111,8 @@ def test_two_that_share_a_revision_speak_the_newest_of_them(
 
     (`LIF-02`, `LIF-03`, `LIF-05`, `ERA-01`, `ERA-05`, `ERA-06`, `ERA-07`, `STA-13`)
     """
-    client, server = ClientConnection(), ServerConnection(identity(revisions=ours))
+    client = ClientConnection()
+    server = ServerConnection(identity(revisions=ours))
     shared = sorted(set(theirs) & set(ours))
     newest_of_ours = max((r for r in ours if r in HANDSHAKE_REVISIONS), default=None)
     counter_offer_fits = (
@@ -133,7 +134,8 @@ class Table:
 
     def __init__(self, revision: str) -> None:
         self.revision = revision
-        self.client, self.server = ClientConnection(), ServerConnection(identity())
+        self.client = ClientConnection()
+        self.server = ServerConnection(identity())
         assert open_up(self.client, self.server, (revision,)).revision == revision
         self.to_server: deque[bytes] = deque()
         self.to_client: deque[bytes] = deque()

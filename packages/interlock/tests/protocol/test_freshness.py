@@ -12,7 +12,9 @@ from interlock import types as t
 from interlock.protocol.response_cache import CACHEABLE, ResponseCache
 from interlock.wire.revisions import METHODS, NEWEST, R4
 
-ALICE, BOB, NOBODY = "alice", "bob", ""
+ALICE = "alice"
+BOB = "bob"
+NOBODY = ""
 FIRST = t.ListToolsRequestParams()
 
 
@@ -118,7 +120,8 @@ def test_what_was_asked_for_makes_the_difference() -> None:
         ("resources/read", t.ReadResourceRequestParams(uri="x:z"), NEWEST),
         ("server/discover", t.DiscoverRequestParams(), NEWEST),
     ]
-    book, answers = ResponseCache(), [tools() for _ in asked]
+    book = ResponseCache()
+    answers = [tools() for _ in asked]
     for (method, params, revision), answer in zip(asked, answers, strict=True):
         book.keep(method, params, revision, ALICE, answer, 100.0)
     for (method, params, revision), answer in zip(asked, answers, strict=True):
@@ -144,7 +147,9 @@ def test_a_newer_answer_takes_the_place_of_the_older() -> None:
 
 def test_an_answer_of_ones_own_comes_before_one_for_all() -> None:
     """A server may say less to the public."""
-    book, mine, everybodys = ResponseCache(), tools(), tools(scope="public")
+    book = ResponseCache()
+    mine = tools()
+    everybodys = tools(scope="public")
     book.keep("tools/list", FIRST, NEWEST, ALICE, mine, 100.0)
     book.keep("tools/list", FIRST, NEWEST, BOB, everybodys, 100.0)
     assert book.find("tools/list", FIRST, NEWEST, ALICE, 100.0) is mine
@@ -235,7 +240,8 @@ def test_a_book_can_be_wiped() -> None:
     assert book.find("tools/list", FIRST, NEWEST, ALICE, 100.0) is None
 
 
-whos, uris = st.sampled_from([ALICE, BOB, NOBODY]), st.sampled_from(["x:a", "x:b", "x:a/b"])
+whos = st.sampled_from([ALICE, BOB, NOBODY])
+uris = st.sampled_from(["x:a", "x:b", "x:a/b"])
 acts = st.one_of(
     st.tuples(
         st.just("keep"),
@@ -254,7 +260,9 @@ def test_what_is_found_was_kept_for_the_one_who_asks_and_is_fresh(story: list[An
     """Against a plain list of all that was kept, whatever happens (`CAC-02`, `CAC-03`, `CAC-07`,
     `CAC-09`).
     """
-    book, plain, now = ResponseCache(), [], 0.0
+    book = ResponseCache()
+    plain = []
+    now = 0.0
     for act in story:
         match act:
             case ("keep", who, uri, seconds, scope):

@@ -61,7 +61,8 @@ class Servant:
     """A server connection with a shell that decides at random, and an account of what is open."""
 
     def __init__(self, revision: str, rng: random.Random) -> None:
-        self.connection, self.random = ServerConnection(SERVER), rng
+        self.connection = ServerConnection(SERVER)
+        self.random = rng
         self.open: dict[Any, RequestReceived] = {}
         self.asked: set[Any] = set()
         if revision != NEWEST:
@@ -111,7 +112,8 @@ class Servant:
         return type(id) is type(key) and id == key
 
     def decide(self, id: Any) -> None:
-        connection, event = self.connection, self.open[id]
+        connection = self.connection
+        event = self.open[id]
         choice = self.random.randrange(5)
         if choice == 0:
             connection.notify(
@@ -158,7 +160,9 @@ class Customer:
     """A client connection with calls that wait, and an account of them."""
 
     def __init__(self, revision: str, rng: random.Random) -> None:
-        self.connection, self.random, self.malformed = ClientConnection(revision), rng, 0
+        self.connection = ClientConnection(revision)
+        self.random = rng
+        self.malformed = 0
         self.waiting: set[Any] = set()
 
     def take(self, frame: bytes) -> None:
@@ -200,10 +204,12 @@ def storm(number: int, seed: int) -> int:
     """So many spoiled frames to a server and to a client of each revision in turn; returns how many
     the clients could not read.
     """
-    rng, mutator = random.Random(seed), Mutator(seed)
+    rng = random.Random(seed)
+    mutator = Mutator(seed)
     malformed = 0
     for revision in REVISIONS * (number // 5000):
-        servant, customer = Servant(revision, rng), Customer(revision, rng)
+        servant = Servant(revision, rng)
+        customer = Customer(revision, rng)
         for frame in mutator.frames(1000):
             servant.take(frame)
             customer.take(frame)
@@ -253,7 +259,8 @@ def test_every_member_left_out_or_spoiled_one_by_one() -> None:
     """Each message of the protocol with each of its members taken away or replaced by each strange
     value, exhaustively at the top.
     """
-    mutator, rng = Mutator(0), random.Random(0)
+    mutator = Mutator(0)
+    rng = random.Random(0)
     with no_longer_than(120):
         servants = [Servant(revision, rng) for revision in (R2, NEWEST)]
         customer = Customer(REVISIONS[3], rng)
@@ -313,10 +320,8 @@ def test_any_members_in_any_order_do_no_harm(
     frames: list[dict[str, Any]], revision: str, seed: int
 ) -> None:
     """What the engine above does not think of, Hypothesis may."""
-    servant, customer = (
-        Servant(revision, random.Random(seed)),
-        Customer(revision, random.Random(seed)),
-    )
+    servant = Servant(revision, random.Random(seed))
+    customer = Customer(revision, random.Random(seed))
     for frame in frames:
         servant.take(json.dumps(frame).encode("utf-8", "surrogatepass"))
         customer.take(json.dumps(frame).encode("utf-8", "surrogatepass"))
@@ -327,7 +332,8 @@ def test_any_members_in_any_order_do_no_harm(
 @given(frame=st.binary(max_size=200), revision=st.sampled_from(REVISIONS))
 def test_any_bytes_do_no_harm(frame: bytes, revision: str) -> None:
     """On their own, and in the place of params."""
-    servant, customer = Servant(revision, random.Random(0)), Customer(revision, random.Random(0))
+    servant = Servant(revision, random.Random(0))
+    customer = Customer(revision, random.Random(0))
     for whole in (
         frame,
         b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":%b}' % frame,
@@ -367,10 +373,8 @@ def test_the_quick_way_to_read_a_request_comes_to_the_same_as_the_thorough_one()
         ):  # a request with an error beside its method is a request to the one and malformed to the other
             continue
         for revision in (R2, NEWEST):
-            quick, thorough = (
-                Servant(revision, random.Random(0)).connection,
-                Servant(revision, random.Random(0)).connection,
-            )
+            quick = Servant(revision, random.Random(0)).connection
+            thorough = Servant(revision, random.Random(0)).connection
             seen = told(quick, quick.receive(frame))
             assert seen == told(thorough, thorough._receive_other(frame)), frame
             read += any(kind is RequestReceived for kind, *_ in seen[0])

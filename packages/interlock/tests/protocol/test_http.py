@@ -16,7 +16,8 @@ from tests.protocol.frames import KEY, identity
 from tests.protocol.offered import HOUSE, Offered, Spoil, modern, refusal
 
 BAD = t.INVALID_REQUEST
-MODERN_ONLY, YOUNG_ONLY = identity(revisions=(R5,)), identity(revisions=(R3, R4, R5))
+MODERN_ONLY = identity(revisions=(R5,))
+YOUNG_ONLY = identity(revisions=(R3, R4, R5))
 PROUD = EndpointRules(greets=False)  # of a server that serves the newest revision only
 
 
@@ -133,12 +134,10 @@ def test_refusals_carry_the_id_of_the_request() -> None:
 # -- where it comes from
 # ----------------------------------------------------------------------------------
 
-AT_HOME, PUBLIC = (
-    EndpointRules(),
-    EndpointRules(
-        hosts=frozenset({"mcp.example.com", "other.example:9000"}),
-        origins=frozenset({"https://app.example.com"}),
-    ),
+AT_HOME = EndpointRules()
+PUBLIC = EndpointRules(
+    hosts=frozenset({"mcp.example.com", "other.example:9000"}),
+    origins=frozenset({"https://app.example.com"}),
 )
 
 HOSTS = [
@@ -316,7 +315,8 @@ def test_what_may_be_answered(header: str | None, json_: bool, events: bool) -> 
 def test_headers_that_decide_come_once(name: str, method: str) -> None:
     """Who reads the first and who reads the last would see two different requests (`HDR-11`)."""
     x = modern()
-    x.method, x.twice = method, ["accept", name]
+    x.method = method
+    x.twice = ["accept", name]
     verdict = x.judged()
     assert refusal(verdict) == (400, t.HEADER_MISMATCH)
     assert isinstance(verdict, HttpRefusal)

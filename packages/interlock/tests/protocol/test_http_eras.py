@@ -26,7 +26,8 @@ from tests.protocol.offered import modern, offered, refusal
 
 BAD = t.INVALID_REQUEST
 AT_HOME = EndpointRules()
-MODERN_ONLY, YOUNG_ONLY = identity(revisions=(R5,)), identity(revisions=(R3, R4, R5))
+MODERN_ONLY = identity(revisions=(R5,))
+YOUNG_ONLY = identity(revisions=(R3, R4, R5))
 PROUD = EndpointRules(greets=False)  # of a server that serves the newest revision only
 
 
@@ -171,10 +172,8 @@ def test_a_request_without_a_revision_where_the_oldest_are_not_served() -> None:
     """Is taken for one of 2025-03-26 only where that is served; a session knows its own (`ERA-17`,
     `ERA-18`, `HTL-49`).
     """
-    plain, in_session = (
-        offered(request(1, "tools/list")),
-        offered(request(1, "tools/list"), mcp_session_id=SESSION),
-    )
+    plain = offered(request(1, "tools/list"))
+    in_session = offered(request(1, "tools/list"), mcp_session_id=SESSION)
     assert isinstance(plain.judged(), InSession)
     assert refusal(plain.judged(house=YOUNG_ONLY)) == (400, t.HEADER_MISMATCH)
     assert isinstance(in_session.judged(house=YOUNG_ONLY), InSession)

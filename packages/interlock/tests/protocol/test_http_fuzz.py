@@ -227,7 +227,8 @@ class Spoiler:
 
 def storm(number: int, seed: int) -> dict[str, int]:
     """So many spoiled requests, judged; how many verdicts there were of each kind."""
-    spoiler, kinds = Spoiler(seed), dict[str, int]()
+    spoiler = Spoiler(seed)
+    kinds = dict[str, int]()
     for turn in range(number):
         parts = spoiler.spoiled()
         house, rules = (

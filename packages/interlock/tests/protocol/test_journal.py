@@ -36,7 +36,9 @@ def test_every_run_gives_the_same_keys_and_each_only_once(
     """Also where the same words are asked again, and whatever names the author gives (`MRT-04`)."""
 
     def run() -> list[str]:
-        journal, keys, named = Journal(), [], set()
+        journal = Journal()
+        keys = []
+        named = set()
         for words, name in asked:
             if name in named:
                 with pytest.raises(ValueError, match="twice"):

@@ -51,12 +51,16 @@ def no_such_method(code: int = -32601) -> t.McpError:
     return t.McpError(code, "Method not found: server/discover")
 
 
-PROBE, ASK_NEWEST, SILENCE = Discover(NEWEST, 5.0, 0.5), Handshake(R4), Silence()
+PROBE = Discover(NEWEST, 5.0, 0.5)
+ASK_NEWEST = Handshake(R4)
+SILENCE = Silence()
 ASK_SOON = Handshake(R4, 1.25)  # after silence
-AFRESH, PROBE_AFRESH = Restart(ASK_NEWEST), Restart(Discover(NEWEST, None))
+AFRESH = Restart(ASK_NEWEST)
+PROBE_AFRESH = Restart(Discover(NEWEST, None))
 GONE = t.Unreachable("The server has ended.", exit_code=1)
 DIED = Ended(GONE)  # of what it was sent, for all that is known
-FUTURE, FURTHER = "2027-01-01", "2028-01-01"
+FUTURE = "2027-01-01"
+FURTHER = "2028-01-01"
 
 # revisions allowed, then pairs of what is wanted and what comes of it, then how it ends
 TURNS: dict[str, tuple[tuple[str, ...], list[tuple[Any, Any]], Any]] = {

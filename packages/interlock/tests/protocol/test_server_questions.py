@@ -177,7 +177,8 @@ def test_a_call_that_ends_takes_its_questions_back_and_no_others(ending: str) ->
     """However it ends (`CAN-05`)."""
     connection = calling()
     asked(connection, request(2, "tools/call", {"name": "y"}))
-    mine, others = connection.ask(1, FORM), connection.ask(2, FORM)
+    mine = connection.ask(1, FORM)
+    others = connection.ask(2, FORM)
     connection.outgoing()
     if ending == "answered":
         connection.respond(1, t.CallToolResult(content=[]))

@@ -28,7 +28,8 @@ from tests.protocol.frames import (
 
 every_handshake = pytest.mark.parametrize("revision", HANDSHAKE_REVISIONS)
 INITIALIZED = notification("notifications/initialized")
-CHANGED, UPDATED = "notifications/tools/list_changed", "notifications/resources/updated"
+CHANGED = "notifications/tools/list_changed"
+UPDATED = "notifications/resources/updated"
 NO_MORE = t.SubscriptionsListenResult()
 
 
@@ -328,7 +329,8 @@ def test_unsubscribing_before_the_server_has_agreed_answers_both() -> None:
 def test_a_second_introduction_ends_what_was_subscribed_to() -> None:
     """Calls that still wait are cancelled, and the new session begins with none."""
     connection = greeted(R4)
-    agreed, waiting = subscribe(connection, 1, "x:y"), subscribe(connection, 2, "x:z")
+    agreed = subscribe(connection, 1, "x:y")
+    waiting = subscribe(connection, 2, "x:z")
     acknowledge(connection, agreed, resource_subscriptions=["x:y"])
     sent(connection)
     ended = {e.id for e in connection.receive(initialize(3, R3)) if isinstance(e, RequestCancelled)}

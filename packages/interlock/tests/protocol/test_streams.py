@@ -19,11 +19,9 @@ from interlock.wire.jsonrpc import is_answer
 from interlock.wire.sse import COMMENT, Event, EventReader
 
 STEP = jsonrpc.notification("notifications/progress", b'{"progressToken":1,"progress":1}')
-DONE, DONE_TWO, FAILED = (
-    jsonrpc.response(1, b"{}"),
-    jsonrpc.response(2, b"{}"),
-    jsonrpc.failure(1, -32603, "no"),
-)
+DONE = jsonrpc.response(1, b"{}")
+DONE_TWO = jsonrpc.response(2, b"{}")
+FAILED = jsonrpc.failure(1, -32603, "no")
 QUESTION = jsonrpc.request(4711, "roots/list", b"{}")
 WITHDRAWN = jsonrpc.notification("notifications/cancelled", b'{"requestId":4711}')
 
@@ -74,7 +72,8 @@ def test_what_comes_before_a_response_makes_a_stream(first: bytes) -> None:
     """Notifications and questions before it, in one turn or in several; the response is the last
     event (`HTL-09`, `HTL-10`, `HTL-13`).
     """
-    together, apart = PostResponse(ids=[1]), PostResponse(ids=[1])
+    together = PostResponse(ids=[1])
+    apart = PostResponse(ids=[1])
     together.put([first, DONE], left=0)
     apart.put([first], left=1)
     one = apart.next_piece()
@@ -224,11 +223,9 @@ def test_beginning_without_having_anything_to_say() -> None:
     """A stream that is asked for at once begins with its priming event, or with a comment where it
     has none (`HTM-12`).
     """
-    primed, plain, silent = (
-        PostResponse(ids=[1], name="a.1", primes=True),
-        PostResponse(ids=[1]),
-        PostResponse(ids=[1]),
-    )
+    primed = PostResponse(ids=[1], name="a.1", primes=True)
+    plain = PostResponse(ids=[1])
+    silent = PostResponse(ids=[1])
     primed.start_stream(comment=True)
     plain.start_stream(comment=True)
     silent.start_stream()
@@ -361,7 +358,9 @@ def play(
     """Act it out as the server's shell would; returns the frames that were put, those of the
     responses, and the bytes that were taken.
     """
-    left, put, taken = list(ids), [], b""
+    left = list(ids)
+    put = []
+    taken = b""
     for act, which in script:
         if answer.ended:
             break
@@ -411,7 +410,8 @@ def test_each_response_once_and_the_log_is_what_was_sent(
     what is logged is what is sent, and only a client that has gone has less of it, never more and
     never in another order (`HTL-30`, `HTL-32`).
     """
-    ids, log = list(range(1, count + 1)), Log()
+    ids = list(range(1, count + 1))
+    log = Log()
     answer = PostResponse(
         ids=ids,
         batch=count > 1,

@@ -165,7 +165,8 @@ def agree(wanted: dict[str, Any], given: dict[str, Any], where: str) -> None:
     """
     wanted = {key: value for key, value in wanted.items() if (key, value) != ("isError", False)}
     if "capabilities" in wanted:
-        wanted, given = dict(wanted), dict(given)
+        wanted = dict(wanted)
+        given = dict(given)
         offered = given.pop("capabilities")
         for name, settings in wanted.pop("capabilities").items():
             assert settings.items() <= offered[name].items(), (where, name)

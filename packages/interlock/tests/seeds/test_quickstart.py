@@ -26,10 +26,8 @@ PIECES = (
     ("@mcp.tool()\nasync def get_alerts", 'return "\\n---\\n".join(forecasts)'),
     ('if __name__ == "__main__":', "mcp.run(transport='stdio')"),
 )
-THEIR_IMPORT, OUR_IMPORT = (
-    "from mcp.server.fastmcp import FastMCP",
-    "from interlock import Server as FastMCP",
-)
+THEIR_IMPORT = "from mcp.server.fastmcp import FastMCP"
+OUR_IMPORT = "from interlock import Server as FastMCP"
 THEIR_BASE = 'NWS_API_BASE = "https://api.weather.gov"'
 
 

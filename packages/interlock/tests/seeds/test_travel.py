@@ -17,10 +17,8 @@ REVISIONS = ["2026-07-28", "2025-11-25", "2025-06-18"]
 @pytest.fixture(params=["suspended", "replayed"])
 def way(request: pytest.FixtureRequest) -> Iterator[str]:
     """Whether a tool that asks waits where it stands, or is run again with the answers."""
-    before, server.suspended_calls.suspend = (
-        server.suspended_calls.suspend,
-        request.param == "suspended",
-    )
+    before = server.suspended_calls.suspend
+    server.suspended_calls.suspend = request.param == "suspended"
     yield request.param
     server.suspended_calls.suspend = before
 

@@ -343,7 +343,8 @@ async def book(
     return await peer.ask("tools/call", params)
 
 
-KEY, OLDER_KEY = b"k" * 16, b"o" * 16
+KEY = b"k" * 16
+OLDER_KEY = b"o" * 16
 
 
 @pytest.mark.parametrize(
@@ -357,7 +358,8 @@ async def test_a_call_that_another_worker_goes_on_with(suspend: bool, other_susp
         asking(questions=QuestionSettings(state_keys=[KEY], suspend=suspend)),
         asking(questions=QuestionSettings(state_keys=[KEY], suspend=other_suspend)),
     )
-    first, second = await Peer.of(one), await Peer.of(other)
+    first = await Peer.of(one)
+    second = await Peer.of(other)
     asked = (await book(first))["result"]
     assert list(asked["inputRequests"]) == ["seat"]
     asked = (await book(second, state=asked["requestState"], seat="7B"))["result"]
@@ -390,7 +392,8 @@ async def test_keys(keys: list[bytes], other_keys: list[bytes], understood: bool
         asking(questions=QuestionSettings(state_keys=keys)),
         asking(questions=QuestionSettings(state_keys=other_keys)),
     )
-    first, second = await Peer.of(one), await Peer.of(other)
+    first = await Peer.of(one)
+    second = await Peer.of(other)
     asked = (await book(first))["result"]
     answer = await book(second, state=asked["requestState"], seat="7B")
     if understood:
@@ -409,7 +412,8 @@ async def test_a_state_is_of_one_call(monkeypatch: pytest.MonkeyPatch):
     """
     monkeypatch.setenv(STATE_KEY_VARIABLE, KEY.hex())
     (one, _), (other, _) = asking(), asking(questions=QuestionSettings(state_keys=[KEY]))
-    first, second = await Peer.of(one), await Peer.of(other)
+    first = await Peer.of(one)
+    second = await Peer.of(other)
     state = (await book(first))["result"]["requestState"]
     assert (await book(second, state=state, day="Tuesday", seat="7B"))["error"][
         "code"
@@ -604,7 +608,8 @@ async def test_closing_a_server_ends_what_is_open():
 async def test_one_peer_may_have_so_many_requests_open():
     """The next one is refused at once; another peer does not notice."""
     server = Server("busy", limits=ServerLimits(calls_per_peer=2))
-    go, entered = asyncio.Event(), asyncio.Semaphore(0)
+    go = asyncio.Event()
+    entered = asyncio.Semaphore(0)
 
     @server.tool
     async def stay() -> str:
@@ -612,7 +617,8 @@ async def test_one_peer_may_have_so_many_requests_open():
         await go.wait()
         return "done"
 
-    peer, other = await Peer.of(server), await Peer.of(server)
+    peer = await Peer.of(server)
+    other = await Peer.of(server)
     open_ones = [peer.begin("tools/call", {"name": "stay"}) for _ in range(2)]
     async with asyncio.timeout(30):
         await entered.acquire()

@@ -132,7 +132,8 @@ async def test_prompts_resources_and_completions_run_alike():
 async def test_a_generator_is_closed_when_its_call_is_cancelled():
     """What it holds is let go in its `finally`."""
     server = Server("calling")
-    entered, closed = asyncio.Event(), asyncio.Event()
+    entered = asyncio.Event()
+    closed = asyncio.Event()
 
     @server.tool
     async def work() -> Any:
@@ -177,7 +178,8 @@ async def test_a_tool_has_its_own_limit():
     care.
     """
     server = Server("calling")
-    go, entered = asyncio.Event(), asyncio.Semaphore(0)
+    go = asyncio.Event()
+    entered = asyncio.Semaphore(0)
 
     @server.tool(concurrency=1, queue=1)
     async def dig(n: int) -> int:
@@ -277,7 +279,9 @@ async def test_prompts_resources_and_completions_that_take_too_long():
 async def test_a_thread_that_takes_too_long():
     """It cannot be stopped; it is told, and nobody waits for it."""
     server = Server("calling")
-    told, seen, before = threading.Event(), [], of_workers()
+    told = threading.Event()
+    seen = []
+    before = of_workers()
 
     @server.tool(timeout=SHORT)
     def work(ctx: Context) -> None:
@@ -352,7 +356,8 @@ class Leaps:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         loop = asyncio.get_running_loop()
-        self._time, self._leapt = loop.time, 0.0
+        self._time = loop.time
+        self._leapt = 0.0
         monkeypatch.setattr(loop, "time", lambda: self._time() + self._leapt)
 
     async def leap(self, seconds: float) -> None:
@@ -367,7 +372,8 @@ async def test_a_person_may_take_longer_than_the_tool(
     revision: str, plain: bool, monkeypatch: pytest.MonkeyPatch
 ):
     """The tool's clock stands while it asks, and runs again after that."""
-    server, clock = Server("calling"), Leaps(monkeypatch)
+    server = Server("calling")
+    clock = Leaps(monkeypatch)
     answered: list[str] = []
 
     @server.tool(timeout=50)

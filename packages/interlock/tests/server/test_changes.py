@@ -142,7 +142,8 @@ async def test_the_bus_hears_from_every_thread():
     """A change that is published elsewhere arrives in the listener's own loop; who no longer
     listens hears nothing.
     """
-    bus, came = MemoryBus(), asyncio.Event()
+    bus = MemoryBus()
+    came = asyncio.Event()
     changes: list[tuple[Change, int]] = []
 
     def hear(change: Change) -> None:
@@ -311,7 +312,8 @@ async def test_another_bus():
     other (`LSN-13`).
     """
     bus = Postbox()
-    one, other = Server("one"), Server("other")
+    one = Server("one")
+    other = Server("other")
     one.bus = other.bus = bus
     other.add_tool(feature)
     async with Client(other) as client, client.watch(tools=True) as changes, asyncio.timeout(30):

@@ -138,7 +138,8 @@ async def test_functions_get_what_they_ask_for():
 
     assert (await completed(server, "paint", "title", "car", colour="red")).values == ["red car"]
     assert (await completed(server, "paint", "title", "car")).values == ["some car"]
-    ref, argument = t.PromptReference(name="paint"), t.CompletionArgument(name="title", value="car")
+    ref = t.PromptReference(name="paint")
+    argument = t.CompletionArgument(name="title", value="car")
     assert seen == [
         (
             "car",

@@ -372,7 +372,8 @@ async def test_a_thread_that_waits_is_woken_when_nobody_wants_the_answer(revisio
     Exception` does not keep it.
     """
     server = Server("waiting", limits=ServerLimits(threads=1))
-    asked, woken = asyncio.Event(), threading.Event()
+    asked = asyncio.Event()
+    woken = threading.Event()
     cancelled: list[bool] = []
     eaten: list[Exception] = []
 
@@ -413,7 +414,9 @@ async def test_a_thread_that_waits_is_woken_when_nobody_wants_the_answer(revisio
 async def test_a_thread_that_begins_to_wait_too_late():
     """What is cancelled already is not begun."""
     server = Server("waiting")
-    entered, go, begun = asyncio.Event(), threading.Event(), []
+    entered = asyncio.Event()
+    go = threading.Event()
+    begun = []
     loop = asyncio.get_running_loop()
     over = threading.Event()
 

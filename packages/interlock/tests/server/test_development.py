@@ -14,7 +14,8 @@ import pytest
 from interlock import Client, Context, McpError, Server, ToolError
 from interlock.server.calls.development import MOST_CHARACTERS, describe, warnings_of
 
-HANDSHAKE, STATELESS = "2024-11-05", "2026-07-28"
+HANDSHAKE = "2024-11-05"
+STATELESS = "2026-07-28"
 SECRET = "postgres://admin:hunter2@db"
 
 

@@ -192,14 +192,16 @@ class Gates(RuleBasedStateMachine):
     @rule()
     def settle(self) -> None:
         self.loop.run_until_complete(self.guests.settle())
-        guests, gate = self.guests, self.guests.gate
+        guests = self.guests
+        gate = self.guests.gate
         assert gate.inside == len(guests.inside)
         assert len(guests.waiting) <= gate.waiting
         if guests.waiting:
             assert len(guests.inside) == gate.most  # nobody waits at a free place
         if self.crowd <= gate.most + gate.waiting:
             assert len(guests.refused) == self.refused_before  # nobody is refused without need
-        self.crowd, self.refused_before = len(self.alive()), len(guests.refused)
+        self.crowd = len(self.alive())
+        self.refused_before = len(guests.refused)
 
     @invariant()
     def order(self) -> None:

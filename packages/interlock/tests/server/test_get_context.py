@@ -164,7 +164,8 @@ async def test_a_resource_read_inside_has_its_own():
 
 async def test_a_server_called_by_a_tool():
     """A call of another server in the same process does not leave its Context behind."""
-    back, front = Server("back"), Server("front")
+    back = Server("back")
+    front = Server("front")
 
     @back.tool
     async def name() -> str:
@@ -206,7 +207,8 @@ async def test_outside_a_call():
 async def test_cancelled_reaches_a_helper_in_a_thread():
     """A helper in a thread sees that nobody waits for the call any more."""
     server = Server("helped")
-    begun, over = threading.Event(), threading.Event()
+    begun = threading.Event()
+    over = threading.Event()
     seen: list[bool] = []
 
     @server.tool

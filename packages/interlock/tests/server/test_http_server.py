@@ -65,7 +65,8 @@ async def test_awaited_it_serves_until_it_is_cancelled() -> None:
 async def test_a_call_that_runs_is_finished_before_the_block_ends() -> None:
     """Within its grace; the lifespan is left after it."""
     server = Server("slow")
-    begun, may_end = asyncio.Event(), asyncio.Event()
+    begun = asyncio.Event()
+    may_end = asyncio.Event()
 
     @server.tool
     async def slow() -> str:
@@ -87,7 +88,8 @@ async def test_a_call_that_runs_is_finished_before_the_block_ends() -> None:
 async def test_a_second_cancellation_does_not_wait_for_calls() -> None:
     """Whoever is impatient ends what runs, and the tool is cancelled."""
     server = Server("stuck")
-    begun, cancelled = asyncio.Event(), asyncio.Event()
+    begun = asyncio.Event()
+    cancelled = asyncio.Event()
 
     @server.tool
     async def stuck(ctx: Context) -> str:

@@ -39,7 +39,8 @@ class Book:
     def __init__(self) -> None:
         self.steps: list[str] = []
         self.made = 0
-        self.may_enter, self.may_leave = asyncio.Event(), asyncio.Event()
+        self.may_enter = asyncio.Event()
+        self.may_leave = asyncio.Event()
         self.may_enter.set()
         self.may_leave.set()
         self.entering_fails: Exception | None = None
@@ -140,7 +141,8 @@ async def test_those_who_come_while_it_is_left_get_the_next_one():
     """
     book = Book()
     server = living(book)
-    one, other = Client(server), Client(server)
+    one = Client(server)
+    other = Client(server)
     await one.open()
     book.may_leave.clear()
     closing = asyncio.create_task(one.aclose())
@@ -192,7 +194,8 @@ async def test_what_goes_wrong_on_leaving_reaches_the_last_one():
     book = Book()
     book.leaving_fails = ConnectionError("the database has gone")
     server = living(book)
-    one, other = Client(server), Client(server)
+    one = Client(server)
+    other = Client(server)
     await one.open()
     await other.open()
     await one.aclose()
@@ -208,8 +211,10 @@ async def test_whoever_gives_up_while_it_is_entered_does_not_spoil_it():
     book = Book()
     book.may_enter.clear()
     server = living(book)
-    impatient, patient = Client(server), Client(server)
-    giving_up, opening = asyncio.create_task(impatient.open()), asyncio.create_task(patient.open())
+    impatient = Client(server)
+    patient = Client(server)
+    giving_up = asyncio.create_task(impatient.open())
+    opening = asyncio.create_task(patient.open())
     await turns()
     giving_up.cancel()
     await turns()
@@ -251,7 +256,8 @@ async def test_it_is_entered_and_left_in_one_task():
         tasks.append(asyncio.current_task())
 
     server = Server("living", lifespan=lifespan)
-    one, other = Client(server), Client(server)
+    one = Client(server)
+    other = Client(server)
     await asyncio.create_task(one.open())
     await asyncio.create_task(other.open())
     await asyncio.create_task(one.aclose())

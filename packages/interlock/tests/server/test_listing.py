@@ -107,10 +107,8 @@ async def test_a_cursor_of_huge_numbers():
 
 async def test_workers_understand_each_others_cursors():
     """A second server that was made alike goes on where the first one stopped (`PAG-05`)."""
-    one, other = (
-        stocked(5, limits=ServerLimits(page_size=2)),
-        stocked(5, limits=ServerLimits(page_size=2)),
-    )
+    one = stocked(5, limits=ServerLimits(page_size=2))
+    other = stocked(5, limits=ServerLimits(page_size=2))
     first = await listed(one, "tools/list")
     assert keys(await listed(other, "tools/list", first["nextCursor"]), "tools") == ["f2", "f3"]
 
@@ -219,7 +217,8 @@ class Sly:
     scopes: frozenset[str] = frozenset()
 
     def __init__(self, server: Server) -> None:
-        self.server, self.done = server, False
+        self.server = server
+        self.done = False
 
     @property
     def listing(self) -> t.Tool:

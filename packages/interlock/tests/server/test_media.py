@@ -103,7 +103,8 @@ def test_what_is_said_goes_before_what_is_found(given: dict[str, Any], mime: str
 
 def test_media_of_files(tmp_path: Path) -> None:
     """The name of a file tells its type, and its bytes where the name does not."""
-    named, nameless = tmp_path / "bell.mp3", tmp_path / "bell"
+    named = tmp_path / "bell.mp3"
+    nameless = tmp_path / "bell"
     named.write_bytes(b"?")
     nameless.write_bytes(b"OggS?")
     assert Audio(path=str(named)).content() == AudioContent(data="Pw==", mime_type="audio/mpeg")

@@ -133,7 +133,8 @@ class Rooms:
 
     def __init__(self, **options: Any) -> None:
         self.server = Server("rooms", **options)
-        self.go, self.entered = asyncio.Event(), asyncio.Semaphore(0)
+        self.go = asyncio.Event()
+        self.entered = asyncio.Semaphore(0)
         self.order: list[int] = []
         self.server.add_tool(self.stay, name="stay")
 

@@ -279,7 +279,8 @@ async def test_the_fallback_answers_where_the_client_cannot(way: Way):
 @pytest.mark.parametrize("preferred", [False, True])
 async def test_over_http(revision: str, preferred: bool):
     """The fallback answers clients without a model; with `prefer_fallback_model` all of them."""
-    fallback, own = Model("a", "b"), Model("c", "d")
+    fallback = Model("a", "b")
+    own = Model("c", "d")
     server = cook(
         questions=QuestionSettings(fallback_model=fallback, prefer_fallback_model=preferred)
     )
@@ -292,7 +293,8 @@ async def test_over_http(revision: str, preferred: bool):
 @ways
 async def test_a_client_with_a_model_is_asked(way: Way):
     """The fallback is not."""
-    fallback, own = Model(), Model("one", "two")
+    fallback = Model()
+    own = Model("one", "two")
     server = cook(questions=QuestionSettings(fallback_model=fallback))
     async with connect(
         server, revision=way.revision, suspend=way.suspend, answers=Answers(sample=own)

@@ -538,7 +538,8 @@ async def test_a_stranger_at_a_channel(revision: str) -> None:
 async def test_whoever_may_reach_a_socket(revision: str, tmp_path: Path) -> None:
     """A Unix socket is its owner's; at a TCP port there may be anybody."""
     for transport, seen in (("unix", ALL), ("tcp", OPEN)):
-        server, ready = office(), asyncio.get_running_loop().create_future()
+        server = office()
+        ready = asyncio.get_running_loop().create_future()
         address: Any = tmp_path / "s" if transport == "unix" else ("127.0.0.1", 0)
         serving = asyncio.ensure_future(
             _sockets(server, address=address, limit=1 << 20, on_ready=ready.set_result)
@@ -601,7 +602,8 @@ def test_the_wire_says_nothing_of_scopes() -> None:
     """Listings are as they are without scopes: who sees a feature has all that it asks for
     already.
     """
-    plain, scoped = Server("a"), Server("b")
+    plain = Server("a")
+    scoped = Server("b")
     for server, scopes in ((plain, None), (scoped, "a b")):
         server.add_tool(lambda: "", name="tool", scopes=scopes)
     assert plain.tools.all()[0].listing == scoped.tools.all()[0].listing

@@ -189,7 +189,8 @@ async def test_paging(tmp_path: Path):
         ("skills/list", {}, "skills"),
         ("resources/directory/read", {"uri": "skill://many"}, "resources"),
     ):
-        sizes, uris = [], []
+        sizes = []
+        uris = []
         cursor: dict[str, Any] = {}
         while True:
             result = await asked(server, method, {**params, **cursor})
@@ -317,7 +318,8 @@ async def test_a_generated_skill():
     """Its entry says "dynamic"; its files, and their directories, are what the function gives each
     time (SKL-29).
     """
-    server, calls = Server("shop"), []
+    server = Server("shop")
+    calls = []
 
     @server.skill("reports/daily", frontmatter={"license": "MIT"})
     async def daily(ctx: Context) -> dict[str, str | bytes]:

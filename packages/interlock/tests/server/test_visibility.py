@@ -107,7 +107,8 @@ async def test_a_server_with_hidden_features_answers_as_one_that_does_not_have_t
     errors.
     """
     principal = who(subject)
-    hidden, without = office(), office(hook=False, role_of=subject)
+    hidden = office()
+    without = office(hook=False, role_of=subject)
     one = await Peer.of(hidden, None, principal=principal)
     other = await Peer.of(without, None, principal=principal)
     one.revision = other.revision = revision
@@ -387,7 +388,8 @@ async def test_callers_hear_that_what_they_see_has_changed(revision: str) -> Non
 async def test_another_worker_makes_its_lists_anew() -> None:
     """The notice travels over the bus that the workers share, and what they kept goes with it."""
     plan = {"basic": {"basic"}}
-    one, other = Server("plans"), Server("plans")
+    one = Server("plans")
+    other = Server("plans")
     other.bus = one.bus
     for server in (one, other):
         server.add_tool(lambda: "", name="basic", tags=["basic"])

@@ -81,7 +81,8 @@ async def test_a_burst_runs_in_one_thread(pool: Pool, monkeypatch: pytest.Monkey
 
 async def test_jobs_that_block_bring_more_threads(pool: Pool):
     """Ten that wait for each other can only all end if all run at once."""
-    workers, meeting = pool(), threading.Barrier(10)
+    workers = pool()
+    meeting = threading.Barrier(10)
     assert sorted(
         await asyncio.gather(*(workers.submit(lambda: meeting.wait(LONG)) for _ in range(10)))
     ) == list(range(10))
@@ -89,7 +90,8 @@ async def test_jobs_that_block_bring_more_threads(pool: Pool):
 
 async def test_quick_jobs_are_not_held_up_by_those_that_block(pool: Pool):
     """Submitted after one that blocks, in the same turn of the loop, and done before it."""
-    workers, go = pool(), threading.Event()
+    workers = pool()
+    go = threading.Event()
     blocked = workers.submit(lambda: go.wait(LONG))
     assert await asyncio.wait_for(workers.submit(lambda: "quick"), LONG) == "quick"
     assert not blocked.done()
@@ -100,7 +102,8 @@ async def test_quick_jobs_are_not_held_up_by_those_that_block(pool: Pool):
 async def test_no_more_threads_than_allowed(pool: Pool, monkeypatch: pytest.MonkeyPatch):
     """Two threads carry out what four want to block, however long the others lie there."""
     monkeypatch.setattr(room, "_PATIENCE", 0.0)
-    workers, go = pool(2), threading.Event()
+    workers = pool(2)
+    go = threading.Event()
     two_are_in = threading.Barrier(3)
     idents: list[int] = []
 
@@ -164,7 +167,9 @@ async def test_stop_iteration_is_an_error_like_others(pool: Pool):
 
 async def test_what_is_cancelled_before_it_starts_never_runs(pool: Pool):
     """The one thread is busy; a job that is given up meanwhile is passed over."""
-    workers, go, ran = pool(1), threading.Event(), []
+    workers = pool(1)
+    go = threading.Event()
+    ran = []
     busy = workers.submit(lambda: go.wait(LONG))
     given_up = workers.submit(lambda: ran.append("given up"))
     after = workers.submit(lambda: ran.append("after"))
@@ -176,7 +181,9 @@ async def test_what_is_cancelled_before_it_starts_never_runs(pool: Pool):
 
 async def test_the_answer_of_what_is_cancelled_while_it_runs_is_dropped(pool: Pool):
     """The function runs to its end, and its thread is free again after that."""
-    workers, started, go = pool(1), asyncio.Event(), threading.Event()
+    workers = pool(1)
+    started = asyncio.Event()
+    go = threading.Event()
     loop = asyncio.get_running_loop()
 
     def job() -> str:
@@ -194,7 +201,9 @@ async def test_the_answer_of_what_is_cancelled_while_it_runs_is_dropped(pool: Po
 
 async def test_closing_leaves_no_threads(pool: Pool):
     """Idle ones and busy ones; what was submitted before is done and answered all the same."""
-    workers, go, meeting = pool(2), threading.Event(), threading.Barrier(2)
+    workers = pool(2)
+    go = threading.Event()
+    meeting = threading.Barrier(2)
     await asyncio.gather(
         *(workers.submit(lambda: meeting.wait(LONG)) for _ in range(2))
     )  # two threads, idle by now or soon
@@ -222,7 +231,9 @@ def test_threads_end_when_their_loop_has_gone():
     """A loop that was closed while a function still ran: nobody is told of the answer, and nothing
     breaks.
     """
-    before, go, started = of_workers(), threading.Event(), threading.Event()
+    before = of_workers()
+    go = threading.Event()
+    started = threading.Event()
 
     def job() -> None:
         started.set()

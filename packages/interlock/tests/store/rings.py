@@ -19,7 +19,8 @@ class FolderRing(KeyringBackend):
     def __init__(self, folder: Path, most: int = 1_000_000) -> None:
         super().__init__()
         folder.mkdir(exist_ok=True)
-        self.folder, self.most = folder, most
+        self.folder = folder
+        self.most = most
         self.locked = False
 
     def get_password(self, service: str, username: str) -> str | None:

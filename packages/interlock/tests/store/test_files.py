@@ -79,7 +79,9 @@ def test_modes_and_links_stay(tmp_path: Path) -> None:
 
     One that was there keeps its mode, and the link that leads to it.
     """
-    new, old, link = tmp_path / "new", tmp_path / "old", tmp_path / "link"
+    new = tmp_path / "new"
+    old = tmp_path / "old"
+    link = tmp_path / "link"
     assert write_atomic(new, b"n")
     old.write_bytes(b"o")
     old.chmod(0o640)

@@ -56,7 +56,8 @@ class Likeness(RuleBasedStateMachine):
     def both(self, do):
         """Do something to both, and compare what comes of it."""
         store = self.stores[self.turn % 2]
-        expected, found = self.runner.run(do(self.model)), self.runner.run(do(store))
+        expected = self.runner.run(do(self.model))
+        found = self.runner.run(do(store))
         assert found == expected
         return expected
 
@@ -139,10 +140,8 @@ class Likeness(RuleBasedStateMachine):
         async def take(store):
             return await store.rates.acquire(keyed, rate=rate, burst=burst, now=self.base + now)
 
-        expected, found = (
-            self.runner.run(take(self.model)),
-            self.runner.run(take(self.stores[self.turn % 2])),
-        )
+        expected = self.runner.run(take(self.model))
+        found = self.runner.run(take(self.stores[self.turn % 2]))
         assert found == pytest.approx(expected, abs=1e-5)
 
     @rule(worker=IDS, until=TIMES)

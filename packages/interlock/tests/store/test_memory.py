@@ -16,7 +16,8 @@ COUNT = 2000
 
 async def test_an_idle_session_costs_less_than_four_kilobytes():
     """Its record, its place in the store, and what a call has left in the event log."""
-    store, now = MemoryStore(), time.time()
+    store = MemoryStore()
+    now = time.time()
     encoded = msgspec.json.encode(session("s", created=now))
     gc.collect()
     tracemalloc.start()

@@ -75,7 +75,8 @@ async def test_a_server_that_forgets_everything_is_noticed(redis_url: str, prefi
     """
     store = RedisStore(redis_url, prefix=prefix)
     async with asyncio.timeout(30), opened(store):
-        ear, kept = Ear(store.notes), session("s")
+        ear = Ear(store.notes)
+        kept = session("s")
         await store.sessions.create(kept, most=9, now=kept.created)
         store.notes.publish(b"before")
         await heard(ear, b"before")

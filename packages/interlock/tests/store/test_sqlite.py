@@ -135,7 +135,8 @@ async def test_a_failure_is_told_to_who_asked_and_harms_no_other(tmp_path):
 
 async def test_what_another_version_wrote_counts_as_gone(tmp_path, caplog):
     """A session that cannot be read is not found, and the log says so without its id."""
-    store, kept = SqliteStore(tmp_path / "store.db"), session("secret")
+    store = SqliteStore(tmp_path / "store.db")
+    kept = session("secret")
     async with opened(store):
         await store.sessions.create(kept, most=9, now=kept.created)
         with sqlite3.connect(tmp_path / "store.db") as db:

@@ -106,7 +106,9 @@ async def test_folders_that_are_too_open_are_refused(kind: str, wide: int, tmp_p
 @pytest.mark.parametrize("kind", KINDS)
 async def test_links_and_folders_are_refused(kind: str, tmp_path):
     """What is no plain file is neither followed nor replaced."""
-    aim, link, folder = tmp_path / "aim", tmp_path / "link", tmp_path / "folder"
+    aim = tmp_path / "aim"
+    link = tmp_path / "link"
+    folder = tmp_path / "folder"
     await vault(kind, aim).put("k", "a", b"v")
     link.symlink_to(aim)
     folder.mkdir(mode=0o700)

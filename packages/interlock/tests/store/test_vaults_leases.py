@@ -88,7 +88,9 @@ async def test_who_is_cancelled_while_waiting_leaves_nothing_behind():
             await answer.wait()
             return had
 
-    asked, answer, vault = asyncio.Event(), asyncio.Event(), Slow()
+    asked = asyncio.Event()
+    answer = asyncio.Event()
+    vault = Slow()
 
     async def enter() -> None:
         async with lease(vault, "n"):
@@ -107,7 +109,8 @@ async def test_who_is_cancelled_while_waiting_leaves_nothing_behind():
 
 async def test_names_are_leases_of_their_own():
     """Two who want different things do not wait for each other; the pauses of who waits grow."""
-    vault, pauses = MemoryVault(), []
+    vault = MemoryVault()
+    pauses = []
 
     async def wait(seconds: float) -> None:
         pauses.append(seconds)

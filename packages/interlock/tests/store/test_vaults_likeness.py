@@ -16,7 +16,8 @@ from interlock.store import MemoryVault, Vault
 from interlock.testing import Clock
 from tests.store.vault_makers import SHARED, fresh
 
-KINDS, KEYS = st.sampled_from(["k", "k:a", ""]), st.sampled_from(["a", "a:a", "b", "städte"])
+KINDS = st.sampled_from(["k", "k:a", ""])
+KEYS = st.sampled_from(["a", "a:a", "b", "städte"])
 VALUES = st.sampled_from([b"", b"v", b"w", b"w" * 3000])
 ENDS = st.none() | st.integers(-2, 6)  # seconds from now
 STEPS = st.lists(
@@ -43,7 +44,8 @@ class Model:
     """What a vault is, in as few words as possible."""
 
     def __init__(self, clock: Clock) -> None:
-        self.clock, self.kept = clock, {}
+        self.clock = clock
+        self.kept = {}
 
     def lives(self) -> dict:
         self.kept = {
@@ -88,7 +90,8 @@ def test_the_vault_in_memory_is_a_dictionary_with_ends(steps: list[tuple]):
 
     async def run() -> None:
         clock = Clock()
-        model, vault = Model(clock), MemoryVault(clock=clock)
+        model = Model(clock)
+        vault = MemoryVault(clock=clock)
         for step in steps:
             if step[0] == "wait":
                 clock.advance(step[1])
@@ -110,7 +113,8 @@ def test_shared_vaults_behave_as_memory_does(kind: str, redis_url: str):
 
     async def run(folder: Path, steps: list[tuple]) -> None:
         clock = Clock()
-        model, vaults = MemoryVault(clock=clock), fresh(kind, folder, redis_url, clock)
+        model = MemoryVault(clock=clock)
+        vaults = fresh(kind, folder, redis_url, clock)
         for number, step in enumerate(steps):
             if step[0] == "wait":
                 clock.advance(step[1])

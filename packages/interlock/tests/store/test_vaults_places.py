@@ -66,7 +66,8 @@ def test_paths_name_files(tmp_path, monkeypatch):
     """A path, its URL, signs and all, and one that begins here, wherever one goes later."""
     monkeypatch.chdir(tmp_path)
     odd = tmp_path / "a folder, 100%" / "Ürümqi"
-    relative, here = open_vault("file:here"), open_vault(Path("here"))
+    relative = open_vault("file:here")
+    here = open_vault(Path("here"))
     monkeypatch.chdir("/")
     assert open_vault(odd).path == open_vault(odd.as_uri()).path == odd
     assert relative.path == here.path == tmp_path / "here"

@@ -57,7 +57,8 @@ async def test_eight_processes_lose_nothing(place, run):
     ticket was had by one.
     """
     url, _, variables = place
-    vault, rounds = opened(place), 12
+    vault = opened(place)
+    rounds = 12
     await vault.put("count", "", b"0")
     for n in range(rounds):
         await vault.put("ticket", str(n), b"%d" % n)
@@ -87,7 +88,8 @@ async def test_a_killed_writer_leaves_a_whole_vault(place, run):
     is torn, and writing goes on.
     """
     url, path, variables = place
-    vault, said = opened(place), 0
+    vault = opened(place)
+    said = 0
     async with asyncio.timeout(60):
         for turn in range(4):
             program = await run(WRITER, url, **variables)
@@ -98,7 +100,8 @@ async def test_a_killed_writer_leaves_a_whole_vault(place, run):
                 assert int(long.split()[0]) >= said
             program.kill()
             await program.wait()
-            number, long = int(await vault.get("n", "number")), await vault.get("n", "long")
+            number = int(await vault.get("n", "number"))
+            long = await vault.get("n", "long")
             assert number >= said
             assert long in (b"%d " % number * 5000, b"%d " % (number - 1) * 5000)
     await vault.put("n", "after", b"x")
@@ -114,7 +117,8 @@ async def test_a_killed_writer_leaves_a_whole_vault(place, run):
 async def test_two_processes_are_never_inside_together(place, run, tmp_path):
     """Three processes and this one go in and out of one lease."""
     url, _, variables = place
-    vault, mark = opened(place), tmp_path / "inside"
+    vault = opened(place)
+    mark = tmp_path / "inside"
     async with asyncio.timeout(90):
         programs = [await run(VISITOR, url, str(mark), "8", **variables) for _ in range(3)]
         for program in programs:
@@ -143,7 +147,8 @@ async def test_the_lease_of_a_killed_holder_ends(place, run):
     def clock() -> float:
         return time.time() + ahead
 
-    vault, tried = opened(place, clock), 0
+    vault = opened(place, clock)
+    tried = 0
 
     async def wait(seconds: float) -> None:
         nonlocal ahead, tried

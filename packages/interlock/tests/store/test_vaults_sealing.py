@@ -39,7 +39,8 @@ class Place:
     """Where vaults lie, and what lies there."""
 
     def __init__(self, folder: Path, redis_url: str) -> None:
-        self.folder, self.redis_url = folder / "vault", redis_url
+        self.folder = folder / "vault"
+        self.redis_url = redis_url
         self.folder.mkdir(mode=0o700)
         self.prefix = f"interlock-test:{secrets.token_hex(8)}:"
 
@@ -105,7 +106,8 @@ async def test_a_wrong_key_is_an_error_and_harms_nothing(
     kind: str, key: str | None, words: str, place: Place
 ):
     """No value is given, none is lost or written over, and the right key still opens everything."""
-    right, wrong = place.vault(kind, KEY), place.vault(kind, key)
+    right = place.vault(kind, KEY)
+    wrong = place.vault(kind, key)
     await right.put("k", "a", SECRET)
     before = await place.lies(kind)
     asks = [wrong.get("k", "a"), wrong.pop("k", "a"), wrong.swap("k", "a", SECRET, b"w")]
@@ -131,7 +133,8 @@ async def test_what_was_not_sealed_is_refused_from_a_server(place: Place):
     """Who can write to the Redis server cannot slip in a record of theirs, nor put one in another's
     place.
     """
-    plain, sealed = place.vault("redis"), place.vault("redis", KEY)
+    plain = place.vault("redis")
+    sealed = place.vault("redis", KEY)
     await plain.put("k", "a", b"forged")
     with pytest.raises(StoreError, match="'k' that is not sealed, though there is a key"):
         await sealed.get("k", "a")

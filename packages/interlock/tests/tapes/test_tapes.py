@@ -68,7 +68,8 @@ PURE += [
 )
 def test_the_connection_alone_does_as_the_tape_has_it(path: Path, revision: str):
     """What needs no decision is answered by the pure connection, without a loop, a task or a handler (`LIF-03`, `PNG-01`, `RPC-16`)."""
-    tape, said = by_hand.load(path, revision), Tape()
+    tape = by_hand.load(path, revision)
+    said = Tape()
     scenario = SCENARIOS.get(path.stem)
     server = scenario.make_server(revision) if scenario is not None else by_hand.server_of(path)
     connection = ServerConnection(server.identity)

@@ -148,7 +148,8 @@ def test_notices_have_a_time_of_their_own():
     """A change is told before or after the answers beside it, but notices keep their order, and so
     do answers.
     """
-    answer, other = ("server", {"id": 1, "result": {}}), ("server", {"id": 2, "result": {}})
+    answer = ("server", {"id": 1, "result": {}})
+    other = ("server", {"id": 2, "result": {}})
     notice = ("server", {"method": "notifications/tools/list_changed"})
     update = ("server", {"method": "notifications/resources/updated", "params": {"uri": "x://y"}})
     question = ("client", {"id": 3, "method": "ping"})
@@ -212,7 +213,8 @@ def test_remarks_do_not_count():
 
 async def test_recording_and_comparing(tmp_path):
     """What goes by is taken down with its time; `check` compares with what was saved, or saves."""
-    server, clock = Server("s"), Clock()
+    server = Server("s")
+    clock = Clock()
     path = tmp_path / "hello.jsonl"
     for greeting in ("hello", "hello", "goodbye"):
         recorded = Tape(now=clock)

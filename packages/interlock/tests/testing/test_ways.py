@@ -77,7 +77,8 @@ async def test_a_clock_moves_states_and_kept_answers():
     """Nobody waits: a state expires and a kept answer grows old when the test says so (`MRT-08`,
     `CAC-07`).
     """
-    clock, tape = Clock(), Tape()
+    clock = Clock()
+    tape = Tape()
     async with connect(make_server(), clock=clock, tape=tape, elicit=lambda params: True) as client:
         one = await client.read_resource("text://kept")
         clock.advance(0.999)

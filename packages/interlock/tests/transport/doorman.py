@@ -9,7 +9,9 @@ from typing import Any
 
 from interlock.exchange import Principal
 
-WHO, SCOPES, UNTIL = b"x-who", b"x-scopes", b"x-until"
+WHO = b"x-who"
+SCOPES = b"x-scopes"
+UNTIL = b"x-until"
 
 
 class Doorman:

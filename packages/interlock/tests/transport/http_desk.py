@@ -72,7 +72,8 @@ class Asked:
     """One request that has come, to be answered."""
 
     def __init__(self, talk: Talk, seen: Seen) -> None:
-        self._talk, self.seen = talk, seen
+        self._talk = talk
+        self.seen = seen
         self.verb, self.path = seen.line.split(" ")[:2]
         self.body: Any = json.loads(seen.body) if seen.body else {}
         self.method: str = self.body.get("method", "") if isinstance(self.body, dict) else ""
@@ -244,7 +245,8 @@ async def desk(session: str | None = SESSION) -> AsyncIterator[Desk]:
     """A desk on a free port; who leaves must find every connection closed."""
     one = Desk(session)
     async with asyncio.timeout(PATIENCE), serving(one) as peer:
-        one.url, one.port = peer.url, peer.port
+        one.url = peer.url
+        one.port = peer.port
         yield one
 
 

@@ -153,7 +153,8 @@ async def serving(
     """A server that follows a script on each connection and closes it at the script's end; who
     leaves must find all of them closed.
     """
-    peer, running = Peer(), set[asyncio.Task[None]]()
+    peer = Peer()
+    running = set[asyncio.Task[None]]()
     quiet = asyncio.Event()
     quiet.set()
 

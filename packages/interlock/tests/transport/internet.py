@@ -14,7 +14,9 @@ from typing import Any
 from interlock.http11.proxies import Proxies
 from interlock.http11.safe_fetch import SafeFetch
 
-PUBLIC, OTHER, SIX = "93.184.216.34", "8.8.4.4", "2606:4700::1111"
+PUBLIC = "93.184.216.34"
+OTHER = "8.8.4.4"
+SIX = "2606:4700::1111"
 
 
 class Internet:

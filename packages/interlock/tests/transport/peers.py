@@ -20,7 +20,8 @@ class HandClient:
     """One peer of a server, message by message."""
 
     def __init__(self, channel: MemoryChannel, serving: asyncio.Task[None]) -> None:
-        self.channel, self.serving = channel, serving
+        self.channel = channel
+        self.serving = serving
         self._came: list[dict[str, Any]] = []
 
     def call(self, id: Any, name: str = "x", **params: Any) -> None:
@@ -52,7 +53,8 @@ class HandClient:
         """All messages up to the end."""
         while frames := await self.channel.receive():
             self._came += [json.loads(frame) for frame in frames]
-        came, self._came = self._came, []
+        came = self._came
+        self._came = []
         return came
 
     async def answered(self, *ids: Any) -> dict[Any, dict[str, Any]]:

@@ -83,7 +83,8 @@ class Line:
             (name.lower(), value.strip()) for name, _, value in (one.partition(":") for one in rest)
         ]
         assert len(pairs) == len(dict(pairs)), pairs
-        self.status, self.headers = int(line.split()[1]), dict(pairs)
+        self.status = int(line.split()[1])
+        self.headers = dict(pairs)
         return self.status
 
     async def piece(self) -> bytes:
@@ -132,7 +133,8 @@ class Web:
     """A server at a port of this machine, and ways to ask it."""
 
     def __init__(self, port: int, app: HttpApp) -> None:
-        self.port, self.app = port, app
+        self.port = port
+        self.app = app
         self._lines: list[Line] = []
 
     async def line(self) -> Line:

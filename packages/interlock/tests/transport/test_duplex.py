@@ -71,7 +71,8 @@ class Person:
     """Whom the server's questions reach."""
 
     def __init__(self, reply: Callable[[], Any]) -> None:
-        self.reply, self.asked = reply, 0
+        self.reply = reply
+        self.asked = 0
 
     async def ask(self, request: Any, key: str | None = None) -> Any:
         """Answer, or raise."""
@@ -98,7 +99,8 @@ def hello(**more: Any) -> Hello:
 async def opened(revision: str = NEWEST, **more: Any) -> AsyncIterator[tuple[Duplex, HandServer]]:
     """A client's end that has agreed on a revision, and the server's end of its channel."""
     ours, theirs = channel_pair()
-    duplex, server = Duplex(ours), HandServer(theirs)
+    duplex = Duplex(ours)
+    server = HandServer(theirs)
     async with asyncio.timeout(30):
         opening = asyncio.ensure_future(duplex.open(hello(**more)))
         await server.open(revision)
@@ -165,7 +167,8 @@ async def test_a_slow_server_is_understood_though_its_answers_come_late() -> Non
     """
     for late, revision in ((DISCOVERED, NEWEST), (None, R4)):
         ours, theirs = channel_pair()
-        duplex, server = Duplex(ours), HandServer(theirs)
+        duplex = Duplex(ours)
+        server = HandServer(theirs)
         opening = asyncio.ensure_future(duplex.open(hello(probe_seconds=0.01)))
         probe = await server.next("server/discover")
         greeting = await server.next("initialize")
@@ -186,7 +189,8 @@ async def test_a_slow_server_is_understood_though_its_answers_come_late() -> Non
 async def test_a_garbage_answer_to_the_probe_leads_to_the_introduction(garbage: Any) -> None:
     """(`ERA-07`)"""
     ours, theirs = channel_pair()
-    duplex, server = Duplex(ours), HandServer(theirs)
+    duplex = Duplex(ours)
+    server = HandServer(theirs)
     opening = asyncio.ensure_future(duplex.open(hello()))
     server.say(answer((await server.next())["id"], garbage))
     server.say(answer((await server.next("initialize"))["id"], GREETED))
@@ -200,7 +204,8 @@ async def test_a_garbage_answer_to_the_probe_leads_to_the_introduction(garbage: 
 async def test_a_garbage_answer_to_the_introduction_is_the_end(garbage: Any) -> None:
     """A clear word and no hang (`LIF-22`)."""
     ours, theirs = channel_pair()
-    duplex, server = Duplex(ours), HandServer(theirs)
+    duplex = Duplex(ours)
+    server = HandServer(theirs)
     opening = asyncio.ensure_future(duplex.open(hello(revisions=(R4,))))
     server.say(answer((await server.next("initialize"))["id"], garbage))
     with pytest.raises(t.InterlockError):
@@ -212,7 +217,8 @@ async def test_a_server_that_closes_while_it_is_being_opened_is_unreachable() ->
     """At either step (`ERA-15`, `ERR-21`)."""
     for answers in (0, 1):
         ours, theirs = channel_pair()
-        duplex, server = Duplex(ours), HandServer(theirs)
+        duplex = Duplex(ours)
+        server = HandServer(theirs)
         opening = asyncio.ensure_future(duplex.open(hello()))
         for _ in range(answers):
             server.say(error((await server.next())["id"], -32601))
@@ -226,7 +232,8 @@ async def test_a_server_that_closes_while_it_is_being_opened_is_unreachable() ->
 async def test_a_server_that_shares_no_revision_is_refused() -> None:
     """(`ERA-19`, `STA-13`)"""
     ours, theirs = channel_pair()
-    duplex, server = Duplex(ours), HandServer(theirs)
+    duplex = Duplex(ours)
+    server = HandServer(theirs)
     opening = asyncio.ensure_future(duplex.open(hello(revisions=(NEWEST,))))
     server.say(error((await server.next())["id"], -32601))
     with pytest.raises(UnsupportedRevision):
@@ -348,9 +355,11 @@ async def test_a_server_that_goes_takes_no_call_with_it_in_silence() -> None:
         for _ in range(3):
             with pytest.raises(t.Unreachable) as caught:
                 await duplex(call())
-        depth, trace = 0, caught.value.__traceback__
+        depth = 0
+        trace = caught.value.__traceback__
         while trace is not None:
-            depth, trace = depth + 1, trace.tb_next
+            depth = depth + 1
+            trace = trace.tb_next
         assert depth < 10
         duplex.send_notification(
             "notifications/roots/list_changed", t.RootsListChangedNotificationParams()
@@ -409,7 +418,8 @@ async def test_progress_reaches_the_call_that_it_belongs_to() -> None:
 
     async with opened() as (duplex, server):
         running = [started(duplex, call(notify=fails)), started(duplex, call())]
-        first, second = await server.next(), await server.next()
+        first = await server.next()
+        second = await server.next()
         token = first["params"]["_meta"]["progressToken"]
         assert "progressToken" not in second["params"]["_meta"]
         server.say(

@@ -22,7 +22,8 @@ class Desk:
     """An endpoint that is asked without a socket, and tools that wait until they are let go."""
 
     def __init__(self, **options: Any) -> None:
-        self.go, self.runs = asyncio.Event(), asyncio.Event()
+        self.go = asyncio.Event()
+        self.runs = asyncio.Event()
         server = Server("desk")
 
         @server.tool

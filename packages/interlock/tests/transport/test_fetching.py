@@ -375,7 +375,8 @@ async def test_a_server_waits_for_a_reader_that_does_not_read(way: str):
     """Of 64 MiB only what the systems between hold comes before the body is read; then all of
     it.
     """
-    size, sent = 64 << 20, 0
+    size = 64 << 20
+    sent = 0
     stuck = asyncio.Event()
 
     async def script(talk: Talk) -> None:

@@ -89,7 +89,8 @@ def test_a_server_that_is_told_to_end_ends(program: Any, number: int) -> None:
     listener = begun(port, stateless(1, "subscriptions/listen", LISTEN))
     feed = begun(port, head("GET", *mine, "Accept: text/event-stream"))
     old = begun(port, head("GET", "Accept: text/event-stream", target="/sse"))
-    short, long = begun(port, tool(2, 0.3)), begun(port, tool(3, 3600))
+    short = begun(port, tool(2, 0.3))
+    long = begun(port, tool(3, 3600))
     process.send_signal(number)
     with listener, feed, old, short, long:
         assert [message["id"] for message in listener.messages() if "id" in message] == [1]

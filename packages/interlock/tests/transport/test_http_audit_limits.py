@@ -74,7 +74,8 @@ async def test_one_session_cannot_take_all_the_calls():
     """
     house = House(limits=ServerLimits(calls_per_peer=2))
     async with serving(house.server) as web:
-        mine, other = await web.greet(R4), await web.greet(R4)
+        mine = await web.greet(R4)
+        other = await web.greet(R4)
 
         def work(n: int) -> bytes:
             return request(

@@ -93,7 +93,8 @@ async def test_workers_with_a_store_of_redis(tmp_path: Path) -> None:
     ):
         for revision in (R4, R5):
             async with asyncio.timeout(60), Client(url, revision=revision, elicit=order) as client:
-                seen, at_once = set[str](), 10
+                seen = set[str]()
+                at_once = 10
                 while (
                     len(seen) < 2
                 ):  # which worker takes a connection is the system's choice, and more calls at once need more of them

@@ -100,7 +100,8 @@ class Person:
     """Who is asked, and takes their time."""
 
     def __init__(self) -> None:
-        self.asked, self.decided = asyncio.Event(), asyncio.Event()
+        self.asked = asyncio.Event()
+        self.decided = asyncio.Event()
 
     async def __call__(self, params: Any) -> Any:
         self.asked.set()
@@ -189,7 +190,8 @@ async def test_closing(state: State, revision: str, given: bool) -> None:
     fault; a fetch that was given lives on.
     """
     global person, pause
-    person, pause = Person(), Forever()
+    person = Person()
+    pause = Forever()
     fetch = fetch_for_tests()
     options: dict[str, Any] = {"fetch": fetch} if given else {}
     async with desk() as server:

@@ -33,7 +33,9 @@ class Post:
     """An HTTP+SSE server: its stream, which the test holds, and the messages that were posted."""
 
     def __init__(self, server: Desk, client: Client, stream: Asked) -> None:
-        self.server, self.client, self.stream = server, client, stream
+        self.server = server
+        self.client = client
+        self.stream = stream
 
     async def said(self, key: str) -> Asked:
         """The next message that was posted, which is accepted."""
@@ -298,7 +300,8 @@ async def test_what_a_server_was_told_is_told_again_on_another_stream() -> None:
         telling = begun(post.client.set_log_level("debug"))
         await post.answers(await post.said("logging/setLevel"), {})
         await telling
-        lists, calls = begun(post.client.list_prompts()), begun(post.client.call_tool("act"))
+        lists = begun(post.client.list_prompts())
+        calls = begun(post.client.call_tool("act"))
         await post.said("prompts/list")
         await post.said("tools/call")
         await post.stream.ends()

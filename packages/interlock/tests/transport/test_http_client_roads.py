@@ -221,7 +221,8 @@ class CannedResponse:
     """A JSON answer."""
 
     def __init__(self, message: dict[str, Any]) -> None:
-        self.status, self.headers = 200, {"content-type": "application/json"}
+        self.status = 200
+        self.headers = {"content-type": "application/json"}
         self._body = json.dumps(message).encode()
 
     async def read(self, limit: int) -> bytes:

@@ -103,7 +103,8 @@ async def test_many_calls_find_the_session_gone() -> None:
     (`HTL-43`).
     """
     async with talking(R4, **QUIET) as (server, client):
-        greeting, asked_to_greet = asyncio.Event(), asyncio.Event()
+        greeting = asyncio.Event()
+        asked_to_greet = asyncio.Event()
 
         async def greet_late(asked: Asked) -> None:
             asked_to_greet.set()
@@ -337,7 +338,8 @@ class Tracked:
     """
 
     def __init__(self, server: Desk) -> None:
-        self.server, self.waits = server, Waits()
+        self.server = server
+        self.waits = Waits()
         self.heard: list[str] = []
         self._stirred = asyncio.Event()
         self.client: Client = client_of(
@@ -491,7 +493,8 @@ async def test_the_stream_goes_on_where_a_session_was_hard_to_begin() -> None:
         await (await server.next("GET")).says("404 Not Found")
         second = await server.next("GET")
         assert second.header("mcp-session-id") == "session-1"
-        server.on["initialize"], server.session = good, "session-2"
+        server.on["initialize"] = good
+        server.session = "session-2"
         await second.says("404 Not Found")
         last = await server.next("GET")
         assert last.header("mcp-session-id") == "session-2"

@@ -100,7 +100,8 @@ def test_calls_that_run_may_finish(site: MakeSite, number: int) -> None:
     plain = one.wire()
     plain.say(stateless(1, "tools/call", {"name": "wait_for_gate", "arguments": {}}))
     until(lambda: one.value("happened").count("at the gate") == 3)
-    kept, opener = one.wire(), one.wire()
+    kept = one.wire()
+    opener = one.wire()
     assert kept.ask(head("GET", target="/health")).json == {"status": "ok"}
     opener.say(call(5, "take", seconds=0.6))  # begun before the end, finished after it
     one.process.send_signal(number)
@@ -176,10 +177,8 @@ def test_streams_that_listen_end_in_good_order(site: MakeSite) -> None:
     one = site(grace=30, legacy_sse=True)
     with one.wire() as wire:
         id = one.session(wire)
-    listener, getter = (
-        started(one, stateless(1, "subscriptions/listen", LISTEN)),
-        started(one, feed(id)),
-    )
+    listener = started(one, stateless(1, "subscriptions/listen", LISTEN))
+    getter = started(one, feed(id))
     old = one.wire()
     old.say(head("GET", "Accept: text/event-stream", target="/sse"))
     assert old.head().status == 200
@@ -194,7 +193,8 @@ def test_streams_that_listen_end_in_good_order(site: MakeSite) -> None:
 def test_a_client_that_never_reads_does_not_hold_the_end(site: MakeSite) -> None:
     """Nor does one in the middle of a request."""
     one = site(grace=30)
-    stuck, half = one.wire(small=True), one.wire()
+    stuck = one.wire(small=True)
+    half = one.wire()
     half.say(ADD[:-20])
     stuck.say(stateless(1, "tools/call", {"name": "text", "arguments": {"size": 20_000_000}}))
     assert stuck.head().status == 200
@@ -212,7 +212,8 @@ def test_calls_are_limited_and_streams_do_not_count_as_calls(site: MakeSite) -> 
     """
     one = site(limits={"calls": 2, "streams": 5})
     with one.wire() as wire:
-        id, other = one.session(wire), one.session(wire)
+        id = one.session(wire)
+        other = one.session(wire)
     listeners = [started(one, stateless(n, "subscriptions/listen", LISTEN)) for n in range(4)]
     assert one.ask(ADD).status == 200
     listeners.append(started(one, feed(id)))
@@ -247,7 +248,8 @@ def test_sessions_are_limited(site: MakeSite) -> None:
     """503 with a time; a session that ends makes room."""
     one = site(limits={"sessions": 2})
     with one.wire() as wire:
-        id, _ = one.session(wire), one.session(wire)
+        id = one.session(wire)
+        _ = one.session(wire)
         response = wire.ask(post(initialize(0, "2025-11-25", {})))
         assert (
             response.status,
@@ -305,7 +307,8 @@ def test_sessions_end_when_nobody_uses_them_and_live_while_somebody_listens(site
     """By idleness; a stream that is open counts as use (`HTL-42`)."""
     one = site(limits={"idle_seconds": 0.3})
     with one.wire() as wire:
-        idle, heard = one.session(wire), one.session(wire)
+        idle = one.session(wire)
+        heard = one.session(wire)
         listening = started(one, feed(heard))
         one.value(
             "take", seconds=0.9
@@ -390,7 +393,8 @@ def test_quiet_streams_show_that_they_live(site: MakeSite) -> None:
         wire.say(said)
     for wire in wires:
         assert wire.head().headers["content-type"] == "text/event-stream"
-        quiet, events = 0, wire.events()
+        quiet = 0
+        events = wire.events()
         while quiet < 3:
             quiet += next(events) == {}
 

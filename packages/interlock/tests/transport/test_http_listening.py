@@ -19,7 +19,8 @@ GREETING = {
     "capabilities": {"tools": {}},
     "serverInfo": {"name": "peer", "version": "1"},
 }
-JSON, EVENTS = "Content-Type: application/json", "Content-Type: text/event-stream"
+JSON = "Content-Type: application/json"
+EVENTS = "Content-Type: text/event-stream"
 QUESTION = {
     "jsonrpc": "2.0",
     "id": "q1",
@@ -44,7 +45,8 @@ class Speaker:
     """
 
     def __init__(self, *, listens: bool = True, settles_there: bool = False) -> None:
-        self.listens, self.settles_there = listens, settles_there
+        self.listens = listens
+        self.settles_there = settles_there
         self.stream: asyncio.StreamWriter | None = None
         self.replied = asyncio.Event()
 
@@ -67,7 +69,8 @@ class Speaker:
         await talk.gone()
 
     async def post(self, talk: Talk, message: dict[str, Any]) -> None:
-        method, id = message.get("method"), message.get("id")
+        method = message.get("method")
+        id = message.get("id")
         if method == "initialize":
             await talk.send(
                 ok(json.dumps(answer(id, GREETING)).encode(), JSON, "Mcp-Session-Id: s1")

@@ -353,7 +353,8 @@ def heard(wire: Wire) -> list[dict[str, str]]:
 def test_the_events_of_one_session_are_never_told_to_another(shared: Site) -> None:
     """Whatever event id it names: its own streams are all it can have (`HTL-33`, `SEC-03`)."""
     with shared.wire() as wire:
-        mine, yours = shared.session(wire), shared.session(wire)
+        mine = shared.session(wire)
+        yours = shared.session(wire)
         said = request(
             1,
             "tools/call",
@@ -425,7 +426,8 @@ def test_an_answer_to_nobody_reaches_nobody(shared: Site) -> None:
     its own streams (`CAN-07`).
     """
     with shared.wire() as wire:
-        mine, yours = shared.session(wire), shared.session(wire)
+        mine = shared.session(wire)
+        yours = shared.session(wire)
         stuck = shared.wire()
         said = request(
             7,
@@ -482,7 +484,8 @@ def test_streams_that_are_opened_again_and_again_replace_each_other(shared: Site
     with shared.wire() as wire:
         id = shared.session(wire)
     shared.value("tasks")
-    before, tasks = shared.descriptors(), shared.value("tasks")
+    before = shared.descriptors()
+    tasks = shared.value("tasks")
     wires = [shared.wire() for _ in range(50)]
     for one in wires:
         one.say(feed(id))
@@ -520,7 +523,8 @@ def test_a_listener_is_told_by_whoever_may_change_things_only(shared: Site) -> N
 
 def test_a_cancelled_call_does_not_answer_for_another_with_its_id(shared: Site) -> None:
     """Ids are the client's; two clients of the stateless era may use the same one at once."""
-    first, second = shared.wire(), shared.wire()
+    first = shared.wire()
+    second = shared.wire()
     first.say(call("same", "wait_for_ever"))
     first.head()
     second.say(call("same", "take", seconds=0.3))

@@ -261,7 +261,8 @@ class Visit:
     """A session of somebody, whose scopes may be others with each request."""
 
     def __init__(self, web: Web, revision: str, who: str, id: str) -> None:
-        self.web, self.who = web, who
+        self.web = web
+        self.who = who
         self.session = RawSession(web, revision, id)
 
     @classmethod
@@ -351,7 +352,9 @@ async def test_a_batch_is_refused_where_nothing_of_it_was_done(web: Web) -> None
     each error says what it needs (2025-03-26; `AUS-08`).
     """
     visit = await Visit.begin(web, R2)
-    find, publish, hello = tool(1, "find", name="x"), tool(2, "publish", name="x"), tool(3, "hello")
+    find = tool(1, "find", name="x")
+    publish = tool(2, "publish", name="x")
+    hello = tool(3, "hello")
     all_of_it = await visit.ask(b"[%b]" % b",".join([find, publish]))
     assert all_of_it.status == 403
     assert asks_for(all_of_it.headers["www-authenticate"]) == {"read", "write", "send"}
@@ -512,10 +515,12 @@ async def test_a_stream_ends_with_the_token_that_opened_it(web: Web) -> None:
     goes on.
     """
     soon = time.time() + 0.5
-    visit, other = await Visit.begin(web, R4), await Visit.begin(web, R4)
+    visit = await Visit.begin(web, R4)
+    other = await Visit.begin(web, R4)
     last = await web.begin(as_(listening(toolsListChanged=True), "ada", until=time.time() + 1e9))
     listens = await web.begin(as_(listening(toolsListChanged=True), "ada", until=soon))
-    feed, endless = await visit.listen(until=soon), await other.listen()
+    feed = await visit.listen(until=soon)
+    endless = await other.listen()
     assert (await listens.message())["method"] == "notifications/subscriptions/acknowledged"
     assert (await listens.message())["result"]["resultType"] == "complete"
     assert await listens.message() is None
@@ -539,7 +544,8 @@ async def test_a_clock_that_is_set_back() -> None:
     """The wall clock decides, whatever time has passed by the clock of the loop; and a token may
     last for ever.
     """
-    over, looks = asyncio.Event(), itertools.count()
+    over = asyncio.Event()
+    looks = itertools.count()
     term = ExpiryTimer(
         Principal(subject="ada", expires=0.01),
         over.set,
@@ -617,7 +623,8 @@ async def test_a_guard_stands_before_everything() -> None:
     """It is told what it guards, sees every request first, and what it refuses reaches nothing;
     health checks and its own lifespan too pass by it.
     """
-    server, doorman = shop(), Doorman()
+    server = shop()
+    doorman = Doorman()
     async with serving(server, guard=doorman) as web:
         assert doorman.learned is not None
         path, scopes = doorman.learned
@@ -664,7 +671,9 @@ async def test_a_program_closes_its_guard() -> None:
     """What the guard has opened ends with the program; where others serve the app, the lifespan
     tells the guard itself.
     """
-    server, doorman, ready = shop(), Doorman(), asyncio.get_running_loop().create_future()
+    server = shop()
+    doorman = Doorman()
+    ready = asyncio.get_running_loop().create_future()
     running = asyncio.create_task(
         serve_web(server, port=0, grace=0.1, on_ready=ready.set_result, guard=doorman)
     )
@@ -681,7 +690,8 @@ async def test_lifespan_and_drain_with_a_guard() -> None:
     """The lifespan goes through the guard to the server; a server that is ended answers what runs
     and takes no more, guard or not.
     """
-    server, doorman = shop(), Doorman()
+    server = shop()
+    doorman = Doorman()
     app = server.http_app(guard=doorman)
     said: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
     told: asyncio.Queue[dict[str, Any]] = asyncio.Queue()

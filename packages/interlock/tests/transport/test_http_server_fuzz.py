@@ -83,7 +83,9 @@ async def storm(number: int, seed: int) -> Counter[str]:
     """
     house = House()
     house.go.set()
-    app, spoiler, found = house.server.http_app(), Spoiler(seed), Counter[str]()
+    app = house.server.http_app()
+    spoiler = Spoiler(seed)
+    found = Counter[str]()
     sessions: list[bytes] = []
     for revision in (R2, R4):
         greeting = offered(initialize(1, revision))

@@ -18,7 +18,8 @@ from tests.transport.raw_web import House, Web, call, serving, written
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-JSON, EVENTS = "application/json", "text/event-stream"
+JSON = "application/json"
+EVENTS = "text/event-stream"
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

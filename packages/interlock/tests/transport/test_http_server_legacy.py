@@ -63,7 +63,8 @@ async def test_two_endpoints(web: Web, revision: str):
             path,
         )
     ).status == 202
-    names, messages = [], []
+    names = []
+    messages = []
     while not messages or "id" not in messages[-1]:
         event = await line.event()
         assert event is not None

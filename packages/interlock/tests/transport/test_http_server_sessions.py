@@ -82,7 +82,8 @@ async def test_a_session_that_is_not_named(web: Web):
 
 async def test_sessions_that_are_not_there(web: Web):
     """404 for one that was ended and for one that never was, for every method (`HTL-42`)."""
-    session, never = await web.greet(), await web.greet()
+    session = await web.greet()
+    never = await web.greet()
     assert (await session.end()).status in (200, 204)
     never.id = "0" * 48
     for gone in (session, never):
@@ -104,12 +105,11 @@ async def test_the_end_of_a_session_ends_its_streams():
     """
     house = House()
     async with serving(house.server) as web:
-        session, other = await web.greet(), await web.greet()
-        feed, work, kept = (
-            await session.listen(),
-            await session.begin(tool(1, "work", token=1, name="mine")),
-            await other.listen(),
-        )
+        session = await web.greet()
+        other = await web.greet()
+        feed = await session.listen()
+        work = await session.begin(tool(1, "work", token=1, name="mine"))
+        kept = await other.listen()
         await house.began["mine"].wait()
         assert (await session.end()).status in (200, 204)
         await feed.rest()

@@ -26,7 +26,8 @@ from tests.transport.raw_web import House, Web, call, listening, serving, writte
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-JSON, EVENTS = "application/json", "text/event-stream"
+JSON = "application/json"
+EVENTS = "text/event-stream"
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -40,7 +41,8 @@ async def test_one_endpoint_that_takes_posts(web: Web):
     """At one path, for both eras; elsewhere there is nothing, and the words say where it is
     (`HTM-01`, `HTL-01`, `ERA-01`, `ERA-02`).
     """
-    modern_, old = await web.ask(call("add", {"a": 1})), await web.ask(offered(initialize(1, R4)))
+    modern_ = await web.ask(call("add", {"a": 1}))
+    old = await web.ask(offered(initialize(1, R4)))
     assert (modern_.status, modern_.json["result"]["structuredContent"]) == (200, {"result": 2})
     assert (old.status, old.json["result"]["protocolVersion"]) == (200, R4)
     elsewhere = await web.ask(call("add", {"a": 1}), "/elsewhere")
@@ -106,10 +108,8 @@ async def test_a_client_that_closes_has_cancelled():
     """
     house = House()
     async with serving(house.server) as web:
-        line, other = (
-            await web.begin(call("work", {"name": "left"}, token=1)),
-            await web.begin(call("work", {"name": "kept"}, token=2)),
-        )
+        line = await web.begin(call("work", {"name": "left"}, token=1))
+        other = await web.begin(call("work", {"name": "kept"}, token=2))
         quiet = await web.line()
         await quiet.send(written(call("work", {"name": "silent"})))
         for name in ("left", "kept", "silent"):
@@ -229,10 +229,8 @@ async def test_no_resumption(web: Web):
     """A stream that broke is not come back to: `Last-Event-ID` has no effect on a POST, and GET is
     not for it (`HTM-17`, `HTM-21`).
     """
-    plain, with_id = (
-        await web.ask(call("chatter", token=1)),
-        await web.ask(call("chatter", token=1, last_event_id="x.1.1")),
-    )
+    plain = await web.ask(call("chatter", token=1))
+    with_id = await web.ask(call("chatter", token=1, last_event_id="x.1.1"))
     assert with_id.body == plain.body
     again = offered(
         b"",
@@ -292,7 +290,8 @@ async def test_a_subscription_that_the_server_ends():
         await web.ask(call("touch"))
         assert (await line.message())["method"] == "notifications/tools/list_changed"
         await house.server.aclose()
-        last, end = await line.message(), await line.message()
+        last = await line.message()
+        end = await line.message()
         assert (last["id"], "result" in last or "error" in last, end) == ("sub", True, None)
         assert "notifications/cancelled" not in line.raw.decode()
 

@@ -37,7 +37,8 @@ async def test_cancelling(revision: str):
     """
     house = House()
     async with serving(house.server) as web:
-        session, other = await web.greet(revision), await web.greet(revision)
+        session = await web.greet(revision)
+        other = await web.greet(revision)
         told = await session.begin(tool(1, "work", token=1, name="told"))
         await house.began["told"].wait()
         stranger = await other.ask(cancelled(1))
@@ -55,7 +56,8 @@ async def test_a_client_that_closes_has_not_cancelled():
     async with serving(house.server) as web:
         session = await web.greet(R4)
         line = await session.begin(tool(1, "work", token=1, name="left"))
-        primed, progress = await line.event(), await line.event()
+        primed = await line.event()
+        progress = await line.event()
         assert primed is not None
         assert progress is not None
         await line.close()
@@ -186,7 +188,8 @@ async def test_only_the_stream_that_broke_is_replayed():
     """Not those beside it, and nothing of another session (`HTL-36`)."""
     house = House()
     async with serving(house.server) as web:
-        session, other = await web.greet(R4), await web.greet(R4)
+        session = await web.greet(R4)
+        other = await web.greet(R4)
         lines = {
             n: await session.begin(tool(n, "work", token=f"t{n}", name=f"s{n}")) for n in (1, 2)
         }
@@ -280,7 +283,8 @@ async def test_notices_that_were_missed():
 async def test_what_is_unsubscribed_is_not_told():
     """Nor what another session has subscribed to (`SUB-05`, `HTL-30`)."""
     async with serving(House().server) as web:
-        session, other = await web.greet(R4), await web.greet(R4)
+        session = await web.greet(R4)
+        other = await web.greet(R4)
         await session.ask(request(1, "resources/subscribe", {"uri": "note://one"}))
         lines = [await s.listen() for s in (session, other)]
         await session.ask(request(2, "resources/unsubscribe", {"uri": "note://one"}))
@@ -293,7 +297,8 @@ async def test_what_is_unsubscribed_is_not_told():
 
 async def test_the_log_level_of_a_session(web: Web):
     """Is the session's, and no other's."""
-    session, other = await web.greet(R4), await web.greet(R4)
+    session = await web.greet(R4)
+    other = await web.greet(R4)
     assert (await session.ask(request(1, "logging/setLevel", {"level": "emergency"}))).json[
         "result"
     ] == {}

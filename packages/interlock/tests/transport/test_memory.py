@@ -130,7 +130,8 @@ async def memory_call(memory: Memory, name: str, revision: str = NEWEST) -> str:
 
 async def test_a_clean_up_may_still_call() -> None:
     """Also in a task that is being cancelled."""
-    memory, cleaned = await opened(), []
+    memory = await opened()
+    cleaned = []
 
     async def work() -> None:
         try:

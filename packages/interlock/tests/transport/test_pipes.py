@@ -99,7 +99,9 @@ async def quiet(fd: int, data: bytes) -> int:
     returns how many bytes it took.
     """
     os.set_blocking(fd, False)
-    loop, taken, stirred = asyncio.get_running_loop(), 0, asyncio.Event()
+    loop = asyncio.get_running_loop()
+    taken = 0
+    stirred = asyncio.Event()
 
     def write() -> None:
         nonlocal taken
@@ -269,11 +271,9 @@ async def test_a_wait_for_frames_that_was_given_up_loses_none(kind: Any) -> None
 @both_kinds
 async def test_nothing_is_left_open(kind: Any) -> None:
     """Neither descriptors nor threads, whichever side goes first, and `on_close` is called once."""
-    before, threads, others = (
-        open_descriptors(),
-        threading.active_count(),
-        set(threading.enumerate()),
-    )
+    before = open_descriptors()
+    threads = threading.active_count()
+    others = set(threading.enumerate())
     for peer_first in (True, False):
         for _ in range(20):
             closed: list[int] = []

@@ -151,7 +151,8 @@ def test_an_address_in_the_forms_that_ipv6_has_for_it(text: str):
     asked (SEC-14).
     """
     four = ipaddress.IPv4Address(text)
-    number, kind = int(four), peculiarity(four)
+    number = int(four)
+    kind = peculiarity(four)
     for above in (0xFFFF << 32, 0x64FF9B << 96):
         assert peculiarity(ipaddress.IPv6Address(above + number)) == kind
     for six in (
@@ -411,7 +412,8 @@ async def test_through_an_egress_proxy(monkeypatch: pytest.MonkeyPatch):
     """
     async with serving(once(b"HTTP/1.1 403 Not allowed to go there\r\n\r\n")) as proxy:
         monkeypatch.setenv("HTTPS_PROXY", f"http://127.0.0.1:{proxy.port}")
-        fetch, trusting = SafeFetch(), SafeFetch(hosts=["*.internal", "intranet"])
+        fetch = SafeFetch()
+        trusting = SafeFetch(hosts=["*.internal", "intranet"])
         for url in ("https://a.example/", f"https://{PUBLIC}/", f"https://[{SIX}]/"):
             with pytest.raises(Unreachable, match="would not connect to .*: 403 Not allowed"):
                 await fetch(get(url))

@@ -132,7 +132,8 @@ async def test_this_machine_in_development(authority: Authority):
     async def resolve(host: str, port: int) -> list[str]:
         return ["::1", "127.0.0.1"]
 
-    fetch, strict = here(resolve=resolve, ca=authority.file), here(loopback=False)
+    fetch = here(resolve=resolve, ca=authority.file)
+    strict = here(loopback=False)
     for tls, name in (
         (None, "localhost"),
         (None, "127.0.0.1"),
@@ -422,10 +423,8 @@ async def test_redirects_that_are_followed(authority: Authority):
         script, authority.server("auth.example", "other.example"), "auth.example"
     ) as peer:
         internet = Internet({"auth.example": [[PUBLIC]], "other.example": [[OTHER]]})
-        fetch, short = (
-            internet.fetch(ca=authority.file, most_redirects=2),
-            internet.fetch(ca=authority.file, most_redirects=1),
-        )
+        fetch = internet.fetch(ca=authority.file, most_redirects=2)
+        short = internet.fetch(ca=authority.file, most_redirects=1)
         first = peer.url.replace("/mcp", "/a")
         assert await whole(fetch, get(first, *headers)) == (200, b"here")
         assert [seen.line.split(" ")[1] for seen in peer.requests] == ["/a", "/b", "/c"]
@@ -509,7 +508,8 @@ async def test_plain_http_where_it_is_allowed():
             "rebound.example": [[PUBLIC], ["127.0.0.1"]],
         }
     )
-    fetch, strict = internet.fetch(plain=True), internet.fetch()
+    fetch = internet.fetch(plain=True)
+    strict = internet.fetch()
     async with serving(once(ok(b"hello")), name="old.example") as peer:
         with pytest.raises(BlockedAddress, match="only https is safe") as caught:
             await strict(get(peer.url))
@@ -569,10 +569,8 @@ async def test_redirects_that_are_given(authority: Authority):
         answer = await fetch(request)
         assert (answer.status, answer.headers["location"]) == (302, "/b")
         await answer.aclose()
-        same, other = (
-            fetch.onward(request, 302, "/b"),
-            fetch.onward(request, 302, "https://other.example/c"),
-        )
+        same = fetch.onward(request, 302, "/b")
+        other = fetch.onward(request, 302, "https://other.example/c")
         assert (same.url, same.headers) == (peer.url.replace("/mcp", "/b"), request.headers)
         assert (other.url, other.headers) == ("https://other.example/c", (("Accept", "text/html"),))
         for target in (

@@ -570,7 +570,8 @@ async def test_a_channel_that_breaks_ends_the_serving() -> None:
     """With what it raised; the calls are ended."""
 
     class Broken:
-        queued, lost = 0, ""
+        queued = 0
+        lost = ""
         closed = False
 
         def __init__(self) -> None:
@@ -591,7 +592,8 @@ async def test_a_channel_that_breaks_ends_the_serving() -> None:
         async def aclose(self) -> None:
             self.closed = True
 
-    stage, channel = Stage(), Broken()
+    stage = Stage()
+    channel = Broken()
     with pytest.raises(OSError, match="cut"):
         await serve(stage, identity(), channel, grace=0)
     assert channel.closed

@@ -110,7 +110,8 @@ async def test_a_server_that_is_out_of_descriptors_takes_a_breath(
 async def test_only_so_many_are_served_at_once(tmp_path: Path) -> None:
     """The others wait at the door, and are served when there is room."""
     async with listening(tmp_path / "s", most_peers=2) as address:
-        first, second = await connect(address), await connect(address)
+        first = await connect(address)
+        second = await connect(address)
         for channel in (first, second):
             channel.send([b"in"])
             assert await received(channel, 1) == [b"in"]

@@ -218,7 +218,8 @@ async def test_only_the_call_whose_answer_cannot_be_read_ends() -> None:
         opening = begun(Client(ours, revision=R5, timeout=None).__aenter__())
         theirs.send([replied(json.dumps(await next_call()).encode()) or b""])
         client = await opening
-        first, second = begun(client.call_tool("one")), begun(client.call_tool("two"))
+        first = begun(client.call_tool("one"))
+        second = begun(client.call_tool("two"))
         calls: dict[str, Any] = {}
         while len(calls) < 2:
             for message in await theirs.receive():
@@ -252,7 +253,8 @@ async def test_every_call_of_a_batch_that_cannot_be_read_ends() -> None:
             for message in await theirs.receive():
                 said = json.loads(message)
                 ids += [said["id"]] if "id" in said else []
-        good, bad = frame(ids[0], json.dumps(result("good"))), frame(ids[1], '{"content":[NaN]}')
+        good = frame(ids[0], json.dumps(result("good")))
+        bad = frame(ids[1], '{"content":[NaN]}')
         theirs.send([b"[%b,%b]" % (good, bad)])
         assert (await calls[0]).text == "good"
         with pytest.raises(ProtocolError, match="NaN"):

@@ -95,7 +95,8 @@ class Loopback:
 
     async def receive(self) -> list[bytes]:
         """The next frames."""
-        frames, self.frames = self.frames, []
+        frames = self.frames
+        self.frames = []
         return frames
 
     def send(self, frames: list[bytes]) -> None:

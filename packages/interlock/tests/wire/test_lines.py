@@ -104,7 +104,8 @@ def test_two_long_lines_are_counted_twice() -> None:
 
 def test_memory_stays_bounded_while_a_long_line_is_skipped() -> None:
     """A line a thousand times the limit costs no more than the limit."""
-    limit, chunk = 64 * 1024, b"x" * 64 * 1024
+    limit = 64 * 1024
+    chunk = b"x" * 64 * 1024
     splitter = LineSplitter(limit)
     tracemalloc.start()
     try:
@@ -122,7 +123,8 @@ def test_memory_stays_bounded_while_a_long_line_is_skipped() -> None:
 def test_a_line_that_comes_in_crumbs_costs_little_more_than_its_bytes(size: int) -> None:
     """A peer that writes byte by byte must not cost fifty times what it sends."""
     splitter = LineSplitter()
-    crumbs, total = [bytes([65 + n % 26]) * size for n in range(26)], 300_000
+    crumbs = [bytes([65 + n % 26]) * size for n in range(26)]
+    total = 300_000
     tracemalloc.start()
     try:
         for n in range(total // size):

@@ -16,7 +16,9 @@ from interlock.wire.seal import BadSeal, Seal
 
 pytest.importorskip("cryptography")
 
-KEY, OTHER_KEY, NEW_KEY = b"k" * 16, b"o" * 32, b"n" * 64
+KEY = b"k" * 16
+OTHER_KEY = b"o" * 32
+NEW_KEY = b"n" * 64
 BINDING = b'["alice","tools/call","pay",{"to":"bob"}]'
 NOW = 1_800_000_000.0
 PAYLOAD = {"pending": ["1.ab"], "journal": {"x": [1, 2.5, None, "ü"]}, "round": 2}
@@ -150,7 +152,8 @@ def test_binding_and_payload_cannot_be_pushed_into_each_other() -> None:
     """
     seal = Seal([KEY], encrypt=False)
     sealed = raw(seal.close("x", b"ab", NOW))
-    mac, body = sealed[1:33], sealed[33:]
+    mac = sealed[1:33]
+    body = sealed[33:]
     with pytest.raises(BadSeal):
         seal.open(text(b"m" + mac + b"b" + body), b"a", NOW)
 
@@ -169,7 +172,8 @@ def test_it_expires(encrypt: bool) -> None:
 def test_keys_can_be_changed_without_a_gap(encrypt: bool) -> None:
     """The first key closes, every key opens; a key that was taken away opens nothing more."""
     old, both, new = (Seal(keys, encrypt=encrypt) for keys in ([KEY], [NEW_KEY, KEY], [NEW_KEY]))
-    before, after = old.close(1, BINDING, NOW), both.close(2, BINDING, NOW)
+    before = old.close(1, BINDING, NOW)
+    after = both.close(2, BINDING, NOW)
     assert (
         both.open(before, BINDING, NOW),
         both.open(after, BINDING, NOW),

@@ -14,7 +14,8 @@ from interlock.wire.codec import encode
 from interlock.wire.revisions import REVISIONS
 
 R1, R2, R3, R4, R5 = REVISIONS
-TEXT, PICTURE = t.TextContent("words"), t.ImageContent(data="AAAA", mime_type="image/png")
+TEXT = t.TextContent("words")
+PICTURE = t.ImageContent(data="AAAA", mime_type="image/png")
 
 
 def written(value: Any, revision: str) -> Any:

@@ -30,7 +30,8 @@ class Naive:
 
     def __init__(self) -> None:
         self.events: list[Event] = []
-        self.data, self.type = "", ""
+        self.data = ""
+        self.type = ""
         self.id: str | None = None
         self.retry: int | None = None
 
@@ -38,7 +39,8 @@ class Naive:
         text = stream.decode("latin-1")  # one character for each byte
         if text.startswith("\xef\xbb\xbf"):
             text = text[3:]
-        line, n = "", 0
+        line = ""
+        n = 0
         while n < len(text):
             if text[n] == "\r":
                 n += text[n + 1 : n + 2] == "\n"
@@ -58,7 +60,8 @@ class Naive:
         elif line[0] == ":":
             return
         elif ":" in line:
-            field, value = line[: line.index(":")], line[line.index(":") + 1 :]
+            field = line[: line.index(":")]
+            value = line[line.index(":") + 1 :]
             self.field(field, value[1:] if value[:1] == " " else value)
         else:
             self.field(line, "")
@@ -123,7 +126,8 @@ def test_over_the_limit_there_is_one_error_however_the_bytes_are_cut(
     """The same events before it, the same error, and nothing after it."""
 
     def until_broken(chunks: list[bytes]) -> tuple[list[Event], str | None]:
-        reader, events = EventReader(limit), []
+        reader = EventReader(limit)
+        events = []
         try:
             for chunk in [*chunks, b""]:
                 events += reader.feed(chunk)
@@ -244,7 +248,8 @@ def test_events_before_one_that_is_too_long_are_given_first():
 def test_a_large_event_costs_little_more_memory_than_its_bytes(size: int):
     """Whole in pieces of 64 KiB, or in crumbs."""
     total = 300_000 if size < 100 else 4 << 20
-    reader, piece = EventReader(), b"x" * size
+    reader = EventReader()
+    piece = b"x" * size
     tracemalloc.start()
     try:
         reader.feed(b"id: 1\ndata: ")

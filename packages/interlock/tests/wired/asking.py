@@ -138,7 +138,8 @@ def add_questions(server: Server) -> None:
     @server.tool
     async def by_hand(ctx: Context[State]) -> Any:
         """Questions without await: the result says what is needed, and the next round brings it."""
-        answers, state = ctx.input_responses, ctx.request_state
+        answers = ctx.input_responses
+        state = ctx.request_state
         if "name" not in answers and state is None:
             question = t.ElicitRequest(
                 t.ElicitRequestParams(message="Your name?", requested_schema=NAME_FORM)

@@ -153,7 +153,8 @@ class Cell:
 
     def problems(self) -> list[str]:
         """What the official schema of the revision has against the messages since the last look."""
-        excused, self.excused = self.excused, ""
+        excused = self.excused
+        self.excused = ""
         if not AT_HAND:
             return []
         found: list[str] = []

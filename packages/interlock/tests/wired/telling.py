@@ -34,7 +34,8 @@ def add_telling(server: Server) -> None:
     @server.tool
     async def received(ctx: Context[State]) -> dict[str, object]:
         """Say how this call arrived."""
-        request, trace = ctx.request, ctx.caller.trace
+        request = ctx.request
+        trace = ctx.caller.trace
         return {
             "http": None if request is None else [request.method, request.path, request.client],
             "accept": None if request is None else "accept" in request.headers,

@@ -25,7 +25,8 @@ META = {
 
 def judged(revision: str, *messages: tuple[str, object]) -> list[str]:
     """What is found in the last of some messages."""
-    judge, found = Judge(revision), []
+    judge = Judge(revision)
+    found = []
     for sender, message in messages:
         text = json.dumps({"jsonrpc": "2.0", **message} if isinstance(message, dict) else message)
         found = list(

@@ -170,7 +170,8 @@ async def test_telling_after_a_question(cell: Cell):
 async def test_giving_up_while_a_person_thinks(cell: Cell):
     """A call that is cancelled while its question is open takes the question back (`CAN-01`,
     `CAN-05`)."""
-    asked, taken_back = asyncio.Event(), asyncio.Event()
+    asked = asyncio.Event()
+    taken_back = asyncio.Event()
 
     async def think(params: t.ElicitRequestParams) -> None:
         asked.set()

@@ -235,7 +235,8 @@ async def test_another_worker_goes_on(cell: Cell):
 @stateless
 async def test_what_was_done_elsewhere_is_not_done_again(cell: Cell):
     """What `ctx.once` did under one worker is not done again under the next one (`MRT-24`)."""
-    server, name = make_server(), f"elsewhere {len(cell.tape)}"
+    server = make_server()
+    name = f"elsewhere {len(cell.tape)}"
     key, state = await asked(cell.client, "charge", {"name": name})
     async with connect(server, revision=NEWEST, answers=cell.client._answers) as elsewhere:
         second = await put(

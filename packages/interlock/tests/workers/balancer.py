@@ -95,7 +95,8 @@ class Balancer:
                 await writer.wait_closed()
 
     async def _next(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter] | None:
-        first, self._turn = self._turn, self._turn + 1
+        first = self._turn
+        self._turn = self._turn + 1
         for further in range(len(self.ports)):
             port = self.ports[(first + further) % len(self.ports)]
             with contextlib.suppress(OSError):

@@ -111,7 +111,9 @@ class Cluster:
     marks."""
 
     def __init__(self, folder: Path, workers: list[Program], balancer: Balancer) -> None:
-        self.folder, self.workers, self.balancer = folder, workers, balancer
+        self.folder = folder
+        self.workers = workers
+        self.balancer = balancer
 
     @property
     def url(self) -> str:

@@ -38,7 +38,8 @@ async def neighbours(
 ) -> AsyncIterator[Neighbours]:
     """So many workers with these options."""
     loop = asyncio.get_running_loop()
-    tasks, ports = [], []
+    tasks = []
+    ports = []
     try:
         for _ in range(count):
             ready: asyncio.Future[Any] = loop.create_future()

@@ -72,7 +72,9 @@ class RawSession:
     """One session; `id` is its id once it was opened."""
 
     def __init__(self, fetch: HttpFetch, cluster: Cluster, revision: str) -> None:
-        self.fetch, self.cluster, self.revision = fetch, cluster, revision
+        self.fetch = fetch
+        self.cluster = cluster
+        self.revision = revision
         self.id = ""
         self._ids = itertools.count(1)
 

@@ -71,14 +71,18 @@ def test_every_change_is_told_once_and_in_order(where, plan: list[tuple[int, int
         buses = [BoardBus(store.changes) for store in stores]
         # As on a worker that serves others too: it hears all the while.
         stops = [bus.listen(lambda change: None) for bus in buses]
-        since, uris, posted, heard = buses[0].position, iter(URIS), 0, 0
+        since = buses[0].position
+        uris = iter(URIS)
+        posted = 0
+        heard = 0
         for more, take, at in [*plan, (1, 99, 1)]:
             for _ in range(more):
                 buses[0].publish(Change("resource", next(uris)))
                 posted += 1
             for uri, next_place in await told(buses[at], since, min(take, posted - heard)):
                 assert uri == URIS[heard]
-                heard, since = heard + 1, next_place
+                heard = heard + 1
+                since = next_place
         assert heard == posted
         for stop in stops:
             stop()

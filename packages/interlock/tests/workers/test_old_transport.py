@@ -70,7 +70,8 @@ async def test_a_cancellation_reaches_the_call(workers: Cluster):
 async def test_a_session_lasts_as_long_as_its_stream_and_is_soon_gone_without(store: str):
     """It is prolonged while the stream is open, so that one whose worker was killed does not count
     for long."""
-    fetch, looking = HttpFetch(proxies=Proxies()), open_store(store)
+    fetch = HttpFetch(proxies=Proxies())
+    looking = open_store(store)
     limits = Limits(idle_seconds=1.0)
     async with (
         asyncio.timeout(30),

@@ -17,7 +17,9 @@ from tests.workers.raw import RawSession, tool
 async def test_nobody_cancels_or_answers_the_calls_of_others(store: str):
     """Two clients that number their requests alike: what one cancels or answers is none of the
     other's."""
-    server, begun, go_on = Server("sessionless"), asyncio.Event(), asyncio.Event()
+    server = Server("sessionless")
+    begun = asyncio.Event()
+    go_on = asyncio.Event()
 
     @server.tool
     async def wait() -> str:

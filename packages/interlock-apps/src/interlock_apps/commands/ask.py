@@ -162,7 +162,8 @@ class PresetAnswers:
     """
 
     def __init__(self, given: AnswersGiven, sampling: bool) -> None:
-        self._fields, self._sampling = given.fields or {}, sampling
+        self._fields = given.fields or {}
+        self._sampling = sampling
 
     async def answer(self, question: AnyQuestion) -> Answer:
         """See Person."""
@@ -192,7 +193,9 @@ class AskReport:
     """Prints what happens: for people words on stdout and remarks on stderr, for machines JSON."""
 
     def __init__(self, machine: bool, events: bool, secrets: Redactor) -> None:
-        self._machine, self._events, self._secrets = machine, events, secrets
+        self._machine = machine
+        self._events = events
+        self._secrets = secrets
         self._calls: dict[str, dict[str, Any]] = {}
         self._notices: list[str] = []
         self._line_open = False

@@ -34,7 +34,8 @@ def tool_name(server: str, tool: str) -> str:
     # The length of the first part tells where the second begins.
     whole = f"{len(server)}:{server}{tool}".encode("utf-8", "surrogatepass")
     tail = f"_{hashlib.sha256(whole).hexdigest()[:12]}"
-    left, right = _readable(server), _readable(tool)
+    left = _readable(server)
+    right = _readable(tool)
     if not left[0].isalpha():
         left = f"s{left}"  # some providers want a letter first
     room = MOST - len(tail) - len(_BETWEEN)

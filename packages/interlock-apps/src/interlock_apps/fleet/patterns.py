@@ -308,7 +308,8 @@ def under(value: Any, folder: str) -> bool | None:
     climbs = ".." in parts.raw
     if parts.windows != inside.windows:
         return None  # to the other system it is a relative path
-    names, wanted = parts.names, inside.names
+    names = parts.names
+    wanted = inside.names
     if names[: len(wanted)] == wanted:
         return None if climbs else True
     if [n.casefold() for n in names[: len(wanted)]] == [n.casefold() for n in wanted]:

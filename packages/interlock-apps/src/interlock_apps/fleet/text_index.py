@@ -15,7 +15,12 @@ from interlock.types import Tool
 
 K = TypeVar("K", bound=Hashable)
 
-NAME, TITLE, ABOUT, SERVER, PARAMETER, REMARK = 4.0, 3.0, 1.0, 1.5, 0.8, 0.3
+NAME = 4.0
+TITLE = 3.0
+ABOUT = 1.0
+SERVER = 1.5
+PARAMETER = 0.8
+REMARK = 0.3
 """What a word counts for by where it stands: name, title, description, the server's id, a
 parameter's name, and what is said of it.
 """
@@ -256,7 +261,8 @@ class TextIndex(Generic[K]):
                 places = self._places[word] = {}
                 self._words = None
             places[key] = count
-        self._texts[key], self._sizes[key] = counts, size
+        self._texts[key] = counts
+        self._sizes[key] = size
         self._size += size
 
     def drop(self, key: K) -> None:

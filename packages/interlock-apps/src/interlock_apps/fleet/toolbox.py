@@ -164,7 +164,8 @@ class Toolbox:
         """Put the servers in this order; those that are not named follow as they were."""
         places = list(dict.fromkeys(itertools.chain(servers, self._places)))
         if places != self._places:
-            self._places, self._items = places, None
+            self._places = places
+            self._items = None
             self.version += 1
 
     def _replace(self, server: str, items: list[ServerTool]) -> None:

@@ -90,7 +90,8 @@ class RecordedModel:
     """
 
     def __init__(self, name: str, events: Iterable[AnyEvent], facts: ModelFacts) -> None:
-        self.name, self.facts = name, facts
+        self.name = name
+        self.facts = facts
         self._left: deque[ModelAnswer | ModelFailure | None] = deque()
         asked = False
         for event in events:

@@ -194,7 +194,8 @@ class Session:
         are withdrawn.
         """
         if self._work is not None:
-            self._stop, self._stopping = reason, True
+            self._stop = reason
+            self._stopping = True
             if self._begun:  # a task that is cancelled before it runs would never say how it ended
                 self._work.cancel()
 
@@ -262,7 +263,9 @@ class Session:
                 self._work = None
 
     def _begin(self) -> asyncio.Task[TurnEnded]:
-        self._ended, self._begun, self._stopping = None, False, False
+        self._ended = None
+        self._begun = False
+        self._stopping = False
         self._work = asyncio.get_running_loop().create_task(self._work_off())
         return self._work
 
@@ -388,7 +391,8 @@ class Session:
 
     def _planned(self, use: ToolUse) -> CallRequest | ToolResultContent:
         """The call that a use means; what needs no call, or can be none, has its result already."""
-        name, arguments = use.name, use.arguments
+        name = use.name
+        arguments = use.arguments
         if use.unreadable:
             return self._renderer.refusal(
                 use.id, f"The arguments were no JSON object: {use.unreadable[:500]}"
@@ -398,7 +402,8 @@ class Session:
         if name == builtin_tools.READ_RESULT:
             return self._read_on(use)
         if name == builtin_tools.USE:
-            name, arguments = str(arguments.get("name", "")), arguments.get("arguments") or {}
+            name = str(arguments.get("name", ""))
+            arguments = arguments.get("arguments") or {}
             if not isinstance(arguments, dict):
                 return self._renderer.refusal(use.id, "`arguments` must be an object.")
         self._calls += 1
@@ -426,7 +431,8 @@ class Session:
             origin = f"skill {wanted.arguments.get('uri', '')} of the server {item.server}"
             outcome = await self._services.calls.load_skill(wanted)
         elif item.name == builtin_tools.READ_SKILL:
-            path, uri = wanted.arguments.get("path", ""), wanted.arguments.get("uri", "")
+            path = wanted.arguments.get("path", "")
+            uri = wanted.arguments.get("uri", "")
             origin = f"{path} of the skill {uri} of the server {item.server}"
             outcome = await self._services.calls.read_skill(wanted)
         else:
@@ -439,7 +445,8 @@ class Session:
         return self._renderer.result(use.id, outcome.result, origin)
 
     def _found(self, use: ToolUse) -> ToolResultContent:
-        words, limit = str(use.arguments.get("words", "")), use.arguments.get("limit", 8)
+        words = str(use.arguments.get("words", ""))
+        limit = use.arguments.get("limit", 8)
         found = self._context.search(
             words, limit if isinstance(limit, int) and 1 <= limit <= 50 else 8
         )
@@ -460,7 +467,8 @@ class Session:
         )
 
     def _read_on(self, use: ToolUse) -> ToolResultContent:
-        name, page = str(use.arguments.get("result", "")), use.arguments.get("page")
+        name = str(use.arguments.get("result", ""))
+        page = use.arguments.get("page")
         text = self._results_store.read(name, page) if isinstance(page, int) else None
         if text is None:
             pages = self._results_store.pages(name)

@@ -163,7 +163,8 @@ class Kept:
     """A hub with its clock and what it has told."""
 
     def __init__(self, entries: Sequence[Entry], **options: Any) -> None:
-        self.clock, self.heard = Clock(), Heard()
+        self.clock = Clock()
+        self.heard = Heard()
         owned = {name: options.pop(name) for name in ("answers", "admit") if name in options}
         given: dict[str, Any] = {
             "clock": self.clock,

@@ -11,7 +11,8 @@ import subprocess
 import sys
 import time
 
-pids, start = sys.argv[1], sys.argv[2]
+pids = sys.argv[1]
+start = sys.argv[2]
 era = "2026-07-28" if start != "older" else "2025-06-18"
 
 
@@ -100,7 +101,8 @@ if start == "deaf":
         time.sleep(3600)
 for line in sys.stdin:
     message = json.loads(line)
-    method, id = message.get("method"), message.get("id")
+    method = message.get("method")
+    id = message.get("id")
     if start == "mute":
         continue
     if method == "server/discover" and era == "2026-07-28":

@@ -95,7 +95,8 @@ async def test_what_is_wanted_often_is_done_seldom() -> None:
     """At once, and not again before its seconds are over; once more where it was wanted meanwhile,
     also while it was done.
     """
-    clock, done = Clock(), list[float]()
+    clock = Clock()
+    done = list[float]()
     gate = asyncio.Event()
 
     async def do() -> None:
@@ -126,7 +127,8 @@ async def test_what_is_wanted_often_is_done_seldom() -> None:
 
 async def test_cleanup_are_waited_for(caplog: pytest.LogCaptureFixture) -> None:
     """However often the wait is cancelled, and though one of them fails."""
-    cleanup, gate = CleanupTasks(), asyncio.Event()
+    cleanup = CleanupTasks()
+    gate = asyncio.Event()
 
     async def fail() -> None:
         await gate.wait()
@@ -163,7 +165,8 @@ class Said:
     """A log buffer, its clock and what it told."""
 
     def __init__(self, *secrets: str, most: int = 10) -> None:
-        self.clock, self.told = Clock(), list[Event]()
+        self.clock = Clock()
+        self.told = list[Event]()
         self.buffer = ServerLogBuffer("s", Redactor(secrets), self.told.append, self.clock, most)
 
 
@@ -258,7 +261,8 @@ def test_the_end_of_a_secret_is_no_word() -> None:
 @given(st.text(min_size=4, max_size=30).filter(lambda secret: not set("<>") & set(secret)))
 def test_secrets_are_found_in_every_form(secret: str) -> None:
     """As they are, in URLs and in JSON."""
-    redactor, raw = Redactor([secret]), secret.encode()
+    redactor = Redactor([secret])
+    raw = secret.encode()
     for form in (
         secret,
         quote(raw),

@@ -42,7 +42,8 @@ class Shop:
     """
 
     def __init__(self, revision: str = NEWEST, **on: Any) -> None:
-        self.revision, self.peers = revision, list[Peer]()
+        self.revision = revision
+        self.peers = list[Peer]()
         self.on = {
             "tools/list": lambda _: tools("a"),
             "prompts/list": empty("prompts"),

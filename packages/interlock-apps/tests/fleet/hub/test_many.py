@@ -22,7 +22,9 @@ class Barrier:
     """Opens once so many wait before it."""
 
     def __init__(self, count: int) -> None:
-        self.waiting, self._count, self._open = 0, count, asyncio.Event()
+        self.waiting = 0
+        self._count = count
+        self._open = asyncio.Event()
 
     async def __call__(self) -> None:
         self.waiting += 1
@@ -35,7 +37,8 @@ class Late:
     """A transport to a server of this process that is opened when all the others are, too."""
 
     def __init__(self, server: Server, barrier: Any) -> None:
-        self._inner, self._barrier = server.transport(), barrier
+        self._inner = server.transport()
+        self._barrier = barrier
 
     async def open(self, hello: Any) -> Any:
         await self._barrier()
@@ -74,7 +77,8 @@ async def test_fifty_servers_with_two_thousand_tools() -> None:
     """All fifty are reached at the same time, listed at the same time, and called at the same time;
     in the order of the configuration.
     """
-    opening, listing = Barrier(MANY), Barrier(MANY)
+    opening = Barrier(MANY)
+    listing = Barrier(MANY)
     ids = [f"s{number}" for number in range(MANY)]
     servers = {id: (lambda id=id: Late(large(id, listing=listing), opening)) for id in ids}
     async with kept(

@@ -112,7 +112,8 @@ async def test_one_that_is_cancelled_has_been_done(tmp_path: Path) -> None:
 
 async def test_what_is_begun_anew_waits_for_what_was_there() -> None:
     """Two processes of one server might want the same file or port."""
-    gate, ways = asyncio.Event(), list[ByHand]()
+    gate = asyncio.Event()
+    ways = list[ByHand]()
 
     class Stubborn(ByHand):
         async def aclose(self) -> None:

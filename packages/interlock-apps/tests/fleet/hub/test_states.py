@@ -186,7 +186,8 @@ async def test_a_server_that_hangs_at_its_start_is_down() -> None:
 
 async def test_a_server_is_down_at_once_though_its_end_takes_long() -> None:
     """And it is not begun again before it has ended."""
-    gate, ways = asyncio.Event(), list[ByHand]()
+    gate = asyncio.Event()
+    ways = list[ByHand]()
 
     class Stubborn(Slow):
         async def aclose(self) -> None:

@@ -39,7 +39,8 @@ async def test_a_server_that_the_probe_breaks_is_started_twice_once_and_then_onc
     tmp_path: Path,
 ) -> None:
     """The host has written down what it found (`ERA-13`, `ERA-14`), for the person alone."""
-    path, entry = tmp_path / "revisions.json", entry_of(tmp_path)
+    path = tmp_path / "revisions.json"
+    entry = entry_of(tmp_path)
     for count in (2, 3, 4):
         assert await started(entry, path) == "2024-11-05"
         assert len(starts(tmp_path)) == count
@@ -56,7 +57,8 @@ async def test_a_server_that_ends_and_is_started_again_is_not_probed_again(tmp_p
 
 async def test_another_command_is_another_server(tmp_path: Path) -> None:
     """What was found out is kept by what is started, not by the name."""
-    path, entry = tmp_path / "revisions.json", entry_of(tmp_path)
+    path = tmp_path / "revisions.json"
+    entry = entry_of(tmp_path)
     await started(entry, path)
     other = Entry(id="old", command=(*entry.command, "--verbose"))
     await started(other, path)
@@ -86,7 +88,8 @@ async def test_another_version_of_a_server_is_probed_at_its_next_start(tmp_path:
 
 async def test_a_verdict_is_not_for_ever(tmp_path: Path) -> None:
     """After 30 days the server is probed again."""
-    path, entry = tmp_path / "revisions.json", entry_of(tmp_path)
+    path = tmp_path / "revisions.json"
+    entry = entry_of(tmp_path)
     now = 1_000_000.0
     await started(entry, path, clock=lambda: now)
     assert KnownRevisions(path, clock=lambda: now + MOST_SECONDS - 1).of(entry) is not None
@@ -107,7 +110,8 @@ async def test_a_start_that_fails_forgets_the_verdict(tmp_path: Path) -> None:
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"x": {"revision": 5}}', '{"x": {}}'])
 async def test_a_file_that_cannot_be_read_counts_as_empty(content: str, tmp_path: Path) -> None:
     """It is only a memory, and is written anew."""
-    path, entry = tmp_path / "revisions.json", entry_of(tmp_path)
+    path = tmp_path / "revisions.json"
+    entry = entry_of(tmp_path)
     path.write_text(content)
     await started(entry, path)
     found = KnownRevisions(path).of(entry)
@@ -124,7 +128,8 @@ async def test_a_folder_that_cannot_be_written_to_stops_nothing(tmp_path: Path) 
 async def test_two_hosts_write_one_file(tmp_path: Path) -> None:
     """Neither loses what the other one has found."""
     path = tmp_path / "revisions.json"
-    one, other = KnownRevisions(path), KnownRevisions(path)
+    one = KnownRevisions(path)
+    other = KnownRevisions(path)
     entries = [Entry(id=name, command=(name,)) for name in ("a", "b")]
     info = Implementation(name="s", version="1")
     for verdicts, entry in zip((one, other), entries, strict=True):

@@ -98,7 +98,8 @@ class Door:
     """An app that lets in who has the word, and says no in words that hold what it got."""
 
     def __init__(self, app: Any, word: str) -> None:
-        self.app, self.word = app, word
+        self.app = app
+        self.word = word
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if (

@@ -77,7 +77,8 @@ async def test_a_tail_that_was_written_anew_is_found(tmp_path: Path) -> None:
 
 async def test_anchors_are_written_by_themselves(tmp_path: Path) -> None:
     """After each so many entries, and once more at the end; a log that is opened again goes on."""
-    path, anchors = tmp_path / "log.db", tmp_path / "anchors.jsonl"
+    path = tmp_path / "log.db"
+    anchors = tmp_path / "anchors.jsonl"
     for count in (25, 3, 0):
         await (await written(path, count, anchors, anchor_every=10)).aclose()
     found = read_anchors(anchors)

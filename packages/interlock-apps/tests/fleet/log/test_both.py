@@ -406,7 +406,8 @@ def test_short_values_are_no_secrets() -> None:
 
 async def test_a_log_in_memory_keeps_the_newest() -> None:
     """Bounded by number and by bytes; the newest is kept, however large it is."""
-    few, small = MemoryLog(most=3), MemoryLog(most_bytes=2000)
+    few = MemoryLog(most=3)
+    small = MemoryLog(most_bytes=2000)
     for number in range(10):
         few.note(notice(str(number)))
         small.note(notice(f"{number}{'x' * 300}"))

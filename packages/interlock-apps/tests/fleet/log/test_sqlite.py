@@ -80,7 +80,8 @@ async def test_it_is_there_when_opened_again(tmp_path: Path) -> None:
 
 async def test_two_hosts_share_a_file(tmp_path: Path) -> None:
     """Each has numbers of its own, the entries stand in one chain, and both see all."""
-    one, two = SqliteLog(tmp_path / "log.db"), SqliteLog(tmp_path / "log.db")
+    one = SqliteLog(tmp_path / "log.db")
+    two = SqliteLog(tmp_path / "log.db")
     await one.open()
     await two.open()
     for number in range(300):
@@ -279,10 +280,8 @@ async def test_what_was_changed_is_found_and_named(
 
 async def test_the_head_shows_what_the_chain_alone_cannot(tmp_path: Path) -> None:
     """A file of which the end was written anew is whole in itself; its head is another one."""
-    one, two = (
-        SqliteLog(tmp_path / "one.db", clock=lambda: 1.0),
-        SqliteLog(tmp_path / "two.db", clock=lambda: 1.0),
-    )
+    one = SqliteLog(tmp_path / "one.db", clock=lambda: 1.0)
+    two = SqliteLog(tmp_path / "two.db", clock=lambda: 1.0)
     heads = []
     for log, last in ((one, "true"), (two, "false")):
         await log.open()

@@ -91,7 +91,8 @@ def _outside(message: Any, mark: str) -> list[str]:
 
 
 def _outside_of(text: str, mark: str) -> list[str]:
-    parts, inside = [""], False
+    parts = [""]
+    inside = False
     for line in text.split("\n"):
         if line.startswith(f"[[{mark} ") and not line.startswith(f"[[{mark} ...]]"):
             inside = True

@@ -24,7 +24,8 @@ from interlock_apps.host.loop.result_renderer import MOST_BLOCKS, ResultRenderer
 from interlock_apps.host.loop.result_store import ResultStore
 from interlock_apps.host.loop.untrusted_text import UntrustedTextMarker
 
-PNG, WAV = "iVBORw0KGgo=", "UklGRgAAAAA="
+PNG = "iVBORw0KGgo="
+WAV = "UklGRgAAAAA="
 
 
 def rendering(**bounds: Any) -> ResultRenderer:
@@ -115,7 +116,8 @@ def test_what_is_too_large_is_said_in_words(kind: str, words: str) -> None:
     block: Any = (ImageContent if kind == "image" else AudioContent)(
         data="A" * 400, mime_type=f"{kind}/x"
     )
-    small, large = rendering(picture=300), rendering(picture=299)
+    small = rendering(picture=300)
+    large = rendering(picture=299)
     resource = EmbeddedResource(
         resource=ResourceContents(uri="a://b", mime_type=f"{kind}/x", blob="A" * 400)
     )

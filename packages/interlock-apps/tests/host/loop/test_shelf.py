@@ -28,7 +28,8 @@ def test_it_never_holds_more_than_it_may(texts: list[str], most: int) -> None:
 
     The oldest go first, the newest stays in any case, and names are never given twice.
     """
-    shelf, names = ResultStore(10, most), list[str]()
+    shelf = ResultStore(10, most)
+    names = list[str]()
     for text in texts:
         names.append(shelf.put(text))
         there = [shelf.pages(name) > 0 for name in names]

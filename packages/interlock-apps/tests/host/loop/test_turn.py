@@ -76,8 +76,13 @@ class Played:
     def __init__(
         self, talk: TurnState, *answers: ModelAnswer | ModelFailure | TurnStopped, tools: str = "3"
     ) -> None:
-        self.talk, self.events, self.requests, self.called = talk, [], [], []
-        steps, left, came = turn(talk), list(answers), None
+        self.talk = talk
+        self.events = []
+        self.requests = []
+        self.called = []
+        steps = turn(talk)
+        left = list(answers)
+        came = None
         try:
             while True:
                 step = steps.send(came)

@@ -36,7 +36,8 @@ def google(client_id: str, client_secret: str | None, fetch: Fetch | None) -> Ch
         said = await _ask(send, Request("POST", _GOOGLE, headers, again=True), (400, 401), "Google")
         if said.get("aud") != client_id:
             raise BadToken("it was given to another client")
-        subject, seconds = said.get("sub") or said.get("user_id"), _number(said.get("expires_in"))
+        subject = said.get("sub") or said.get("user_id")
+        seconds = _number(said.get("expires_in"))
         if not isinstance(subject, str) or not subject:
             raise BadToken("it does not say on whose behalf: ask for the scope openid")
         return Principal(
@@ -75,7 +76,8 @@ def github(client_id: str, client_secret: str | None, fetch: Fetch | None) -> Ch
             (404, 422),
             "GitHub",
         )
-        app, user = said.get("app"), said.get("user")
+        app = said.get("app")
+        user = said.get("user")
         if not isinstance(app, dict) or app.get("client_id") != client_id:
             raise BadToken("it was given to another client")
         if not isinstance(user, dict) or not isinstance(user.get("id"), int):
@@ -134,7 +136,8 @@ async def _ask(
         async with asyncio.timeout(_SECONDS):
             response = await send(request)
             try:
-                status, body = response.status, await response.read(_LONGEST)
+                status = response.status
+                body = await response.read(_LONGEST)
             finally:
                 await response.aclose()
     except (TimeoutError, t.InterlockError, OSError):

@@ -49,8 +49,11 @@ class ProviderClient:
     ) -> None:
         if client_secret is None and provider.method != "none":
             raise ValueError(f"{provider.name} knows its clients by a secret: give client_secret")
-        self.provider, self.client_id = provider, client_id
-        self._secret, self._fetch, self._clock = client_secret, fetch, clock
+        self.provider = provider
+        self.client_id = client_id
+        self._secret = client_secret
+        self._fetch = fetch
+        self._clock = clock
         self._keys = RemoteKeys(
             provider.issuer, jwks_uri=provider.jwks_uri or None, fetch=fetch, pause=_PAUSE
         )

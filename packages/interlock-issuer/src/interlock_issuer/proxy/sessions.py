@@ -43,7 +43,9 @@ class UpstreamSessions:
     def __init__(
         self, vault: Vault, talk: ProviderClient, keys: Sequence[bytes], clock: Callable[[], float]
     ) -> None:
-        self._vault, self._provider_client, self._clock = vault, talk, clock
+        self._vault = vault
+        self._provider_client = talk
+        self._clock = clock
         self._seal = Seal(keys, seconds=_FOREVER, encrypt=True)
         self._renewing: SingleFlightGroup[str, str] = SingleFlightGroup()
 
@@ -118,7 +120,8 @@ class UpstreamSessions:
         return renewed
 
     def _of(self, subject: str, answer: TokenAnswer, refresh_token: str | None) -> _Kept:
-        now, seconds = self._clock(), answer.seconds
+        now = self._clock()
+        seconds = answer.seconds
         return _Kept(
             subject=subject,
             access_token=answer.access_token,
@@ -132,7 +135,8 @@ class UpstreamSessions:
         return kept.until is not None and kept.until - early <= self._clock()
 
     async def _keep(self, name: str, kept: _Kept) -> None:
-        now, key = self._clock(), digest(name)
+        now = self._clock()
+        key = digest(name)
         sealed = self._seal.close(msgspec.to_builtins(kept), key.encode(), now)
         await self._vault.put(_KIND, key, sealed.encode(), until=now + _KEPT)
 

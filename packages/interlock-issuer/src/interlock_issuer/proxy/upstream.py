@@ -122,10 +122,14 @@ class Upstream(LoginPages):
             raise ValueError(
                 "a client without a secret needs keys, which seal the provider's tokens"
             )
-        self.provider, self.client_id = provider, client_id
+        self.provider = provider
+        self.client_id = client_id
         self.scopes = tuple(provider.scopes if scopes is None else scopes)
-        self._secret, self._fetch = client_secret, fetch if fetch is not None else HttpFetch()
-        self._admit, self._callback, self._session_seconds = admit, callback, session_seconds
+        self._secret = client_secret
+        self._fetch = fetch if fetch is not None else HttpFetch()
+        self._admit = admit
+        self._callback = callback
+        self._session_seconds = session_seconds
         self._keys = list(keys) or [
             hashlib.sha256(f"interlock upstream {client_id} {client_secret}".encode()).digest()
         ]

@@ -170,7 +170,8 @@ class Calendars:
     def _load(self, calendar: str) -> CalendarFile | None:
         """The file and its events; None where there is no such file."""
         days = load_days()
-        path, known = self._path(calendar), self._pages.get(calendar)
+        path = self._path(calendar)
+        known = self._pages.get(calendar)
         try:
             with path.open("rb") as file:
                 signature = _signature(os.fstat(file.fileno()))

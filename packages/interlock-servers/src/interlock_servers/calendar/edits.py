@@ -256,7 +256,8 @@ def _end(
                 "Of start_date and end_date only one says its time zone. Give both an offset, or "
                 "name a time_zone."
             )
-        wrong, end = last < first, last if timed else last + _ONE_DAY
+        wrong = last < first
+        end = last if timed else last + _ONE_DAY
     except OverflowError:
         raise ToolError(f"The event would end beyond all calendars ({text or first}).") from None
     if wrong:

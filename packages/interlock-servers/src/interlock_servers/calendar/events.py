@@ -187,7 +187,8 @@ def _text(event: Any, name: str) -> str | None:
 
 
 def _length(event: Any, first: Moment) -> timedelta:
-    end, duration = event.DTEND, event.DURATION
+    end = event.DTEND
+    duration = event.DURATION
     if end is not None and is_day(end) == is_day(first):
         length = end - first if _aware(end) == _aware(first) else _wall(end) - _wall(first)
     elif duration is not None:
@@ -275,7 +276,8 @@ def _repeated(entry: CalendarEntry, first: datetime, last: datetime) -> Iterator
     frequency = str(parts.get("FREQ", ["DAILY"])[0]).upper()
     if (last - first).total_seconds() / _SECONDS.get(frequency, 1) > MOST_STEPS:
         raise RepeatsTooOften
-    until, count = parts.pop("UNTIL", None), parts.pop("COUNT", None)
+    until = parts.pop("UNTIL", None)
+    count = parts.pop("COUNT", None)
     if until:
         given = until[0]
         stop = _wall_like(given, entry.first)

@@ -53,7 +53,8 @@ class IcalDocument:
         """The file with other bytes in the place of some components, None for none at all, and with
         more at its end.
         """
-        pieces, at = [], 0
+        pieces = []
+        at = 0
         for block in self.blocks:
             if block in changes:
                 pieces += [self.data[at : block.start], changes[block] or b""]
@@ -77,7 +78,8 @@ class IcalDocument:
                 if not open_kinds and kind != "VCALENDAR":
                     raise InvalidCalendar(f"line {number} begins a {kind} outside of any calendar")
                 if len(open_kinds) == 1:
-                    start, line_of_start = at, number
+                    start = at
+                    line_of_start = number
                 open_kinds.append(kind)
                 continue
             if not open_kinds or open_kinds.pop() != kind:
@@ -116,7 +118,8 @@ def edited(raw: bytes, properties: Component, newline: bytes, drop: Iterable[str
     new = dict(_properties(properties.to_ical(sorted=False), newline))
     gone = new.keys() | set(drop)
     pieces: list[bytes] = []
-    depth, place = 0, -1
+    depth = 0
+    place = -1
     for line in _logical_lines(raw):
         edge = _EDGE.fullmatch(line)
         if edge is not None:

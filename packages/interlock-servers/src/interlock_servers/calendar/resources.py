@@ -23,8 +23,10 @@ MOST_YEARS = 100  # that are listed, the latest ones
 _MOST_TOUCHED = 400
 _JSON = "application/json"
 _MONTHS = list(almanac.month_name)  # from 1 on
-YEAR, MONTH = "calendar://events/{year}", "calendar://events/{year}/{month}"
-OF_CALENDAR, EVENT = "calendar://{calendar}/{month}", "calendar://event/{id}"
+YEAR = "calendar://events/{year}"
+MONTH = "calendar://events/{year}/{month}"
+OF_CALENDAR = "calendar://{calendar}/{month}"
+EVENT = "calendar://event/{id}"
 
 
 def add_reading(made: Server, calendars: Calendars) -> None:

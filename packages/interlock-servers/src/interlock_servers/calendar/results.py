@@ -213,7 +213,8 @@ def _problems(lost: list[CalendarEntry]) -> list[str]:
 
 def span_of(first: str, last: str) -> tuple[date, date]:
     """Two days. Raises ToolError for what is none, and for a time too long to look at."""
-    begin, end = _day(first, "from"), _day(last, "to")
+    begin = _day(first, "from")
+    end = _day(last, "to")
     if end < begin:
         raise ToolError(f"The time ends ({last}) before it begins ({first}).")
     if (end - begin).days >= MOST_DAYS:

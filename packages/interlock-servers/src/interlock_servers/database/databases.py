@@ -16,7 +16,8 @@ from .engine import Engine, Table, TableName
 from .limits import PREFIX, DatabaseLimits
 from .sql_text import line
 
-URLS, WRITE = "INTERLOCK_DATABASE_URLS", "INTERLOCK_DATABASE_WRITE"
+URLS = "INTERLOCK_DATABASE_URLS"
+WRITE = "INTERLOCK_DATABASE_WRITE"
 _NAMED = re.compile(r"([A-Za-z][A-Za-z0-9_-]{0,63})=(.+)", re.DOTALL)
 _POSTGRES = ("postgres://", "postgresql://")
 

@@ -16,7 +16,8 @@ class IdlePool(Generic[T]):
 
     def __init__(self, seconds: float, end: Callable[[T], Awaitable[None]]) -> None:
         """`end` ends a thing, once it was here for so many seconds."""
-        self._seconds, self._end = seconds, end
+        self._seconds = seconds
+        self._end = end
         self._kept: list[tuple[float, T]] = []  # the longest here first
         self._ending: set[asyncio.Task[None]] = set()
         self._timer: asyncio.TimerHandle | None = None
@@ -48,5 +49,6 @@ class IdlePool(Generic[T]):
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        kept, self._kept = self._kept, []
+        kept = self._kept
+        self._kept = []
         await asyncio.gather(*(self._end(thing) for _, thing in kept), *self._ending)

@@ -133,7 +133,8 @@ async def query(
         limit: the most rows of one page.
         cursor: the `next` of the page before, with the same arguments otherwise.
     """
-    engine, limits = ctx.lifespan_state.find(database), ctx.lifespan_state.limits
+    engine = ctx.lifespan_state.find(database)
+    limits = ctx.lifespan_state.limits
     statement = statement_of(sql, parameters, limits.statement)
     call = digest(engine.name, sql, parameters)
     place = place_of(cursor, call) if cursor else None
@@ -195,7 +196,8 @@ async def explain(
         analyze: run it as well, and say what each step took, where the database can tell. Nothing
             can be changed by it.
     """
-    engine, limits = ctx.lifespan_state.find(database), ctx.lifespan_state.limits
+    engine = ctx.lifespan_state.find(database)
+    limits = ctx.lifespan_state.limits
     statement = statement_of(sql, parameters, limits.statement)
     async with told(ctx, limits.seconds, limits.telling):
         plan = await engine.explain(statement, analyze=analyze)

@@ -58,8 +58,10 @@ class SqliteEngine:
     )
 
     def __init__(self, path: Path, name: str, limits: DatabaseLimits, *, write: bool) -> None:
-        self.name, self.writable = name, write
-        self._path, self._limits = path, limits
+        self.name = name
+        self.writable = write
+        self._path = path
+        self._limits = limits
         self._readers: WorkerPool | None = None
         self._writers: WorkerPool | None = None
 

@@ -127,7 +127,9 @@ class Authorizer:
 
     def enter(self, mode: Mode) -> None:
         """From now on a statement of this mode is read."""
-        self.mode, self.refused, self._reads = mode, None, False
+        self.mode = mode
+        self.refused = None
+        self._reads = False
 
     def __call__(
         self,

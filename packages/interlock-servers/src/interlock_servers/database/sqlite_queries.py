@@ -33,7 +33,8 @@ class RunningCall:
     """A call in progress: its deadline, and whether it was stopped."""
 
     def __init__(self, number: int, seconds: float) -> None:
-        self.number, self.seconds = number, seconds
+        self.number = number
+        self.seconds = seconds
         self._ends = time.monotonic() + seconds
         self.stopped = threading.Event()
 
@@ -52,12 +53,10 @@ class SqliteSession:
         limits: DatabaseLimits,
         job: RunningCall,
     ) -> None:
-        self.connection, self.authorizer, self.limits, self.job = (
-            connection,
-            authorizer,
-            limits,
-            job,
-        )
+        self.connection = connection
+        self.authorizer = authorizer
+        self.limits = limits
+        self.job = job
 
     def rows(self, statement: Statement, page: RowRange) -> Rows:
         """The rows of a page. Raises sqlite3.Error and ToolError."""

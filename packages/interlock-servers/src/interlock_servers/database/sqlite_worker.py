@@ -145,7 +145,8 @@ class SqliteWorker:
         self.close()
         made = opened(self._path, self._authorizer, self._opening.limits, write=self._opening.write)
         with self._turn:
-            self._connection, self._file = made, (found.st_dev, found.st_ino)
+            self._connection = made
+            self._file = (found.st_dev, found.st_ino)
 
     def close(self) -> None:
         """Close the connection."""
@@ -203,7 +204,8 @@ def _bound(limits: DatabaseLimits) -> None:
 
 def main() -> None:
     """Serve the parent process until its input ends."""
-    source, sink = sys.stdin.buffer, sys.stdout.buffer
+    source = sys.stdin.buffer
+    sink = sys.stdout.buffer
     first = _frame(source)
     if first is None:
         return

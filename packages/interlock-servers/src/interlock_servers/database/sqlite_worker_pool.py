@@ -140,7 +140,10 @@ class WorkerPool:
     """Worker processes of one kind for a file, started on demand and kept for later calls."""
 
     def __init__(self, path: Path, limits: DatabaseLimits, count: int, *, write: bool) -> None:
-        self._path, self._limits, self._write, self._count = path, limits, write, count
+        self._path = path
+        self._limits = limits
+        self._write = write
+        self._count = count
         self._free = asyncio.Semaphore(count)
         self._idle = IdlePool(limits.idle, self._end)
         self._all: set[WorkerProcess] = set()

@@ -128,7 +128,8 @@ class RowCollector:
 
     def __init__(self, page: RowRange, columns: int) -> None:
         """`columns` is how many values each row has: the more there are, the less room each has."""
-        self._page, self._size = page, page.size
+        self._page = page
+        self._size = page.size
         self._cell = max(16, min(page.cell, WIDE // max(1, columns)))
         self.rows: list[list[Json]] = []
         self.ended: Ended = "all"

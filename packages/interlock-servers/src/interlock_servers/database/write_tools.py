@@ -38,7 +38,8 @@ async def execute(
         database: its name, where there are several.
         dry_run: try them, say what they would do, and keep nothing of it.
     """
-    engine, limits = ctx.lifespan_state.find(database), ctx.lifespan_state.limits
+    engine = ctx.lifespan_state.find(database)
+    limits = ctx.lifespan_state.limits
     if len(statements) > limits.statements:
         raise ToolError(
             f"There are more than {limits.statements} statements. Send them in several calls."

@@ -211,7 +211,8 @@ class CallerInfo:
 
 async def who_am_i(ctx: Ctx) -> ToolResult[CallerInfo]:
     """What the server knows of the one who asks."""
-    caller, info = ctx.caller, ctx.caller.info
+    caller = ctx.caller
+    info = ctx.caller.info
     can = msgspec.to_builtins(caller.capabilities)
     name, version = (info.name, info.version) if info is not None else (None, None)
     known = CallerInfo(caller.revision, caller.era.value, name, version, caller.log_level, can)

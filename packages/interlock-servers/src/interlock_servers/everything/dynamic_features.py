@@ -11,7 +11,8 @@ async def grow(ctx: Ctx) -> str:
     """Add a tool, a prompt and a resource while the server runs; whoever listens is told that the
     lists are not as they were.
     """
-    extras, most = ctx.lifespan_state.extras, ctx.lifespan_state.limits.extras
+    extras = ctx.lifespan_state.extras
+    most = ctx.lifespan_state.limits.extras
     if len(extras) >= most:
         raise ToolError(f"There are {most} extra tools already, which is the most. Call shrink.")
     number = extras[-1] + 1 if extras else 1
@@ -19,7 +20,8 @@ async def grow(ctx: Ctx) -> str:
     async def extra() -> str:
         return f"I am extra {number}."
 
-    name, title = f"extra_{number}", f"Extra {number}"
+    name = f"extra_{number}"
+    title = f"Extra {number}"
     ctx.server.add_tool(
         extra, name=name, title=title, description="A tool that came later.", annotations=PURE
     )

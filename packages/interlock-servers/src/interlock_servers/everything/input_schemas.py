@@ -38,7 +38,8 @@ def taker(
             ReceivedArguments(arguments), f"Taken: {', '.join(arguments) or 'nothing'}."
         )
 
-    take.__name__, take.__doc__ = name, words
+    take.__name__ = name
+    take.__doc__ = words
     return take
 
 

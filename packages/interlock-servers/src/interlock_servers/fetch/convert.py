@@ -61,7 +61,8 @@ class DocumentConverter:
     """Converts a few documents at a time. `seconds` and `memory` (bytes) limit each of them."""
 
     def __init__(self, seconds: float, memory: int) -> None:
-        self.seconds, self.memory = seconds, memory
+        self.seconds = seconds
+        self.memory = memory
         self._free = asyncio.Semaphore(_AT_ONCE)
 
     async def of_html(

@@ -43,7 +43,8 @@ _ACCEPT = (
     "text/*;q=0.7, */*;q=0.5"
 )
 _CONTROLS = re.compile("[\x00-\x1f\x7f]")
-_DAY, _MINUTE = 86_400.0, 60.0
+_DAY = 86_400.0
+_MINUTE = 60.0
 _ROBOTS_REDIRECTS = 5  # RFC 9309, 2.3.1.2
 _MOST_SITES = 64  # whose robots.txt is kept
 
@@ -89,7 +90,8 @@ class WebFetcher:
     def __init__(
         self, settings: FetchSettings, fetch: SafeFetch, now: Callable[[], float] = time.time
     ) -> None:
-        self.settings, self.now = settings, now
+        self.settings = settings
+        self.now = now
         self._fetch = fetch
         self._kept: BoundedCache[str, CachedResponse] = BoundedCache(
             settings.kept, most_size=settings.kept_bytes
@@ -158,7 +160,8 @@ class WebFetcher:
             if kept.status not in REDIRECTS or location is None:
                 if not 200 <= kept.status < 300:
                     raise errors.no_page(url, kept.status, kept.headers, hops)
-                cached, stale = how != "new", how == "stale"
+                cached = how != "new"
+                stale = how == "stale"
                 age = http_cache.age(kept, self.now()) if cached else 0.0
                 return FetchedResponse(
                     url, kept.status, kept.headers, kept.body, hops, robots, cached, stale, age
@@ -222,7 +225,8 @@ class WebFetcher:
                 Request("GET", url, tuple({**self._headers, **more}.items()))
             )
             try:
-                headers, status = dict(answer.headers), answer.status
+                headers = dict(answer.headers)
+                status = answer.status
                 body = b""
                 if status < 300:
                     self._look(url, status, headers, call.check)

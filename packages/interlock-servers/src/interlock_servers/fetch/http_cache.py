@@ -56,7 +56,8 @@ def directives(headers: Headers) -> dict[str, str]:
     """
     found: dict[str, str] = {}
     for name, quoted, plain in _DIRECTIVE.findall(headers.get("cache-control", "")):
-        value, low = quoted or plain, name.lower()
+        value = quoted or plain
+        low = name.lower()
         found[low] = value if found.get(low, value) == value else ""
     return found
 

@@ -84,7 +84,8 @@ def end_of(text: str, start: int, length: int) -> int:
 def headings_of(text: str) -> list[Heading]:
     """The headings of a Markdown text, but for what looks like one in code."""
     found: list[Heading] = []
-    fence, start = "", 0
+    fence = ""
+    start = 0
     for line in text.splitlines(keepends=True):
         if mark := _FENCE.match(line):
             if not fence:

@@ -42,7 +42,8 @@ async def page(url: str, ctx: Context[DocumentReader]) -> types.ResourceContents
 
     A host may read resources for a model on its own, so robots.txt is asked.
     """
-    desk, asked = ctx.lifespan_state, f"web://{url}"
+    desk = ctx.lifespan_state
+    asked = f"web://{url}"
     url = _SHORTENED.sub(r"\1://", url, count=1) if _SHORTENED.match(url) else url
     try:
         document = (await desk.read(url, ctx)).document

@@ -35,12 +35,14 @@ def lines_for(text: str, token: str) -> list[RobotsRule]:
     ours = in_rules = False
     for number, text_line in enumerate(text.removeprefix("\ufeff").splitlines(), 1):
         field, colon, value = text_line.partition("#")[0].partition(":")
-        field, value = field.strip().lower(), value.strip()
+        field = field.strip().lower()
+        value = value.strip()
         if not colon:
             continue
         if field in ("user-agent", "useragent", "user agent"):
             if in_rules:
-                named, in_rules = set(), False
+                named = set()
+                in_rules = False
             product = _PRODUCT.match(value)
             if value == "*":
                 named.add(False)

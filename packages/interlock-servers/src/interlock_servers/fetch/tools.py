@@ -28,7 +28,8 @@ from .paging import TextCursor, cursor_of, end_of, headings_of
 from .results import Outline, PageInfo, PageLink, PageLinks, ResponseSource, Section
 from .settings import FetchSettings
 
-_MOST_READINGS, _READINGS = 64, 64 * 1024 * 1024
+_MOST_READINGS = 64
+_READINGS = 64 * 1024 * 1024
 _MOST_LINKS = 200  # in one answer
 _MOST_SECTIONS = 500
 _MOST_RECENT = 100
@@ -52,7 +53,8 @@ class DocumentReader:
     """
 
     def __init__(self, settings: FetchSettings, web: WebFetcher) -> None:
-        self.settings, self.web = settings, web
+        self.settings = settings
+        self.web = web
         self.bench = DocumentConverter(settings.converting, settings.memory)
         self.readings: BoundedCache[str, OpenDocument] = BoundedCache(
             _MOST_READINGS, most_size=_READINGS
@@ -231,7 +233,8 @@ def _notes(reading: OpenDocument, more: str | None, page: PageInfo | None = None
     something.
     """
     notes: list[str] = []
-    document, source = reading.document, reading.source
+    document = reading.document
+    source = reading.source
     if source.redirects:
         notes.append(f"{errors.trail(source.redirects)}.")
     if source.stale:
@@ -276,10 +279,12 @@ async def fetch_links(
         )
     page, _ = await text_of(got, markup=True)
     written = await desk.bench.of_html(page, got.url, main=False, links=True)
-    host, part = urlsplit(got.url).netloc, containing.lower()
+    host = urlsplit(got.url).netloc
+    part = containing.lower()
     found: dict[str, str] = {}
     for text, href in written.links:
-        to, plain = _target(href), errors.shown(text)
+        to = _target(href)
+        plain = errors.shown(text)
         if not to or to == got.url or (same_site and urlsplit(to).netloc != host):
             continue
         if part in plain.lower() or part in to.lower():

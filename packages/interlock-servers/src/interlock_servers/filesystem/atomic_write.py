@@ -36,7 +36,8 @@ def locked(folder: int, limits: FilesystemLimits) -> Iterator[None]:
     """
     own = again(folder)  # a lock belongs to an opening, so that it counts among threads too
     try:
-        end, pause = time.monotonic() + limits.waiting, 0.0005
+        end = time.monotonic() + limits.waiting
+        pause = 0.0005
         while not _has(own):
             if time.monotonic() > end:
                 raise ToolError("Another program keeps writing to this folder. Try again later.")

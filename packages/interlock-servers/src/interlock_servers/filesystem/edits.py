@@ -158,7 +158,8 @@ def unified(before: str, after: str, path: str) -> str:
     """
     if before == after:
         return ""
-    old, new = lines_of(before), lines_of(after)
+    old = lines_of(before)
+    new = lines_of(after)
     start = 0
     while start < min(len(old), len(new)) and old[start] == new[start]:
         start += 1
@@ -169,7 +170,8 @@ def unified(before: str, after: str, path: str) -> str:
         0, start - _CONTEXT
     )  # what is alike before and after is left out, so that long files cost nothing
     rest = max(0, tail - _CONTEXT)
-    a, b = old[first : len(old) - rest], new[first : len(new) - rest]
+    a = old[first : len(old) - rest]
+    b = new[first : len(new) - rest]
     name = plain(path)
     out = [f"--- a/{name}\n", f"+++ b/{name}\n"]
     for group in _groups(a, b):

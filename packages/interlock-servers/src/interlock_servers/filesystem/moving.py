@@ -53,7 +53,8 @@ class CopyJob:
     """A copy in progress: what is done, and what was left out."""
 
     def __init__(self, reach: CallRoots, progress: CallProgress) -> None:
-        self._reach, self._progress = reach, progress
+        self._reach = reach
+        self._progress = progress
         self.files = self.bytes = 0
         self.left_out: list[str] = []
 
@@ -88,7 +89,8 @@ class CopyJob:
 
     def _folder(self, source: ResolvedPath, target: ResolvedPath) -> None:
         """Copy a folder with what is in it. A copy that ends early is left as far as it came."""
-        fd, made = source.open_folder(), _made(target, target.name or "", source.limits)
+        fd = source.open_folder()
+        made = _made(target, target.name or "", source.limits)
         opened = {source.parts: made}
         way: list[tuple[str, ...]] = [source.parts]
         try:
@@ -148,7 +150,8 @@ class CopyJob:
             os.close(fd)
 
     def _contents(self, fd: int, target: ResolvedPath) -> None:
-        found, most = os.fstat(fd), self._reach.limits.copied
+        found = os.fstat(fd)
+        most = self._reach.limits.copied
         if self.bytes + found.st_size > most:
             raise ToolError(f"More than {most:,} bytes are not copied at once.")
 

@@ -22,7 +22,10 @@ _ALWAYS = sum(
 FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0)
 
 _OPENAT2 = 437  # the same on all architectures
-_NO_XDEV, _NO_MAGICLINKS, _NO_SYMLINKS, _BENEATH = 1, 2, 4, 8
+_NO_XDEV = 1
+_NO_MAGICLINKS = 2
+_NO_SYMLINKS = 4
+_BENEATH = 8
 _NOREPLACE = 1
 # File systems that are windows into the kernel: proc, sysfs, devpts, cgroup, cgroup2, debugfs,
 # tracefs, securityfs, bpf, selinux, efivarfs, pstore, configfs, binfmt_misc, mqueue.

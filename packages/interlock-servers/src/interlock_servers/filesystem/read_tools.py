@@ -314,7 +314,8 @@ def _info(place: ResolvedPath, shown: str, found: os.stat_result) -> FileInfo:
 
 
 def _checksum(fd: int, progress: CallProgress, most: int) -> str:
-    digest, at = hashlib.sha256(), 0
+    digest = hashlib.sha256()
+    at = 0
     while chunk := os.pread(fd, 1024 * 1024, at):
         digest.update(chunk)
         at += len(chunk)

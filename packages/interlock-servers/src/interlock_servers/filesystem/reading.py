@@ -41,14 +41,16 @@ class ReadRange:
             )
         if first_line == 0:
             raise ToolError("Lines count from 1; with first_line -20 you get the last 20.")
-        self.first, self.last = first_line or 1, last_line
+        self.first = first_line or 1
+        self.last = last_line
         if self.first < 0 and self.last is not None:
             raise ToolError(
                 "The last lines (first_line below 0) end where the file does: leave last_line out."
             )
         if self.last is not None and self.last < self.first:
             raise ToolError(f"last_line {self.last} is before first_line {self.first}.")
-        self.offset, self.length = offset or 0, length
+        self.offset = offset or 0
+        self.length = length
 
 
 def read_place(
@@ -124,7 +126,8 @@ def _bytes(
         chunk := os.pread(fd, wanted - len(data), window.offset + len(data))
     ):
         data += chunk
-    answer.offset, answer.length = window.offset, len(data)
+    answer.offset = window.offset
+    answer.length = len(data)
     answer.complete = window.offset == 0 and len(data) >= answer.size
     lead = (
         next(
@@ -136,7 +139,9 @@ def _bytes(
     if b"\0" not in data:
         text, used = _cut(bytes(data[lead:]))
         if text is not None:
-            answer.offset, answer.length, answer.encoding = window.offset + lead, used, "utf-8"
+            answer.offset = window.offset + lead
+            answer.length = used
+            answer.encoding = "utf-8"
             return answer, TextContent(text)
     answer.kind = "bytes"
     blob = b64encode(data).decode()
@@ -177,7 +182,8 @@ def _at_once(
     breaks = text.count("\n")
     answer.lines = breaks if text.endswith("\n") or not data else breaks + 1
     if text:
-        answer.first_line, answer.last_line = 1, answer.lines
+        answer.first_line = 1
+        answer.last_line = answer.lines
     return TextContent(text)
 
 
@@ -185,7 +191,10 @@ def _lines(
     fd: int, answer: ReadResult, window: ReadRange, name: str, mark: bytes, limits: FilesystemLimits
 ) -> tuple[ReadResult, ContentBlock]:
     kept: list[str] = []
-    room, number, ended, begin = limits.read, 1, True, 0
+    room = limits.read
+    number = 1
+    ended = True
+    begin = 0
     texts = _texts(fd, name, len(mark), answer.path, limits)
     for text, end in texts:
         breaks = text.count("\n")

@@ -88,7 +88,8 @@ class RootFolder:
     """
 
     def __init__(self, fd: int, path: str, given: str | None = None) -> None:
-        self.fd, self.path = fd, path
+        self.fd = fd
+        self.path = path
         self.parts = _parts(path)
         self.spellings = {self.parts, _parts(given)} if given else {self.parts}
         self.device = os.fstat(fd).st_dev
@@ -136,13 +137,11 @@ class ResolvedPath:
         shown: str,
         limits: FilesystemLimits,
     ) -> None:
-        self.folder, self.parts, self.parent, self.shown, self.limits = (
-            folder,
-            parts,
-            parent,
-            shown,
-            limits,
-        )
+        self.folder = folder
+        self.parts = parts
+        self.parent = parent
+        self.shown = shown
+        self.limits = limits
 
     @property
     def name(self) -> str | None:
@@ -255,8 +254,11 @@ class _Descent:
     """
 
     def __init__(self, folder: RootFolder, shown: str, limits: FilesystemLimits) -> None:
-        self.folder, self.shown, self.limits = folder, shown, limits
-        self.fds, self.names = [again(folder.fd)], list[str]()
+        self.folder = folder
+        self.shown = shown
+        self.limits = limits
+        self.fds = [again(folder.fd)]
+        self.names = list[str]()
         self._links = 0
 
     def close(self) -> None:
@@ -327,7 +329,8 @@ class _Descent:
         """Put the steps of a link before those that are left. Raises Outside where it leads out."""
         steps = target.split("/")
         if target.startswith("/"):
-            own, parts = self.folder.parts, tuple(part for part in steps if part)
+            own = self.folder.parts
+            parts = tuple(part for part in steps if part)
             if parts[: len(own)] != own:
                 raise OutsideRoots(
                     f"{plain(self.shown)} goes through a link that leads out of the allowed folder."
@@ -395,7 +398,8 @@ def descend(
     """
     at = _Descent(folder, shown, limits)
     try:
-        todo, last = deque(parts), ""
+        todo = deque(parts)
+        last = ""
         while todo:
             name = todo.popleft()
             if name in ("", "."):

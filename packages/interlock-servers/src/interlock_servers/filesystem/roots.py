@@ -39,7 +39,8 @@ class CallRoots:
     """What one call may reach: folders that are open for as long as it lasts."""
 
     def __init__(self, folders: Sequence[RootFolder], limits: FilesystemLimits) -> None:
-        self.folders, self.limits = folders, limits
+        self.folders = folders
+        self.limits = limits
 
     @contextlib.contextmanager
     def find(self, path: str, *, follow: bool = True) -> Iterator[ResolvedPath]:
@@ -246,10 +247,12 @@ class CallProgress:
     def __init__(
         self, ctx: Context[AllowedRoots] | None, limits: FilesystemLimits, unit: str = "entries"
     ) -> None:
-        self._ctx, self._unit = ctx, unit
+        self._ctx = ctx
+        self._unit = unit
         self._end = time.monotonic() + limits.seconds
         self._most = limits.walked
-        self.count, self.late = 0, False
+        self.count = 0
+        self.late = False
 
     def step(self, message: str = "") -> bool:
         """One more.

@@ -65,7 +65,8 @@ def find_names(
     without: ExcludePatterns | None = None,
 ) -> FolderEntries:
     """What fits a glob, below a folder. Raises ToolError."""
-    fits, limits = GlobPattern(pattern).fits, reach.limits
+    fits = GlobPattern(pattern).fits
+    limits = reach.limits
     fd = place.open_folder()
     found: list[WalkedEntry] = []
     try:
@@ -106,7 +107,9 @@ class _Search:
     """One search, while it goes: the hits so far, and how each file adds to them."""
 
     def __init__(self, reach: CallRoots, wanted: TextQuery) -> None:
-        self.reach, self.wanted, self.most = reach, wanted, 200
+        self.reach = reach
+        self.wanted = wanted
+        self.most = 200
         self.hits: list[LineMatch] = []
         self.files = 0
         self.left_out, self.why = (
@@ -181,7 +184,8 @@ def search_text(
     """The lines that hold what is wanted, in a file or below a folder. Raises ToolError."""
     if "\0" in wanted.text:
         raise ToolError("A line of a text has no NUL character in it.")
-    found, search = place.stat(), _Search(reach, wanted)
+    found = place.stat()
+    search = _Search(reach, wanted)
     if found is None:
         raise place.missing("file or folder")
     program = _program(wanted) if stat.S_ISDIR(found.st_mode) else None
@@ -231,7 +235,8 @@ def _walked(
     place: ResolvedPath, wanted: TextQuery, search: _Search, progress: CallProgress
 ) -> Iterator[ResolvedPath]:
     """The files below a folder, found by walking."""
-    fits, limits = GlobPattern(wanted.glob).fits if wanted.glob else None, search.reach.limits
+    fits = GlobPattern(wanted.glob).fits if wanted.glob else None
+    limits = search.reach.limits
     fd = place.open_folder()
     try:
         walk = Walk(place.folder, limits, progress, hidden=wanted.hidden, without=wanted.without)
@@ -255,7 +260,8 @@ def _asked(
     """The files below a folder that ripgrep names: opened here, by their names, whatever stands
     there by now.
     """
-    fits, limits = GlobPattern(wanted.glob).fits if wanted.glob else None, search.reach.limits
+    fits = GlobPattern(wanted.glob).fits if wanted.glob else None
+    limits = search.reach.limits
     fd = place.open_folder()
     try:
         for name in _ripgrep(program, fd, wanted, limits, progress):

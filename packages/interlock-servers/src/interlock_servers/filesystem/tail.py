@@ -47,7 +47,8 @@ def last_lines(
         answer.last_line = answer.first_line + content.count("\n") - content.endswith("\n")
         answer.lines = answer.last_line if not answer.cut else None
     elif content:
-        answer.offset, answer.length = begin, len(content.encode(encoding))
+        answer.offset = begin
+        answer.length = len(content.encode(encoding))
     return answer, TextContent(content)
 
 
@@ -95,7 +96,8 @@ def _begin_of(
 
 def _breaks(fd: int, encoding: str, start: int, end: int) -> int:
     """How many lines end between two bytes."""
-    count, at = 0, start
+    count = 0
+    at = start
     decoder = codecs.getincrementaldecoder(encoding)("replace")
     wide = len("\n".encode(encoding)) > 1
     while at < end and (chunk := os.pread(fd, min(_CHUNK, end - at), at)):

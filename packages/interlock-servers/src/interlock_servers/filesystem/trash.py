@@ -35,7 +35,9 @@ from .resolve import (
 from .results import TrashContents, TrashedItem, when
 from .roots import CallProgress, CallRoots
 
-_INFO, _ITEM, _IGNORED = "info.json", "item", ".gitignore"
+_INFO = "info.json"
+_ITEM = "item"
+_IGNORED = ".gitignore"
 _ID = re.compile(r"[0-9a-f]{16}-[0-9a-f]{8}")
 _MOST_INFO = 64 * 1024
 
@@ -50,7 +52,8 @@ def throw_away(place: ResolvedPath, limits: FilesystemLimits) -> tuple[str, str]
     found = place.stat()
     if found is None:
         raise place.missing("file or folder")
-    id_, kind = f"{time.time_ns():016x}-{secrets.token_hex(4)}", kind_of(found.st_mode)
+    id_ = f"{time.time_ns():016x}-{secrets.token_hex(4)}"
+    kind = kind_of(found.st_mode)
     try:
         _made(place.folder)
         with _opened(TRASH, place.folder.fd) as trash:

@@ -51,13 +51,11 @@ class Walk:
         hidden: bool = True,
         without: ExcludePatterns | None = None,
     ) -> None:
-        self._folder, self._limits, self._progress, self._hidden, self._without = (
-            folder,
-            limits,
-            progress,
-            hidden,
-            without,
-        )
+        self._folder = folder
+        self._limits = limits
+        self._progress = progress
+        self._hidden = hidden
+        self._without = without
         self._depth = min(depth if depth is not None else limits.depth, limits.depth)
         self.cut = False
 
@@ -151,7 +149,8 @@ def listed(
     skip: int = 0,
 ) -> FolderEntries:
     """What is in a folder itself. Raises ToolError."""
-    limits, fd = reach.limits, place.open_folder()
+    limits = reach.limits
+    fd = place.open_folder()
     try:
         walk = Walk(place.folder, limits, progress, hidden=hidden)
         every = [(name, found, _target(name, fd, found)) for name, found in walk.here(fd)]
@@ -207,7 +206,8 @@ def tree_of(
     """
     fd = place.open_folder()
     top = TreeNode(told(reach.shown(place.folder, place.parts)), "folder", entries=[])
-    branches, count = {place.parts: top}, 0
+    branches = {place.parts: top}
+    count = 0
     try:
         walk = Walk(
             place.folder, reach.limits, progress, depth=depth, hidden=hidden, without=without
@@ -229,7 +229,8 @@ def tree_of(
                 branches[found.steps] = branch
                 branch.entries = []
                 if len(found.steps) - len(place.parts) >= depth:
-                    branch.entries, branch.more = None, True
+                    branch.entries = None
+                    branch.more = True
         return top, not progress.late
     finally:
         os.close(fd)

@@ -340,7 +340,9 @@ def _changed(
     ):
         before = place.stat()
         check_version(place, before, version)
-        text, name, mark = "", str(encoding or "utf-8"), b""
+        text = ""
+        name = str(encoding or "utf-8")
+        mark = b""
         if before is not None or not missing:
             fd = place.open_file(changing=True)
             try:
@@ -386,10 +388,8 @@ def _told(
 
 def add_changing(made: Server) -> None:
     """Add the tools that change something."""
-    adds, alters = (
-        _hints(destructive=False, idempotent=False),
-        _hints(destructive=True, idempotent=False),
-    )
+    adds = _hints(destructive=False, idempotent=False)
+    alters = _hints(destructive=True, idempotent=False)
     made.add_tool(
         write_file, title="Write a file", annotations=_hints(destructive=True, idempotent=True)
     )

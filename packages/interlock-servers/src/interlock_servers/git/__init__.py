@@ -27,7 +27,8 @@ from .stashes import git_apply_stash, git_drop_stash, git_show_stash, git_stash,
 from .status import git_diff, git_show, git_status
 from .worktrees import git_add_worktree, git_remove_worktree, git_worktrees
 
-WORKTREES, AUTHOR = "INTERLOCK_GIT_WORKTREES", "INTERLOCK_GIT_AUTHOR"
+WORKTREES = "INTERLOCK_GIT_WORKTREES"
+AUTHOR = "INTERLOCK_GIT_AUTHOR"
 INSTRUCTIONS = (
     "Begin with git_status. Paths are relative to the top of a repository. Revisions are branches, "
     "tags, commit ids or HEAD~2. Long results come in pages: call again with `cursor`. Tools that "

@@ -20,7 +20,8 @@ from .results import KINDS, Diff, FileDiff
 from .runner import OutputWindow
 
 MOST_PATCH = 48 * 1024  # bytes of a page
-INDEX, WORK_TREE = "index", "work tree"
+INDEX = "index"
+WORK_TREE = "work tree"
 # Said with every comparison, for what a configuration says of these comes first otherwise.
 PLAIN = (
     "--no-color",
@@ -173,7 +174,8 @@ def files_of(output: bytes) -> tuple[list[FileDiff], bool]:
                     next(parts)
                     path = next(parts)
                 if path in found and added != "-":
-                    found[path].added, found[path].deleted = int(added), int(deleted)
+                    found[path].added = int(added)
+                    found[path].deleted = int(deleted)
     except (StopIteration, ValueError):
         return list(found.values()), False
     return list(found.values()), True

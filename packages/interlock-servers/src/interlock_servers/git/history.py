@@ -125,7 +125,8 @@ async def git_search_history(
             yet.
         cursor: the `next` of the page before.
     """
-    wanted, where = phrase(text, "text"), [*map(inside, paths or ())]
+    wanted = phrase(text, "text")
+    where = [*map(inside, paths or ())]
     opened = await ctx.lifespan_state.open(repository)
     place = await _place(opened, revision, cursor)
     tip = place.revisions[0]
@@ -138,9 +139,11 @@ async def git_search_history(
         hits = await _changing(opened, ids, wanted, where)
         if len(found) + len(hits) > limit:  # go on right after the last that there is room for
             hits = hits[: limit - len(found)]
-            at, found = at + ids.index((found + hits)[-1]) + 1 if hits else at, found + hits
+            at = at + ids.index((found + hits)[-1]) + 1 if hits else at
+            found = found + hits
             break
-        at, found = at + len(ids), found + hits
+        at = at + len(ids)
+        found = found + hits
     log = Log(
         await commits_of(opened, found) if found else [],
         cursor_of(PageCursor([tip], at)) if at < total else None,
@@ -211,7 +214,8 @@ async def git_read_file(
         last: the last one.
     """
     opened = await ctx.lifespan_state.open(repository)
-    commit, wanted = await opened.object_of(revision), inside(path)
+    commit = await opened.object_of(revision)
+    wanted = inside(path)
     blob, size = await blob_at(opened, commit, wanted)
     if size > opened.limits.file:
         raise ToolError(
@@ -230,7 +234,8 @@ async def git_read_file(
             f"{line(path)} has {len(lines)} lines there. Ask for some of these, from the first to "
             "the last."
         )
-    kept, room = list[str](), MOST_FILE
+    kept = list[str]()
+    room = MOST_FILE
     for text in lines[first - 1 : last]:
         room -= len(text) + 1
         if room < 0 and kept:
@@ -308,7 +313,9 @@ def _blamed(output: bytes) -> list[BlamedLines]:
     """Read `git blame --porcelain`: a commit is described where it first occurs."""
     known: dict[str, tuple[str, str, str]] = {}
     parts: list[BlamedLines] = []
-    commit, number, said_of = "", 0, dict[str, str]()
+    commit = ""
+    number = 0
+    said_of = dict[str, str]()
     for text in read(output).split("\n"):
         if text.startswith("\t"):
             if said_of.get("author") is not None:
@@ -326,7 +333,8 @@ def _blamed(output: bytes) -> list[BlamedLines]:
             parts[-1].lines.append(text[1:].removesuffix("\r")[:MOST_TEXT])
             commit = ""
         elif not commit:
-            commit, said_of = text.partition(" ")[0], {}
+            commit = text.partition(" ")[0]
+            said_of = {}
             number = int(text.split(" ")[2]) if commit else 0
         else:
             key, _, value = text.partition(" ")

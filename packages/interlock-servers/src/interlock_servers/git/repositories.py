@@ -62,7 +62,10 @@ class Repository:
     def __init__(
         self, name: str, folders: RepositoryPaths, git: Git, settings: Settings = ()
     ) -> None:
-        self.name, self.folders, self.git, self._settings = name, folders, git, settings
+        self.name = name
+        self.folders = folders
+        self.git = git
+        self._settings = settings
 
     @property
     def top(self) -> Path:
@@ -216,9 +219,11 @@ class Repositories:
                 self._given[self._free_name(top)] = top
 
     def _free_name(self, top: Path) -> str:
-        name, n = top.name or "root", 2
+        name = top.name or "root"
+        n = 2
         while name in self._given:
-            name, n = f"{top.name}-{n}", n + 1
+            name = f"{top.name}-{n}"
+            n = n + 1
         return name
 
     @property
@@ -272,7 +277,8 @@ class Repositories:
     ) -> list[RepositoryConfig]:
         """The configurations of all submodules that are there, and of theirs."""
         found: list[RepositoryConfig] = []
-        waiting, count = [(repository, seen.digest)], 0
+        waiting = [(repository, seen.digest)]
+        count = 0
         while waiting:
             one, index = waiting.pop()
             links = await submodules_in(one, index)

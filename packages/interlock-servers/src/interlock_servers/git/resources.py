@@ -16,7 +16,8 @@ from .repositories import Repositories, Repository
 from .status import status_of, words_of_status
 
 # The revision is not a segment of the path: the names of branches have slashes.
-FILE, LOG_OF = "git://{repository}/file/{+path}{?revision}", "git://{repository}/log{?revision}"
+FILE = "git://{repository}/file/{+path}{?revision}"
+LOG_OF = "git://{repository}/log{?revision}"
 _MOST_LOG = 50
 _MOST_SUGGESTED = 100
 _MOST_PROMPT = 96 * 1024
@@ -209,7 +210,8 @@ def _add_prompts(made: Server) -> None:
         """
         opened = await _opened(ctx, repository)
         try:
-            tip, onto = await opened.object_of(branch), await opened.object_of(base)
+            tip = await opened.object_of(branch)
+            onto = await opened.object_of(base)
         except ToolError as bad:
             raise McpError(types.INVALID_PARAMS, str(bad)) from None
         joint = read((await opened.ask("merge-base", onto, tip, fine=(0, 1))).output).strip()

@@ -131,7 +131,8 @@ class Git:
 
     def __init__(self, program: str | None = None, limits: GitLimits | None = None) -> None:
         """`program` is the path of git; without one it is looked for when it is first needed."""
-        self._program, self.limits = program, limits or GitLimits()
+        self._program = program
+        self.limits = limits or GitLimits()
         self._checked = False
         self._own: dict[str, str] | None = None
         self._excludes: str | None = None
@@ -234,7 +235,8 @@ class Git:
         Raises ToolError where it takes too long. Whoever cancels this ends git, and whatever git
         has started.
         """
-        errors, most = bytearray(), most or self.limits.output
+        errors = bytearray()
+        most = most or self.limits.output
         async with self._running(
             arguments, cwd, settings, variables, feed, seconds or self.limits.seconds
         ) as process:
@@ -268,7 +270,9 @@ class Git:
         Raises ToolError where `digest` is not that of what was skipped: it is no longer what it
         was.
         """
-        errors, head, begun = bytearray(), b"", bytearray()
+        errors = bytearray()
+        head = b""
+        begun = bytearray()
         async with self._running(
             arguments, cwd, settings, variables, None, self.limits.seconds
         ) as process:

@@ -88,10 +88,8 @@ async def git_commit(
         )
     touched(ctx, opened)
     done = await done_in(opened)
-    branch, subject = (
-        line(done.branch or "a detached HEAD"),
-        line(message.strip().partition("\n")[0]),
-    )
+    branch = line(done.branch or "a detached HEAD")
+    subject = line(message.strip().partition("\n")[0])
     return ToolResult(done, f"Committed {(done.commit or '')[:12]} on {branch}: {subject}")
 
 

@@ -140,10 +140,8 @@ async def git_apply_stash(
         )
     done = await done_in(opened)
     status = await status_of(opened, untracked=False)
-    done.conflicts, done.paths = (
-        status.conflicts,
-        [one.path for one in [*status.staged, *status.unstaged]],
-    )
+    done.conflicts = status.conflicts
+    done.paths = [one.path for one in [*status.staged, *status.unstaged]]
     touched(ctx, opened, commits=False)
     if done.conflicts:
         return ToolResult(

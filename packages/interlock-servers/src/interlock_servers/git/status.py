@@ -241,7 +241,8 @@ def _head(found: Status, rest: str) -> None:
         found.upstream = value
     elif what == "branch.ab" and "?" not in value:
         ahead, behind = value.split(" ")
-        found.ahead, found.behind = int(ahead), -int(behind)
+        found.ahead = int(ahead)
+        found.behind = -int(behind)
 
 
 def words_of_status(status: Status) -> str:

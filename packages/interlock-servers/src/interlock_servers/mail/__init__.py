@@ -37,7 +37,8 @@ from .smtp import HOST, SmtpSender
 Id = Annotated[str, Meta(min_length=1, max_length=300)]
 Count = Annotated[int, Meta(ge=1, le=100)]
 MOST_FOUND = 50
-SENT, DRAFTS = "mail://sent/{id}", "mail://drafts/{id}"
+SENT = "mail://sent/{id}"
+DRAFTS = "mail://drafts/{id}"
 
 _ADDRESS = {"type": "string", "minLength": 1, "maxLength": 20_000}
 _WHOM = {"anyOf": [_ADDRESS, {"type": "array", "items": _ADDRESS, "maxItems": MOST_RECIPIENTS}]}
@@ -180,7 +181,8 @@ def send_draft(draft: Id, ctx: Context[Mailer]) -> ToolResult[SendResult]:
     Args:
         draft: its id.
     """
-    post, boxes = ctx.lifespan_state.the_post(), ctx.lifespan_state.boxes
+    post = ctx.lifespan_state.the_post()
+    boxes = ctx.lifespan_state.boxes
     with boxes.claimed(draft) as data:
         if data is None:
             raise ToolError(_no_draft(draft))

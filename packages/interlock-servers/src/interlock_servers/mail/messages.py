@@ -55,7 +55,8 @@ def written(
     now: datetime | None = None,
 ) -> EmailMessage:
     """A letter, ready to be sent. Raises ToolError for whatever is wrong with it."""
-    whom, copies = addresses(to, "to"), addresses(cc, "cc")
+    whom = addresses(to, "to")
+    copies = addresses(cc, "cc")
     if not whom:
         raise ToolError("to: no recipient. Give at least one address.")
     if len(whom) + len(copies) > MOST_RECIPIENTS:
@@ -126,7 +127,8 @@ def _plain(address: Address) -> Address | None:
 
     None where there is no writing it so.
     """
-    local, domain = address.username, address.domain
+    local = address.username
+    domain = address.domain
     if (
         local.startswith(".")
         or local.endswith(".")

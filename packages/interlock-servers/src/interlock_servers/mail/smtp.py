@@ -19,15 +19,13 @@ from interlock import ToolError
 
 from .messages import addresses
 
-HOST, PORT, USER, PASSWORD, TLS, FROM, SECONDS = (
-    "INTERLOCK_SMTP_HOST",
-    "INTERLOCK_SMTP_PORT",
-    "INTERLOCK_SMTP_USER",
-    "INTERLOCK_SMTP_PASSWORD",
-    "INTERLOCK_SMTP_TLS",
-    "INTERLOCK_MAIL_FROM",
-    "INTERLOCK_SMTP_SECONDS",
-)
+HOST = "INTERLOCK_SMTP_HOST"
+PORT = "INTERLOCK_SMTP_PORT"
+USER = "INTERLOCK_SMTP_USER"
+PASSWORD = "INTERLOCK_SMTP_PASSWORD"
+TLS = "INTERLOCK_SMTP_TLS"
+FROM = "INTERLOCK_MAIL_FROM"
+SECONDS = "INTERLOCK_SMTP_SECONDS"
 _PORTS = {"starttls": 587, "tls": 465, "none": 25}
 _LONGEST_REPLY = 300
 _OURSELVES = "[127.0.0.1]"  # what we call ourselves: the name of this machine is nobody's business
@@ -58,7 +56,9 @@ class SmtpSender(Struct, frozen=True):
         tls = (given(TLS) or "starttls").lower()
         if tls not in _PORTS:
             raise ToolError(f"{TLS} is {tls!r}; there are starttls, tls and none.")
-        host, user, password = given(HOST, "").strip(), given(USER, ""), given(PASSWORD, "")
+        host = given(HOST, "").strip()
+        user = given(USER, "")
+        password = given(PASSWORD, "")
         post = cls(
             host=host,
             port=int(_number(given(PORT), PORT, _PORTS[tls], 65_535)),

@@ -40,7 +40,8 @@ class CallProgress:
     """Progress and deadline of a call. `ctx` is its context, `seconds` its time limit."""
 
     def __init__(self, ctx: Context[Graph] | None, seconds: float) -> None:
-        self._ctx, self._seconds = ctx, seconds
+        self._ctx = ctx
+        self._seconds = seconds
         self._end = time.monotonic() + seconds
         self._done = 0
 
@@ -92,7 +93,8 @@ class Graph:
     """
 
     def __init__(self, path: Path | None = None, limits: MemoryLimits | None = None) -> None:
-        self._path, self._limits = path, limits
+        self._path = path
+        self._limits = limits
         self._lock = threading.Lock()
         self._idle: list[sqlite3.Connection] = []
         self._file: tuple[int, int] | None = None  # the one that the idle connections have open
@@ -177,7 +179,8 @@ class Graph:
     def close(self) -> None:
         """Let go of the file."""
         with self._lock:
-            idle, self._idle = self._idle, []
+            idle = self._idle
+            self._idle = []
             self._file = None  # what is still in use is not kept when it comes back
         for db in idle:
             db.close()

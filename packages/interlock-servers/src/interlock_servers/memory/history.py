@@ -38,7 +38,8 @@ def changes(db: sqlite3.Connection, name: str | None, before: int | None, limit:
     """The latest changes, of an entity where one is named, before the one with the number
     `before`.
     """
-    where, values = ["id < ?"], [before if before is not None else 1 << 62]
+    where = ["id < ?"]
+    values = [before if before is not None else 1 << 62]
     if name is not None:
         where.append(
             "id IN (SELECT change FROM steps WHERE name = ? UNION SELECT change FROM steps WHERE "
@@ -74,7 +75,8 @@ def steps(db: sqlite3.Connection, id: int, after: int, limit: int) -> ChangeStep
 
 
 def _step(kind: str, name: str, data: str) -> StepView:
-    what, how = kind[:-1], kind[-1]
+    what = kind[:-1]
+    how = kind[-1]
     about: dict[str, Any] = msgspec.json.decode(data)
     if kind == "import":
         return StepView(
@@ -101,7 +103,8 @@ class UndoConflict(Exception):
 
     def __init__(self, why: str, *names: str) -> None:
         super().__init__(why)
-        self.why, self.names = why, names
+        self.why = why
+        self.names = names
 
 
 def undo(
@@ -178,7 +181,8 @@ def _entity_went(
 def _entity_altered(
     change: Transaction, name: str, data: dict[str, Any], progress: CallProgress
 ) -> None:
-    before, after = data["before"], data["after"]
+    before = data["before"]
+    after = data["after"]
     row = change.entity(after["name"])
     if row is None or row.id != data["id"] or row.kind != after["type"]:
         raise UndoConflict(
@@ -328,7 +332,8 @@ def changes_of(db: sqlite3.Connection, name: str | None) -> list[int]:
     """
     if name is None:
         return [id_ for (id_,) in db.execute("SELECT id FROM changes ORDER BY id")]
-    names, found = [name], set[int]()
+    names = [name]
+    found = set[int]()
     for one in names:  # which grows by the names before and after a renaming
         for column in ("name", "other"):
             for change, kind, *pair in db.execute(

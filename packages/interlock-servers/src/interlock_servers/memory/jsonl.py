@@ -124,7 +124,9 @@ class _Reader:
     """Reads lines into a transaction."""
 
     def __init__(self, change: Transaction, found: ImportResult) -> None:
-        self.change, self.limits, self.found = change, change.limits, found
+        self.change = change
+        self.limits = change.limits
+        self.found = found
 
     def add(self, number: int, line: bytes) -> None:
         """Read a line; one that cannot be read changes nothing."""
@@ -143,11 +145,10 @@ class _Reader:
                 self.found.bad.append(BadLine(number, str(bad)[:_MOST_WHY]))
 
     def _entity(self, read: _EntityLine) -> bool:
-        limits, change = self.limits, self.change
-        name, kind = (
-            name_of(read.name, NAME, limits.name),
-            name_of(read.entity_type, TYPE, limits.name),
-        )
+        limits = self.limits
+        change = self.change
+        name = name_of(read.name, NAME, limits.name)
+        kind = name_of(read.entity_type, TYPE, limits.name)
         texts = dict.fromkeys(
             kept(text, OBSERVATION, limits.observation) for text in read.observations
         )

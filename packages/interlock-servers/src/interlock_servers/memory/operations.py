@@ -27,12 +27,10 @@ from .transaction import EntityRow as Row
 from .transaction import Transaction
 
 _MOST_COMPARED = 20  # new names in one call
-NAME, TYPE, RELATION, OBSERVATION = (
-    "The name of an entity",
-    "The type of an entity",
-    "The type of a relation",
-    "An observation",
-)
+NAME = "The name of an entity"
+TYPE = "The type of an entity"
+RELATION = "The type of a relation"
+OBSERVATION = "An observation"
 
 
 def check_count(limits: MemoryLimits, *counts: int) -> None:
@@ -51,10 +49,8 @@ def create_entities(change: Transaction, entities: Sequence[NewEntity]) -> Creat
     made: list[Entity] = []
     existing: list[str] = []
     for one in entities:
-        name, kind = (
-            name_of(one.name, NAME, limits.name),
-            name_of(one.entity_type, TYPE, limits.name),
-        )
+        name = name_of(one.name, NAME, limits.name)
+        kind = name_of(one.entity_type, TYPE, limits.name)
         if change.entity(name) is not None:
             existing.append(name)
             continue
@@ -191,10 +187,12 @@ def rename_entity(change: Transaction, name: str, new: str) -> ChangeResult:
 
     Raises ToolError where there is none, or one of the new name.
     """
-    name, new = kept(name, NAME, change.limits.name), name_of(new, NAME, change.limits.name)
+    name = kept(name, NAME, change.limits.name)
+    new = name_of(new, NAME, change.limits.name)
     if name == new:
         return _done(change, f"{shown(name)} is called so already", [])
-    row, other = change.entity(name), change.entity(new)
+    row = change.entity(name)
+    other = change.entity(new)
     if row is None and other is not None:
         raise ToolError(
             f"There is no entity {shown(name)}, but one called {shown(new)}: perhaps it was "
@@ -223,10 +221,8 @@ def set_entity_type(change: Transaction, name: str, kind: str) -> ChangeResult:
 def replace_observation(change: Transaction, name: str, old: str, new: str) -> ChangeResult:
     """Put an observation in the place of another one. Raises ToolError where that is not there."""
     row = change.known(kept(name, NAME, change.limits.name))
-    old, new = (
-        kept(old, OBSERVATION, change.limits.observation),
-        name_of(new, OBSERVATION, change.limits.observation),
-    )
+    old = kept(old, OBSERVATION, change.limits.observation)
+    new = name_of(new, OBSERVATION, change.limits.observation)
     there = {one.text: one for one in change.observations(row.id)}
     if old not in there:
         if new in there:

@@ -49,7 +49,8 @@ def read_graph(
         cursor: what the page before gave.
     """
     graph = ctx.lifespan_state
-    size, after = _size(graph, limit), _number(cursor)
+    size = _size(graph, limit)
+    after = _number(cursor)
     with graph.reading(graph.progress(ctx)) as db:
         where, values = ("kind = ? AND ", [type]) if type is not None else ("", [])
         query = f"SELECT id FROM entities WHERE {where}id > ? ORDER BY id LIMIT ?"
@@ -81,7 +82,9 @@ def search_nodes(
         cursor: what the page before gave.
     """
     graph = ctx.lifespan_state
-    size, skip, progress = _size(graph, limit), _number(cursor), graph.progress(ctx)
+    size = _size(graph, limit)
+    skip = _number(cursor)
+    progress = graph.progress(ctx)
     with graph.reading(progress) as db:
         ids, note = search.search(
             db, query, type, skip + size + 1, graph.limits.ranked, progress, indexed=graph.indexed
@@ -116,10 +119,8 @@ def open_nodes(
             f"At most {graph.limits.items:,} names are taken in one call, and these are "
             f"{len(names):,}."
         )
-    size, first = (
-        min(_size(graph, limit) if limit else graph.limits.pages, graph.limits.pages),
-        _number(cursor),
-    )
+    size = min(_size(graph, limit) if limit else graph.limits.pages, graph.limits.pages)
+    first = _number(cursor)
     with graph.reading(graph.progress(ctx)) as db:
         ids = views.ids_of(db, [kept(name, _NAME, graph.limits.name) for name in names])
         found, taken = views.subgraph(
@@ -150,7 +151,8 @@ def list_neighbours(
         limit: how many entities to show.
     """
     graph = ctx.lifespan_state
-    size, progress = _size(graph, limit), graph.progress(ctx)
+    size = _size(graph, limit)
+    progress = graph.progress(ctx)
     with graph.reading(progress) as db:
         name = kept(name, _NAME, graph.limits.name)
         names, cut = views.neighbours(db, name, depth, direction, relations, graph.limits, progress)
@@ -186,8 +188,10 @@ def find_path(
         depth: how many steps it may have at the most.
     """
     graph = ctx.lifespan_state
-    limits, progress = graph.limits, graph.progress(ctx)
-    start, end = kept(start, _NAME, limits.name), kept(end, _NAME, limits.name)
+    limits = graph.limits
+    progress = graph.progress(ctx)
+    start = kept(start, _NAME, limits.name)
+    end = kept(end, _NAME, limits.name)
     steps = min(depth or limits.depth, limits.depth)
     with graph.reading(progress) as db:
         found = views.way(
@@ -315,7 +319,8 @@ def show_change(
         found = history.steps(db, change, _number(cursor), _size(graph, limit))
     lines = [found.change.line()]
     for one in found.steps:
-        before, after = _side(one.before), _side(one.after)
+        before = _side(one.before)
+        after = _side(one.after)
         sign = "~" if before and after else "-" if before else "+"
         lines.append(f"{sign} {one.kind} {' -> '.join(filter(None, (before, after)))}")
     return ToolResult(
@@ -342,7 +347,9 @@ def export_graph(ctx: Ctx, cursor: Cursor | None = None) -> ToolResult[ExportRes
     """
     graph = ctx.lifespan_state
     lines: list[bytes] = []
-    room, last, more = graph.limits.answer, cursor, False
+    room = graph.limits.answer
+    last = cursor
+    more = False
     with graph.reading(graph.progress(ctx)) as db:
         for at, line in export_lines(db, **places(cursor)):
             room -= len(line)

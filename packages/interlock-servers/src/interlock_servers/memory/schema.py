@@ -9,7 +9,9 @@ from contextlib import closing
 from ..sqlite_files import is_marked, mark
 from .texts import folded, sign_of, signs_of, words_of
 
-_OURS, _VERSION = 0x494C4D47, 1  # the mark of our files, and the form of their tables
+# the mark of our files, and the form of their tables
+_OURS = 0x494C4D47
+_VERSION = 1
 _INDEX = "2"  # the form of what is in the index; another one is made anew
 
 _MANY = 2_000  # entities

@@ -26,7 +26,9 @@ _LOOKS = 512
 _COMMON = 2_000  # entities that have a word, from which on it tells little of any of them
 # By how much an entity comes before others whose name is what is looked for, or has it, or which
 # has it as whole words.
-_EXACT, _NAMED, _WHOLE = 4_000.0, 2_000.0, 1_000.0
+_EXACT = 4_000.0
+_NAMED = 2_000.0
+_WHOLE = 1_000.0
 _WEIGHTS = "8.0, 3.0, 1.0"  # of name, type and observations
 _SOME = "no entity has all of these words, so these are those that have some of them"
 _SLOW = (
@@ -264,11 +266,13 @@ def _matching(db: sqlite3.Connection, table: str, expression: str) -> Iterator[i
 
 def _both(one: Iterator[int], other: Iterator[int]) -> Iterator[int]:
     """What is in both; each has its numbers from the largest to the smallest."""
-    left, right = next(one, None), next(other, None)
+    left = next(one, None)
+    right = next(other, None)
     while left is not None and right is not None:
         if left == right:
             yield left
-            left, right = next(one, None), next(other, None)
+            left = next(one, None)
+            right = next(other, None)
         elif left > right:
             left = next(one, None)
         else:

@@ -81,8 +81,12 @@ class Transaction:
         indexed: bool,
         undoes: int | None = None,
     ) -> None:
-        self.db, self.limits, self.indexed = db, limits, indexed
-        self.tool, self.client, self.undoes = tool, client, undoes
+        self.db = db
+        self.limits = limits
+        self.indexed = indexed
+        self.tool = tool
+        self.client = client
+        self.undoes = undoes
         self.at = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
         self.steps: list[ChangeStep] = []
         self.words = ""
@@ -188,7 +192,8 @@ class Transaction:
         """Give an entity another name or type; its relations are not looked at."""
         self.db.execute("UPDATE entities SET name = ?, kind = ? WHERE id = ?", (name, kind, row.id))
         self._dirty[row.id] = None
-        before, after = {"name": row.name, "type": row.kind}, {"name": name, "type": kind}
+        before = {"name": row.name, "type": row.kind}
+        after = {"name": name, "type": kind}
         self._note(
             "entity~",
             row.name,

@@ -48,7 +48,8 @@ def subgraph(
     how many they are.
     """
     entities: list[Entity] = []
-    room, taken = limits.answer, 0
+    room = limits.answer
+    taken = 0
     for id_ in ids:
         one = entity_of(db, id_, limits, skip)
         taken += 1
@@ -125,7 +126,10 @@ class _Walk:
         limits: MemoryLimits,
         progress: CallProgress,
     ) -> None:
-        self._db, self._direction, self._limits, self._progress = db, direction, limits, progress
+        self._db = db
+        self._direction = direction
+        self._limits = limits
+        self._progress = progress
         self._kinds = frozenset(kinds) if kinds is not None else None
         self._left = limits.walked
         self.cut = False
@@ -204,7 +208,8 @@ def way(
         front = walk.step(front, seen)
     if end not in seen:
         return ShortestPath(False, [], [], _BUSY if walk.cut else None)
-    names, relations = [end], []
+    names = [end]
+    relations = []
     while (before := seen[names[-1]]) is not None:
         names.append(before[0])
         relations.append(before[1])

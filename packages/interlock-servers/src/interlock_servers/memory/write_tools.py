@@ -31,12 +31,10 @@ from .results import (
 from .texts import kept, shown, uri_of
 from .transaction import Transaction
 
-GRAPH, EXPORT, CHANGES, STATISTICS = (
-    "memory://knowledge-graph",
-    "memory://export",
-    "memory://changes",
-    "memory://statistics",
-)
+GRAPH = "memory://knowledge-graph"
+EXPORT = "memory://export"
+CHANGES = "memory://changes"
+STATISTICS = "memory://statistics"
 _MOST_TOLD = 1_000  # entities that are named to who listens
 _LONG = 10  # times as long as other calls an import may take
 
@@ -248,7 +246,8 @@ def forget_changes(
         )
     name = kept(name, operations.NAME, graph.limits.name) if name is not None else None
     with graph.reading(graph.progress(ctx)) as db:
-        there, of_name = set(history.changes_of(db, None)), set(history.changes_of(db, name))
+        there = set(history.changes_of(db, None))
+        of_name = set(history.changes_of(db, name))
     ids = sorted(
         of_name if changes is None else there & {*changes, *(of_name if name is not None else ())}
     )
@@ -296,7 +295,8 @@ def import_graph(
     graph = ctx.lifespan_state
     if (text is None) == (file is None):
         raise ToolError("Send either the lines as text, or the name of a file.")
-    progress, who = graph.progress(ctx, _LONG), client_of(ctx)
+    progress = graph.progress(ctx, _LONG)
+    who = client_of(ctx)
     if text is not None:
         if len(text) > graph.limits.lines:
             raise ToolError(
@@ -333,7 +333,8 @@ def add_changing(made: Server) -> None:
             open_world_hint=False,
         )
 
-    adds, alters = hints(destructive=False), hints(destructive=True)
+    adds = hints(destructive=False)
+    alters = hints(destructive=True)
     made.add_tool(create_entities, title="Create entities", annotations=adds)
     made.add_tool(create_relations, title="Create relations", annotations=adds)
     made.add_tool(add_observations, title="Add observations", annotations=adds)
@@ -361,7 +362,8 @@ def _once() -> ToolAnnotations:
 
 def client_of(ctx: Context[Graph]) -> str:
     """Who makes a change: the program that calls, and on whose behalf where that is known."""
-    info, principal = ctx.caller.info, ctx.caller.principal
+    info = ctx.caller.info
+    principal = ctx.caller.principal
     name = info.name if info is not None else ""
     return f"{name} ({principal.subject})"[:200] if principal is not None else name[:200]
 

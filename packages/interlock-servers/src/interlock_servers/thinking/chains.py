@@ -15,7 +15,8 @@ from interlock import Caller, ToolError
 from interlock.store import Vault
 
 PREFIX = "INTERLOCK_THINKING_"
-MAIN, HERE = "main", "here"
+MAIN = "main"
+HERE = "here"
 _ID = re.compile(r"[\w-]{22}", re.ASCII)
 _MOST_TRIES = 100  # to write what others write at the same time
 
@@ -164,7 +165,9 @@ class ChainStore:
     def __init__(
         self, vault: Vault, limits: ThinkingLimits, clock: Callable[[], float] = time.time
     ) -> None:
-        self._vault, self.limits, self._clock = vault, limits, clock
+        self._vault = vault
+        self.limits = limits
+        self._clock = clock
 
     async def find(self, id: str, caller: Caller) -> Chain | None:
         """A chain; None if there is none, or it is somebody else's."""
@@ -257,7 +260,8 @@ class ChainStore:
                 if id not in (used, gone)
             ]
             ids += [used] if used is not None else []
-            dropped, kept = ids[: -self.limits.chains], ids[-self.limits.chains :]
+            dropped = ids[: -self.limits.chains]
+            kept = ids[-self.limits.chains :]
             written = msgspec.json.encode(kept)
             if await self._keep("shelf", owner, raw, written, until):
                 for id in dropped:

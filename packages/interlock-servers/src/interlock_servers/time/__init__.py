@@ -67,7 +67,9 @@ Duration = Annotated[
 ]
 Which = Literal["first", "second"]
 MOST_ZONES = 50  # in one conversion
-NOW, CHANGES, ZONES = "time://now/{+zone}", "time://changes/{+zone}", "time://zones"
+NOW = "time://now/{+zone}"
+CHANGES = "time://changes/{+zone}"
+ZONES = "time://zones"
 # That the answer is another one a moment later is no effect: a clock may be looked at as often as
 # one likes.
 _LOOKS = ToolAnnotations(
@@ -175,8 +177,10 @@ def time_between(
         timezone: the zone in which both are meant, and in which days are counted; without it the
             person's own.
     """
-    zone, now = ctx.lifespan_state.zone(timezone), ctx.lifespan_state.now()
-    first, last = read_moment(start, zone, now), read_moment(end, zone, now)
+    zone = ctx.lifespan_state.zone(timezone)
+    now = ctx.lifespan_state.now()
+    first = read_moment(start, zone, now)
+    last = read_moment(end, zone, now)
     found = difference_of(first, last)
     said = (
         f"{found.duration} by the calendar of {found.start.timezone}, exactly "
@@ -336,7 +340,8 @@ def _add_reading(made: Server) -> None:
             zone: where they are.
             day: the day, such as 2024-06-15; without it today.
         """
-        here, there = _named(ctx, ctx.lifespan_state.own), _named(ctx, zone)
+        here = _named(ctx, ctx.lifespan_state.own)
+        there = _named(ctx, zone)
         try:
             noon = read_moment(
                 f"{day.strip()}T12:00" if day else "now", here, ctx.lifespan_state.now()

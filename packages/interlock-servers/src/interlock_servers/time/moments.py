@@ -11,7 +11,8 @@ from interlock import ToolError
 
 YEARS = (2, 9998)  # so that no zone can lead beyond what a date can hold
 HORIZON = timedelta(days=366 * 20)  # how far changes of clocks are looked for
-_DAY, _SECOND = timedelta(days=1), timedelta(seconds=1)
+_DAY = timedelta(days=1)
+_SECOND = timedelta(seconds=1)
 _TIME = r"(?P<hour>[01]?\d|2[0-3]):(?P<rest>[0-5]\d(?::[0-5]\d(?:[.,]\d{1,6})?)?)"
 _OFFSET = r"\s?(?P<offset>[Zz]|[+-](?:[01]\d|2[0-3]):?[0-5]\d(?::?[0-5]\d)?)"
 _MOMENT = re.compile(rf"(?:(?P<date>\d{{4}}-\d\d-\d\d)(?:[Tt ]+{_TIME}(?:{_OFFSET})?)?)", re.ASCII)
@@ -59,7 +60,9 @@ class CalendarSpan(NamedTuple):
     def __str__(self) -> str:
         """As ISO 8601 has it, such as P1Y2M3DT4H."""
         negative = (self.months, self.days, self.seconds) < (0, 0, timedelta())
-        months, days, rest = abs(self.months), abs(self.days), abs(self.seconds)
+        months = abs(self.months)
+        days = abs(self.days)
+        rest = abs(self.seconds)
         minutes, seconds = divmod(rest, timedelta(minutes=1))
         fraction = (
             f"{seconds.seconds}.{seconds.microseconds:06d}".rstrip("0").rstrip(".")
@@ -151,7 +154,8 @@ def settled(local: datetime, zone: tzinfo, *, second: bool = False) -> ParsedMom
     one, two = sorted((first, last))
     change = _change_between(zone, one, two)
     was, became = (_clock(clock, local) for clock in change.clocks)
-    said, where = f"{local:%H:%M:%S}".removesuffix(":00"), f"on {local.date()} in {name_of(zone)}"
+    said = f"{local:%H:%M:%S}".removesuffix(":00")
+    where = f"on {local.date()} in {name_of(zone)}"
     if first < last:
         taken = (
             f"the {'second' if second else 'first'} "
@@ -318,7 +322,8 @@ def between(start: datetime, end: datetime) -> CalendarSpan:
     first, last = sorted((start.astimezone(UTC), end.astimezone(UTC)))
     sign = 1 if first == start.astimezone(UTC) else -1
     zone = start.tzinfo or UTC
-    here, there = first.astimezone(zone), last.astimezone(zone)
+    here = first.astimezone(zone)
+    there = last.astimezone(zone)
 
     def reaches(months: int, days: int) -> bool:
         return added(here, CalendarSpan(months, days, timedelta())).moment.astimezone(UTC) <= last

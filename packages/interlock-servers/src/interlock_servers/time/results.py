@@ -151,7 +151,8 @@ def words_of(moment: Moment) -> str:
 
 def difference_of(first: ParsedMoment, last: ParsedMoment) -> Difference:
     """What lies between two moments, as data; all parts of it have the same sign."""
-    start, end = first.moment, last.moment
+    start = first.moment
+    end = last.moment
     span = between(start, end)
     sign = -1 if end.astimezone(UTC) < start.astimezone(UTC) else 1
     minutes, seconds = divmod(abs(span.seconds), timedelta(minutes=1))

@@ -149,7 +149,8 @@ class Zones:
     def _match(self, name: str, wanted: str, moment: datetime) -> tuple[int, str] | None:
         """How well a zone fits, 0 best, and by what; None where it does not."""
         code, country, about = self._country(name)
-        whole, city = _plain(name), _plain(name.rpartition("/")[2])
+        whole = _plain(name)
+        city = _plain(name.rpartition("/")[2])
         cities = [_plain(one) for one in _CITIES.get(name, "").split(",") if one]
         if wanted in (whole, city) or wanted in cities:
             return 0, "city"

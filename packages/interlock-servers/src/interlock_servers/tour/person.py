@@ -95,7 +95,8 @@ def _value(typed: str, field: dict[str, Any]) -> Any:
                 value = int(typed) if field["type"] == "integer" else float(typed)
             except ValueError:
                 raise ValueError("Please say a number.") from None
-            low, high = field.get("minimum", value), field.get("maximum", value)
+            low = field.get("minimum", value)
+            high = field.get("maximum", value)
             if not low <= value <= high:
                 raise ValueError(f"Please say a number from {low} to {high}.")
             return value

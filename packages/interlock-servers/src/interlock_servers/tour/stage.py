@@ -34,7 +34,9 @@ _ASCII = {
 }
 _HEAVY = ("data", "blob", "requestState")  # members that say little to a person and take much room
 _HOUSEKEEPING = ("resultType", "ttlMs", "cacheScope", "_meta")  # told last
-_NARROWEST, _WIDEST, _USUAL = 60, 160, 120
+_NARROWEST = 60
+_WIDEST = 160
+_USUAL = 120
 
 
 class Counts(Struct):

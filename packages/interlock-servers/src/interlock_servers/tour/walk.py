@@ -67,9 +67,11 @@ class Tour:
     """Walks through the servers, shows what goes by, and keeps count of what went wrong."""
 
     def __init__(self, stage: Stage, folder: Path, *, interactive: bool) -> None:
-        self.stage, self.folder = stage, folder
+        self.stage = stage
+        self.folder = folder
         self.parts: list[Part] = []
-        self.steps, self.faults = 0, 0
+        self.steps = 0
+        self.faults = 0
         self.remarks: list[str] = []
         self._person = AtTerminal(stage) if interactive else Scripted(stage)
         self._patience = None if interactive else MOST_SECONDS

@@ -10,7 +10,8 @@ from msgspec import Struct
 
 from interlock import ToolError
 
-_IN_BRACKETS, _IN_FRONT = re.compile(r".*\((\w{3})\)"), re.compile(r"(\w{3}) +- .*")
+_IN_BRACKETS = re.compile(r".*\((\w{3})\)")
+_IN_FRONT = re.compile(r"(\w{3}) +- .*")
 
 
 class TravelCity(Struct, frozen=True):

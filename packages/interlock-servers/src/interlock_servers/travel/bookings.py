@@ -61,10 +61,8 @@ def book(records: TravelDatabase, reference: str, year: int, wanted: Booking) ->
         ((last,),) = db.execute(
             "SELECT coalesce(max(number), 0) FROM bookings WHERE year = ?", (year,)
         )
-        name, made = (
-            f"BK-{year}-{last + 1:04}",
-            dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
-        )
+        name = f"BK-{year}-{last + 1:04}"
+        made = dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
         details = msgspec.json.encode(wanted).decode()
         db.execute(
             "INSERT INTO bookings VALUES (?, ?, ?, ?, 'booked', ?, ?)",

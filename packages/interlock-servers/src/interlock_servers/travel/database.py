@@ -21,7 +21,9 @@ from .airports import CityIndex, TravelCity
 
 VARIABLE = "INTERLOCK_TRAVEL_DB"
 PATIENCE = 10.0  # seconds that one process waits for another's transaction
-_OURS, _VERSION = 0x494C5456, 1  # the mark of our files, and the form of their tables
+# the mark of our files, and the form of their tables
+_OURS = 0x494C5456
+_VERSION = 1
 _TABLES = """
 CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE cities (code TEXT PRIMARY KEY, name TEXT, country TEXT, region TEXT, place INTEGER);
@@ -60,7 +62,8 @@ class TravelDatabase:
 
     def __init__(self, path: Path) -> None:
         self.path = path.absolute()
-        self._lock, self._ready = threading.Lock(), False
+        self._lock = threading.Lock()
+        self._ready = False
         self._atlas: CityIndex | None = None
 
     @property

@@ -17,7 +17,9 @@ from .airports import TravelCity
 from .database import TravelDatabase
 from .prices import dollars, fare
 
-FIRST, LAST = dt.date(2024, 1, 1), dt.date(2030, 12, 31)  # the days of the timetable
+# the days of the timetable
+FIRST = dt.date(2024, 1, 1)
+LAST = dt.date(2030, 12, 31)
 SYSTEM = "You are a travel expert who helps people find the best flight for their preferences."
 _ANSWER = re.compile(
     r"^[\s*#-]*\d+[.)][\s*`]*([A-Z]{2}\d{1,4}-\d{4}-\d\d-\d\d)[\s*`]*[:–-][\s*]*(\S.*?)\s*$",
@@ -230,7 +232,8 @@ def picked(text: str, offered: dict[str, Flight]) -> list[Recommendation]:
 
 def route(records: TravelDatabase, origin: str, destination: str) -> tuple[TravelCity, TravelCity]:
     """From where to where. Raises ToolError for places that are unknown, or the same."""
-    here, there = records.atlas.find(origin), records.atlas.find(destination)
+    here = records.atlas.find(origin)
+    there = records.atlas.find(destination)
     if here.code == there.code:
         raise ToolError(
             f"{here.label} is where the journey begins and ends. Give two different cities."

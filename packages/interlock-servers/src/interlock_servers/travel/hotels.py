@@ -75,7 +75,8 @@ def search_hotels(
         max_price_per_night: the most that a room may cost for a night, in US dollars.
         guests: how many people; where they do not fit into one room, the price is that of several.
     """
-    place, nights = ctx.lifespan_state.atlas.find(city), nights_between(check_in, check_out)
+    place = ctx.lifespan_state.atlas.find(city)
+    nights = nights_between(check_in, check_out)
     rows = ctx.lifespan_state.rows(
         f"{_QUERY} h.city = ? ORDER BY h.rating DESC, h.price", place.code
     )

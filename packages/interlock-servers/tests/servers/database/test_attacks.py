@@ -163,10 +163,8 @@ async def test_nothing_that_writes_is_run(client: Client, shop: Path, tmp_path: 
     """
     secret = tmp_path / "secret.db"
     sqlite3.connect(secret).close()
-    before, connection = (
-        files(shop.parent),
-        await rows(client, "SELECT * FROM pragma_foreign_keys, pragma_journal_mode"),
-    )
+    before = files(shop.parent)
+    connection = await rows(client, "SELECT * FROM pragma_foreign_keys, pragma_journal_mode")
     ran = []
     for sql in [*WRITES, *ESCAPES]:
         for tool in ("query", "explain"):

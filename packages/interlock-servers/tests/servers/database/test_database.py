@@ -72,7 +72,8 @@ async def test_annotations_are_true(writer: Client, shop: Path) -> None:
     tools = {tool.name: tool.annotations for tool in await writer.list_tools()}
     assert {name for name, hints in tools.items() if hints and hints.read_only_hint} == set(READS)
     for name, arguments in READS.items():
-        first, again = await done(writer, name, **arguments), await done(writer, name, **arguments)
+        first = await done(writer, name, **arguments)
+        again = await done(writer, name, **arguments)
         assert {**first, "seconds": 0} == {**again, "seconds": 0}
     await writer.read_resource("database://shop/schema")
     await writer.read_resource("database://shop/tables/orders")

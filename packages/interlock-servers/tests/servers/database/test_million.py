@@ -85,10 +85,12 @@ async def test_read_through_in_pages(sales: Client) -> None:
     for first in (1000, 2000):
         page = await done(sales, "query", sql=sql, limit=1000, cursor=page["next"])
         assert page["rows"] == [[n] for n in range(first, first + 1000)]
-    last, seen = -1, 0
+    last = -1
+    seen = 0
     for _ in range(20):
         found = await rows(sales, "SELECT id FROM sales WHERE id > ? ORDER BY id", last, limit=1000)
-        last, seen = found[-1][0], seen + len(found)
+        last = found[-1][0]
+        seen = seen + len(found)
     assert (last, seen) == (19_999, 20_000)
     late = await done(
         sales,

@@ -246,7 +246,8 @@ async def test_completion(client: Client) -> None:
 )
 async def test_pages(client: Client, method: str, items: str, sizes: list[int]) -> None:
     """Each list comes in pages, and a cursor that was not given is refused (`PAG-05`, `TOL-29`)."""
-    found, cursor = [], None
+    found = []
+    cursor = None
     while True:
         page = await client.request(method, types.ListToolsRequestParams(cursor=cursor))
         assert isinstance(page, types.PaginatedResult)
@@ -266,7 +267,8 @@ async def test_one_page_holds_all_unless_small_pages_are_wanted(
     for size, pages in ((None, [82]), ("40", [40, 40, 2])):
         if size is not None:
             monkeypatch.setenv("INTERLOCK_EVERYTHING_PAGE_SIZE", size)
-        found, cursor = [], None
+        found = []
+        cursor = None
         async with Client(everything_server()) as client:
             while len(found) < len(pages):
                 page = await client.request(

@@ -101,7 +101,8 @@ def told(tape: Tape) -> Seen:
 def _look(kind: Any, value: Any, seen: Seen) -> None:
     """Note the fields of a value that stands where a type is expected."""
     for member in _members(kind):
-        origin, parts = get_origin(member), get_args(member)
+        origin = get_origin(member)
+        parts = get_args(member)
         if origin is list and isinstance(value, list):
             for item in value:
                 _look(parts[0], item, seen)

@@ -35,7 +35,8 @@ def pdf(
         objects.append(b"<< /Length %d >>\nstream\n%s\nendstream" % (len(unicode), unicode))
     if title is not None:
         objects.append(f"<< /Title ({title}) >>".encode())
-    made, places = bytearray(b"%PDF-1.4\n"), []
+    made = bytearray(b"%PDF-1.4\n")
+    places = []
     for number, one in enumerate(objects, 1):
         places.append(len(made))
         made += b"%d 0 obj\n%s\nendobj\n" % (number, one)

@@ -21,7 +21,8 @@ NAMES = {
     "inside.example": [["10.0.0.7"]],
     "here.example": [["127.0.0.1"]],
 }
-HTML, PLAIN = "Content-Type: text/html; charset=utf-8", "Content-Type: text/plain"
+HTML = "Content-Type: text/html; charset=utf-8"
+PLAIN = "Content-Type: text/plain"
 
 
 def moved(to: str, status: int = 302, *headers: str) -> bytes:

@@ -34,7 +34,8 @@ Begun = asyncio.Queue[Process]
 @pytest.fixture
 def begun(monkeypatch: pytest.MonkeyPatch) -> Begun:
     """The converting processes, as they begin."""
-    started, found = convert._started, Begun()
+    started = convert._started
+    found = Begun()
 
     @asynccontextmanager
     async def told(feed: bytes) -> AsyncIterator[Process]:

@@ -542,7 +542,8 @@ async def test_progress_is_told_where_the_size_is_known(site: Site) -> None:
 
 async def test_who_gives_up_ends_the_download(site: Site) -> None:
     """The server sees its connection close at once (`CAN-01`)."""
-    begun, over = asyncio.Event(), asyncio.Event()
+    begun = asyncio.Event()
+    over = asyncio.Event()
 
     async def script(talk: Talk) -> None:
         await talk.send(
@@ -564,7 +565,9 @@ async def test_who_gives_up_ends_the_download(site: Site) -> None:
 
 async def test_so_many_at_once_to_one_host_and_no_more(site: Site) -> None:
     """The others wait their turn; another host is not kept waiting."""
-    running, most, free = [0], [0], asyncio.Event()
+    running = [0]
+    most = [0]
+    free = asyncio.Event()
 
     async def script(talk: Talk) -> None:
         running[0] += 1
@@ -630,7 +633,8 @@ class Asks:
     """A call of somebody, as far as the desk looks at it."""
 
     def __init__(self, caller: Caller) -> None:
-        self.caller, self.principal = caller, caller.principal
+        self.caller = caller
+        self.principal = caller.principal
 
     def progress(self, *told: object) -> None:
         """Nobody listens."""
@@ -674,7 +678,8 @@ async def test_nobody_reads_what_others_fetched(site: Site) -> None:
         Asks(Caller("2026-07-28", principal=Principal(issuer="i", subject=name, client="c")))
         for name in ("ada", "eve")
     )
-    stranger, here = Asks(Caller("2026-07-28", anonymous=True)), Asks(Caller("2026-07-28"))
+    stranger = Asks(Caller("2026-07-28", anonymous=True))
+    here = Asks(Caller("2026-07-28"))
     for who in (ada, stranger, here):
         desk.remember(
             who,

@@ -33,7 +33,8 @@ TEXTS = st.text(st.sampled_from("ab \n\n.é\u0301\u200d👩🏽💻漢"), max_si
 @given(TEXTS, st.integers(1, 50))
 def test_pages_joined_are_the_document(text: str, length: int) -> None:
     """Nothing is lost or twice, no page is longer than it may be, and each goes on."""
-    at, pages = 0, []
+    at = 0
+    pages = []
     while at < len(text):
         end = end_of(text, at, length)
         assert at < end <= at + length

@@ -165,7 +165,8 @@ async def test_a_file_that_cannot_be_had(site: Site, robots: bytes, refused: str
 
 async def test_of_many_at_once_one_reads_it(site: Site) -> None:
     """For all of them, also where it comes late."""
-    waiting, free = asyncio.Event(), asyncio.Event()
+    waiting = asyncio.Event()
+    free = asyncio.Event()
 
     async def script(talk: Talk) -> None:
         waiting.set()

@@ -203,7 +203,10 @@ def test_the_diff_is_what_changes(
 
 def _applied(before: str, diff: list[str]) -> str:
     """A text after a unified diff."""
-    old, new, at, last = lines_of(before), list[str](), 0, ""
+    old = lines_of(before)
+    new = list[str]()
+    at = 0
+    last = ""
     for line in diff[2:]:
         if line.startswith("@@"):
             start = int(line.split()[1][1:].partition(",")[0])

@@ -410,7 +410,10 @@ async def test_a_walk_that_nobody_waits_for_ends(
     """
     for number in range(2_000):
         (folder / f"f{number}").touch()
-    begun, over, ended, looked = threading.Event(), threading.Event(), threading.Event(), []
+    begun = threading.Event()
+    over = threading.Event()
+    ended = threading.Event()
+    looked = []
     find = read_tools.find_names
 
     def slowly(found: object, steps: Any) -> bool:

@@ -91,7 +91,8 @@ async def test_annotations_are_true(client: Client, folder: Path, name: str) -> 
     hints = tools[name].annotations
     assert hints is not None
     arguments = {**CALLS[name], **({"id": thrown["id"]} if name == "restore_file" else {})}
-    before, held = seen(folder), contents(folder)
+    before = seen(folder)
+    held = contents(folder)
     await done(client, name, **arguments)
     if hints.read_only_hint:
         assert seen(folder) == before

@@ -100,7 +100,8 @@ def test_the_last_lines_are_those_of_the_text(
         whole[-1] = whole[-1].removesuffix("\n")
         whole = whole if whole[-1] else whole[:-1]
     fd = os.memfd_create("text") if hasattr(os, "memfd_create") else os.open(os.devnull, os.O_RDWR)
-    before, tail._CHUNK = tail._CHUNK, chunk
+    before = tail._CHUNK
+    tail._CHUNK = chunk
     try:
         os.write(fd, data)
         answer = ReadResult("f", "file:///f", "text", "text/plain", len(data), "1", complete=True)

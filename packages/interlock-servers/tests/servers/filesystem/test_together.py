@@ -97,7 +97,8 @@ async def test_killed_processes_tear_nothing(folder: Path) -> None:
     whole or not at all.
     """
     prepared(folder)
-    over, chance = asyncio.Event(), random.Random(7)
+    over = asyncio.Event()
+    chance = random.Random(7)
     looking = asyncio.create_task(look_at_large(folder, over))
     answered: Counter[str] = Counter()
     begun: dict[str, int] = {}

@@ -70,7 +70,8 @@ async def test_no_revision_or_branch_is_an_option(
     repository changes.
     """
     write(repo, {"a.txt": "changed\n"})
-    out, before = tmp_path / "out", bytes_of(repo)
+    out = tmp_path / "out"
+    before = bytes_of(repo)
     for option in OPTIONS:
         words = await refusal(
             client, tool, **{**REST.get(tool, {}), argument: option.format(out=out)}

@@ -71,7 +71,8 @@ async def test_a_configuration_that_looks_the_same_is_read_anew(
     """A filter that takes the place of another one in the same bytes' room, within the same moment,
     is not run.
     """
-    marker, config = tmp_path / "marker", repo / ".git" / "config"
+    marker = tmp_path / "marker"
+    config = repo / ".git" / "config"
     program = tmp_path / "program"
     program.write_text(f"#!/bin/sh\n: > {marker}\ncat\n")
     program.chmod(0o755)
@@ -92,7 +93,8 @@ async def test_an_index_that_looks_the_same_is_listed_anew(repo: Path, client: C
     """A path that leads out, and a submodule that leads elsewhere, in the place of a path that does
     not.
     """
-    blob, index = git(repo, "rev-parse", "HEAD:a.txt").strip(), repo / ".git" / "index"
+    blob = git(repo, "rev-parse", "HEAD:a.txt").strip()
+    index = repo / ".git" / "index"
     (repo.parent / "secret").write_text("the secret")
     index.write_bytes(_index_of(b"ab/secret", blob))
     await done(client, "git_status")
@@ -128,7 +130,8 @@ async def test_an_index_in_two_files_is_not_remembered(
     git(repo, "update-index", "--split-index")
     (shared,) = (repo / ".git").glob("sharedindex.*")
     await done(client, "git_status")
-    other, twin = repository(tmp_path / "other"), repository(tmp_path / "twin")
+    other = repository(tmp_path / "other")
+    twin = repository(tmp_path / "twin")
     write(repo, {"sub/.git": f"gitdir: {other}/.git\n"})
     git(
         twin,

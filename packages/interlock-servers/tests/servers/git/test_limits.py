@@ -87,7 +87,8 @@ async def test_cancelling_while_git_is_being_started(
     """A process of which nobody knows yet is ended as well (`CAN-02`)."""
     program = script(tmp_path / "git", f"{ANSWER}\nexec sleep 600")
     start = asyncio.create_subprocess_exec
-    begun, known = asyncio.Event(), asyncio.Event()
+    begun = asyncio.Event()
+    known = asyncio.Event()
     watches: list[int] = []
 
     async def slowly(*command: str, **options: Any) -> asyncio.subprocess.Process:
@@ -121,7 +122,8 @@ async def test_git_may_clean_up_before_it_is_ended(
     that is ended all the same (`CAN-02`).
     """
     monkeypatch.setattr(runner, "GRACE", 0.2)
-    started, lock = tmp_path / "started", tmp_path / "lock"
+    started = tmp_path / "started"
+    lock = tmp_path / "lock"
     os.mkfifo(started)
     for heeds in (True, False):
         trap = f"trap 'rm {lock}; exit' TERM" if heeds else "trap '' TERM"

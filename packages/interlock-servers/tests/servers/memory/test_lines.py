@@ -268,7 +268,8 @@ def test_the_command(path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[s
     """`python -m interlock_servers.memory` imports, counts and exports; what is there is not
     written over.
     """
-    source, target = tmp_path / "memory.jsonl", tmp_path / "out.jsonl"
+    source = tmp_path / "memory.jsonl"
+    target = tmp_path / "out.jsonl"
     source.write_text(f"{FILE}\nbad\n")
     graph = ["--graph", str(path)]
     assert main([*graph, "import", str(source), "--dry-run"]) == 1

@@ -184,7 +184,8 @@ class Machine(RuleBasedStateMachine):
     def take_in(self, name: str, kind: str, texts: list[str], other: str) -> None:
         before = lines_in(self.graph)
         lines = Model()
-        lines.entities[name], lines.relations = (kind, texts), [(name, other, kind)]
+        lines.entities[name] = (kind, texts)
+        lines.relations = [(name, other, kind)]
         found, change = import_lines(
             self.graph, [msgspec.json.encode(line) for line in lines.lines()], "", NO_HURRY
         )
@@ -195,7 +196,8 @@ class Machine(RuleBasedStateMachine):
         if (name, other, kind) not in self.model.relations:
             self.model.relations.append((name, other, kind))
         if change is not None and change.id is not None:
-            self.last, self.before[change.id] = change.id, before
+            self.last = change.id
+            self.before[change.id] = before
 
     @precondition(lambda self: self.last is not None)
     @rule()
@@ -203,7 +205,8 @@ class Machine(RuleBasedStateMachine):
         """Nothing came later: it is as it was, to the order; and undone once more it is as it had
         been.
         """
-        wanted, now = self.before[self.last or 0], lines_in(self.graph)
+        wanted = self.before[self.last or 0]
+        now = lines_in(self.graph)
         first, change = history.undo(self.graph, self.last or 0, "", NO_HURRY)
         assert first.success
         assert lines_in(self.graph) == wanted

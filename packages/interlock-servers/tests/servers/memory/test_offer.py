@@ -275,7 +275,9 @@ async def test_files_of_others_are_left_alone(tmp_path: Path) -> None:
     """Another program's database, another version's, or no database at all: it is said, and not a
     byte is changed.
     """
-    other, newer, text = tmp_path / "other.db", tmp_path / "newer.db", tmp_path / "text"
+    other = tmp_path / "other.db"
+    newer = tmp_path / "newer.db"
+    text = tmp_path / "text"
     for path, script in (
         (other, "CREATE TABLE t (a)"),
         (newer, "PRAGMA application_id = 1229737287; PRAGMA user_version = 9; CREATE TABLE t (a)"),

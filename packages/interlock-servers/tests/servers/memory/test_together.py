@@ -130,7 +130,8 @@ async def test_killed_processes_tear_nothing(shared: Graph) -> None:
     """`kill -9` in the middle, again and again: what was answered is there, what was not is there
     whole or not at all.
     """
-    over, chance = asyncio.Event(), random.Random(7)
+    over = asyncio.Event()
+    chance = random.Random(7)
     reader = asyncio.create_task(looking(shared.path, over))
     answered: dict[str, set[str]] = defaultdict(set)
 

@@ -81,13 +81,17 @@ class Authorization:
         tell: Callable[[Note], None] | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self.way, self.scopes, self.account = (
-            way,
-            tuple(scopes.split() if isinstance(scopes, str) else scopes),
-            account,
-        )
-        self.dpop, self.key, self.hosts, self.assume_pkce = dpop, key, tuple(hosts), assume_pkce
-        self.agent, self.fetch, self.tell, self.clock = agent, fetch, tell, clock
+        self.way = way
+        self.scopes = tuple(scopes.split() if isinstance(scopes, str) else scopes)
+        self.account = account
+        self.dpop = dpop
+        self.key = key
+        self.hosts = tuple(hosts)
+        self.assume_pkce = assume_pkce
+        self.agent = agent
+        self.fetch = fetch
+        self.tell = tell
+        self.clock = clock
         self._vault = vault
         self._own_vault: Vault | None = None
         self._servers: dict[str, Access] = {}
@@ -125,7 +129,8 @@ class Access:
     """The access to one server: its tokens, and who waits for new ones."""
 
     def __init__(self, whole: Authorization, url: str) -> None:
-        self.url, self._whole = url, whole
+        self.url = url
+        self._whole = whole
         self.name = " ".join(
             part for part in (canonical(url), whole.way.label, whole.account) if part
         )
@@ -182,7 +187,8 @@ class Access:
 
     async def heed(self, request: Request, response: Response, tries: int) -> bool:
         """Whether to sign and send a request again, once what was in the way is out of it."""
-        status, headers = response.status, response.headers
+        status = response.status
+        headers = response.headers
         nonce = headers.get("dpop-nonce")
         if nonce is not None:
             self._nonces[origin(request.url)] = nonce
@@ -193,7 +199,8 @@ class Access:
             and self._grant is not None
             and token_of(request) == self._grant.access_token
         ):
-            self._new, self._vain_until = "", 0.0
+            self._new = ""
+            self._vain_until = 0.0
         if status not in (401, 403):
             return False
         challenges = read_challenges(headers.get("www-authenticate", ""))
@@ -223,7 +230,8 @@ class Access:
 
         Raises Unauthorized after both.
         """
-        grant, fresh = self._grant, False
+        grant = self._grant
+        fresh = False
         if grant is not None and token_of(request) != grant.access_token:
             return True  # it was renewed meanwhile
         if grant is not None and self._new:
@@ -270,7 +278,8 @@ class Access:
         """What was kept, unless it was granted to another client than we are now, or is bound to no
         key where it has to be.
         """
-        grant, given = read_grant(kept), self._given()
+        grant = read_grant(kept)
+        given = self._given()
         if grant is None or (self._whole.dpop and grant.key is None):
             return None
         if given is not None and (
@@ -310,7 +319,8 @@ class Access:
 
         Raises Unauthorized or Unreachable where it was not withdrawn; it is forgotten all the same.
         """
-        grant, whole = await self.grant(), self._whole
+        grant = await self.grant()
+        whole = self._whole
         roads = Roads(self.url, whole.hosts, whole.fetch)
         try:
             if grant is None:
@@ -329,7 +339,8 @@ class Access:
 
         Raises Unauthorized.
         """
-        grant, needed = self._grant, frozenset(challenge.scopes or ())
+        grant = self._grant
+        needed = frozenset(challenge.scopes or ())
         if grant is None:
             return False
         if token_of(request) != grant.access_token and tries < _MOST_TRIES:
@@ -367,7 +378,8 @@ class Access:
     async def _obtain(
         self, used: Grant | None, challenge: Challenge | None, fresh: bool
     ) -> Grant | None:
-        whole, roads = self._whole, Roads(self.url, self._whole.hosts, self._whole.fetch)
+        whole = self._whole
+        roads = Roads(self.url, self._whole.hosts, self._whole.fetch)
         try:
             with vaulted():
                 grant = (
@@ -380,7 +392,8 @@ class Access:
                 if not self._flight.wanted:
                     raise asyncio.CancelledError  # they went while we refreshed
                 if challenge is None:  # the server shall say first what it wants
-                    self._grant, self._before = None, used
+                    self._grant = None
+                    self._before = used
                     return None
                 procedure = authorize(
                     self.url, whole.way, self._means(None), challenge=challenge, wanted=whole.scopes, before=used or self._before,
@@ -399,7 +412,9 @@ class Access:
     def _take(self, grant: Grant, new: Literal["", "refreshed", "granted"] | None = None) -> Grant:
         """From now on this is what requests are signed with."""
         if grant is not self._grant:
-            self._grant, self._loaded, self._new = grant, True, new or ""
+            self._grant = grant
+            self._loaded = True
+            self._new = new or ""
         return grant
 
     async def _found(self, used: Grant | None, challenge: Challenge | None) -> Grant | None:
@@ -508,7 +523,8 @@ class Access:
 
         A vault that fails costs a log-in later, and nothing now.
         """
-        vault, record = self._whole.vault, msgspec.json.encode(grant)
+        vault = self._whole.vault
+        record = msgspec.json.encode(grant)
         try:
             if was is None:
                 await vault.put(GRANTS, self.name, record)
@@ -554,7 +570,8 @@ class Access:
 
     def _proof(self, method: str, url: str, nonce: str | None, grant: Grant) -> str:
         if self._key is None or self._key_of is not grant:
-            self._key, self._key_of = self._bound(grant), grant
+            self._key = self._bound(grant)
+            self._key_of = grant
         if self._key is None:
             raise Unauthorized(
                 "request",
@@ -567,7 +584,8 @@ class Access:
     def _assertion(self, audience: str) -> str:
         from .keys import assertion  # optional extra `auth`
 
-        given, key = self._given(), self._whole.key
+        given = self._given()
+        key = self._whole.key
         name = self._document() if given is None else given.client_id
         assert name is not None and key is not None
         return assertion(key, issuer=name, subject=name, audience=audience, now=self._whole.clock())

@@ -67,7 +67,9 @@ class Site:
     """One server as its clients know it: the URI that identifies it, and where its metadata is."""
 
     def __init__(self, terms: Terms, resource: str, metadata: str) -> None:
-        self.terms, self.resource, self.metadata = terms, resource, metadata
+        self.terms = terms
+        self.resource = resource
+        self.metadata = metadata
         self.origin = origin(resource)
         self.path = urlsplit(resource).path.rstrip("/")
 

@@ -38,7 +38,8 @@ def leads_to(url: str, server: str) -> bool:
     """Whether a request goes to a server: to its origin, or to https at the same host where it was
     http.
     """
-    one, other = urlsplit(url), urlsplit(server)
+    one = urlsplit(url)
+    other = urlsplit(server)
     return origin(url) == origin(server) or (
         other.scheme == "http" and one.scheme == "https" and one.hostname == other.hostname
     )

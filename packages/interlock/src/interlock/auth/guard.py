@@ -100,7 +100,10 @@ class Guard:
             verifier if isinstance(verifier, House) and not isinstance(verifier, type) else None
         )
         verifier = verifying(verifier if self.beside is None else self.beside.verifier())
-        self.verifier, self.path, self.clock, self.public = verifier, path, clock, frozenset(public)
+        self.verifier = verifier
+        self.path = path
+        self.clock = clock
+        self.public = frozenset(public)
         self.resource = None if resource is None else checked_resource(resource)
         self.scopes = checked_scopes(scopes)
         self._implied = _closures(implies or {})
@@ -263,7 +266,8 @@ class Guarded:
     """An app with its guard; an ASGI app itself. `app` is what it guards."""
 
     def __init__(self, guard: Guard, app: ASGIApp) -> None:
-        self.guard, self.app = guard, app
+        self.guard = guard
+        self.app = app
         self._paths: frozenset[str] = frozenset(getattr(app, "paths", ()))
         self._knows: Callable[[str], bool] = getattr(app, "knows", lambda path: False)
 
@@ -277,7 +281,8 @@ class Guarded:
             await send({"type": "websocket.close", "code": 1008})
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
-        guard, path = self.guard, _beneath(scope)
+        guard = self.guard
+        path = _beneath(scope)
         if guard.beside is not None and not self._is_ours(path):
             await guard.beside(scope, receive, send)
             return
@@ -376,7 +381,8 @@ def _closures(implies: Mapping[str, Sequence[str]]) -> dict[str, frozenset[str]]
     direct = {scope: checked_scopes(others) for scope, others in implies.items()}
     whole: dict[str, frozenset[str]] = {}
     for scope in direct:
-        found, left = set(), [scope]
+        found = set()
+        left = [scope]
         while left:
             if (one := left.pop()) not in found:
                 found.add(one)
@@ -387,7 +393,8 @@ def _closures(implies: Mapping[str, Sequence[str]]) -> dict[str, frozenset[str]]
 
 def _beneath(scope: Scope) -> str:
     """The path of a request beneath the place where the app is mounted."""
-    root, path = scope.get("root_path", ""), str(scope["path"])
+    root = scope.get("root_path", "")
+    path = str(scope["path"])
     return path[len(root) :] if root and (path == root or path.startswith(f"{root}/")) else path
 
 
@@ -447,10 +454,8 @@ def _adding(header: tuple[bytes, bytes], send: Send) -> Send:
 
 
 async def _refuse(scope: Scope, send: Send, refusal: Refusal) -> None:
-    client, level = (
-        scope.get("client") or ("?",),
-        logging.INFO if refusal.usual else logging.WARNING,
-    )
+    client = scope.get("client") or ("?",)
+    level = logging.INFO if refusal.usual else logging.WARNING
     words = "refused with %d: %s %.200r from %s: %s"
     _log.log(
         level,

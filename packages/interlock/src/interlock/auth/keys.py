@@ -57,8 +57,10 @@ _PRIVATE_MEMBERS = frozenset(("d", "p", "q", "dp", "dq", "qi", "oth", "k"))
 _PUBLIC_MATERIAL = ("kty", "crv", "x", "y", "n", "e")
 _MATERIAL = (*_PUBLIC_MATERIAL, "d", "p", "q", "dp", "dq", "qi")
 _RSA_BITS = range(2048, 8192 + 1)  # fewer can be broken, more would be a way to keep us busy
-_LONGEST_TOKEN, _LONGEST_PROOF = 32 * 1024, 8 * 1024
-_MOST_KEYS, _MOST_TRIES = 200, 8
+_LONGEST_TOKEN = 32 * 1024
+_LONGEST_PROOF = 8 * 1024
+_MOST_KEYS = 200
+_MOST_TRIES = 8
 _COMPACT = re.compile(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*\Z")
 
 _Key = ECKey | RSAKey | OKPKey
@@ -408,7 +410,9 @@ def check_dpop(
     key = _key_inside(header, algorithm)
     if not _verifies(parts, key):
         raise BadSignature("the signature of the DPoP proof is wrong")
-    jti, iat, nonce = claims.get("jti"), claims.get("iat"), claims.get("nonce")
+    jti = claims.get("jti")
+    iat = claims.get("iat")
+    nonce = claims.get("nonce")
     if not isinstance(jti, str) or not jti:
         raise BadSignature("the DPoP proof has no jti")
     if claims.get("htm") != method:
@@ -586,7 +590,8 @@ def _listed(jwk: Mapping[str, Any]) -> _Listed | None:
         key = _imported({name: jwk[name] for name in _PUBLIC_MATERIAL if name in jwk})
     except ValueError:
         return None
-    kid, algorithm = jwk.get("kid"), jwk.get("alg")
+    kid = jwk.get("kid")
+    algorithm = jwk.get("alg")
     return _Listed(
         key,
         kid if isinstance(kid, str) else None,

@@ -150,7 +150,8 @@ async def _called(step: Call) -> str:
         given = await called if inspect.isawaitable(called) else called
         what = "what was to vouch for this client is empty, or no text"
     except (OSError, UnicodeDecodeError) as bad:
-        given, what = None, f"what vouches for this client cannot be read: {bad}"
+        given = None
+        what = f"what vouches for this client cannot be read: {bad}"
     if isinstance(given, str) and given.strip():
         return given
     raise Unauthorized(
@@ -237,7 +238,8 @@ async def _remember(vault: Vault | None, step: Remember) -> None:
     if step.member is None:
         await vault.remove(_MEMBERS, step.issuer)
     else:
-        record, until = msgspec.json.encode(step.member), step.member.until
+        record = msgspec.json.encode(step.member)
+        until = step.member.until
         await vault.put(_MEMBERS, step.issuer, record, until=until)
         await vault.put(_FORMER, f"{step.issuer} {step.member.client_id}", record, until=until)
 

@@ -15,7 +15,10 @@ class _Run(Generic[R]):
     __slots__ = ("firm", "given_up", "task", "waiting")
 
     def __init__(self, task: asyncio.Task[R]) -> None:
-        self.task, self.waiting, self.firm, self.given_up = task, 0, False, False
+        self.task = task
+        self.waiting = 0
+        self.firm = False
+        self.given_up = False
 
 
 class SingleFlight(Generic[R]):

@@ -118,7 +118,8 @@ class Answering:
         Yes to a form of one yes/no field is yes to it, whatever its default: that is what such a
         question asks.
         """
-        fields, required = _fields(params), (params.requested_schema or {}).get("required", [])
+        fields = _fields(params)
+        required = (params.requested_schema or {}).get("required", [])
         yes = yes or self._given.yes
         content: dict[str, Any] = {}
         for name, field in fields.items():

@@ -126,7 +126,8 @@ def _line(item: Any) -> tuple[str, str, str]:
 
 def _parameters(schema: dict[str, Any]) -> str:
     """A tool's parameters in short: names with types, a mark where one may be left out."""
-    properties, required = schema.get("properties", {}), schema.get("required", [])
+    properties = schema.get("properties", {})
+    required = schema.get("required", [])
     parts = []
     for name, node in properties.items() if isinstance(properties, dict) else ():
         kind = node.get("type") if isinstance(node, dict) else None

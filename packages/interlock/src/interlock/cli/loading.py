@@ -96,9 +96,11 @@ def _import(path: Path, arguments: Sequence[str]) -> ModuleType:
     """Run a file as a module. One that lies in a package gets its dotted name, so that relative
     imports work.
     """
-    name, top = path.stem, path.parent
+    name = path.stem
+    top = path.parent
     while (top / "__init__.py").is_file():
-        name, top = f"{top.name}.{name}", top.parent
+        name = f"{top.name}.{name}"
+        top = top.parent
     if str(top) not in sys.path:
         sys.path.insert(0, str(top))
     if str(path.parent) not in sys.path:
@@ -135,7 +137,9 @@ def wire_kept_clear() -> Iterator[None]:
     stdout are the wire.
     """
     sys.stdout.flush()
-    kept_in, kept_out, stdout = os.dup(0), os.dup(1), sys.stdout
+    kept_in = os.dup(0)
+    kept_out = os.dup(1)
+    stdout = sys.stdout
     empty = os.open(os.devnull, os.O_RDONLY)
     os.dup2(empty, 0)
     os.close(empty)

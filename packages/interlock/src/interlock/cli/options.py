@@ -157,7 +157,8 @@ def target_command(
             sampling = sampling_of(given.pop("samples"), given.pop("model"))
             web = web_options(given.pop("headers"), given.pop("legacy_sse"), given.pop("account"))
             context = click.get_current_context()
-            config, entry = shared.pop("config"), shared.pop("entry")
+            config = shared.pop("config")
+            entry = shared.pop("entry")
             trust = given.pop("trust")
             environment = environment_of(given.pop("variables"), given.pop("inherit_env"))
             started = context.meta.get(COMMAND)
@@ -187,7 +188,8 @@ def target_command(
                 reach, named = _reach_config(config, entry, web, environment, trust)
                 shared["revision"] = shared["revision"] or named
             elif words:
-                reach, words = reach_target(words[0], web, environment), words[1:]
+                reach = reach_target(words[0], web, environment)
+                words = words[1:]
             else:
                 raise click.UsageError(
                     "Missing TARGET: a script, an address, or -- COMMAND at the end."

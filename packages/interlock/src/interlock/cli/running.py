@@ -82,12 +82,10 @@ def chosen_transport(given: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     """The transport and its options for `Server.run`, from what was typed. Raises click.UsageError
     for what is missing or out of place.
     """
-    transport, socket_path, host, port = (
-        given["transport"],
-        given["socket_path"],
-        given["host"],
-        given["port"],
-    )
+    transport = given["transport"]
+    socket_path = given["socket_path"]
+    host = given["host"]
+    port = given["port"]
     if given["http"] is not None:
         if transport not in (None, "http") or host is not None or port is not None:
             raise click.UsageError(

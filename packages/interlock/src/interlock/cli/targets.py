@@ -162,7 +162,8 @@ def reach_address(text: str, web: Mapping[str, Any]) -> Reach:
         if parts.scheme == "unix" and (path := parts.netloc + parts.path):
             return lambda tap, on_stderr: Socket(path, tap=tap)
         if parts.scheme == "tcp" and parts.hostname and parts.port:
-            host, port = parts.hostname, parts.port
+            host = parts.hostname
+            port = parts.port
             return lambda tap, on_stderr: Socket((host, port), tap=tap)
     except ValueError as bad:
         raise click.UsageError(str(bad)) from None

@@ -17,7 +17,8 @@ class TargetCommand(click.Command):
         """Take the words after two dashes away, then parse the rest."""
         if "--" in args:
             cut = args.index("--")
-            command, args = args[cut + 1 :], args[:cut]
+            command = args[cut + 1 :]
+            args = args[:cut]
             if not command:
                 raise click.UsageError("Write the command that starts the server after --.", ctx)
             ctx.meta[COMMAND] = command

@@ -43,7 +43,9 @@ class Answers:
         context: bool = False,
         extensions: Mapping[str, t.JSONObject] | None = None,
     ) -> None:
-        self._elicit, self._sample, self._roots = elicit, sample, roots
+        self._elicit = elicit
+        self._sample = sample
+        self._roots = roots
         self._tools = tools
         self.capabilities = t.ClientCapabilities(
             elicitation=t.ElicitationCapability(form={}, url={} if url else None)

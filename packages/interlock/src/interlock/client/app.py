@@ -247,7 +247,8 @@ class Client:
 
     async def aclose(self) -> None:
         """End the conversation, and the server where it is a child process. May be called twice."""
-        opened, self._opened = self._opened, None
+        opened = self._opened
+        self._opened = None
         if opened is not None:
             for watch in list(self._watches):
                 watch.lose(t.Unreachable("The client was closed."))
@@ -812,7 +813,8 @@ class Client:
         seconds = self.timeout if timeout is UNSET else timeout
         most = self.settings.max_timeout if max_timeout is UNSET else max_timeout
         if seconds is None:
-            seconds, most = most, None
+            seconds = most
+            most = None
         return None if seconds is None else RequestTimeout(method, seconds, most)
 
     async def _all(self, method: str, field: str, timeout: Seconds) -> list[Any]:

@@ -76,8 +76,12 @@ class BackChannel:
     ) -> None:
         self.older = older
         self.missing = False
-        self._can_ask, self._reopen, self._tools, self._say = can_ask, reopen, tools, say
-        self._may_repeat, self._goes_back = may_repeat, goes_back
+        self._can_ask = can_ask
+        self._reopen = reopen
+        self._tools = tools
+        self._say = say
+        self._may_repeat = may_repeat
+        self._goes_back = goes_back
         self._busy = 0
         self._idle = asyncio.Event()
         self._switching: asyncio.Task[bool] | None = None

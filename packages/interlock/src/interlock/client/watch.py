@@ -57,8 +57,10 @@ class Watch:
         others: set[Watch],
         unasked: Notify = silent,
     ) -> None:
-        self.wanted, self.honoured = wanted, t.SubscriptionFilter()
-        self._client, self._others = client, others
+        self.wanted = wanted
+        self.honoured = t.SubscriptionFilter()
+        self._client = client
+        self._others = others
         self._unasked = unasked  # gets the notifications of extensions
         self._pending: dict[Changed, None] = {}
         self._held = 0  # bytes of what is pending

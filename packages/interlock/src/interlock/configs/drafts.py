@@ -255,7 +255,9 @@ def finish(
     if draft.revision and draft.revision not in REVISIONS:
         raise UnusableEntry(f"its revision is unknown; known are {', '.join(REVISIONS)}")
     filling = _Filling(scope)
-    env, cwd, headers = dict[str, str](), "", dict[str, str]()
+    env = dict[str, str]()
+    cwd = ""
+    headers = dict[str, str]()
     command: tuple[str, ...] = ()
     url = ""
     if draft.command:

@@ -63,10 +63,8 @@ def _mcp_servers(fields: Fields) -> Draft:
     for key in ("alwaysAllow", "autoApprove"):
         fields.note(key, "the policy of the host decides what needs approval")
     fields.note("alwaysLoad", "the host decides how tools are shown to the model")
-    include, draft.without = (
-        fields.texts("includeTools"),
-        (*draft.without, *(fields.texts("excludeTools") or ())),
-    )
+    include = fields.texts("includeTools")
+    draft.without = (*draft.without, *(fields.texts("excludeTools") or ()))
     if include is not None and draft.tools is not None:
         raise UnusableEntry("it has both tools and includeTools; keep one")
     draft.tools = include if draft.tools is None else draft.tools
@@ -133,7 +131,8 @@ def _of_json(fields: Fields, syntax: VariableSyntax) -> Draft:
 
 def _vscode(fields: Fields) -> Draft:
     draft = _of_json(fields, VariableSyntax.EDITOR)
-    draft.trusted, draft.roots = fields.flag("trusted"), fields.texts("roots") or ()
+    draft.trusted = fields.flag("trusted")
+    draft.roots = fields.texts("roots") or ()
     if draft.url.startswith(("unix:", "pipe:")):
         raise UnusableEntry(
             "HTTP over a Unix socket or a named pipe is not supported; serve it at an http:// "
@@ -196,10 +195,8 @@ def _codex(fields: Fields) -> Draft:
         without=fields.texts("disabled_tools") or (),
         timeout=fields.seconds("tool_timeout_sec"),
     )
-    in_seconds, in_milliseconds = (
-        fields.seconds("startup_timeout_sec"),
-        fields.seconds("startup_timeout_ms", _MILLISECONDS),
-    )
+    in_seconds = fields.seconds("startup_timeout_sec")
+    in_milliseconds = fields.seconds("startup_timeout_ms", _MILLISECONDS)
     draft.start_seconds = in_seconds if in_seconds is not None else in_milliseconds
     if bearer := fields.text("bearer_token_env_var"):
         draft.headers_from["Authorization"] = (

@@ -108,7 +108,9 @@ class _Reading:
     """The entries and problems of one text."""
 
     def __init__(self, scope: Scope, source: str, read_file: ReadFile | None) -> None:
-        self.scope, self.source, self.read_file = scope, source, read_file
+        self.scope = scope
+        self.source = source
+        self.read_file = read_file
         self.entries: dict[str, Entry] = {}
         self.problems: list[Problem] = []
         self._seen: dict[str, str] = {}
@@ -237,7 +239,8 @@ def _input(raw: Mapping[str, Any]) -> Input:
         if isinstance(options, list)
         else []
     )
-    default, kind = raw.get("default"), raw.get("type")
+    default = raw.get("default")
+    kind = raw.get("type")
     return Input(
         id=raw["id"],
         type=kind if isinstance(kind, str) else "promptString",

@@ -93,7 +93,8 @@ def fill(
         UnfilledVariable: A variable is unknown, or has neither a value nor a default.
     """
     pieces: list[_Piece] = []
-    at, so_far = 0, ""
+    at = 0
+    so_far = ""
     for found in _references(text) if syntax else ():
         piece = _piece(found, scope, syntax)
         if piece is None:
@@ -132,7 +133,10 @@ def referred_inputs(text: str) -> list[str]:
 
 
 def _joined(pieces: list[_Piece]) -> FilledText:
-    written, literal, masked, secrets = "", "", "", set[str]()
+    written = ""
+    literal = ""
+    masked = ""
+    secrets = set[str]()
     for piece in pieces:
         masked += DOTS if piece.secret else piece.value
         if piece.secret and len(piece.value) >= (4 if piece.secret == "secret" else 8):

@@ -144,7 +144,8 @@ class YamlEditor:
         found = dict(_tree(changed))
         section = ("tag:yaml.org,2002:str", self.section)
         key = ("tag:yaml.org,2002:str", name)
-        old, new = _entries(wanted.pop(section, ())), _entries(found.pop(section, ()))
+        old = _entries(wanted.pop(section, ()))
+        new = _entries(found.pop(section, ()))
         if entry is None:
             old.pop(key)
         else:

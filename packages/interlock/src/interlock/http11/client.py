@@ -58,14 +58,15 @@ class HttpFetch:
             raise ValueError("at least one connection is needed")
         if not (agent.isascii() and agent.isprintable()):
             raise ValueError(f"{agent!r} cannot be the User-Agent")
-        self.connect_seconds, self.head_seconds, self.keep_seconds = (
-            connect_seconds,
-            head_seconds,
-            keep_seconds,
-        )
-        self.most_connections, self.agent = most_connections, agent
+        self.connect_seconds = connect_seconds
+        self.head_seconds = head_seconds
+        self.keep_seconds = keep_seconds
+        self.most_connections = most_connections
+        self.agent = agent
         self.proxies = Proxies.from_environment(os.environ) if proxies is None else proxies
-        self._ca, self._verify, self._lookup = ca, verify, lookup
+        self._ca = ca
+        self._verify = verify
+        self._lookup = lookup
         self._context: ssl.SSLContext | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._closed = False
@@ -265,7 +266,8 @@ class HttpFetch:
     async def aclose(self) -> None:
         """Close every connection; what is under way raises Unreachable."""
         self._closed = True
-        loop, self._loop = self._loop, None
+        loop = self._loop
+        self._loop = None
         if loop is not asyncio.get_running_loop():
             return  # its loop has closed, and all connections with it
         if self._sweeper is not None:
@@ -299,7 +301,8 @@ class _Pool:
     __slots__ = ("count", "idle", "most", "place", "waiting")
 
     def __init__(self, place: Origin, most: float) -> None:
-        self.place, self.most = place, most
+        self.place = place
+        self.most = most
         self.count = 0
         self.idle: list[HttpConnection] = []
         self.waiting: deque[asyncio.Future[HttpConnection | None]] = deque()

@@ -75,7 +75,9 @@ class HttpConnection(asyncio.Protocol):
         on_free: Callable[[HttpConnection], None],
         on_lost: Callable[[HttpConnection], None],
     ) -> None:
-        self.where, self.on_free, self.on_lost = where, on_free, on_lost
+        self.where = where
+        self.on_free = on_free
+        self.on_lost = on_lost
         self.answer: IncomingResponse | None = None  # that is under way
         self.kept = False  # has carried a request before
         self.lost = False
@@ -130,7 +132,8 @@ class HttpConnection(asyncio.Protocol):
 
     def fail(self, error: Exception) -> None:
         """Close at once; whoever waits for the answer gets the error."""
-        answer, self.answer = self.answer, None
+        answer = self.answer
+        self.answer = None
         if self._transport is not None:
             self._transport.abort()
         if answer is not None:
@@ -195,7 +198,8 @@ class HttpConnection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """The connection is no more."""
         self.lost = True
-        answer, self.answer = self.answer, None
+        answer = self.answer
+        self.answer = None
         self._parser = self._feed = (
             None  # it holds our methods: a ring that only the collector would find
         )
@@ -223,7 +227,8 @@ class HttpConnection(asyncio.Protocol):
     def on_header(self, name: bytes, value: bytes) -> None:
         """A header, or a trailer after the body, which nobody reads."""
         low = _names.get(name) or _name(name)
-        headers, text = self._headers, value.decode("latin-1").rstrip(" \t")
+        headers = self._headers
+        text = value.decode("latin-1").rstrip(" \t")
         headers[low] = f"{headers[low]}, {text}" if low in headers else text
 
     def on_headers_complete(self) -> None:
@@ -231,7 +236,8 @@ class HttpConnection(asyncio.Protocol):
         status = self._parser.get_status_code()
         if self._complete or status < 200:
             return  # what nobody asked for, or an interim answer
-        answer, headers = self.answer, self._headers
+        answer = self.answer
+        headers = self._headers
         self._headers = {}
         self._keep = self._parser.should_keep_alive()
         self._sized = (
@@ -240,7 +246,8 @@ class HttpConnection(asyncio.Protocol):
             or status in (204, 304)
         )
         if answer is not None:
-            answer.headers, answer.status = headers, status
+            answer.headers = headers
+            answer.status = status
         if self._skip:
             self._complete = True
 
@@ -299,7 +306,8 @@ class IncomingResponse:
         self._waiter: asyncio.Future[None] | None = waiter
         self._error: Exception | None = None
         self._parts: list[bytes] = []
-        self._size, self._room = 0, _ROOM
+        self._size = 0
+        self._room = _ROOM
         self._taken = False
 
     async def arrive(self) -> None:
@@ -324,7 +332,8 @@ class IncomingResponse:
             raise _too_long(limit)
         if self._error is not None:
             raise self._error
-        parts, self._parts = self._parts, []
+        parts = self._parts
+        self._parts = []
         body = parts[0] if len(parts) == 1 else b"".join(parts)
         return body if inflater is None else _inflated(inflater, body, limit)
 
@@ -336,7 +345,8 @@ class IncomingResponse:
 
     async def aclose(self) -> None:
         """Read no more; a body that was not read to its end closes its connection."""
-        self._parts, self._size = [], 0
+        self._parts = []
+        self._size = 0
         if not self.ended:
             self._connection.fail(t.Unreachable("The answer was closed."))
 
@@ -363,7 +373,9 @@ class IncomingResponse:
                 return b""
             self._waiter = self._connection._loop.create_future()
             await self._wait()
-        parts, self._parts, self._size = self._parts, [], 0
+        parts = self._parts
+        self._parts = []
+        self._size = 0
         if not self.ended:
             self._connection.resume()
         return parts[0] if len(parts) == 1 else b"".join(parts)
@@ -409,7 +421,8 @@ class BodyChunks:
     __slots__ = ("_answer", "_inflater", "_ready")
 
     def __init__(self, answer: IncomingResponse, inflater: Inflater | None) -> None:
-        self._answer, self._inflater = answer, inflater
+        self._answer = answer
+        self._inflater = inflater
         self._ready: Any = iter(())
 
     def __aiter__(self) -> BodyChunks:
@@ -438,7 +451,8 @@ def _nobody(connection: HttpConnection) -> None:
 
 
 def _inflated(inflater: Inflater, body: bytes, limit: int) -> bytes:
-    parts, size = [], 0
+    parts = []
+    size = 0
     for piece in inflater.feed(body):
         size += len(piece)
         if size > limit:

@@ -86,19 +86,18 @@ def target(url: str, proxies: Proxies, agent: str) -> Target:
     path = quote(parts.path or "/", safe="/%:@!$&'()*+,;=~?-._[]|^\\`{}\"<>") + (
         f"?{quote(parts.query, safe=_QUERY)}" if parts.query else ""
     )
-    place, defaults = (
-        site,
-        {
-            "user-agent": f"User-Agent: {agent}\r\n",
-            "accept-encoding": "Accept-Encoding: identity\r\n",
-        },
-    )
+    place = site
+    defaults = {
+        "user-agent": f"User-Agent: {agent}\r\n",
+        "accept-encoding": "Accept-Encoding: identity\r\n",
+    }
     if proxy is not None:
         through = _proxy(proxy)
         if secure:
             place = Origin(site.host, site.port, True, through)
         else:
-            place, path = through, f"{site}{path}"
+            place = through
+            path = f"{site}{path}"
             if through.pass_word is not None:
                 defaults["proxy-authorization"] = f"Proxy-Authorization: {through.pass_word}\r\n"
     if (pass_word := _basic(parts)) is not None:
@@ -182,7 +181,8 @@ def head(request: Request, to: Target) -> bytes:
     """The head of a request. Raises ValueError for a method or a header that would end its line or
     say what is ours to say.
     """
-    method, size = request.method, len(request.body)
+    method = request.method
+    size = len(request.body)
     own: list[str] = []
     given: set[str] | None = None
     for name, value in request.headers:

@@ -22,7 +22,8 @@ class Proxies:
     def __init__(
         self, http: str | None = None, https: str | None = None, but_for: str = ""
     ) -> None:
-        self.http, self.https = http or None, https or None
+        self.http = http or None
+        self.https = https or None
         self._but_for = [entry.strip().lower() for entry in but_for.replace(",", " ").split()]
 
     @classmethod
@@ -70,7 +71,8 @@ def _names(
             return address is not None and address in ipaddress.ip_network(entry, strict=False)
         except ValueError:
             return False
-    name, of_port = entry, ""
+    name = entry
+    of_port = ""
     if entry.startswith("["):
         name, _, of_port = entry[1:].partition("]")
         of_port = of_port.removeprefix(":")

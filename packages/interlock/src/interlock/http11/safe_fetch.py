@@ -96,7 +96,9 @@ class BlockedAddress(t.Unreachable):
         self, words: str, rule: Rule, advice: str = "", *, status: int | None = None
     ) -> None:
         super().__init__(f"{words} {advice}".rstrip(), status=status)
-        self.words, self.rule, self.advice = words, rule, advice
+        self.words = words
+        self.rule = rule
+        self.advice = advice
 
 
 async def resolve(host: str, port: int) -> list[str]:
@@ -153,8 +155,12 @@ class SafeFetch:
         ca: str | Path | ssl.SSLContext | None = None,
         proxies: Proxies | None = None,
     ) -> None:
-        self.loopback, self.plain, self.limit, self.seconds = loopback, plain, limit, seconds
-        self.most_redirects, self.give_redirects = most_redirects, give_redirects
+        self.loopback = loopback
+        self.plain = plain
+        self.limit = limit
+        self.seconds = seconds
+        self.most_redirects = most_redirects
+        self.give_redirects = give_redirects
         self._hosts = None if hosts is None else [_entry(host) for host in hosts]
         self._never = [_entry(host) for host in never]
         self._networks = [ipaddress.ip_network(network) for network in networks]
@@ -389,8 +395,12 @@ class LimitedResponse:
     """An answer within bounds; it fulfils the seam `Response`."""
 
     def __init__(self, answer: Response, limit: int, until: float, words: str) -> None:
-        self.status, self.headers = answer.status, answer.headers
-        self._answer, self._limit, self._until, self._words = answer, limit, until, words
+        self.status = answer.status
+        self.headers = answer.headers
+        self._answer = answer
+        self._limit = limit
+        self._until = until
+        self._words = words
         self._size = 0
 
     async def read(self, limit: int) -> bytes:

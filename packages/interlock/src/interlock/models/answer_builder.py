@@ -57,7 +57,9 @@ class AnswerBuilder:
         self, request: CreateMessageRequestParams, names: IdMap, key: str, source: str
     ) -> None:
         self.parts: list[AnswerPart] = []
-        self._names, self._key, self._source = names, key, source
+        self._names = names
+        self._key = key
+        self._source = source
         self._ids = ids_in(request.messages)
         self._messages = len(request.messages)
         self._calls = 0

@@ -51,7 +51,9 @@ class Anthropic(Provider):
         return headers | ({"x-api-key": self._key.value} if self._key.value else {})
 
     def _asked(self, request: CreateMessageRequestParams) -> ProviderRequest:
-        names, ids, notes = self._words_of_names(), IdMap("a-zA-Z0-9_-", 64), list[str]()
+        names = self._words_of_names()
+        ids = IdMap("a-zA-Z0-9_-", 64)
+        notes = list[str]()
         tools = self._tools(request, names, notes)
         talk = begun_and_ended_by_user(self._talk(request))
         body: JSONObject = {

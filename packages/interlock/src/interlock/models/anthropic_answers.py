@@ -31,7 +31,8 @@ class BlockReader:
         self, request: CreateMessageRequestParams, names: IdMap, who: ProviderIdentity, model: str
     ) -> None:
         self.complete = self.over = False
-        self._who, self._model = who, model
+        self._who = who
+        self._model = model
         self._speech = AnswerBuilder(request, names, KEY, who.host)
         self._growing: dict[int, AnswerPart | JSONObject] = {}  # by index: a part, or thinking
         self._thinking: list[JSONObject] = []  # that waits for the block that it stands before
@@ -123,10 +124,12 @@ class BlockReader:
 
     def _precede(self, part: AnswerPart) -> None:
         if self._thinking:
-            part.back["before"], self._thinking = self._thinking, []
+            part.back["before"] = self._thinking
+            self._thinking = []
 
     def _grow(self, index: int, delta: JSONObject) -> list[Delta]:
-        part, kind = self._growing.get(index), text_of(delta, "type")
+        part = self._growing.get(index)
+        kind = text_of(delta, "type")
         if isinstance(part, dict):
             if kind == "thinking_delta":
                 thought = text_of(delta, "thinking")

@@ -259,7 +259,8 @@ def _filled(name: str, field: str, text: str, environment: Mapping[str, str]) ->
 def _made(
     name: str, entry: ModelEntry, url: str, key: str, headers: dict[str, str], fetch: Fetch | None
 ) -> Provider:
-    where, kind = f"models.{name}", PROVIDERS[entry.provider]
+    where = f"models.{name}"
+    kind = PROVIDERS[entry.provider]
     url = url or kind.url
     stated = {
         field: value

@@ -209,7 +209,8 @@ _OFTEN = frozenset(
 
 
 def _kind(found: ProviderError, status: int) -> FailureKind:
-    message, codes = found.message.lower(), found.codes
+    message = found.message.lower()
+    codes = found.codes
     if status in (0, 400, 413, 422, 429, 500) and (
         codes & {"context_length_exceeded", "exceed_context_size_error", "request_too_large"}
         or any(words in message for words in _TOO_LONG)

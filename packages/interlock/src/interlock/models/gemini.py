@@ -58,7 +58,8 @@ class Gemini(Provider):
         return IdMap("a-zA-Z0-9_-", self.tool_names, first="a-zA-Z_")
 
     def _asked(self, request: CreateMessageRequestParams) -> ProviderRequest:
-        names, notes = self._words_of_names(), list[str]()
+        names = self._words_of_names()
+        notes = list[str]()
         tools = self._tools(request, names, notes)
         body: JSONObject = {
             "contents": self._contents(begun_and_ended_by_user(self._talk(request)), names)

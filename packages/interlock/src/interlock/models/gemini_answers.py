@@ -39,7 +39,8 @@ class CandidateReader:
         self, request: CreateMessageRequestParams, names: IdMap, who: ProviderIdentity, model: str
     ) -> None:
         self.complete = self.over = False
-        self._who, self._model = who, model
+        self._who = who
+        self._model = model
         self._speech = AnswerBuilder(request, names, KEY, who.host)
         self._reason = self._why = ""
         self._signed = False  # the last text bears a signature, so that nothing may be put to it
@@ -108,11 +109,13 @@ class CandidateReader:
             reason = text_of(candidate, "finishReason")
             if reason:
                 self.complete = True
-                self._reason, self._why = reason, text_of(candidate, "finishMessage")
+                self._reason = reason
+                self._why = text_of(candidate, "finishMessage")
         return deltas
 
     def _part(self, part: JSONObject) -> list[Delta]:
-        signature, text = text_of(part, "thoughtSignature"), text_of(part, "text")
+        signature = text_of(part, "thoughtSignature")
+        text = text_of(part, "text")
         back: JSONObject = {"signature": signature} if signature else {}
         if "functionCall" in part:
             call = object_of(part, "functionCall")

@@ -119,4 +119,6 @@ class ModelFailure(InterlockError):
         self, words: str, kind: FailureKind, *, status: int = 0, retry_after: float | None = None
     ) -> None:
         super().__init__(words)
-        self.kind, self.status, self.retry_after = kind, status, retry_after
+        self.kind = kind
+        self.status = status
+        self.retry_after = retry_after

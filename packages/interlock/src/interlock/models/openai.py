@@ -63,7 +63,9 @@ class OpenAI(Provider):
         )
 
     def _asked(self, request: CreateMessageRequestParams) -> ProviderRequest:
-        names, ids, notes = self._words_of_names(), IdMap("!-~", 40), list[str]()
+        names = self._words_of_names()
+        ids = IdMap("!-~", 40)
+        notes = list[str]()
         tools = self._tools(request, names, notes)
         body: JSONObject = {"model": self.model, "messages": self._messages(request, names, ids)}
         body[self._output_name] = self._output(request)

@@ -33,7 +33,8 @@ class ChunkReader:
         model: str,
     ) -> None:
         self.complete = self.over = False
-        self._who, self._model = who, model
+        self._who = who
+        self._model = model
         self._speech = AnswerBuilder(request, names, key, who.host)
         self._stops = request.stop_sequences or []
         self._calls: dict[
@@ -152,8 +153,10 @@ class ChunkReader:
         """A piece of a tool call; a new id with a name begins one, whatever the index, which some
         servers leave out or never count up.
         """
-        id, function = text_of(call, "id"), object_of(call, "function")
-        name, arguments = text_of(function, "name"), function.get("arguments")
+        id = text_of(call, "id")
+        function = object_of(call, "function")
+        name = text_of(function, "name")
+        arguments = function.get("arguments")
         index = call.get("index")
         place = index if isinstance(index, int) else -1
         raw, part = self._calls.get(place, ("", None))

@@ -138,14 +138,20 @@ class Provider(ABC):
         most: int = 64_000_000,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        self.name, self.model = name, model
+        self.name = name
+        self.model = model
         self.url = _checked(url or self.default_url)
         self.facts = facts or known(model)
         self.host = urlsplit(self.url).hostname or ""
-        self.streamed, self.tries, self.patience = stream, tries, patience
-        self.silence, self.seconds, self.most = silence, seconds, most
+        self.streamed = stream
+        self.tries = tries
+        self.patience = patience
+        self.silence = silence
+        self.seconds = seconds
+        self.most = most
         self._key = ApiKey(key)
-        self._extra, self._headers = dict(extra or {}), dict(headers or {})
+        self._extra = dict(extra or {})
+        self._headers = dict(headers or {})
         self._sleep = sleep
         self._own = fetch is None
         self._fetch: Fetch = HttpFetch() if fetch is None else fetch
@@ -176,7 +182,8 @@ class Provider(ABC):
         asked = self._asked(request)
         for note in asked.notes:
             yield Delta("note", note)
-        waited, tried = 0.0, 1
+        waited = 0.0
+        tried = 1
         while True:
             begun = False
             try:
@@ -365,7 +372,8 @@ class Provider(ABC):
         self, response: Response, reader: AnswerReader
     ) -> AsyncGenerator[Delta, None]:
         """Read a stream to its end."""
-        events, size = EventReader(min(_MOST_EVENT, self.most)), 0
+        events = EventReader(min(_MOST_EVENT, self.most))
+        size = 0
         end = time.monotonic() + self.seconds
         chunks = response.chunks()
         while not reader.over:

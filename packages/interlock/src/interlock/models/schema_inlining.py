@@ -61,7 +61,9 @@ class SchemaInliner:
     """
 
     def __init__(self, whole: JSONObject, lost: list[str], *, every_keyword: bool) -> None:
-        self._whole, self._lost, self._every = whole, lost, every_keyword
+        self._whole = whole
+        self._lost = lost
+        self._every = every_keyword
         self._parts = 0
         self._inside: list[str] = []
 

@@ -64,7 +64,9 @@ class Scripted:
         self.facts = facts or ModelFacts(remark="says what it was told to say")
         self.requests: list[CreateMessageRequestParams] = []
         self.closed = 0
-        self._answers, self._forever, self._before = list(answers), forever, before
+        self._answers = list(answers)
+        self._forever = forever
+        self._before = before
         self._next = 0
 
     @property
@@ -85,7 +87,8 @@ class Scripted:
         """Say the next answer. Raises ModelFailure, or what the script says."""
         self.requests.append(request)
         said = await self._said(request)
-        heard, number = False, 0
+        heard = False
+        number = 0
         try:
             for delta in _deltas(said.result):
                 if self._before is not None:

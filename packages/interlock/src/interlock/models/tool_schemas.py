@@ -103,7 +103,8 @@ def _apart(root: JSONObject) -> JSONObject:
     ]
     if not ways:
         return root
-    definitions, name = object_of(root, "$defs"), "whole"
+    definitions = object_of(root, "$defs")
+    name = "whole"
     while name in definitions:
         name += "_"
     for part, keyword in ways:

@@ -39,7 +39,8 @@ class OpenCalls(Generic[T]):
 
     def clear(self) -> dict[RequestId, T]:
         """The connection is gone: all that was open."""
-        left, self._open = self._open, {}
+        left = self._open
+        self._open = {}
         return left
 
     def __len__(self) -> int:

@@ -125,7 +125,8 @@ class ClientConnection:
 
     def outgoing(self) -> list[Frame]:
         """What is to be sent now."""
-        out, self._out = self._out, []
+        out = self._out
+        self._out = []
         return out
 
     def close(self) -> list[t.RequestId]:

@@ -26,13 +26,11 @@ from .metadata import NO_META, take_meta
 Headers = Mapping[bytes, bytes]
 
 LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
-VERSION, METHOD, NAME, SESSION, LAST_EVENT = (
-    b"mcp-protocol-version",
-    b"mcp-method",
-    b"mcp-name",
-    b"mcp-session-id",
-    b"last-event-id",
-)
+VERSION = b"mcp-protocol-version"
+METHOD = b"mcp-method"
+NAME = b"mcp-name"
+SESSION = b"mcp-session-id"
+LAST_EVENT = b"last-event-id"
 _ROUTING = frozenset({VERSION, METHOD, NAME, SESSION})
 _PARAM = b"mcp-param-"
 _PLAIN = re.compile(rb"[A-Za-z0-9_./:-]+").fullmatch  # what stands for itself in a header
@@ -41,7 +39,8 @@ _MOST_HOSTS = 1000
 _HOST = re.compile(r"(?:\[([0-9a-f:.%]+)\]|([^\[\]:@/?#,\s]+))(?::[0-9]{0,5})?")
 _LONGEST_SOURCE = 600  # bytes of a host and an origin; a name in the DNS has 253
 _LONGEST = 80  # of what is repeated in a refusal
-JSON, EVENTS = b"application/json", b"text/event-stream"
+JSON = b"application/json"
+EVENTS = b"text/event-stream"
 _BOTH = b"application/json, text/event-stream"  # as nearly every client has it
 _NO_WEIGHT = re.compile(rb"q\s*=\s*0(\.0*)?")
 
@@ -256,7 +255,8 @@ def _judge_other(
     rules: EndpointRules, identity: Identity, method: str, headers: Headers
 ) -> Verdict:
     """GET and DELETE belong to sessions, and to nothing else (`HTM-19`, `HTL-25`)."""
-    session, revision = text(headers, SESSION), text(headers, VERSION)
+    session = text(headers, SESSION)
+    revision = text(headers, VERSION)
     served = rules.sessions and rules.greets
     if (
         method not in ("GET", "DELETE")

@@ -89,7 +89,8 @@ class Identity:
         """The same server, for callers that its transport knows more about than their connections
         do.
         """
-        other, capabilities = copy(self), self.capabilities
+        other = copy(self)
+        capabilities = self.capabilities
         other.capabilities = lambda caller: capabilities(change(caller))
         return other
 

@@ -19,7 +19,8 @@ from ..wire.revisions import METHODS, Era, era
 from .identity import SERVER_INFO
 
 _COMPLETE = b'"complete"'
-_META, _RESULT_TYPE = "_meta", "resultType"
+_META = "_meta"
+_RESULT_TYPE = "resultType"
 
 
 class _Request(Struct):

@@ -114,7 +114,8 @@ class PostResponse:
                 self._add(event(b"", id=f"{self.name}.0", retry=self.retry))
         if comment and not self._pieces:
             self._add(COMMENT)
-        frames, self._frames = self._frames, []
+        frames = self._frames
+        self._frames = []
         for index, frame in enumerate(frames):
             self._send(frame, last=self.ended and index == len(frames) - 1)
 
@@ -154,7 +155,8 @@ class PostResponse:
         pieces = self._pieces
         if not pieces:
             return b""
-        self._pieces, self.waiting = [], 0
+        self._pieces = []
+        self.waiting = 0
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     def body(self) -> bytes:

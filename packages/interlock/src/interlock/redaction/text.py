@@ -306,7 +306,8 @@ def _arguments(command: Sequence[str]) -> Iterator[tuple[str, int]]:
     runs_what_follows = bool(command) and _RUNNERS.fullmatch(command[0]) is not None
     before = ""  # the option whose value this argument may be
     for number, argument in enumerate(command[1:], 1):
-        option, before = before, ""
+        option = before
+        before = ""
         if option in _HEADER_OPTIONS:
             found = _of_header(argument, in_shell=runs_what_follows)
         elif option and not argument.startswith("-") and _is_opaque(argument):

@@ -74,7 +74,8 @@ def _aside(where: str, keyword: str, path: tuple[str, ...] | None) -> str:
 
 
 def _token(node: Mapping[str, Any], where: str, path: tuple[str, ...] | None) -> str:
-    token, kind = node[_HEADER], node.get("type")
+    token = node[_HEADER]
+    kind = node.get("type")
     if not isinstance(token, str) or not _TOKEN.fullmatch(token):
         raise SchemaError(
             f"{_HEADER} {token!r:.80} on {where} is not a header token: one or more of letters,"

@@ -196,14 +196,17 @@ class Survey:
         return weight
 
     def _first_choice(self) -> int | None:
-        level, seen, levels = [self._root], set[_Place](), 0
+        level = [self._root]
+        seen = set[_Place]()
+        levels = 0
         while level:
             now, _ = _order(level, lambda place: place.here)
             now = [place for place in now if place not in seen]
             if any("anyOf" in place.node or "oneOf" in place.node for place in now):
                 return levels
             seen.update(now)
-            level, levels = [inner for place in now for inner in place.below()], levels + 1
+            level = [inner for place in now for inner in place.below()]
+            levels = levels + 1
         return None
 
     def _visit(self, node: dict[str, Any], base: str) -> _Place:
@@ -303,7 +306,8 @@ def depth(value: Any) -> int:
     """Return how many levels of values stand inside a JSON value, found without recursion; at most
     MAX_DEPTH + 1.
     """
-    level, levels = [value], 0
+    level = [value]
+    levels = 0
     while levels <= MAX_DEPTH and (level := inside(level)):
         levels += 1
     return levels

@@ -96,7 +96,8 @@ class Validator:
         """Tell what is wrong as far as that is affordable, for the engine finds all at once and
         follows every branch of a choice.
         """
-        survey, size = self._survey, _size(value)
+        survey = self._survey
+        size = _size(value)
         work = survey.work(depth(value))
         try:
             if work * size <= MAX_ACCOUNT:

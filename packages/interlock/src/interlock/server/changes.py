@@ -279,8 +279,10 @@ class Listener:
                 Change("resource", uri) for uri in sorted(self._uris)
             ]
             missed = [(change, now) for change in everything]
-        meanwhile, self._meanwhile = self._meanwhile, None
-        deaf_until, self._deaf_until = self._deaf_until, ""
+        meanwhile = self._meanwhile
+        self._meanwhile = None
+        deaf_until = self._deaf_until
+        self._deaf_until = ""
         for change, place in missed:
             self._note(change, place)
         self._deaf_until = deaf_until

@@ -19,7 +19,9 @@ _HELD = {
     errno.EWOULDBLOCK,
     errno.EDEADLK,
 }  # how systems say that somebody else has the lock
-_SHORTEST, _LONGEST = 0.0005, 0.02  # seconds between two attempts to have the lock
+# seconds between two attempts to have the lock
+_SHORTEST = 0.0005
+_LONGEST = 0.02
 _PATIENCE = 2.0  # seconds to wait for readers, where what is being read cannot be replaced
 
 
@@ -67,7 +69,8 @@ def file_lock(path: Path, *, patience: float) -> Iterator[None]:
         descriptor = open_private(path, os.O_RDWR | os.O_CREAT)
         _OPEN.add(descriptor)
     try:
-        end, pause = time.monotonic() + patience, _SHORTEST
+        end = time.monotonic() + patience
+        pause = _SHORTEST
         while not try_lock(descriptor):
             if time.monotonic() > end:
                 raise TimeoutError(

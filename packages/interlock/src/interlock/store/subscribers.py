@@ -28,7 +28,8 @@ class Listeners:
         """Call `hear` with every note from now on, in the loop that runs now, until the returned
         function is called.
         """
-        loop, ticket = asyncio.get_running_loop(), object()
+        loop = asyncio.get_running_loop()
+        ticket = object()
         with self._lock:
             room = self._rooms.get(loop)
             if room is None:

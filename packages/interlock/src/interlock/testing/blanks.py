@@ -97,7 +97,8 @@ class Blanks:
         """The expected string as a regular expression with a group for each blank that is still
         open.
         """
-        parts, end = [], 0
+        parts = []
+        end = 0
         seen: list[str] = []
         for blank in _BLANK.finditer(expected):
             name = blank[1]

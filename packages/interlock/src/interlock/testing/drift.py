@@ -46,7 +46,8 @@ def drift(before: Catalogue, after: Catalogue) -> Drift:
         ("resource", _listed),
         ("template", _listed),
     ):
-        old, new = before.get(f"{kind}s", {}), after.get(f"{kind}s", {})
+        old = before.get(f"{kind}s", {})
+        new = after.get(f"{kind}s", {})
         found.breaking += [f"{kind} {name}: it is gone" for name in old if name not in new]
         found.compatible += [f"{kind} {name}: it is new" for name in new if name not in old]
         for name in old:
@@ -57,7 +58,8 @@ def drift(before: Catalogue, after: Catalogue) -> Drift:
 
 def _tool(what: str, old: Any, new: Any, found: Drift) -> None:
     breaks = list(narrowed(old["inputSchema"], new["inputSchema"]))
-    given, gives = old.get("outputSchema"), new.get("outputSchema")
+    given = old.get("outputSchema")
+    gives = new.get("outputSchema")
     if given is not None and gives is None:
         breaks.append("its results have no schema any more")
     elif given is not None:
@@ -110,13 +112,16 @@ class _Pair:
     """Two schemas whose references lead into their own roots."""
 
     def __init__(self, old_root: Schema, new_root: Schema) -> None:
-        self._old_root, self._new_root = old_root, new_root
+        self._old_root = old_root
+        self._new_root = new_root
 
     def narrowed(self, old: Schema, new: Schema, at: str, depth: int) -> Iterator[str]:
-        old, new = _resolved(old, self._old_root), _resolved(new, self._new_root)
+        old = _resolved(old, self._old_root)
+        new = _resolved(new, self._new_root)
         if old == new or new in (True, {}) or depth > _MOST_DEPTH:
             return
-        alternatives, choices = _alternatives(old), _alternatives(new)
+        alternatives = _alternatives(old)
+        choices = _alternatives(new)
         if len(alternatives) > 1 or len(choices) > 1:
             for alternative in alternatives:
                 if all(
@@ -132,7 +137,8 @@ class _Pair:
         yield from self._members(old, new, at, depth)
 
     def _members(self, old: Schema, new: Schema, at: str, depth: int) -> Iterator[str]:
-        before, after = _of(old, "properties"), _of(new, "properties")
+        before = _of(old, "properties")
+        after = _of(new, "properties")
         for name, schema in before.items():
             if name in after:
                 yield from self.narrowed(schema, after[name], f"{at}.{name}", depth + 1)
@@ -144,10 +150,8 @@ class _Pair:
             for name in _list(new, "required")
             if name not in required
         )
-        rest, now = (
-            _member(old, "additionalProperties", True),
-            _member(new, "additionalProperties", True),
-        )
+        rest = _member(old, "additionalProperties", True)
+        now = _member(new, "additionalProperties", True)
         if now is False and rest is not False:
             yield f"{_named(at)} no longer takes members that it does not name"
         elif isinstance(rest, dict) and isinstance(now, dict):
@@ -158,10 +162,12 @@ class _Pair:
     # -- results: what was promised before must be promised still ---------------------------------
 
     def weakened(self, old: Schema, new: Schema, at: str, depth: int) -> Iterator[str]:
-        old, new = _resolved(old, self._old_root), _resolved(new, self._new_root)
+        old = _resolved(old, self._old_root)
+        new = _resolved(new, self._new_root)
         if old == new or old in (True, {}) or depth > _MOST_DEPTH:
             return
-        alternatives, choices = _alternatives(old), _alternatives(new)
+        alternatives = _alternatives(old)
+        choices = _alternatives(new)
         if len(alternatives) > 1 or len(choices) > 1:
             for choice in choices:
                 if all(
@@ -173,7 +179,8 @@ class _Pair:
         if more := _types(new) - _types(old):
             yield f"{_given(at)} may now be {_or(more)}"
             return
-        before, after = _of(old, "properties"), _of(new, "properties")
+        before = _of(old, "properties")
+        after = _of(new, "properties")
         required = set(_list(new, "required"))
         for name, schema in before.items():
             path = f"{at}.{name}"
@@ -193,7 +200,8 @@ class _Pair:
 
 def _limits(old: Schema, new: Schema, at: str) -> Iterator[str]:
     """Limits that are new or tighter."""
-    before, after = _choices(old), _choices(new)
+    before = _choices(old)
+    after = _choices(new)
     if after is not None:
         gone = [value for value in before if value not in after] if before is not None else None
         if gone is None:
@@ -202,13 +210,15 @@ def _limits(old: Schema, new: Schema, at: str) -> Iterator[str]:
             yield f"{_named(at)} no longer takes {_or(map(repr, gone))}"
     for keywords, tighter in ((_LOWER, operator.gt), (_UPPER, operator.lt)):
         for keyword in keywords:
-            was, now = _member(old, keyword), _member(new, keyword)
+            was = _member(old, keyword)
+            now = _member(new, keyword)
             if now is not None and (was is None or tighter(now, was)):
                 yield f"{_named(at)} has a tighter {keyword}: {now}" + (
                     f" (it was {was})" if was is not None else ""
                 )
     for keyword in _ANY_CHANGE:
-        was, now = _member(old, keyword), _member(new, keyword)
+        was = _member(old, keyword)
+        now = _member(new, keyword)
         if now not in (None, False) and now != was:
             yield f"{_named(at)} has another {keyword}: {now}"
 

@@ -18,7 +18,8 @@ class MemoryChannel:
         self.lost = ""
         self._peer: MemoryChannel = self
         self._arrived: deque[Frame] = deque()
-        self._stirred, self._room = asyncio.Event(), asyncio.Event()
+        self._stirred = asyncio.Event()
+        self._room = asyncio.Event()
         self._closed = False
 
     async def receive(self) -> list[Frame]:
@@ -59,6 +60,8 @@ class MemoryChannel:
 
 def channel_pair() -> tuple[MemoryChannel, MemoryChannel]:
     """Two channels: what is sent into one comes out of the other."""
-    one, other = MemoryChannel(), MemoryChannel()
-    one._peer, other._peer = other, one
+    one = MemoryChannel()
+    other = MemoryChannel()
+    one._peer = other
+    other._peer = one
     return one, other

@@ -30,7 +30,9 @@ class Playback:
     """
 
     def __init__(self, tape: Tape, part: Sender, *, patience: float = PATIENCE) -> None:
-        self.tape, self.part, self.patience = tape, part, patience
+        self.tape = tape
+        self.part = part
+        self.patience = patience
         self.troubles: list[str] = []
         self._next = 0
         self._matched: set[int] = set()  # lines that came before their turn, as notices may

@@ -89,7 +89,8 @@ class Tape:
     ) -> None:
         self.lines = list(lines)
         self.about = dict(about or {})
-        self._now, self._began = now, now()
+        self._now = now
+        self._began = now()
 
     def hear(self, sender: str, frame: Frame) -> None:
         """Take a message down."""
@@ -133,7 +134,8 @@ class Tape:
 
         Notices of changes may come before or after the answers beside them.
         """
-        blanks, found = Blanks(), []
+        blanks = Blanks()
+        found = []
         for number, (ours, theirs) in enumerate(
             zip(_settled(self.lines), _settled(actual.lines), strict=False), 1
         ):
@@ -230,7 +232,9 @@ class Taped:
     """
 
     def __init__(self, channel: Channel, tape: Tape, here: Sender = "client") -> None:
-        self.channel, self.tape, self._here = channel, tape, here
+        self.channel = channel
+        self.tape = tape
+        self._here = here
         self._there: Sender = "server" if here == "client" else "client"
 
     async def receive(self) -> list[Frame]:
@@ -270,11 +274,13 @@ def differences(blanks: Blanks, expected: Frame, actual: Frame, *, ids: bool = T
     them is not JSON.
     """
     try:
-        wanted, got = _json(expected), _json(actual)
+        wanted = _json(expected)
+        got = _json(actual)
     except READ_ERRORS:
         return [] if expected == actual else [f": expected {expected!r}, got {actual!r}"]
     if not ids and isinstance(wanted, dict) and isinstance(got, dict):
-        wanted, got = {**wanted}, {**got}
+        wanted = {**wanted}
+        got = {**got}
         if wanted.pop("id", None) is not None and got.pop("id", None) is None:
             return [": expected a message with an id"]
     return [f", {d}" for d in blanks.differences(wanted, got)]
@@ -298,9 +304,11 @@ def _written(line: Line, times: bool) -> bytes:
     if line.message is not None and b"\n" not in line.frame:
         return b'{%b"%b":%b}' % (time_, line.sender.encode(), line.frame)
     try:
-        kind, text = "text", line.frame.decode()
+        kind = "text"
+        text = line.frame.decode()
     except UnicodeDecodeError:
-        kind, text = "base64", base64.b64encode(line.frame).decode()
+        kind = "base64"
+        text = base64.b64encode(line.frame).decode()
     return b'{%b"%b":{"%b":%b}}' % (
         time_,
         f"{line.sender} bytes".encode(),

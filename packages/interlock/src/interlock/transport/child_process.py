@@ -50,7 +50,10 @@ class Child:
         tap: Tap | None,
     ) -> None:
         self._command = list(command)
-        self._env, self._cwd, self._limit, self._tap = dict(env), cwd, limit, tap
+        self._env = dict(env)
+        self._cwd = cwd
+        self._limit = limit
+        self._tap = tap
         self._process: subprocess.Popen[bytes] | None = None
         self._input: int | None = (
             None  # the end of its stdin that we write to, until a channel owns it
@@ -87,7 +90,8 @@ class Child:
         if process.stdout is None or process.stderr is None or self._input is None:
             raise t.Unreachable("The server was started without pipes.")
         self._stderr.attach(os.dup(process.stderr.fileno()))
-        write_end, self._input = self._input, None
+        write_end = self._input
+        self._input = None
         channel = open_pipe_channel(os.dup(process.stdout.fileno()), write_end, limit=self._limit)
         for stream in (process.stdout, process.stderr):
             stream.close()
@@ -166,7 +170,8 @@ class Child:
 
     async def settle(self, hello: Hello, opened: Opened) -> None:
         """This is the process to speak to: its end is told from now on."""
-        conversation, steps = self._conversation, self._steps
+        conversation = self._conversation
+        steps = self._steps
         if conversation is None or steps is None:
             raise t.Unreachable("The client was closed.")
         await steps.aclose()
@@ -199,7 +204,8 @@ class Child:
 
         as long as there is one, writing to a process that has ended does not fail.
         """
-        read_end, self._read_end = self._read_end, None
+        read_end = self._read_end
+        self._read_end = None
         if read_end is not None:
             os.close(read_end)
 
@@ -226,12 +232,14 @@ class Child:
 
         May be called twice.
         """
-        duplex, self.duplex = self.duplex, None
+        duplex = self.duplex
+        self.duplex = None
         process = self._process
         if self._watching is not None:
             self._watching.cancel()
         self._stop_looking()
-        write_end, self._input = self._input, None
+        write_end = self._input
+        self._input = None
         if write_end is not None:
             os.close(write_end)  # the opening was given up
         try:
@@ -377,7 +385,8 @@ class StderrTail:
             self._take(chunk)
 
     def detach(self) -> None:
-        fd, self._fd = self._fd, None
+        fd = self._fd
+        self._fd = None
         if fd is not None:
             if sys.platform != "win32":
                 asyncio.get_running_loop().remove_reader(fd)

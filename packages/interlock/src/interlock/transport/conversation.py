@@ -450,7 +450,8 @@ class Conversation:
             if self.hello is not None:
                 self.hello.lost(why)
         self.connection.close()
-        waiting, self._waiting = self._waiting, {}
+        waiting = self._waiting
+        self._waiting = {}
         for call in waiting.values():
             if not call.future.done():
                 call.future.set_exception(why)
@@ -533,8 +534,11 @@ class OpeningSteps:
         unread: Callable[[], bool | None] = lambda: None,
         keeps: bool = True,
     ) -> None:
-        self._hello, self._connection, self._carry = hello, connection, carry
-        self._unread, self._keeps = unread, keeps
+        self._hello = hello
+        self._connection = connection
+        self._carry = carry
+        self._unread = unread
+        self._keeps = keeps
         self._open: dict[str, asyncio.Task[Outcome]] = {}  # by method, until answered
         self._bound: asyncio.Timeout | None = None
 
@@ -568,7 +572,8 @@ class OpeningSteps:
 
     async def aclose(self) -> None:
         """Give up what was not answered."""
-        tasks, self._open = list(self._open.values()), {}
+        tasks = list(self._open.values())
+        self._open = {}
         for task in tasks:
             task.cancel()
         if tasks:

@@ -68,7 +68,8 @@ class Duplex:
 
     async def aclose(self) -> None:
         """Close the channel, and with it the conversation."""
-        conversation, self._conversation = self._conversation, None
+        conversation = self._conversation
+        self._conversation = None
         if conversation is not None:
             conversation.flush()
             await conversation.close(t.Unreachable("The client was closed."))

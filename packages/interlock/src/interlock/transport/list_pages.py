@@ -106,6 +106,7 @@ def _pieces(items: list[Raw]) -> Any:
         size += len(item)
         if size >= _PIECE:
             yield b"[" + b",".join(piece) + b"]"
-            piece, size = [], 0
+            piece = []
+            size = 0
     if piece:
         yield b"[" + b",".join(piece) + b"]"

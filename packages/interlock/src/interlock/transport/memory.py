@@ -39,14 +39,15 @@ class Memory:
         leave: Callable[[], Awaitable[None]] = ready,
         tap: Tap | None = None,
     ) -> None:
-        self._handler, self._identity, self._principal, self._most_calls = (
-            handler,
-            identity,
-            principal,
-            most_calls,
-        )
-        self._on_notification, self._tap = on_notification, tap
-        self._enter, self._leave, self._entered = enter, leave, False
+        self._handler = handler
+        self._identity = identity
+        self._principal = principal
+        self._most_calls = most_calls
+        self._on_notification = on_notification
+        self._tap = tap
+        self._enter = enter
+        self._leave = leave
+        self._entered = False
         self._conversation: Conversation | None = None
         self._serving: Serving | None = None
         self._inside: dict[
@@ -77,7 +78,8 @@ class Memory:
 
     async def __call__(self, exchange: Exchange) -> AnyResult:
         """Carry one exchange to the server and back, in this task."""
-        conversation, serving = self._conversation, self._serving
+        conversation = self._conversation
+        serving = self._serving
         if conversation is None or serving is None:
             raise t.Unreachable("The connection was not opened.")
         id, future = conversation.start_request(exchange)
@@ -138,7 +140,8 @@ class Memory:
 
     async def aclose(self) -> None:
         """End the conversation on both sides."""
-        conversation, serving = self._conversation, self._serving
+        conversation = self._conversation
+        serving = self._serving
         self._conversation = self._serving = None
         if conversation is not None:
             conversation.flush()

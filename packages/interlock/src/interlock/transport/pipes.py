@@ -22,7 +22,8 @@ from ..wire.lines import DEFAULT_LIMIT, LineSplitter
 
 HIGH_WATER = 1024 * 1024  # bytes queued for writing beyond which `drain` waits
 READ_AHEAD = 8 * 1024 * 1024  # bytes received and not yet taken beyond which reading pauses
-_SMALL_READ, _LARGE_READ = 64 * 1024, 1024 * 1024
+_SMALL_READ = 64 * 1024
+_LARGE_READ = 1024 * 1024
 _JOIN_UP_TO = 64 * 1024
 _FIRST_LOOK = (
     0.0005  # seconds until it is looked again whether the peer has read; twice as long each time
@@ -132,7 +133,9 @@ class PipeChannel:
         on_close: Callable[[], None] | None = None,
     ) -> None:
         self._loop = asyncio.get_running_loop()
-        self._read_fd, self._write_fd, self._on_close = read_fd, write_fd, on_close
+        self._read_fd = read_fd
+        self._write_fd = write_fd
+        self._on_close = on_close
         self._splitter = LineSplitter(limit)
         self._reported = 0
         self._frames: list[Frame] = []
@@ -165,9 +168,13 @@ class PipeChannel:
         `take` gets an empty list where a line was dropped. With `patient`, no more is read while
         much is queued for writing.
         """
-        self._take, self._on_end, self._patient = take, ended, patient
+        self._take = take
+        self._on_end = ended
+        self._patient = patient
         if self._frames or self._splitter.dropped != self._reported:
-            frames, self._frames, self._held = self._frames, [], 0
+            frames = self._frames
+            self._frames = []
+            self._held = 0
             take(frames)
         if self._paused and not self._ended:  # so much had come before
             self._paused = False
@@ -185,7 +192,9 @@ class PipeChannel:
                 await self._reader
             finally:
                 self._reader = None
-        frames, self._frames, self._held = self._frames, [], 0
+        frames = self._frames
+        self._frames = []
+        self._held = 0
         if self._paused and not self._ended:
             self._paused = False
             self._loop.add_reader(self._read_fd, self._readable)
@@ -384,7 +393,8 @@ class PipeChannel:
         self._relax()
 
     def _note_large(self) -> None:
-        noted, self.on_large = self.on_large, None
+        noted = self.on_large
+        self.on_large = None
         if noted is not None:
             noted()
 
@@ -407,7 +417,9 @@ class ThreadChannel:
         on_close: Callable[[], None] | None = None,
     ) -> None:
         self._loop = asyncio.get_running_loop()
-        self._read_fd, self._write_fd, self._on_close = read_fd, write_fd, on_close
+        self._read_fd = read_fd
+        self._write_fd = write_fd
+        self._on_close = on_close
         self._splitter = LineSplitter(limit)
         self._reported = 0
         self._arrived: asyncio.Queue[list[Frame] | None] = (

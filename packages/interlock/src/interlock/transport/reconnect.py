@@ -74,8 +74,10 @@ class Recovery:
         most_restarts: int | None,
         sleep: Sleep = asyncio.sleep,
     ) -> None:
-        self._connection, self._repeats = connection, repeats
-        self._most_restarts, self._sleep = most_restarts, sleep
+        self._connection = connection
+        self._repeats = repeats
+        self._most_restarts = most_restarts
+        self._sleep = sleep
         self._hello: Hello | None = None
         self._revision = ""
         self._restarts: deque[float] = deque()
@@ -85,8 +87,10 @@ class Recovery:
 
     def opened(self, hello: Hello, opened: Opened) -> None:
         """It was opened for the first time."""
-        self._hello, self._revision = hello, opened.revision
-        self._level, self._subscribed = None, {}
+        self._hello = hello
+        self._revision = opened.revision
+        self._level = None
+        self._subscribed = {}
         self._restarts.clear()
 
     async def carry(self, x: Exchange) -> AnyResult:
@@ -111,7 +115,8 @@ class Recovery:
 
     async def aclose(self) -> None:
         """Give up opening it again."""
-        task, self._reopening = self._reopening, None
+        task = self._reopening
+        self._reopening = None
         self._hello = None
         if task is not None:
             task.cancel()
@@ -250,6 +255,7 @@ class ReconnectingDuplex:
         await self._disconnect()
 
     async def _disconnect(self) -> None:
-        duplex, self._duplex = self._duplex, None
+        duplex = self._duplex
+        self._duplex = None
         if duplex is not None:
             await duplex.aclose()

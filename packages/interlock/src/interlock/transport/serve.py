@@ -145,7 +145,9 @@ class Serving:
         session: SessionStorage | None = None,
     ) -> None:
         self._session = session
-        self.handler, self.connection, self.most_calls = handler, connection, most_calls
+        self.handler = handler
+        self.connection = connection
+        self.most_calls = most_calls
         self._transport = transport
         self._barrier = barrier
         self._reported: set[Route] = set()  # the calls that have sent progress
@@ -154,12 +156,10 @@ class Serving:
         self.denied: tuple[
             tuple[str, ...], ...
         ] = ()  # the scopes that were lacking, for each call that was refused for it
-        self._transmit, self._drain, self._queued, self._on_notification = (
-            transmit,
-            drain,
-            queued,
-            on_notification,
-        )
+        self._transmit = transmit
+        self._drain = drain
+        self._queued = queued
+        self._on_notification = on_notification
         self._waiting: dict[t.RequestId, asyncio.Future[Any]] = {}
         self._cancelled: dict[
             asyncio.Task[Any] | None, None
@@ -285,7 +285,8 @@ class Serving:
 
     async def finish(self, event: RequestReceived, work: Awaitable[AnyResult]) -> None:
         """Wait for the outcome of a request, and put its answer among the outgoing frames."""
-        id, connection = event.id, self.connection
+        id = event.id
+        connection = self.connection
         task = asyncio.current_task()
         try:
             result = await work

@@ -83,14 +83,17 @@ async def own_streams(limit: int = DEFAULT_LIMIT) -> AsyncIterator[PipeChannel |
     put back at the end.
     """
     sys.stdout.flush()
-    read_fd, write_fd = os.dup(0), os.dup(1)
-    saved_in, saved_out = os.dup(0), os.dup(1)
+    read_fd = os.dup(0)
+    write_fd = os.dup(1)
+    saved_in = os.dup(0)
+    saved_out = os.dup(1)
     was_blocking = [(fd, os.get_blocking(fd)) for fd in (saved_in, saved_out)]
     empty = os.open(os.devnull, os.O_RDONLY)
     os.dup2(empty, 0)
     os.close(empty)
     os.dup2(2, 1)
-    saved_stdout, sys.stdout = sys.stdout, _stderr_writer()
+    saved_stdout = sys.stdout
+    sys.stdout = _stderr_writer()
     channel = open_pipe_channel(read_fd, write_fd, limit=limit)
     try:
         yield channel
@@ -158,7 +161,10 @@ class Stdio:
         self.command = [os.fspath(part) for part in command]
         self.patience = patience
         self._env = {**(os.environ if inherit_env else inherited_environment()), **(env or {})}
-        self._cwd, self._on_stderr, self._limit, self._tap = cwd, on_stderr, limit, tap
+        self._cwd = cwd
+        self._on_stderr = on_stderr
+        self._limit = limit
+        self._tap = tap
         self._child: Child | None = None  # the one that is spoken to
         self._is_settled = False
         self._children: list[Child] = []  # all that have not surely ended
@@ -291,7 +297,8 @@ class Stdio:
             if new.done() and not is_opening_result(new.result()):
                 await asyncio.wait({late}, timeout=hello.open_seconds)
             if late.done() and is_opening_result(late.result()) and self._child is fresh:
-                loser, self._child = fresh, rival
+                loser = fresh
+                self._child = rival
                 return late.result()
             return await new
         finally:

@@ -103,7 +103,8 @@ def adapt(annotation: Any) -> Any:
         return marked(inner, _meta({}, words)) if words else inner
     if (inner := _named_type(annotation)) is not annotation:
         return adapt(inner)
-    origin, parts = get_origin(annotation), get_args(annotation)
+    origin = get_origin(annotation)
+    parts = get_args(annotation)
     if annotation is object:
         return Any
     if isinstance(annotation, TypeVar):
@@ -123,7 +124,8 @@ def adapt(annotation: Any) -> Any:
     if is_union(annotation):
         return _union([adapt(part) for part in parts])
     if Iterable in (annotation, origin):
-        annotation, origin = list, list
+        annotation = list
+        origin = list
     if origin is None or not parts:
         return annotation
     return operator.getitem(origin, tuple(part if part is ... else adapt(part) for part in parts))

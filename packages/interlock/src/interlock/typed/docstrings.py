@@ -131,11 +131,13 @@ def _end(lines: list[str], at: int, first: int) -> int:
 
 def _google(body: list[str]) -> Iterable[tuple[str, str]]:
     """`name (type): words`, with deeper lines that go on."""
-    name, words = "", list[str]()
+    name = ""
+    words = list[str]()
     for line in body:
         if not line.startswith(" ") and (found := _GOOGLE.fullmatch(line)) is not None:
             yield from _entry(name, words)
-            name, words = found[1], [found[2] or ""]
+            name = found[1]
+            words = [found[2] or ""]
         else:
             words.append(line)
     yield from _entry(name, words)
@@ -143,11 +145,13 @@ def _google(body: list[str]) -> Iterable[tuple[str, str]]:
 
 def _numpy(body: list[str]) -> Iterable[tuple[str, str]]:
     """`name : type` or `one, other : type`, with the words on deeper lines below."""
-    names, words = "", list[str]()
+    names = ""
+    words = list[str]()
     for line in body:
         if line and not line.startswith(" ") and (found := _NUMPY.fullmatch(line)) is not None:
             yield from _entry(names, words)
-            names, words = found[1], []
+            names = found[1]
+            words = []
         else:
             words.append(line)
     yield from _entry(names, words)

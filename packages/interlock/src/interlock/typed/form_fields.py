@@ -299,7 +299,8 @@ def _listed(field: FormField) -> str:
 
 def _bounds(field: FormField) -> str:
     unit = {"text": " characters", "choices": " of them"}.get(field.kind, "")
-    low, high = field.least, field.most
+    low = field.least
+    high = field.most
     if low is not None and high is not None:
         return f"from {low} to {high}{unit}"
     return (

@@ -353,7 +353,8 @@ class Sheet:
         drawn = _untitled(drawn, guise.name)
         if guise.name is not None and drawn.get("type") == "object":
             # So that a class which is used again is one definition, however it is used.
-            new[guise.name], drawn = drawn, {"$ref": _REF + guise.name}
+            new[guise.name] = drawn
+            drawn = {"$ref": _REF + guise.name}
         names = {name: self._named_alike(name, body) for name, body in new.items()}
 
         def renamed(schema: JSONObject) -> JSONObject:

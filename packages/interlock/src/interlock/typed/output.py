@@ -76,7 +76,9 @@ class ToolResult(Generic[Data]):
         """`content` are strings, content blocks, `Image`, `Audio` and `File`; without any the data
         are the text too. `meta` is `_meta`.
         """
-        self.data, self.content, self.meta = data, content, meta
+        self.data = data
+        self.content = content
+        self.meta = meta
 
 
 _FINISHED = (*_RESULTS, Progress, ToolResult)
@@ -290,7 +292,8 @@ def output_of(
             f"{named(function)} returns {annotation.text!r}, which cannot be read here:"
             f" {annotation.reason}"
         )
-    whole, annotation = annotation, _of_values(annotation)
+    whole = annotation
+    annotation = _of_values(annotation)
     manner = _manner(annotation)
     if manner == "content" and get_origin(whole) is ToolResult:
         raise TypeError(
@@ -355,7 +358,8 @@ def _of_values(annotation: Any) -> Any:
     """The type of the values themselves: without what is around it, finished results, and progress
     on the way.
     """
-    origin, parts = get_origin(annotation), get_args(annotation)
+    origin = get_origin(annotation)
+    parts = get_args(annotation)
     if origin is Coroutine and parts:
         return _of_values(parts[2])
     if (origin in _LATER or origin is ToolResult) and parts:
@@ -388,7 +392,8 @@ def _manner(annotation: Any) -> Literal["content", "data", "either"]:
 
 def _manner_of_one(kind: Any) -> Literal["content", "text", "data", "either"]:
     """The same for one member of a union; `text` is content by itself, and data among data."""
-    origin, parts = get_origin(kind), get_args(kind)
+    origin = get_origin(kind)
+    parts = get_args(kind)
     if kind in (str, None, type(None)):
         return "text"
     if _is_a(kind, _RICH):
@@ -417,7 +422,8 @@ def _is_vague(kind: Any) -> bool:
     """Whether this is an object of which nothing is known: a dict of anything, for which a schema
     would say nothing.
     """
-    origin, parts = get_origin(kind) or kind, get_args(kind)
+    origin = get_origin(kind) or kind
+    parts = get_args(kind)
     return (
         _is_a(origin, (dict, Mapping))
         and not is_class_with_fields(origin)

@@ -370,7 +370,8 @@ def _parameter(parameter: inspect.Parameter, annotation: Any) -> Parameter:
     default: Any = NODEFAULT if parameter.default is parameter.empty else parameter.default
     make_default: Callable[[], Any] | None = None
     if is_field_info(default):
-        annotation, default = marked(annotation, default), NODEFAULT
+        annotation = marked(annotation, default)
+        default = NODEFAULT
     wire_name = parameter.name
     for info in filter(is_field_info, getattr(annotation, "__metadata__", ())):
         alias = info.validation_alias if isinstance(info.validation_alias, str) else info.alias

@@ -99,7 +99,8 @@ def hints_of(
     try:
         return _read(plain, written, {}, {})
     except Exception:  # whatever an annotation's text raises; below it is found out which one
-        near, far = _around(plain), dict(extra or {})
+        near = _around(plain)
+        far = dict(extra or {})
     hints: dict[str, Any] = {}
     for name, annotation in written.items():
         try:
@@ -137,7 +138,8 @@ def _around(plain: Any) -> dict[str, Any]:
     it while that still runs.
     """
     found: dict[str, Any] = {}
-    module, qualname = getattr(plain, "__globals__", None), getattr(plain, "__qualname__", "")
+    module = getattr(plain, "__globals__", None)
+    qualname = getattr(plain, "__qualname__", "")
     frame = sys._getframe(1)
     while frame is not None:
         if frame.f_globals is module and qualname.startswith(frame.f_code.co_qualname + "."):
@@ -145,7 +147,8 @@ def _around(plain: Any) -> dict[str, Any]:
         if frame.f_back is None:
             break
         frame = frame.f_back
-    code, closure = getattr(plain, "__code__", None), getattr(plain, "__closure__", None)
+    code = getattr(plain, "__code__", None)
+    closure = getattr(plain, "__closure__", None)
     for name, cell in zip(code.co_freevars if code else (), closure or (), strict=False):
         try:
             found[name] = cell.cell_contents

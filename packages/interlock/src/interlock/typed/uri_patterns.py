@@ -244,7 +244,8 @@ def _merged(parts: Sequence[str | Expression]) -> list[str | Expression]:
             and part.sign in ("&", ";")
             and isinstance(last, Expression)
         ):
-            operator, before = OPERATORS[part.sign], OPERATORS[last.sign]
+            operator = OPERATORS[part.sign]
+            before = OPERATORS[last.sign]
             if before.named and before.separator == operator.separator:
                 merged[-1] = Expression(last.sign, last.variables + part.variables)
                 continue
@@ -300,7 +301,8 @@ def _walk(steps: Sequence[_Step], flat: str) -> list[tuple[_Run, int, int]] | No
     # reach[i] becomes the set of positions from which the steps from i on can get to the end.
     reach = [0] * len(steps) + [1 << len(flat)]
     for index in range(len(steps) - 1, -1, -1):
-        step, after = steps[index], reach[index + 1]
+        step = steps[index]
+        after = reach[index + 1]
         if isinstance(step, _Maybe):
             reach[index] = after | reach[step.target]
         elif not after:
@@ -348,7 +350,9 @@ def _before(after: int, mask: int, least: int, most: int) -> int:
     """Return the positions from which a run of `least` (0 or 1) to `most` characters in `mask`
     leads to a position in `after`.
     """
-    left, one, stride = most - least, mask, 1
+    left = most - least
+    one = mask
+    stride = 1
     strides = []
     while stride <= left:
         # `mask` holds the positions from which `stride` characters may be taken at once; strides
@@ -387,7 +391,8 @@ def _gather(harvest: _Harvest, run: _Run, flat: str) -> bool:
         variable = variables.pop(0)
         # The first exploded variable takes all that those after it do not need.
         count = max(1, len(items) - len(variables)) if variable.explode else 1
-        taken, items = items[:count], items[count:]
+        taken = items[:count]
+        items = items[count:]
         if not harvest.keep(variable, taken if variable.explode else taken[0]):
             return False
     return not items

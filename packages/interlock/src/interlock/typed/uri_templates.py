@@ -160,7 +160,8 @@ def _check_literal(text: str, literal: str, position: int) -> None:
     found = _FORBIDDEN.search(literal)
     if found is None:
         return
-    char, where = found.group(), position + found.start()
+    char = found.group()
+    where = position + found.start()
     if char == "}":
         raise TemplateError(f"{text!r}: the }} at character {where} closes nothing")
     if char == "%":
@@ -194,7 +195,8 @@ def _expand(expression: Expression, values: Mapping[str, Value]) -> str:
     operator = OPERATORS[expression.sign]
     pieces: list[str] = []
     for variable in expression.variables:
-        name, value = variable.name, values.get(variable.name)
+        name = variable.name
+        value = values.get(variable.name)
         if isinstance(value, Mapping):
             pieces += _expand_many(
                 operator, variable, [(key, item) for key, item in value.items() if item is not None]

@@ -46,7 +46,9 @@ class McpError(InterlockError):
 
     def __init__(self, code: int, message: str, data: Any = None) -> None:
         super().__init__(code, message, data)
-        self.code, self.message, self.data = code, message, data
+        self.code = code
+        self.message = message
+        self.data = data
 
     def __str__(self) -> str:
         return f"{self.message} (code {self.code})"
@@ -91,7 +93,9 @@ class Unreachable(InterlockError):
         status: int | None = None,
     ) -> None:
         super().__init__(message)
-        self.exit_code, self.stderr, self.status = exit_code, stderr, status
+        self.exit_code = exit_code
+        self.stderr = stderr
+        self.status = status
 
     def __str__(self) -> str:
         words = str(self.args[0])

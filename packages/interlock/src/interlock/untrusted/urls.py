@@ -103,7 +103,8 @@ def examine(url: str, *, own: str = "") -> Examined:
         warn("hidden", "The address contains invisible or invalid characters.")
     try:
         parts = urlsplit(url)
-        host, port = (parts.hostname or "").rstrip("."), parts.port
+        host = (parts.hostname or "").rstrip(".")
+        port = parts.port
     except ValueError:
         warn("address", "This address cannot be parsed. Do not open it.")
         return Examined("", "", tuple(found))
@@ -265,7 +266,8 @@ def _own(server: str) -> str:
 
 def _lookalike(host: str, own: str) -> str:
     """How a host pretends to be that of the server, in a sentence; empty where it does not."""
-    ours, theirs = _site(own), _site(host)
+    ours = _site(own)
+    theirs = _site(host)
     if ours == theirs:
         return ""
     if skeleton(ours) == skeleton(theirs):
@@ -275,7 +277,8 @@ def _lookalike(host: str, own: str) -> str:
             f"The host {host} has the server's own name {ours} in it, and is another: what "
             f"counts is its end, {theirs}."
         )
-    name, other = ours.split(".")[0], theirs.split(".")[0]
+    name = ours.split(".")[0]
+    other = theirs.split(".")[0]
     if len(name) > 4 and _one_apart(skeleton(name), skeleton(other)):
         return f"The host {host} differs from {ours}, the server's own, by a single letter."
     if len(name) > 4 and name in re.split(r"[-_]", other) and name != other:

@@ -225,7 +225,8 @@ def field_span(kind: type[Any], wire_name: str) -> tuple[str, str] | None:
 
 
 def _field_cut(annotation: Any, revision: str) -> Cut | None:
-    origin, arguments = get_origin(annotation), get_args(annotation)
+    origin = get_origin(annotation)
+    arguments = get_args(annotation)
     if origin is list:
         choices = _choices(arguments[0], revision)
         return _each(choices) if choices else None
@@ -244,7 +245,8 @@ def _choices(annotation: Any, revision: str) -> dict[type, Cut]:
     """The cuts for the values that an annotation allows, by their type; types that need none are
     left out.
     """
-    origin, arguments = get_origin(annotation), get_args(annotation)
+    origin = get_origin(annotation)
+    arguments = get_args(annotation)
     members = arguments if origin in (Union, UnionType) else (annotation,)
     cuts: dict[type, Cut] = {}
     for member in members:

@@ -9,7 +9,8 @@ import binascii
 import re
 from typing import Any
 
-_HEAD, _TAIL = "=?base64?", "?="
+_HEAD = "=?base64?"
+_TAIL = "?="
 _PLAIN = re.compile(r"[!-~](?:[ -~]*[!-~])?|")
 _POSSIBLE = re.compile(r"[ -~\t]*")
 

@@ -108,7 +108,9 @@ class Malformed(Exception):
         super().__init__(
             message if len(message) <= _LONGEST else f"{message[:_LONGEST]}..."
         )  # it may hold a piece of what was sent
-        self.code, self.id, self.is_answer = code, id, is_answer
+        self.code = code
+        self.id = id
+        self.is_answer = is_answer
 
 
 _at_byte = re.compile(r"\(byte ([0-9]+)\)$").search

@@ -17,7 +17,8 @@ R5: Final = "2026-07-28"
 
 # All revisions of the protocol, the oldest first.
 REVISIONS: Final = (R1, R2, R3, R4, R5)
-OLDEST, NEWEST = REVISIONS[0], REVISIONS[-1]
+OLDEST = REVISIONS[0]
+NEWEST = REVISIONS[-1]
 LAST_HANDSHAKE: Final = R4
 
 

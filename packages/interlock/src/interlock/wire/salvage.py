@@ -156,7 +156,8 @@ def _skip(frame: bytes, at: int, left: int) -> tuple[int, int]:
     if first not in (b"{", b"["):
         found = _string(frame, at) if first == b'"' else _scalar(frame, at)
         return (at if found is None else found.end()), left
-    end, depth = at, 0
+    end = at
+    depth = 0
     while left > 0:
         left -= 1
         bracket = _to_bracket(frame, end)

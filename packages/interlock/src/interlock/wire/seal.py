@@ -17,7 +17,8 @@ import msgspec
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(tuple[float, Any]).decode
-_MAC_BYTES, _NONCE_BYTES = 32, 12
+_MAC_BYTES = 32
+_NONCE_BYTES = 12
 
 
 class BadSeal(ValueError):
@@ -99,7 +100,8 @@ class Seal:
         return self._derived
 
     def _open_body(self, sealed: bytes, binding: bytes) -> bytes | None:
-        kind, rest = sealed[:1], sealed[1:]
+        kind = sealed[:1]
+        rest = sealed[1:]
         for key in self._keys:
             if kind == b"m" and len(rest) >= _MAC_BYTES:
                 if _same(rest[:_MAC_BYTES], _mac(key, rest[_MAC_BYTES:], binding)):

@@ -144,10 +144,13 @@ class EventReader:
 
     def _finish(self, chunk: bytes, events: list[Event]) -> int:
         """End the line that earlier bytes began; return where the next one begins."""
-        feed, back = chunk.find(b"\n"), chunk.find(b"\r")
+        feed = chunk.find(b"\n")
+        back = chunk.find(b"\r")
         end = min(feed, back) if feed >= 0 and back >= 0 else max(feed, back)
         self._hold(chunk[:end])
-        parts, self._parts, self._held = self._parts, [], 0
+        parts = self._parts
+        self._parts = []
+        self._held = 0
         if len(parts) > 1 and parts[0].startswith(
             b"data: "
         ):  # a long one: taken from its field before it is copied together, not after

@@ -408,7 +408,8 @@ def test_a_server_may_be_spelled_otherwise(server: str):
 
 def test_a_development_server_on_this_machine():
     """`SEC-13`: http will do on loopback, for the server and for its authorization server."""
-    server, issuer = "http://127.0.0.1:8000/mcp", "http://localhost:9000"
+    server = "http://127.0.0.1:8000/mcp"
+    issuer = "http://localhost:9000"
     answers = {
         "http://127.0.0.1:8000/.well-known/oauth-protected-resource/mcp": {"resource": server, "authorization_servers": [issuer]},
         f"{issuer}/.well-known/oauth-authorization-server": {

@@ -307,10 +307,8 @@ def test_the_key_of_one_client_does_not_speak_for_another():
     """`EMA-02`: at the identity provider another client is known, so that the assertion of this one
     is not shown there.
     """
-    given, provider = (
-        Member(issuer=ISSUER, client_id="c", method="private_key_jwt"),
-        Member(issuer="", client_id="sso"),
-    )
+    given = Member(issuer=ISSUER, client_id="c", method="private_key_jwt")
+    provider = Member(issuer="", client_id="sso")
     player = Player(everything(token=token(token_type="DPoP")), key=True, dpop=True)
     player.log_in(
         Enterprise(

@@ -26,14 +26,17 @@ GRANT = Grant(
     refresh_token="secret-refresh",
     revocation_endpoint=PLACE,
 )
-DONE, AWAY = Got(200, {}, b""), Got(503, {}, b"")
+DONE = Got(200, {}, b"")
+AWAY = Got(503, {}, b"")
 UNKNOWN_KIND = Got(400, {}, b'{"error": "unsupported_token_type"}')
 
 
 def played(grant: Grant, *answers: Got) -> tuple[bool, list[dict[str, str]]]:
     """Whether it was withdrawn, and the forms that were sent."""
     means = Means(now=lambda: 0.0, random=lambda: "x")
-    walk, forms, left = revoke(grant, MEMBER, means), [], list(answers)
+    walk = revoke(grant, MEMBER, means)
+    forms = []
+    left = list(answers)
     came: Got | None = None
     while True:
         try:

@@ -72,7 +72,9 @@ class Commands:
     """Carries out commands."""
 
     def __init__(self, talk: ChatActions) -> None:
-        self._talk, self._host, self._paper = talk, talk.host, talk.paper
+        self._talk = talk
+        self._host = talk.host
+        self._paper = talk.paper
         self._table: dict[str, Callable[[str], Awaitable[None]]] = {
             name: getattr(self, f"_{name}") for name in COMMANDS
         }

@@ -43,7 +43,8 @@ class SuggestionCompleter(Completer):
     """
 
     def __init__(self, complete: Complete, pause: float = PAUSE) -> None:
-        self._complete, self._pause = complete, pause
+        self._complete = complete
+        self._pause = pause
         self._asking: asyncio.Task[list[str]] | None = None
 
     def outdated(self, _: object = None) -> None:
@@ -122,7 +123,9 @@ class LineCompleter(SuggestionCompleter):
         pause: float = PAUSE,
     ) -> None:
         super().__init__(complete, pause)
-        self._offers, self._commands, self._arguments_of = offers, commands, arguments_of
+        self._offers = offers
+        self._commands = commands
+        self._arguments_of = arguments_of
 
     async def get_completions_async(
         self, document: Document, complete_event: CompleteEvent

@@ -52,7 +52,9 @@ class Asker:
         media: MediaFiles,
         open_page: Callable[[str], object] = webbrowser.open,
     ) -> None:
-        self._front, self._media, self._open_page = front, media, open_page
+        self._front = front
+        self._media = media
+        self._open_page = open_page
 
     async def ask(self, question: AnyQuestion) -> Answer:
         """The person's answer. Raises GivenUp at Ctrl-C, and EOFError at Ctrl-D."""
@@ -154,7 +156,8 @@ class Asker:
     # -- sampling ----------------------------------------------------------------------------------
 
     async def _sample(self, question: SampleQuestion) -> Decision:
-        request, model = question.request, question.model
+        request = question.request
+        model = question.model
         keys = [
             KeyChoice("y", "ask the model"),
             KeyChoice("s", "and the next ones unseen"),

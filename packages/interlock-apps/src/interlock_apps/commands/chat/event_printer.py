@@ -56,7 +56,8 @@ class EventPrinter:
         self.session = ""
         self.running: dict[str, RunningCall] = {}
         self.ended: list[EndedCall] = []
-        self._speech, self._thought = MarkdownStream(), MarkdownStream()
+        self._speech = MarkdownStream()
+        self._thought = MarkdownStream()
         self._states: dict[str, str] = {}
         self._failure = ""  # what the model said went wrong when it was asked last
         self._table: dict[type[e.Event], Callable[[Any], None]] = {
@@ -155,7 +156,9 @@ class EventPrinter:
     def _progress(self, event: e.CallProgress) -> None:
         call = self.running.get(event.call)
         if call is not None:
-            call.progress, call.total, call.message = event.progress, event.total, event.message
+            call.progress = event.progress
+            call.total = event.total
+            call.message = event.message
             self._redraw()
 
     def _call_ended(self, event: e.CallEnded) -> None:

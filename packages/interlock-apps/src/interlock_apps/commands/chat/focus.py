@@ -54,7 +54,8 @@ class TerminalFocus:
     """
 
     def __init__(self, paper: TerminalOutput, input: Input) -> None:
-        self.paper, self.input = paper, input
+        self.paper = paper
+        self.input = input
         self.ask: Callable[[AnyQuestion], Coroutine[Any, Any, Answer]]
         self.live: Callable[[], StyleAndTextTuples] = lambda: []
         self.waiting: list[QueuedQuestion] = []
@@ -162,7 +163,8 @@ class TerminalFocus:
         """
         while True:
             await self._settle(gate=typed())
-            reading, came = asyncio.create_task(begin()), asyncio.create_task(self._came.wait())
+            reading = asyncio.create_task(begin())
+            came = asyncio.create_task(self._came.wait())
             try:
                 await asyncio.wait({reading, came}, return_when=asyncio.FIRST_COMPLETED)
                 if reading.done():
@@ -186,7 +188,8 @@ class TerminalFocus:
         def cancel() -> None:
             task.cancel()
 
-        self._stop, self._stops = stop or cancel, 0
+        self._stop = stop or cancel
+        self._stops = 0
         try:
             while not task.done():
                 if self._next() is not None:
@@ -197,7 +200,8 @@ class TerminalFocus:
                 raise QuestionAbandoned
             return task.result()
         finally:
-            self._stop, self._stops = None, 0
+            self._stop = None
+            self._stops = 0
             task.cancel()
             await asyncio.wait({task})
 
@@ -223,7 +227,8 @@ class TerminalFocus:
             refresh_interval=0.2,
         )
         before = self._stops
-        watching, came = asyncio.create_task(self.run(app)), asyncio.create_task(self._came.wait())
+        watching = asyncio.create_task(self.run(app))
+        came = asyncio.create_task(self._came.wait())
         try:
             await asyncio.wait({watching, came, task}, return_when=asyncio.FIRST_COMPLETED)
         finally:

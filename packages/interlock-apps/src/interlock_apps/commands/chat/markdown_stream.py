@@ -20,14 +20,17 @@ class MarkdownStream:
         self.rest += piece
         whole = []
         while (cut := _cut(self.rest)) is not None:
-            block, self.rest = self.rest[:cut], self.rest[cut:].lstrip("\n")
+            block = self.rest[:cut]
+            self.rest = self.rest[cut:].lstrip("\n")
             if block.strip():
                 whole.append(block.rstrip())
         return whole
 
     def end(self) -> list[str]:
         """What is left; the next piece begins anew."""
-        left, self.rest, self.said = self.rest, "", False
+        left = self.rest
+        self.rest = ""
+        self.said = False
         return [left.rstrip()] if left.strip() else []
 
 

@@ -122,7 +122,8 @@ class TerminalOutput:
     def flush(self) -> None:
         """Print what waits for its turn."""
         self._is_flushing = False
-        waiting, self._waiting = self._waiting, []
+        waiting = self._waiting
+        self._waiting = []
         if waiting:
             with contextlib.suppress(
                 OSError

@@ -133,7 +133,9 @@ def words_of(text: str) -> Iterator[Word]:
     Blanks belong to a word between quotation marks, and after a backslash.
     """
     word: list[str] | None = None
-    start, quote, place = 0, "", 0
+    start = 0
+    quote = ""
+    place = 0
     while place < len(text):
         letter = text[place]
         if (
@@ -274,14 +276,16 @@ def blank_at(template: str, typed: str) -> TemplateBlank | None:
     Only plain `{name}` expressions can be typed in place.
     """
     parts = _BLANK.split(template)
-    names, literals = parts[1::2], parts[0::2]
+    names = parts[1::2]
+    literals = parts[0::2]
     if (
         any(_NAME.fullmatch(name) is None for name in names)
         or not names
         or not typed.startswith(literals[0])
     ):
         return None
-    at, before = len(literals[0]), dict[str, str]()
+    at = len(literals[0])
+    before = dict[str, str]()
     for index, name in enumerate(names):
         literal = literals[index + 1]
         end = typed.find(literal, at) if literal else -1

@@ -101,12 +101,13 @@ class ChatRepl:
         pause: float = PAUSE,
         asker: Asker | None = None,
     ) -> None:
-        self.host, self.paper, self._hint, self._pause = host, paper, hint, pause
-        self.front, self.feed, self.media = (
-            TerminalFocus(paper, input),
-            EventPrinter(paper),
-            MediaFiles(),
-        )
+        self.host = host
+        self.paper = paper
+        self._hint = hint
+        self._pause = pause
+        self.front = TerminalFocus(paper, input)
+        self.feed = EventPrinter(paper)
+        self.media = MediaFiles()
         self.front.ask = (asker or Asker(self.front, self.media)).ask
         self.front.live = self.feed.live
         self.session: Session
@@ -211,7 +212,8 @@ class ChatRepl:
             ("", f" ({in_line(kind, 20)})" if kind else ""),
             ("bold", " ❯ "),
         ]
-        text, self._typed = self._typed, ""
+        text = self._typed
+        self._typed = ""
         buffer = self._reading.default_buffer
         try:
             return await self.front.text(self._reading, mark, default=text)

@@ -13,7 +13,9 @@ _ROW = re.compile(
     re.MULTILINE,
 )
 MORNING = ("05:00", "12:00")
-A_STOP, NOT_MORNING = 90, 150  # dollars that they count for
+# dollars that they count for
+A_STOP = 90
+NOT_MORNING = 150
 
 
 class Row(Struct, frozen=True):

@@ -103,7 +103,9 @@ def _look(wish: Wishes, done: Done) -> Next | None:
     """The weather, the flights and the hotels, all at once."""
     if done.of("search_hotels") is not None or done.of("search_flights") is not None:
         return None
-    where, there, back = wish.destination, wish.departure, wish.back
+    where = wish.destination
+    there = wish.departure
+    back = wish.back
     text = f"I am checking the weather, flights and hotels in {where} for {there} to {back}."
     hotel = {"city": where, "check_in": there, "check_out": back, "guests": max(wish.travelers, 1)}
     return Next(
@@ -137,7 +139,9 @@ def _choose(wish: Wishes, done: Done) -> Next | None:
 def _book(wish: Wishes, done: Done) -> Next | None:
     if done.of("book_trip") is not None:
         return None
-    there, back, hotel = _flight(done, wish.departure), _flight(done, wish.back), _hotel(wish, done)
+    there = _flight(done, wish.departure)
+    back = _flight(done, wish.back)
+    hotel = _hotel(wish, done)
     if there is None or hotel is None:
         return None
     total = (there["price"] + (back["price"] if back else 0)) * wish.travelers + hotel["total"]
@@ -276,7 +280,8 @@ def _summary(wish: Wishes, done: Done, tools: Mapping[str, str]) -> str:
 
 
 def _rest(done: Done) -> str:
-    mail, said = done.of("send_mail"), []
+    mail = done.of("send_mail")
+    said = []
     failed = (None, FAILED)
     said.append(
         "The trip could not be added to your calendar."

@@ -20,11 +20,13 @@ _FLIGHTS = re.compile(r"^- Flights: ([^;\n]+)", re.MULTILINE)
 _NIGHT = re.compile(r"up to \$(\d+) a night")
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 _NAME = r"([A-Z][\w'-]*(?:\s+[A-Z][\w'-]*)*)"
-_PLACE, _FIRST = re.compile(rf"\b(?:in|to)\s+{_NAME}"), re.compile(rf"^{_NAME},")
+_PLACE = re.compile(rf"\b(?:in|to)\s+{_NAME}")
+_FIRST = re.compile(rf"^{_NAME},")
 _BUDGET = re.compile(r"\bbudget(?: of|:)? \$?(\d[\d,]*)", re.IGNORECASE)
 _NUMBERS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 _MANY = re.compile(rf"\bfor ({'|'.join(_NUMBERS)}|[1-9])\b(?! (?:night|day|week))")
-HOME, FLIGHTS = "NYC", "morning departure, at most one stop"
+HOME = "NYC"
+FLIGHTS = "morning departure, at most one stop"
 
 
 class Wishes(Struct, frozen=True, kw_only=True):
@@ -55,7 +57,8 @@ def wishes(messages: Sequence[SamplingMessage]) -> tuple[int, Wishes | None]:
         found = _found(messages[index])
         if not found:
             continue
-        place, given = max(place, index), {**found, **given}
+        place = max(place, index)
+        given = {**found, **given}
         if "Destination" in found:
             return place, _read(given, told(messages[: place + 1]))
     return -1, None
@@ -72,7 +75,9 @@ def _found(message: SamplingMessage) -> dict[str, str]:
     lines = dict(_LINE.findall(own))
     if "Destination" in lines:
         return lines
-    days, budget, many = _DAY.findall(own), _BUDGET.search(own), _MANY.search(own)
+    days = _DAY.findall(own)
+    budget = _BUDGET.search(own)
+    many = _MANY.search(own)
     if len(days) < 2 and budget is None:
         return {}
     found = {}
@@ -105,16 +110,15 @@ def _texts(message: SamplingMessage) -> list[str]:
 
 
 def _read(found: dict[str, str], all_of_it: str) -> Wishes | None:
-    there, back = _day(found.get("Departure date", "")), _day(found.get("Return date", ""))
+    there = _day(found.get("Departure date", ""))
+    back = _day(found.get("Return date", ""))
     if there is not None and back is None and (days := _number(found.get("Duration", ""), 0)):
         back = there + dt.timedelta(days=min(days, 366))
     if there is None or back is None or back <= there:
         return None
-    home, flights, night = (
-        _HOME.search(all_of_it),
-        _FLIGHTS.search(all_of_it),
-        _NIGHT.search(all_of_it),
-    )
+    home = _HOME.search(all_of_it)
+    flights = _FLIGHTS.search(all_of_it)
+    night = _NIGHT.search(all_of_it)
     return Wishes(
         destination=found["Destination"].strip(),
         departure=there.isoformat(),

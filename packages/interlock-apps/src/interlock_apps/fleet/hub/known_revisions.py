@@ -59,7 +59,8 @@ class KnownRevisions:
     """
 
     def __init__(self, path: Path | None = None, *, clock: Callable[[], float] = time.time) -> None:
-        self.path, self._clock = path, clock
+        self.path = path
+        self._clock = clock
         self._verdicts = self._read()
 
     def of(self, entry: Entry) -> RevisionRecord | None:

@@ -80,7 +80,9 @@ class Throttle:
     """
 
     def __init__(self, do: Callable[[], Awaitable[None]], seconds: float, sleep: Sleep) -> None:
-        self._do, self._seconds, self._sleep = do, seconds, sleep
+        self._do = do
+        self._seconds = seconds
+        self._sleep = sleep
         self._wanted = False
         self._task: asyncio.Task[None] | None = None
 

@@ -24,7 +24,8 @@ class Tampered(LogError):
 
     def __init__(self, words: str, *, place: int, seq: int = 0) -> None:
         super().__init__(words)
-        self.place, self.seq = place, seq
+        self.place = place
+        self.seq = seq
 
 
 class SessionRow(Struct, frozen=True, kw_only=True, rename="camel"):

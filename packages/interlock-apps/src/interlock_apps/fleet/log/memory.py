@@ -37,7 +37,8 @@ class MemoryLog:
     ) -> None:
         self.publish: Callable[[Notice], None] = unheard
         self._redact = redact
-        self._most, self._most_bytes = most, most_bytes
+        self._most = most
+        self._most_bytes = most_bytes
         self._clock = clock
         self._rows: deque[LogRow] = deque()
         self._bytes = 0

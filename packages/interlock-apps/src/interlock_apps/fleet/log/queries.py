@@ -66,7 +66,8 @@ def find(
             terms.append("words.rowid < ?")
             values.append(before)
     else:
-        source, order = "entries", "entries.place"
+        source = "entries"
+        order = "entries.place"
     most = _SCANNED if wanted.words and not worded else limit
     where = f"WHERE {' AND '.join(terms)}" if terms else ""
     rows = db.execute(
@@ -149,7 +150,8 @@ class ChainCheck:
             if words:
                 self.fault = Tampered(words, place=place, seq=filed[0])
                 return False
-            self.count, self._last = place, digest
+            self.count = place
+            self._last = digest
         return len(rows) == most
 
     def end(self, db: sqlite3.Connection) -> None:

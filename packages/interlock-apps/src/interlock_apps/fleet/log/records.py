@@ -184,14 +184,15 @@ def unreadable(data: bytes) -> LogEntry:
     """What is shown for an entry that this version cannot read."""
     try:
         value = msgspec.json.decode(data)
-        seq, at, kind, session = (
-            int(value["seq"]),
-            float(value["at"]),
-            str(value["event"]["type"]),
-            str(value["event"].get("session", "")),
-        )
+        seq = int(value["seq"])
+        at = float(value["at"])
+        kind = str(value["event"]["type"])
+        session = str(value["event"].get("session", ""))
     except (msgspec.DecodeError, KeyError, TypeError, ValueError, AttributeError):
-        seq, at, kind, session = 0, 0.0, "", ""
+        seq = 0
+        at = 0.0
+        kind = ""
+        session = ""
     known = (
         "is not as this version knows it"
         if kind in _kinds

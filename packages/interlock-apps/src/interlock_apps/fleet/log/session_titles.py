@@ -12,7 +12,8 @@ from ..events import PersonSaid, SessionBegan
 from . import records
 from .interface import SessionRow
 
-BEGAN, SAID = records.kind_of_type(SessionBegan), records.kind_of_type(PersonSaid)
+BEGAN = records.kind_of_type(SessionBegan)
+SAID = records.kind_of_type(PersonSaid)
 LONGEST = 60  # characters
 
 

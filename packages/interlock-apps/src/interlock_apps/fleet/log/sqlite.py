@@ -147,7 +147,8 @@ class SqliteLog:
             if self._anchor is not None and await self._grown():
                 await self._write_anchor(self._anchor)
             self._open = False
-            task, self._task = self._task, None
+            task = self._task
+            self._task = None
             if task is not None:
                 task.cancel()
                 await asyncio.wait([task])
@@ -349,7 +350,9 @@ class SqliteLog:
 
     def _can(self) -> None:
         if self._bad:
-            dropped, self._dropped, self._bad = self._dropped, 0, ""
+            dropped = self._dropped
+            self._dropped = 0
+            self._bad = ""
             lost = f" {dropped:,} entries are lost." if dropped else ""
             self.publish(
                 Notice(

@@ -36,7 +36,10 @@ class ResultRenderer:
     def __init__(
         self, budget: Budget, fence: UntrustedTextMarker, shelf: ResultStore, clean: Clean = str
     ) -> None:
-        self.budget, self.fence, self.shelf, self._clean = budget, fence, shelf, clean
+        self.budget = budget
+        self.fence = fence
+        self.shelf = shelf
+        self._clean = clean
 
     def result(self, use: str, result: CallToolResult, origin: str) -> ToolResultContent:
         """The answer to the tool use `use`; `origin` says which tool of which server gave it."""
@@ -64,7 +67,8 @@ class ResultRenderer:
 
     def paged(self, text: str, origin: str) -> str:
         """The first page of a text, in its fence, and how to get at the others."""
-        text, origin = self._clean(text), self._clean(origin)
+        text = self._clean(text)
+        origin = self._clean(origin)
         if len(text) <= self.budget.page:
             return self.fence.wrap(text, origin)
         name = self.shelf.put(text)
@@ -114,7 +118,8 @@ class ResultRenderer:
 
     def _medium(self, block: Media, lines: list[str], media: list[Media]) -> None:
         what = "an image" if isinstance(block, ImageContent) else "a sound"
-        size, before = len(block.data) * 3 // 4, sum(len(each.data) for each in media) * 3 // 4
+        size = len(block.data) * 3 // 4
+        before = sum(len(each.data) for each in media) * 3 // 4
         if size > self.budget.picture or before + size > self.budget.pictures:
             lines.append(f"({what} of type {block.mime_type}, too large to be shown to you)")
         else:

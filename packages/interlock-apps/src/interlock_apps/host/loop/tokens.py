@@ -12,7 +12,9 @@ from interlock.types import SamplingMessage, Tool, ToolResultContent, ToolUseCon
 
 LETTERS = 3.5  # of plain text in a token
 OTHERS = 1.2  # signs beyond Latin in a token
-PICTURE, SOUND, ENVELOPE = 1_600, 2_000, 8
+PICTURE = 1_600
+SOUND = 2_000
+ENVELOPE = 8
 
 
 def of_text(text: str) -> int:

@@ -86,7 +86,8 @@ class TurnStopped(Exception):
         self, reason: str = "cancelled", results: Sequence[ToolResultContent] = ()
     ) -> None:
         super().__init__(reason)
-        self.reason, self.results = reason, results
+        self.reason = reason
+        self.results = results
 
 
 class TurnState(Struct):

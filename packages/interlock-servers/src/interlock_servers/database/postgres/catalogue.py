@@ -17,7 +17,9 @@ _KINDS: dict[str, TableKind] = {
     "f": "foreign table",
     "p": "partitioned table",
 }
-_LONG, _LONGEST = 4 * 1024, 16 * 1024  # characters of a comment or a default, and of a view's SQL
+# characters of a comment or a default, and of a view's SQL
+_LONG = 4 * 1024
+_LONGEST = 16 * 1024
 _READABLE = """
 c.relkind IN ('r', 'v', 'm', 'f', 'p') AND n.nspname NOT IN ('pg_catalog', 'information_schema', 'pg_toast')
 AND n.nspname !~ '^pg_temp_'::text AND pg_catalog.has_schema_privilege(n.oid, 'USAGE')
@@ -106,7 +108,8 @@ async def described(connection: Connection, wanted: Sequence[TableName]) -> list
     ]
     made = []
     for row in rows:
-        name, oid = _name(row), row["oid"]
+        name = _name(row)
+        oid = row["oid"]
         made.append(
             Table(
                 name=name.name,

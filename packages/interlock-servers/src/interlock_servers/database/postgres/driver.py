@@ -173,7 +173,8 @@ class ByteMeter(asyncio.Protocol):
 
     def start(self, most: int) -> None:
         """Count anew. The few messages around the rows have room besides; 0 counts nothing."""
-        self._count, self._most = 0, most
+        self._count = 0
+        self._most = most
 
     def data_received(self, data: bytes) -> None:
         self._count += len(data)

@@ -50,8 +50,11 @@ class PostgresEngine:
     def __init__(
         self, target: PostgresUrl, name: str, limits: DatabaseLimits, driver: Driver, *, write: bool
     ) -> None:
-        self.name, self.writable = name, write
-        self._target, self._limits, self._driver = target, limits, driver
+        self.name = name
+        self.writable = write
+        self._target = target
+        self._limits = limits
+        self._driver = driver
         self._connections: ConnectionPool | None = None
         self._types: dict[int, str] = {}
 
@@ -61,7 +64,8 @@ class PostgresEngine:
 
     async def close(self) -> None:
         """End all connections and what they run."""
-        connections, self._connections = self._connections, None
+        connections = self._connections
+        self._connections = None
         if connections is not None:
             await connections.close()
 
@@ -125,7 +129,8 @@ class PostgresEngine:
 
     async def _rows(self, statement: Statement, page: RowRange, at_once: int) -> Rows:
         began = time.monotonic()
-        connections, arguments = self._ready(), arguments_of(statement)
+        connections = self._ready()
+        arguments = arguments_of(statement)
         async with (
             connections.transaction(READING) as link,
             connections.running(link, statement.sql, len(_CURSOR)) as connection,
@@ -148,7 +153,8 @@ class PostgresEngine:
         """Rows of the cursor until the page is full, and one more row than it has room for."""
         columns: list[ResultColumn] = []
         collected: RowCollector | None = None
-        wanted, room = min(at_once, page.most + 1), page.most + 1
+        wanted = min(at_once, page.most + 1)
+        room = page.most + 1
         while True:
             link.meter.start(self._limits.value + _SLACK)
             batch = await link.connection.prepare(f"FETCH FORWARD {wanted} FROM page")
@@ -169,7 +175,8 @@ class PostgresEngine:
         """EXPLAIN, and with `analyze` EXPLAIN ANALYZE, in a transaction that reads only."""
         _checked(statement)
         before = f"EXPLAIN (FORMAT JSON{', ANALYZE' if analyze else ''}) "
-        connections, arguments = self._ready(), arguments_of(statement)
+        connections = self._ready()
+        arguments = arguments_of(statement)
         async with (
             connections.transaction(READING) as link,
             connections.running(link, statement.sql, len(before)) as connection,
@@ -190,7 +197,8 @@ class PostgresEngine:
             )
         for statement in statements:
             _checked(statement)
-        connections, done = self._ready(), []
+        connections = self._ready()
+        done = []
         async with connections.transaction(WRITING) as link:
             guarded = await connections.guard(link)
             for number, statement in enumerate(statements, 1):
@@ -211,7 +219,8 @@ class PostgresEngine:
         return done
 
     async def _executed(self, link: PooledConnection, statement: Statement, page: RowRange) -> Rows:
-        began, arguments = time.monotonic(), arguments_of(statement)
+        began = time.monotonic()
+        arguments = arguments_of(statement)
         async with self._ready().running(link, statement.sql, reading=False) as connection:
             link.meter.start(self._limits.value + _SLACK)
             prepared = await connection.prepare(statement.sql)

@@ -79,7 +79,8 @@ def _what(node: Mapping[str, Any]) -> str:
     if "Index Name" in node:
         name += f" using {node['Index Name']}"
     if "Relation Name" in node:
-        table, alias = node["Relation Name"], node.get("Alias")
+        table = node["Relation Name"]
+        alias = node.get("Alias")
         name += f" on {table}" + (f" {alias}" if alias not in (None, table) else "")
     parts = [name]
     for key in _MORE:

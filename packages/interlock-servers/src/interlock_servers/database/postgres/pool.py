@@ -73,7 +73,8 @@ class PooledConnection:
         """`watched` says that the server can notice while it computes that this program has
         gone.
         """
-        self.connection, self.watched = connection, watched
+        self.connection = connection
+        self.watched = watched
         self.meter = ByteMeter(connection)
         self.pid = connection.get_server_pid()
 
@@ -89,7 +90,10 @@ class ConnectionPool:
         patience: float = _PATIENCE,
     ) -> None:
         """`patience` is how many seconds a connection has to end what it was told to end."""
-        self._target, self._limits, self._driver, self._patience = target, limits, driver, patience
+        self._target = target
+        self._limits = limits
+        self._driver = driver
+        self._patience = patience
         self._places = asyncio.Semaphore(limits.connections)
         self._idle: IdlePool[PooledConnection] = IdlePool(limits.idle, self._ended)
         self._lent: set[PooledConnection] = set()
@@ -157,7 +161,8 @@ class ConnectionPool:
                 while not self._closed:
                     link = self._idle.acquire()
                     if link is None:
-                        link, used = await self._connected(), False
+                        link = await self._connected()
+                        used = False
                     else:
                         used = True
                     try:

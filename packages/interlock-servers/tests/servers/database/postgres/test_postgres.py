@@ -178,7 +178,8 @@ async def test_what_cannot_be_connected_to(desk: Desk) -> None:
     words, with the place, without the password.
     """
     secret = PASSWORD.replace("/", "%2F").replace("#", "%23").replace(" ", "%20")
-    port, words = free_port(), {}
+    port = free_port()
+    words = {}
     words[f"postgresql://ada:{secret}@127.0.0.1:{port}/shop"] = (
         f"127.0.0.1:{port}/shop cannot be reached"
     )

@@ -45,12 +45,12 @@ class Browser:
         self._redirect_uri = (
             None if redirect_uri is None else checked_url(redirect_uri, what="a redirect URI")
         )
-        self._host, self._port, self._path = (
-            host,
-            port,
-            path if path.startswith("/") else f"/{path}",
-        )
-        self._open, self._say, self._seconds = open or open_browser, say, seconds
+        self._host = host
+        self._port = port
+        self._path = path if path.startswith("/") else f"/{path}"
+        self._open = open or open_browser
+        self._say = say
+        self._seconds = seconds
         self._landing: Landing | None = None
         self._at = ""
 
@@ -99,7 +99,8 @@ class Browser:
 
     async def aclose(self) -> None:
         """See Agent."""
-        landing, self._landing = self._landing, None
+        landing = self._landing
+        self._landing = None
         if landing is not None:
             await landing.aclose()
 

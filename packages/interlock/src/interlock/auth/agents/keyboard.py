@@ -13,7 +13,11 @@ if sys.platform != "win32":
     import termios
 
 _LONGEST = 64 * 1024  # bytes
-_ENTER, _BACK, _END, _CLEAR = (10, 13), (8, 127), 4, 21  # what the keys send: also Ctrl-D, Ctrl-U
+# what the keys send: also Ctrl-D, Ctrl-U
+_ENTER = (10, 13)
+_BACK = (8, 127)
+_END = 4
+_CLEAR = 21
 _SEQUENCE = re.compile(r"\x1b(?:\[[0-9;?]*[@-~]|O.|.)?")  # an arrow key, the marks around a paste
 _GLANCE = 0.05  # seconds between two looks, where a terminal can only be looked at
 
@@ -87,7 +91,8 @@ def _key_by_key(fd: int) -> Iterator[None]:
     before = termios.tcgetattr(fd)
     now = termios.tcgetattr(fd)
     now[3] &= ~(termios.ICANON | termios.ECHO)
-    now[6][termios.VMIN], now[6][termios.VTIME] = 1, 0
+    now[6][termios.VMIN] = 1
+    now[6][termios.VTIME] = 0
     termios.tcsetattr(fd, termios.TCSANOW, now)
     try:
         yield

@@ -81,7 +81,8 @@ def query_of(head: bytes, path: str, hosts: Collection[str]) -> str | None:
     anybody else's that leads here (DNS rebinding) is none of them.
     """
     first, *lines = head.removesuffix(b"\r\n\r\n").split(b"\r\n")
-    request, headers = _REQUEST.fullmatch(first), [_HEADER.fullmatch(line) for line in lines]
+    request = _REQUEST.fullmatch(first)
+    headers = [_HEADER.fullmatch(line) for line in lines]
     if request is None or None in headers:
         return None
     named = [
@@ -105,7 +106,8 @@ class Landing:
     def __init__(self, path: str, *, patience: float = 10.0) -> None:
         self.port = 0
         self.others = 0
-        self._path, self._patience = path, patience
+        self._path = path
+        self._patience = patience
         self._hosts: set[str] = set()
         self._servers: list[asyncio.Server] = []
         self._guests: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
@@ -146,7 +148,8 @@ class Landing:
 
     async def aclose(self) -> None:
         """Stop listening; who is still here has to go."""
-        servers, self._servers = self._servers, []
+        servers = self._servers
+        self._servers = []
         for server in servers:
             server.close()
         guests = list(self._guests.items())

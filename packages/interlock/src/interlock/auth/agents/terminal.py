@@ -39,7 +39,10 @@ class Terminal:
         self._redirect_uri = (
             None if redirect_uri is None else checked_url(redirect_uri, what="a redirect URI")
         )
-        self._stdin, self._say, self._show, self._seconds = stdin, say, show or _to_screen, seconds
+        self._stdin = stdin
+        self._say = say
+        self._show = show or _to_screen
+        self._seconds = seconds
 
     async def listen(self, preferred: Sequence[str]) -> str:
         """See Agent: nobody has to listen."""

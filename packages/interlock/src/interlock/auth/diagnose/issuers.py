@@ -190,10 +190,8 @@ def prospects(site: Site, challenge: Challenge | None, who: Who, report: Report)
 
 
 def _judge_registration(metadata: ServerMetadata, who: Who, place: str, report: Report) -> None:
-    by_document, by_itself = (
-        metadata.client_id_metadata_document_supported is True,
-        metadata.registration_endpoint is not None,
-    )
+    by_document = metadata.client_id_metadata_document_supported is True
+    by_itself = metadata.registration_endpoint is not None
     if who.client_id is not None:
         report.ok(f"the client is registered, as {who.client_id}")
     elif by_document and who.document is not None:

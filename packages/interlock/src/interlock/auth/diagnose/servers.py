@@ -64,7 +64,8 @@ def stranger(url: str, report: Report) -> Procedure[Knock | None]:
 
 
 def _judge_status(url: str, answer: Knock, report: Report) -> None:
-    status, leads = answer.got.status, answer.got.headers.get("location", "another address")
+    status = answer.got.status
+    leads = answer.got.headers.get("location", "another address")
     asked = f"POST {' and '.join(answer.tried)}"
     if status == 401:
         report.ok(f"{asked}: refused with 401, as it should be", url)
@@ -288,7 +289,8 @@ def _judge_document(
 def _why_another(resource: str, url: str) -> str:
     """What is probably behind a resource that is not this one."""
     try:
-        one, other = urlsplit(resource), urlsplit(url)
+        one = urlsplit(resource)
+        other = urlsplit(url)
         if one.hostname == other.hostname and one.scheme != other.scheme:
             return (
                 "The server seems not to know that it is reached by https: tell it its public "

@@ -37,7 +37,8 @@ def plain_url(url: str) -> str | None:
     (RFC 3986, 6.2.2); None for no URL.
     """
     try:
-        parts, root = urlsplit(url), origin(url)
+        parts = urlsplit(url)
+        root = origin(url)
     except ValueError:
         return None
     if parts.scheme not in _PORTS or not parts.hostname or parts.username is not None:
@@ -76,7 +77,8 @@ def identifies(resource: str, server: str) -> bool:
     the server is beneath (`AU3-07`).
     """
     try:
-        one, other = urlsplit(resource), urlsplit(server)
+        one = urlsplit(resource)
+        other = urlsplit(server)
         if one.fragment or origin(resource) != origin(server):
             return False
     except ValueError:
@@ -101,7 +103,8 @@ def metadata_places(issuer: str) -> list[str]:
     """Where the metadata of an authorization server may be, in the order in which it is looked for
     (`AU3-11`, `AU3-12`).
     """
-    root, path = origin(issuer), urlsplit(issuer).path.rstrip("/")
+    root = origin(issuer)
+    path = urlsplit(issuer).path.rstrip("/")
     if not path:
         return [
             f"{root}/.well-known/oauth-authorization-server",

@@ -38,7 +38,8 @@ def read_challenges(header: str) -> list[Challenge]:
     What cannot be read ends the list, and is no error.
     """
     found: list[Challenge] = []
-    at, text = 0, header[:_LONGEST]
+    at = 0
+    text = header[:_LONGEST]
     scheme: str | None = None
     parameters: dict[str, str] = {}
     while at < len(text):
@@ -57,7 +58,8 @@ def read_challenges(header: str) -> list[Challenge]:
             continue
         if scheme is not None:
             found.append(Challenge(scheme, parameters))
-        scheme, parameters = name[0].lower(), {}
+        scheme = name[0].lower()
+        parameters = {}
         at = after.end()
         blob = _TOKEN68.match(text, at)
         if (

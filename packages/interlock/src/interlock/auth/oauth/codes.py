@@ -110,7 +110,8 @@ def code_from(query: str, errand: Errand) -> str:
             "the answer is of another authorization server", f"iss={errand.issuer}", errand
         )
     if "error" in told:
-        code, words = told["error"], told.get("error_description", "")
+        code = told["error"]
+        words = told.get("error_description", "")
         kind = Denied if code == "access_denied" else Unauthorized
         shown = "".join(
             c if c.isprintable() else "?" for c in (f"{code}: {words}" if words else code)[:300]

@@ -82,7 +82,8 @@ def find_resource(
         if isinstance(got, Got) and got.status == 200:
             return (yield from _checked(got, server, named)), named
         yield Note(_STEP, f"the challenge names a document that cannot be had ({_how(got)})", named)
-    silent, why = named is not None, ""
+    silent = named is not None
+    why = ""
     for place in resource_places(server):
         if place == named:
             continue
@@ -90,7 +91,8 @@ def find_resource(
         if isinstance(got, Got) and got.status == 200 and _is_object(got.body):
             return (yield from _checked(got, server, place)), place
         yield Note(_STEP, f"no metadata here ({_how(got)})", place)
-        silent, why = silent or isinstance(got, str) or got.status >= 500, _how(got)
+        silent = silent or isinstance(got, str) or got.status >= 500
+        why = _how(got)
     if silent:
         raise Unauthorized(
             _STEP,

@@ -54,13 +54,11 @@ class Unauthorized(t.Unreachable):
         words += [f"Expected: {expected.rstrip('.')}."] if expected else []
         words += [advice or _REPAIR[culprit]]
         super().__init__(plain(" ".join(words)), status=status)
-        self.step, self.what, self.document, self.expected, self.advice = (
-            step,
-            what,
-            document,
-            expected,
-            advice,
-        )
+        self.step = step
+        self.what = what
+        self.document = document
+        self.expected = expected
+        self.advice = advice
         self.culprit: Culprit = culprit
         self.code = code
 

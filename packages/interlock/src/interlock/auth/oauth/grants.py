@@ -26,7 +26,9 @@ from .members import Grant, Member
 from .posts import post
 from .steps import Got, Procedure, Rest, ShowCode
 
-CODE, REFRESH, CREDENTIALS = "authorization_code", "refresh_token", "client_credentials"
+CODE = "authorization_code"
+REFRESH = "refresh_token"
+CREDENTIALS = "client_credentials"
 EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange"
 JWT_BEARER = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 DEVICE = "urn:ietf:params:oauth:grant-type:device_code"
@@ -274,7 +276,8 @@ def granted(
             ),
             culprit="authorization server",
         )
-    now, seconds = means.now(), answer.seconds
+    now = means.now()
+    seconds = answer.seconds
     scopes = (
         tuple(answer.scope.split())
         if answer.scope is not None
@@ -339,10 +342,8 @@ def by_device(
     if got.status != 200 or read_error(got.body) is not None:
         raise refused(got, endpoint, "device code")
     told = read_document(got.body, DeviceAnswer, step="device code", document=endpoint)
-    until, interval = (
-        means.now() + min(told.expires_in, _LONGEST_CODE),
-        min(max(1.0, told.interval), 60.0),
-    )
+    until = means.now() + min(told.expires_in, _LONGEST_CODE)
+    interval = min(max(1.0, told.interval), 60.0)
     for place in (told.verification_uri, told.verification_uri_complete):
         if place is not None:
             usable(place, what="the address for the code", step="device code", document=endpoint)

@@ -54,7 +54,8 @@ def knock(url: str) -> Procedure[Knock]:
     elif 400 <= first.status < 500 and first.status not in (401, 403):
         got = yield from _older_knock(url, tried)
         if got.status not in (200, 401, 403):  # it knows neither question
-            got, tried = first, tried[:1]
+            got = first
+            tried = tried[:1]
     header = got.headers.get("www-authenticate", "")
     return Knock(
         method=tried[-1], tried=tuple(tried), got=got, challenges=tuple(read_challenges(header))

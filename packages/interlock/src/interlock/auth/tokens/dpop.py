@@ -42,7 +42,8 @@ class BadDpopProof(Exception):
         self, words: str, *, error: str = "invalid_dpop_proof", nonce: str | None = None
     ) -> None:
         super().__init__(words)
-        self.error, self.nonce = error, nonce
+        self.error = error
+        self.nonce = nonce
 
 
 class DpopVerifier:
@@ -66,7 +67,9 @@ class DpopVerifier:
     ) -> None:
         self._vault: Vault = vault if vault is not None else MemoryVault(clock=clock, most=_MOST)
         self._shared = vault is not None
-        self.nonces, self.window, self._place = nonces, window, place
+        self.nonces = nonces
+        self.window = window
+        self._place = place
         # Made before a server forks, so that its workers know each other's; a shared vault has the
         # one that all take.
         self._secret = secrets.token_bytes(32)

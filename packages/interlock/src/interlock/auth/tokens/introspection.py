@@ -66,7 +66,9 @@ class Introspection:
         self.endpoint = (
             None if endpoint is None else checked_url(endpoint, what="the introspection endpoint")
         )
-        self.seconds, self.patience, self.most = seconds, patience, most
+        self.seconds = seconds
+        self.patience = patience
+        self.most = most
         self._key = key
         self._member = Member(
             issuer=issuer,

@@ -67,11 +67,9 @@ class Jwt:
                 f"{', '.join(ASYMMETRIC)}"
             )
         self.issuers: Sequence[str] = (issuer,)
-        self.algorithms, self.types, self.seconds = (
-            tuple(algorithms),
-            tuple(kind.lower() for kind in types),
-            seconds,
-        )
+        self.algorithms = tuple(algorithms)
+        self.types = tuple(kind.lower() for kind in types)
+        self.seconds = seconds
         self.reading = Reading(
             issuers=(issuer, *also),
             audience=(audience,) if isinstance(audience, str) else tuple(audience or ()),

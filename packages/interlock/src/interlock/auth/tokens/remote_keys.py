@@ -47,16 +47,16 @@ class RemoteKeys:
     ) -> None:
         if jwks_uri is not None:
             checked_url(jwks_uri, what="a jwks_uri")
-        self.issuer, self.jwks_uri = issuer, jwks_uri
-        self.pause, self.least, self.fresh, self.most, self.patience, self.limit = (
-            pause,
-            least,
-            fresh,
-            most,
-            patience,
-            limit,
-        )
-        self._roads, self._room = Roads(issuer, named(jwks_uri), fetch), room
+        self.issuer = issuer
+        self.jwks_uri = jwks_uri
+        self.pause = pause
+        self.least = least
+        self.fresh = fresh
+        self.most = most
+        self.patience = patience
+        self.limit = limit
+        self._roads = Roads(issuer, named(jwks_uri), fetch)
+        self._room = room
         self._keys: KeySet | None = None
         self._since = self._until = self._tried = float(
             "-inf"
@@ -159,7 +159,9 @@ class RemoteKeys:
                 usual=self.fresh,
                 most=self.fresh,
             )
-            self._keys, self._since, self._until = keys, now, now + age
+            self._keys = keys
+            self._since = now
+            self._until = now + age
             return
         _log.warning("The keys of %s cannot be had: %s", self.issuer, trouble)
 

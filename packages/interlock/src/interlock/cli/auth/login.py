@@ -263,7 +263,8 @@ async def _challenge(url: str, roads: Roads) -> Challenge | None:
 
 async def _tried(url: str, server: Access, roads: Roads) -> None:
     """Show the token to the server once. Raises Unauthorized where it does not take it."""
-    fetch, tries = roads.of(url), 0
+    fetch = roads.of(url)
+    tries = 0
     while True:
         request = await server.sign(modern(url, "server/discover"))
         response = await fetch(request)

@@ -153,7 +153,8 @@ class NobodyAsked:
     """
 
     def __init__(self, url: str, account: str) -> None:
-        self._url, self._account = url, account
+        self._url = url
+        self._account = account
 
     async def listen(self, preferred: Sequence[str]) -> str:
         """Raises Unauthorized."""
@@ -194,7 +195,8 @@ class KeptTokens:
 
 class _Kept:
     def __init__(self, url: str, account: str) -> None:
-        self._url, self._account = url, account
+        self._url = url
+        self._account = account
         self._server: Access | None = None
         self._loaded = False
 
@@ -207,7 +209,8 @@ class _Kept:
                 raise t.Unreachable(
                     f"The vault with what is kept of log-ins cannot be used: {bad}"
                 ) from None
-            self._server, self._loaded = (server if grant is not None else None), True
+            self._server = server if grant is not None else None
+            self._loaded = True
             if grant is None and self._account:
                 raise t.Unreachable(
                     f"Nothing is kept of the account {self._account}. Log in: "

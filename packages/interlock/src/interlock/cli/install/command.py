@@ -121,7 +121,8 @@ def install(
             raise click.UsageError("--header is for URLs; give a program variables with --env.")
         env = _variables(variables)
         started = _started(target, rest, must_be=not remove)
-        usual, entry_for = started.name, partial(started.entry, env)
+        usual = started.name
+        entry_for = partial(started.entry, env)
         if not (no_check or dry_run or remove):
             _check(started.command, env)
     name = name or usual

@@ -271,7 +271,9 @@ class Relay:
         one.
         """
         self._children += 1
-        self.state, self.wants_child, self.trouble = State.STARTING, False, ""
+        self.state = State.STARTING
+        self.wants_child = False
+        self.trouble = ""
         self.to_child.clear()
         self._drop_questions()
         self._probe = f"{_OWN}{self._children}"
@@ -305,7 +307,8 @@ class Relay:
         self.state = State.UP
         for listen in self._listens.values():
             self.to_child.append(listen.frame)
-        held, self._held = self._held, []
+        held = self._held
+        self._held = []
         for waiting, frame in held:
             self._send(waiting, frame)
         if session is not None and session.opened and self._children > 1:
@@ -351,8 +354,10 @@ class Relay:
 
     def broke(self, words: str) -> None:
         """The child cannot serve; whoever waits is told so."""
-        self.state, self.trouble = State.BROKEN, words
-        held, self._held = self._held, []
+        self.state = State.BROKEN
+        self.trouble = words
+        held = self._held
+        self._held = []
         for waiting, _ in held:
             if waiting is None or isinstance(waiting.id, int | str):
                 self._refuse(

@@ -76,13 +76,11 @@ class Supervisor:
         folders: Sequence[Path],
         grace: float,
     ) -> None:
-        self._channel, self._command, self._extra, self._folders, self._grace = (
-            channel,
-            command,
-            extra,
-            folders,
-            grace,
-        )
+        self._channel = channel
+        self._command = command
+        self._extra = extra
+        self._folders = folders
+        self._grace = grace
         self._relay = Relay()
         self._child: Child | None = None
         self._reading: asyncio.Task[None] | None = None
@@ -122,10 +120,12 @@ class Supervisor:
         """Send what is to be sent, and see to the child."""
         relay = self._relay
         if relay.to_client:
-            out, relay.to_client = relay.to_client, []
+            out = relay.to_client
+            relay.to_client = []
             self._send(out)
         if relay.to_child and self._child is not None:
-            into, relay.to_child = relay.to_child, []
+            into = relay.to_child
+            relay.to_child = []
             self._child.send(into)
         if relay.wants_child:
             if self._changing is None or self._changing.done():
@@ -188,8 +188,10 @@ class Supervisor:
         """End the child; what it says from now on is about a past that the client need not hear
         of.
         """
-        child, self._child = self._child, None
-        reading, self._reading = self._reading, None
+        child = self._child
+        self._child = None
+        reading = self._reading
+        self._reading = None
         if child is not None and reading is not None:
             reading.cancel()
         if reading is not None:

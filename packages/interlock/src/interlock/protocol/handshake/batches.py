@@ -50,7 +50,8 @@ class Batches:
         Returns:
             The array, where nothing is left to be answered and anything was.
         """
-        batch, self._incoming = self._incoming, None
+        batch = self._incoming
+        self._incoming = None
         if batch is None:
             return None
         for id in open:

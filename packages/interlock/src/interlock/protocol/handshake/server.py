@@ -120,7 +120,8 @@ class ServerConnection:
         self._shared = shared  # all requests share one channel, as over stdio
         self._listens: dict[CallId, None] = {}
         self._batches = Batches()
-        self.principal, self.session = principal, session
+        self.principal = principal
+        self.session = session
         self.remembered = (
             remembered  # what `initialize` said: the whole of the handshake era's memory
         )
@@ -225,7 +226,8 @@ class ServerConnection:
 
     def outgoing(self) -> list[tuple[Route, Frame]]:
         """What is to be sent now, each frame with the request it belongs to."""
-        out, self._out = self._out, []
+        out = self._out
+        self._out = []
         return out
 
     def close(self) -> list[ServerEvent]:
@@ -599,7 +601,8 @@ class ServerConnection:
         subscription = self._subscriptions.get(listen.uri) if listen.uri is not None else None
         if subscription is None or subscription.waiting is None:
             return
-        waiting, subscription.waiting = subscription.waiting, None
+        waiting = subscription.waiting
+        subscription.waiting = None
         honoured = listen.uri in (params.notifications.resource_subscriptions or ())
         if not honoured:
             del self._subscriptions[subscription.listen.uri or ""]

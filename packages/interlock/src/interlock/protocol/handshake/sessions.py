@@ -10,7 +10,8 @@ from msgspec import Struct
 from ... import types as t
 from ...exchange import Caller, Principal
 
-POSITION, SINCE = "dev.interlock/position", "dev.interlock/since"
+POSITION = "dev.interlock/position"
+SINCE = "dev.interlock/since"
 """Keys of `_meta` within the house, never sent: where on the board of changes a notice stands, and from where a listener wants to hear."""
 
 

@@ -98,7 +98,8 @@ def pausing(
     """Stop the clock while a person is asked, however many questions are open at once, and go on
     after.
     """
-    left, open_questions = seconds, 0
+    left = seconds
+    open_questions = 0
 
     def pause(begins: bool) -> None:
         nonlocal left, open_questions

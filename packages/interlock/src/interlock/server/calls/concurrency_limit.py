@@ -20,7 +20,9 @@ class Gate:
             raise ValueError(
                 "a limit lets at least one in, and a queue is not shorter than nothing"
             )
-        self.most, self.waiting, self.what = most, waiting, what
+        self.most = most
+        self.waiting = waiting
+        self.what = what
         self.inside = 0
         self._queue: deque[asyncio.Future[None]] = deque()
 

@@ -118,7 +118,8 @@ class Context(Generic[State]):
     def __init__(
         self, exchange: Exchange, environment: CallEnvironment, loop: asyncio.AbstractEventLoop
     ) -> None:
-        self._exchange, self._loop = exchange, loop
+        self._exchange = exchange
+        self._loop = loop
         self._handed_over = 0  # notifications of other threads
         self._thread = threading.get_ident()
         self._last_progress: float | None = None

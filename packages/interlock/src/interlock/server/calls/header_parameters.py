@@ -28,7 +28,8 @@ def check_mirrors(
         return  # reading the arguments properly will say what is wrong
     for token, path in mirrors.items():
         name = f"Mcp-Param-{token}"
-        header, value = headers.get(name.lower()), _at(values, path)
+        header = headers.get(name.lower())
+        value = _at(values, path)
         if value is None:
             if header is not None:
                 raise _mismatch(f"the header {name} has no argument {'.'.join(path)}")

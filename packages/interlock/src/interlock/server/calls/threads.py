@@ -28,7 +28,9 @@ class _Job:
     def __init__(
         self, work: Callable[[], Any], future: asyncio.Future[Any], variables: Variables
     ) -> None:
-        self.work, self.future, self.variables = work, future, variables
+        self.work = work
+        self.future = future
+        self.variables = variables
         self.result: Any = None
         self.error: BaseException | None = None
 
@@ -66,7 +68,8 @@ class Workers:
         """Let the threads end once they have done all that was submitted."""
         with self._lock:
             self._closing = True
-            idle, self._idle = self._idle, []
+            idle = self._idle
+            self._idle = []
         if self._nudge is not None:
             self._nudge.cancel()
             self._nudge = None

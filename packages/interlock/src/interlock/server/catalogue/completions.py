@@ -83,7 +83,8 @@ class Completions:
         ):
             return True
         for of, _ in self._each:
-            prompt, template = prompts.get(of), templates.get(of)
+            prompt = prompts.get(of)
+            template = templates.get(of)
             if (
                 (prompt is None and template is None)
                 or (prompt is not None and shown(prompts, prompt))

@@ -191,7 +191,8 @@ class FeatureList(Generic[F]):
     """
 
     def __init__(self, kind: FeatureKind, changed: Callable[[str], None]) -> None:
-        self.kind, self._changed = kind, changed
+        self.kind = kind
+        self._changed = changed
         self.what = "resource template" if kind == "template" else kind
         self.had = False
         self._features: dict[str, F] = {}
@@ -239,7 +240,8 @@ class FeatureList(Generic[F]):
         """What stands under a name now, and what stood there before, as far as that is
         remembered.
         """
-        now, before = self._features.get(key), self._gone.peek(key)
+        now = self._features.get(key)
+        before = self._gone.peek(key)
         found = [] if now is None else [self.describe(now)]
         return found if before is None else [*found, before]
 

@@ -53,7 +53,9 @@ class ListPages:
         # Taken before the features are read: a page must not be kept if they change meanwhile.
         pages = self._pages
         asked = self._asked(what)
-        name, have, apps = b"", asked, True
+        name = b""
+        have = asked
+        apps = True
         if audience is not None:
             name = audience.name
             have = asked if audience.scopes is None else audience.scopes & asked

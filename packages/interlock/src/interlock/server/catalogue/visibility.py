@@ -274,10 +274,13 @@ class Visibility:
         Raises McpError (`CMP-04`).
         """
         self.require("completions", x)
-        ref, caller, features = x.params.ref, x.caller, self._features
+        ref = x.params.ref
+        caller = x.caller
+        features = self._features
         feature: PromptFeature | TemplateFeature | ResourceFeature | None
         if isinstance(ref, t.PromptReference):
-            feature, what = features.prompts.get(ref.name), f"prompt: {ref.name}"
+            feature = features.prompts.get(ref.name)
+            what = f"prompt: {ref.name}"
             shown = feature is not None and self.shows(features.prompts, feature, caller)
         else:
             what = f"resource template: {ref.uri}"
@@ -454,7 +457,8 @@ class ChangeFilter:
     __slots__ = ("_audience", "_caller", "_visibility")
 
     def __init__(self, visibility: Visibility, caller: Caller) -> None:
-        self._visibility, self._caller = visibility, caller
+        self._visibility = visibility
+        self._caller = caller
         self._audience = visibility.audience(caller)
 
     def __call__(self, change: Change) -> bool:

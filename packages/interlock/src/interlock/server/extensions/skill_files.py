@@ -85,7 +85,8 @@ class _Bounds:
             status = os.fstat(descriptor)
             if not stat.S_ISREG(status.st_mode):
                 raise SkillError(f"{path} is not a regular file, so it cannot be part of a skill.")
-            count, size = count + 1, size + status.st_size
+            count = count + 1
+            size = size + status.st_size
             try:
                 check_size(count, size)
             except SkillError as bad:

@@ -256,7 +256,8 @@ class Skills:
                 continue
             for skill in found.skills:
                 for other in publication.skills:
-                    one, two = f"{skill.listing.root}/", f"{other.listing.root}/"
+                    one = f"{skill.listing.root}/"
+                    two = f"{other.listing.root}/"
                     if one.startswith(two) or two.startswith(one):
                         raise ValueError(
                             f"the skills {one[:-1]} and {two[:-1]} lie within each other; a nested "

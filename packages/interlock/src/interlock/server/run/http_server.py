@@ -38,7 +38,8 @@ class HttpServer:
         check_keywords(options, HttpOptions.__annotations__, "server.serve_http()")
         self._server = server
         self._options = options
-        self._on_ready, self._is_program = on_ready, is_program
+        self._on_ready = on_ready
+        self._is_program = is_program
         self._task: asyncio.Task[None] | None = None
         self._address: tuple[Any, ...] | None = None
 

@@ -80,7 +80,10 @@ class Supervisor:
     def __init__(
         self, count: int, work: Work, *, grace: float, on_ready: Callable[[], None] | None = None
     ) -> None:
-        self._count, self._work, self._grace, self._on_ready = count, work, grace, on_ready
+        self._count = count
+        self._work = work
+        self._grace = grace
+        self._on_ready = on_ready
         self._born: dict[int, float] = {}
         self._due: list[float] = []  # when workers are to be started
         self._failed: list[_Report] = []  # before any worker served
@@ -96,7 +99,9 @@ class Supervisor:
         """
         gc.collect()
         gc.freeze()  # what exists now is shared with the workers for as long as nobody touches it
-        self._woken, self._reports, self._life = _Pipe(), _Pipe(), _Pipe()
+        self._woken = _Pipe()
+        self._reports = _Pipe()
+        self._life = _Pipe()
         before = {number: signal.signal(number, self._stop) for number in _SIGNALS}
         before[signal.SIGCHLD] = signal.signal(
             signal.SIGCHLD, lambda number, frame: None

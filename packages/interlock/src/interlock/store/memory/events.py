@@ -91,7 +91,9 @@ class _Log:
         if (
             number > awaited
         ):  # some were lost on the way here, so the ones before them are of no use
-            stream.first, stream.events, stream.size = number, [], 0
+            stream.first = number
+            stream.events = []
+            stream.size = 0
         stream.events.append(data)
         stream.size += len(data)
         stream.stirred = now

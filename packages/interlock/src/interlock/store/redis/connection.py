@@ -45,7 +45,8 @@ class _Command:
             each.encode("utf-8", "surrogatepass") if isinstance(each, str) else each
             for each in arguments
         )
-        self.waiter, self.size = waiter, size
+        self.waiter = waiter
+        self.size = size
 
 
 class Link:
@@ -69,9 +70,12 @@ class Link:
 
     async def open(self) -> None:
         """Connect. Raises StoreError where the server cannot be reached, or will not have us."""
-        self._loop, self._thread = asyncio.get_running_loop(), threading.get_ident()
+        self._loop = asyncio.get_running_loop()
+        self._thread = threading.get_ident()
         self._waiting.clear()
-        self._size, self._away, self._stirred = 0, False, asyncio.Event()
+        self._size = 0
+        self._away = False
+        self._stirred = asyncio.Event()
         try:
             self._client = self.client(self._patience)
             await self._client.ping()
@@ -91,7 +95,8 @@ class Link:
         """Send what is left, for as long as the patience lasts, and disconnect."""
         self._open = False
         self._stirred.set()
-        sending, self._sending = self._sending, None
+        sending = self._sending
+        self._sending = None
         if sending is not None:
             await asyncio.wait({sending}, timeout=self._patience)
             await end(sending)
@@ -242,7 +247,8 @@ class Link:
             log.info("the Redis server at %s is back", self.place)
 
     async def _let_go(self) -> None:
-        client, self._client = self._client, None
+        client = self._client
+        self._client = None
         if client is not None:
             with contextlib.suppress(Exception):  # it is gone either way
                 await client.aclose()

@@ -16,7 +16,9 @@ from .connection import Link, end
 
 _BLOCK = 5.0  # seconds that the server waits for a note before it answers that there is none
 _LONGEST_PAUSE = 1.0  # seconds between two attempts to hear a server that is away
-_HOUR, _DAY = 3_600_000, 86_400_000  # in milliseconds
+# in milliseconds
+_HOUR = 3_600_000
+_DAY = 86_400_000
 
 log = limited("interlock.store")
 
@@ -59,7 +61,8 @@ class RedisTopic:
 
     async def begin(self) -> None:
         """Begin with what comes from now on; those who listen already go on where they were."""
-        self._own, self._posted = f"{self.key}:by:{secrets.token_hex(8)}", 0
+        self._own = f"{self.key}:by:{secrets.token_hex(8)}"
+        self._posted = 0
         await self._link.ask("SET", self._counter, _beginning(), "NX")
         newest = int(await self._link.ask("GET", self._counter))
         if not self._listeners or not self._heard:
@@ -128,7 +131,8 @@ class Ear:
 
     async def aclose(self) -> None:
         """Hear no more."""
-        task, self._task = self._task, None
+        task = self._task
+        self._task = None
         if task is not None:
             await end(task)
 

@@ -79,7 +79,8 @@ class SqliteStore:
 
     async def aclose(self) -> None:
         """Write what is left and close the file."""
-        reader, self._reader = self._reader, None
+        reader = self._reader
+        self._reader = None
         if reader is None:
             return
         self._poll.stop()

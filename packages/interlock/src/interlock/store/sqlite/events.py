@@ -58,7 +58,8 @@ def _append(
         return
     if number > awaited:  # some were lost on the way here, so the ones before them are of no use
         db.execute(f"DELETE FROM events WHERE {_STREAM}", key)
-        first, size = number, 0
+        first = number
+        size = 0
     db.execute("INSERT INTO events VALUES (?, ?, ?, ?)", (session, stream, number, data))
     size += len(data)
     while number - first >= bounds.RUNNING_EVENTS or (
@@ -93,7 +94,8 @@ def _bound(db: sqlite3.Connection, session: str) -> None:
             f"SELECT stream, size {ended} ORDER BY turn LIMIT 1", (session,)
         ).fetchall()
         _drop(db, session, stream)
-        count, size = count - 1, size - freed
+        count = count - 1
+        size = size - freed
 
 
 def _sweep(db: sqlite3.Connection, now: float) -> None:

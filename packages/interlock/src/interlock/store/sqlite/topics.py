@@ -34,7 +34,8 @@ class SqliteTopic:
         self._writer = writer
         self._clock = clock
         self._poll = poll
-        self._most, self._age = most, age
+        self._most = most
+        self._age = age
         self._reader: sqlite3.Connection | None = None
         self._listeners = Listeners()
         self._heard = 0
@@ -146,7 +147,9 @@ class Poll:
 
     def start(self, reader: sqlite3.Connection, boards: Sequence[SqliteTopic]) -> None:
         """Look in this loop, on behalf of these boards."""
-        self._reader, self._boards, self._loop = reader, boards, asyncio.get_running_loop()
+        self._reader = reader
+        self._boards = boards
+        self._loop = asyncio.get_running_loop()
         self.wake()
 
     def stop(self) -> None:

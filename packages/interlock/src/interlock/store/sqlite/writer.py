@@ -92,7 +92,10 @@ class _Piece:
     def __init__(
         self, work: Work[Any], waiter: asyncio.Future[Any] | None, size: int, posts: bool
     ) -> None:
-        self.work, self.waiter, self.size, self.posts = work, waiter, size, posts
+        self.work = work
+        self.waiter = waiter
+        self.size = size
+        self.posts = posts
         self.value: Any = None
         self.bad: Exception | None = None
 
@@ -143,7 +146,8 @@ class Writer:
         with self._stirred:
             self._open = False
             self._stirred.notify()
-        thread, self._thread = self._thread, None
+        thread = self._thread
+        self._thread = None
         if thread is not None:
             await asyncio.to_thread(thread.join)
 

@@ -45,7 +45,8 @@ class Book:
         most_bytes: int = RECORDS_BYTES,
     ) -> None:
         self.changed = False
-        self._most, self._most_bytes = most, most_bytes
+        self._most = most
+        self._most_bytes = most_bytes
         self._kept: dict[Name, Kept] = {
             (record.kind, record.key): (record.value, record.until) for record in records
         }
@@ -72,7 +73,8 @@ class Book:
     def put(self, of: Name, value: bytes, until: float | None, now: float) -> None:
         """Keep this. Raises StoreError, and changes nothing, where it is too much."""
         self._sweep(now)
-        new, old = (value, until), self._kept.get(of)
+        new = (value, until)
+        old = self._kept.get(of)
         more = _size(of, new) - (_size(of, old) if old is not None else 0)
         if (old is None and len(self._kept) >= self._most) or (
             more > 0 and self._size + more > self._most_bytes
@@ -153,19 +155,25 @@ class BookVault:
 
     async def put(self, kind: str, key: str, value: bytes, *, until: float | None = None) -> None:
         """Keep this, in the place of what was there."""
-        of, value, end = name(kind, key), checked(value), ending(until)
+        of = name(kind, key)
+        value = checked(value)
+        end = ending(until)
         await self._do(lambda book, now: book.put(of, value, end, now))
 
     async def add(self, kind: str, key: str, value: bytes, *, until: float | None = None) -> bool:
         """Keep this where nothing is kept; False where something is."""
-        of, value, end = name(kind, key), checked(value), ending(until)
+        of = name(kind, key)
+        value = checked(value)
+        end = ending(until)
         return await self._do(lambda book, now: book.add(of, value, end, now))
 
     async def swap(
         self, kind: str, key: str, was: bytes, value: bytes, *, until: float | None = None
     ) -> bool:
         """Keep this if what is kept still is `was`; False where it is not."""
-        of, value, end = name(kind, key), checked(value), ending(until)
+        of = name(kind, key)
+        value = checked(value)
+        end = ending(until)
         return await self._do(lambda book, now: book.swap(of, was, value, end, now))
 
     async def pop(self, kind: str, key: str) -> bytes | None:

@@ -13,7 +13,9 @@ from contextlib import asynccontextmanager
 from .interface import Vault
 
 _KIND = "lease"
-_SHORTEST, _LONGEST = 0.01, 0.25  # seconds between two attempts to be the holder
+# seconds between two attempts to be the holder
+_SHORTEST = 0.01
+_LONGEST = 0.25
 
 
 @asynccontextmanager

@@ -82,7 +82,8 @@ class RedisVault:
             raise StoreError(
                 "the vault in Redis needs the package redis: pip install 'interlock[redis]'"
             )
-        self._url, self._place = url, server_address(url)
+        self._url = url
+        self._place = server_address(url)
         self._prefix = prefix.encode()
         self._sealing = Sealing(key, False)
         self._clock = clock
@@ -102,19 +103,22 @@ class RedisVault:
 
     async def put(self, kind: str, key: str, value: bytes, *, until: float | None = None) -> None:
         """Keep this, in the place of what was there."""
-        of, end = name(kind, key), _score(until)
+        of = name(kind, key)
+        end = _score(until)
         await self._run(_PUT, of, self._closed(of, checked(value)), end)
 
     async def add(self, kind: str, key: str, value: bytes, *, until: float | None = None) -> bool:
         """Keep this where nothing is kept; False where something is."""
-        of, end = name(kind, key), _score(until)
+        of = name(kind, key)
+        end = _score(until)
         return bool(await self._run(_ADD, of, self._closed(of, checked(value)), end))
 
     async def swap(
         self, kind: str, key: str, was: bytes, value: bytes, *, until: float | None = None
     ) -> bool:
         """Keep this if what is kept still is `was`; False where it is not."""
-        of, end = name(kind, key), _score(until)
+        of = name(kind, key)
+        end = _score(until)
         closed = self._closed(of, checked(value))
         while True:
             # The server sees sealed values only, and no value is sealed the same way twice: so it
@@ -148,7 +152,8 @@ class RedisVault:
     async def aclose(self) -> None:
         """Let go of the connections; they are made again where the vault is used again."""
         with self._lock:
-            client, self._client = self._client, None
+            client = self._client
+            self._client = None
         if client is not None:
             await asyncio.to_thread(client.close)
 
@@ -218,7 +223,8 @@ class RedisVault:
 
                 # Never tried twice: what was taken once, and was lost on its way, is not there a
                 # second time.
-                once, limit = Retry(NoBackoff(), 0), self._patience
+                once = Retry(NoBackoff(), 0)
+                limit = self._patience
                 self._client = Redis.from_url(
                     self._url,
                     protocol=2,

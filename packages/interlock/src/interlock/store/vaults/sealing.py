@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 VARIABLE = "INTERLOCK_VAULT_KEY"
 
-_NONCE_BYTES, _TAG_BYTES = 12, 16
+_NONCE_BYTES = 12
+_TAG_BYTES = 16
 _SHORTEST_KEY = 32  # characters: some 16 bytes of chance, however they are written
 
 _MAKE_ONE = "make one with `python -c 'import secrets; print(secrets.token_urlsafe(32))'`"

@@ -43,7 +43,10 @@ class _Drawer:
     """The records inside one transaction: opened and sealed with the key of the file."""
 
     def __init__(self, db: sqlite3.Connection, id: str, key: Key | None, now: float) -> None:
-        self._db, self._id, self._key, self._now = db, id, key, now
+        self._db = db
+        self._id = id
+        self._key = key
+        self._now = now
 
     def get(self, of: Name) -> bytes | None:
         rows = self._db.execute(
@@ -160,19 +163,25 @@ class SqliteVault:
 
     async def put(self, kind: str, key: str, value: bytes, *, until: float | None = None) -> None:
         """Keep this, in the place of what was there."""
-        of, value, end = name(kind, key), checked(value), ending(until)
+        of = name(kind, key)
+        value = checked(value)
+        end = ending(until)
         await self._do(lambda drawer: drawer.put(of, value, end))
 
     async def add(self, kind: str, key: str, value: bytes, *, until: float | None = None) -> bool:
         """Keep this where nothing is kept; False where something is."""
-        of, value, end = name(kind, key), checked(value), ending(until)
+        of = name(kind, key)
+        value = checked(value)
+        end = ending(until)
         return await self._do(lambda drawer: drawer.add(of, value, end))
 
     async def swap(
         self, kind: str, key: str, was: bytes, value: bytes, *, until: float | None = None
     ) -> bool:
         """Keep this if what is kept still is `was`; False where it is not."""
-        of, value, end = name(kind, key), checked(value), ending(until)
+        of = name(kind, key)
+        value = checked(value)
+        end = ending(until)
         return await self._do(lambda drawer: drawer.swap(of, was, value, end))
 
     async def pop(self, kind: str, key: str) -> bytes | None:
@@ -278,7 +287,8 @@ class SqliteVault:
 
     def _close(self) -> None:
         with self._lock:
-            db, self._db = self._db, None
+            db = self._db
+            self._db = None
             if db is not None:
                 db.close()
 

@@ -46,7 +46,8 @@ async def _everyone_hears_everything_in_order(bus: ChangeBus, patience: float) -
 
 
 async def _who_stopped_hears_no_more(bus: ChangeBus, patience: float) -> None:
-    gone, there = _Ear(bus), _Ear(bus)
+    gone = _Ear(bus)
+    there = _Ear(bus)
     gone.stop()
     gone.stop()
     bus.publish(Change("tools"))

@@ -12,7 +12,8 @@ from .promises import promise_of
 
 MakePair = Callable[[], Awaitable[tuple[Channel, Channel]]]
 
-_BLOCK, _LARGE = 1024 * 1024, 4 * 1024 * 1024
+_BLOCK = 1024 * 1024
+_LARGE = 4 * 1024 * 1024
 _MUCH = 48 * 1024 * 1024  # more than any pipe, socket or reader holds back by itself
 
 
@@ -167,7 +168,8 @@ async def _pushes(one: Channel, other: Channel) -> None:
     """
     if not isinstance(other, Pushing):
         return
-    early, late = [b"%d" % n + b"y" * _BLOCK for n in range(12)], [b"%d" % n for n in range(100)]
+    early = [b"%d" % n + b"y" * _BLOCK for n in range(12)]
+    late = [b"%d" % n for n in range(100)]
     one.send(early)
     await _turns()
     heard = _Heard(other, patient=False)

@@ -165,7 +165,8 @@ class _Server:
 
 @asynccontextmanager
 async def _serving() -> AsyncIterator[_Server]:
-    server, running = _Server(), set[asyncio.Task[None]]()
+    server = _Server()
+    running = set[asyncio.Task[None]]()
 
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.ensure_future(server.talk(reader, writer))

@@ -103,7 +103,8 @@ async def _forgets_what_is_over(one: Store, other: Store) -> None:
     comes back for nobody
     """
     kept = session("s")
-    now, later = kept.created, kept.until + 1.0
+    now = kept.created
+    later = kept.until + 1.0
     await one.sessions.create(kept, most=1, now=now)
     require(
         await other.sessions.load("s", now=kept.until - 1.0) == kept,
@@ -182,7 +183,8 @@ async def _saves_what_nobody_changed(one: Store, other: Store) -> None:
 async def _prolongs(one: Store, other: Store) -> None:
     """the end of a session can be moved, which no save takes back; one that has ended stays so"""
     kept = session("s")
-    now, longer = kept.created, kept.until + _AGE
+    now = kept.created
+    longer = kept.until + _AGE
     await one.sessions.create(kept, most=9, now=now)
     await other.sessions.prolong("s", longer)
     found = await one.sessions.load("s", now=kept.until + 1.0)
@@ -304,10 +306,8 @@ async def _replays(one: Store, other: Store) -> None:
         "the other worker found other events",
     )
     for after in (5, 10**30, -5):
-        found, everything = (
-            await one.events.read("s", "t", after),
-            Replay(tuple(enumerate(data)) if after < 0 else (), False),
-        )
+        found = await one.events.read("s", "t", after)
+        everything = Replay(tuple(enumerate(data)) if after < 0 else (), False)
         require(
             found == everything,
             f"after event {after} of 5 the one who wrote them found {_brief(found)}",

@@ -46,7 +46,8 @@ async def _everyone_hears_in_order(one: Store, other: Store) -> None:
 
 async def _who_stopped_hears_no_more(one: Store, other: Store) -> None:
     """who has stopped listening hears nothing more, and the others still do"""
-    gone, there = Ear(one.notes), Ear(one.notes)
+    gone = Ear(one.notes)
+    there = Ear(one.notes)
     gone.stop()
     gone.stop()
     other.notes.publish(b"1")
@@ -93,7 +94,9 @@ async def _any_thread_may_post(one: Store, other: Store) -> None:
 
 async def _a_loop_of_its_own_hears(one: Store, other: Store) -> None:
     """one who listens in another loop than the store's is called there"""
-    here, begun, over = asyncio.get_running_loop(), asyncio.Event(), asyncio.Event()
+    here = asyncio.get_running_loop()
+    begun = asyncio.Event()
+    over = asyncio.Event()
     heard: list[tuple[bytes, int]] = []
 
     async def listen() -> None:

@@ -70,7 +70,8 @@ class _Opened:
     """A transport, what it was told at its opening, and what it has told in return."""
 
     def __init__(self, transport: ClientTransport, revision: str) -> None:
-        self.transport, self.revision = transport, revision
+        self.transport = transport
+        self.revision = revision
         self.heard: list[tuple[str, Any]] = []
         self.answers = Answers(elicit=lambda params: {"value": "Ada"}, url=False)
         self.caller = Caller(revision, CAPABILITIES, INFO)

@@ -290,7 +290,9 @@ async def _serves_many_loops(one: Vault, other: Vault, clock: Clock) -> None:
 
 async def _lets_one_in(one: Vault, other: Vault, clock: Clock) -> None:
     """`lease` lets one in at a time, also of those who use different vaults at one place"""
-    inside, most, turns = 0, 0, 0
+    inside = 0
+    most = 0
+    turns = 0
 
     async def enter(vault: Vault) -> None:
         nonlocal inside, most, turns

@@ -60,7 +60,9 @@ class ProtectedApp:
         """`app` serves HTTP requests, `other` all else; `knows` says which paths the app has
         besides the `others`.
         """
-        self._app, self._other, self.path = app, other, path
+        self._app = app
+        self._other = other
+        self.path = path
         self.paths = frozenset({path, *others})
         self.knows = knows
 
@@ -93,7 +95,8 @@ class ExpiryTimer:
         clock: Callable[[], float] = time.time,
     ) -> None:
         """`end` is called when it is over; `clock` gives the seconds of the wall clock."""
-        self._end, self._clock = end, clock
+        self._end = end
+        self._clock = clock
         self._timer: asyncio.TimerHandle | None = None
         self._expires = None if principal is None else principal.expires
         self._wait()

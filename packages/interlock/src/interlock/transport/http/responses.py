@@ -87,13 +87,11 @@ class ResponseWriter:
         headers: Pairs = (),
         cancels: bool,
     ) -> None:
-        self.answer, self.send, self.connection, self.headers, self.cancels = (
-            answer,
-            send,
-            connection,
-            headers,
-            cancels,
-        )
+        self.answer = answer
+        self.send = send
+        self.connection = connection
+        self.headers = headers
+        self.cancels = cancels
         self.first: asyncio.Future[None] | None = None  # done once it is clear what the response is
         self.age = 0
         self.watch: asyncio.Task[None] | None = None
@@ -180,13 +178,16 @@ class ResponseWriter:
             or not holder.hold(self._gone, self._pour)
         ):
             return False
-        self._holder, self._done, self.send = holder, done, _nowhere
+        self._holder = holder
+        self._done = done
+        self.send = _nowhere
         self._pour()
         return True
 
     def _pour(self) -> None:
         """Write what waits to a response that rests."""
-        holder, answer = self._holder, self.answer
+        holder = self._holder
+        answer = self.answer
         if holder is None:
             return
         while not holder.is_paused and (piece := answer.next_piece()):
@@ -207,7 +208,8 @@ class ResponseWriter:
         self._over()
 
     def _over(self) -> None:
-        done, self._done = self._done, None
+        done = self._done
+        self._done = None
         if done is not None:
             done()
 
@@ -223,12 +225,14 @@ class ResponseWriter:
         ):  # else `finish` writes all of it
             self._flushing = self._loop.create_task(self._flush())
         if answer.ended and self.over is not None:
-            over, self.over = self.over, None
+            over = self.over
+            self.over = None
             over()
 
     async def _flush(self) -> None:
         """Write what waits; end the response where nothing more will come on it."""
-        answer, send = self.answer, self.send
+        answer = self.answer
+        send = self.send
         try:
             async with asyncio.timeout(None) as stall:
                 if not self._open:

@@ -155,12 +155,16 @@ class HttpResponse:
             TypeError: JSON cannot say the value.
         """
         if isinstance(content, str):
-            body, usual = content.encode(), "text/plain; charset=utf-8"
+            body = content.encode()
+            usual = "text/plain; charset=utf-8"
         elif isinstance(content, bytes):
-            body, usual = content, "application/octet-stream"
+            body = content
+            usual = "application/octet-stream"
         else:
-            body, usual = msgspec.json.encode(content), "application/json"
-        self.status, self.body = status, body
+            body = msgspec.json.encode(content)
+            usual = "application/json"
+        self.status = status
+        self.body = body
         self.headers = {name.lower(): value for name, value in (headers or {}).items()}
         if body:
             self.headers.setdefault("content-type", content_type or usual)

@@ -192,7 +192,8 @@ class LimitedProtocol(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._settle()
         super().connection_lost(exc)
-        held, self._held = self._held, None
+        held = self._held
+        self._held = None
         if held is not None:
             held[1]()
         for cycle in self._earlier:  # the parent tells the newest only

@@ -14,7 +14,9 @@ from interlock.wire.sse import EventReader
 
 Sleep = Callable[[float], Awaitable[None]]
 
-_FIRST_WAIT, _LONGEST_WAIT = 0.5, 30.0  # seconds
+# seconds
+_FIRST_WAIT = 0.5
+_LONGEST_WAIT = 30.0
 _LONGEST_RETRY = 3600.0  # seconds that a server may ask for
 _LONGEST_ID = 8192  # characters of an event's id that is sent back in a header
 

@@ -40,13 +40,11 @@ class ListeningStream:
         limit: int,
         sleep: Sleep,
     ) -> None:
-        self._trips, self._notify, self._renew, self._subscribed, self._sleep = (
-            trips,
-            notify,
-            renew,
-            subscribed,
-            sleep,
-        )
+        self._trips = trips
+        self._notify = notify
+        self._renew = renew
+        self._subscribed = subscribed
+        self._sleep = sleep
         self._limit = limit
         self._was_open = self._renewed = False
         self._stream = EventStream(limit)
@@ -59,9 +57,11 @@ class ListeningStream:
         loop = asyncio.get_running_loop()
         while True:
             if self._trips.session != self._session:
-                self._stream, self._session = EventStream(self._limit), self._trips.session
+                self._stream = EventStream(self._limit)
+                self._session = self._trips.session
             stream = self._stream
-            before, began = stream.last, loop.time()
+            before = stream.last
+            began = loop.time()
             heard = False
             try:
                 try:
@@ -96,7 +96,8 @@ class ListeningStream:
             self._was_open and self._stream.last is None
         ):  # what was said meanwhile is not said again
             _tell(self._notify, _changes(True, True, True, self._subscribed))
-        self._was_open, self._renewed = True, False
+        self._was_open = True
+        self._renewed = False
 
     async def _is_refused(self, status: int) -> bool:
         """Whether the server does not speak of itself (`HTL-25`); else it is asked again, in a new
@@ -120,7 +121,8 @@ async def listen(x: Exchange, make: Handler, sleep: Sleep) -> AnyResult:
     told as changed then.
     """
     loop = asyncio.get_running_loop()
-    failed, since = 0, 0.0
+    failed = 0
+    since = 0.0
     granted: t.SubscriptionFilter | None = None
     lost = heard = False
 
@@ -130,7 +132,8 @@ async def listen(x: Exchange, make: Handler, sleep: Sleep) -> AnyResult:
         if method != "notifications/subscriptions/acknowledged":
             heard = True
             return
-        granted, since = params.notifications, loop.time()
+        granted = params.notifications
+        since = loop.time()
         if lost:
             lost = False
             lists = (
@@ -148,7 +151,8 @@ async def listen(x: Exchange, make: Handler, sleep: Sleep) -> AnyResult:
                 raise
             log.warning("a subscription is begun again, for it was lost: %s", bad)
         failed = 1 if not lost and (heard or loop.time() - since >= _STEADY) else failed + 1
-        lost, heard = True, False
+        lost = True
+        heard = False
         await sleep(backoff(failed))
 
 

@@ -63,7 +63,8 @@ def resolve(url: str, reference: str) -> str | None:
     """
     try:
         target = urljoin(url, reference.strip())
-        ours, theirs = urlsplit(url), urlsplit(target)
+        ours = urlsplit(url)
+        theirs = urlsplit(target)
         who = theirs.netloc.rpartition("@")[0]
         if ours.hostname != theirs.hostname or who not in ("", ours.netloc.rpartition("@")[0]):
             return None

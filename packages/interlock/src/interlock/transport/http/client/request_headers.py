@@ -26,7 +26,8 @@ from interlock.wire.revisions import supports
 log = limited("interlock.client")
 
 Pairs = tuple[tuple[str, str], ...]
-BOTH, STREAM = "application/json, text/event-stream", "text/event-stream"
+BOTH = "application/json, text/event-stream"
+STREAM = "text/event-stream"
 _OURS = frozenset({"accept", "content-type", "last-event-id"})
 _SENDABLE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
 
@@ -50,7 +51,8 @@ class RequestHeaders:
 
     def post(self, x: Exchange, session: str | None) -> Pairs:
         """The headers of a POST that carries a request."""
-        revision, method = x.caller.revision, x.method
+        revision = x.caller.revision
+        method = x.method
         head = self._plain.get((revision, method))
         if head is None:
             head = self._plain[revision, method] = self._head(revision, method)

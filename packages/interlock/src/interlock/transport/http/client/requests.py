@@ -65,16 +65,16 @@ class HttpRequests:
         spawn: Callable[[Coroutine[Any, Any, None]], object],
         authorized: Authorized | None = None,
     ) -> None:
-        self.url, self.fetch, self.letters, self.conversation, self.limit, self.tap = (
-            url,
-            fetch,
-            letters,
-            conversation,
-            limit,
-            tap,
-        )
+        self.url = url
+        self.fetch = fetch
+        self.letters = letters
+        self.conversation = conversation
+        self.limit = limit
+        self.tap = tap
         self.session: str | None = None
-        self._sleep, self._spawn, self._authorized = sleep, spawn, authorized
+        self._sleep = sleep
+        self._spawn = spawn
+        self._authorized = authorized
 
     async def make(self, x: Exchange) -> AnyResult:
         """Send a request once and wait for its answer, also over a stream that breaks and is taken
@@ -108,7 +108,8 @@ class HttpRequests:
                         f"The server's answer to {x.method} is no answer to it: {shown(body)}"
                     )
             elif is_events(response):
-                stream, response = response, None
+                stream = response
+                response = None
                 await self._follow(stream, x, id, future)
             else:
                 raise self._misfit(response, await response.read(_LONGEST_REFUSAL), x)
@@ -229,9 +230,11 @@ class HttpRequests:
         it can be (`HTL-18`, `HTL-19`).
         """
         stream = EventStream(self.limit)
-        failed, answered = 0, False
+        failed = 0
+        answered = False
         while True:
-            before, how = stream.last, "the server ended the stream."
+            before = stream.last
+            how = "the server ended the stream."
             stream.start()
             chunks = response.chunks()
             try:
@@ -300,7 +303,8 @@ class HttpRequests:
 
     async def end_session(self) -> None:
         """End the session, where there is one (`HTL-44`)."""
-        session, self.session = self.session, None
+        session = self.session
+        self.session = None
         if session is not None:
             headers = self.letters.get(self.conversation.connection.revision, session, None)
             request = Request(

@@ -103,12 +103,16 @@ class Http:
             **({"Authorization": f"Bearer {token}"} if token is not None else {}),
         }
         self.url = url
-        self.limit, self.tap = limit, tap
+        self.limit = limit
+        self.tap = tap
         self._authorized = auth.to(url) if auth is not None else None
         self.letters = RequestHeaders(own)
-        self._given, self._fetching, self._fetch = fetch, fetching, fetch
+        self._given = fetch
+        self._fetching = fetching
+        self._fetch = fetch
         self._sleep = sleep
-        self._legacy_sse, self._listens = legacy_sse, listen
+        self._legacy_sse = legacy_sse
+        self._listens = listen
         self._repeats = RetryRules(allowed=repeat)
         self._trips: HttpRequests | None = None
         self._hello: Hello | None = None
@@ -132,7 +136,8 @@ class Http:
         UnsupportedRevision or McpError.
         """
         self._closing = False
-        self._level, self._subscribed = None, {}
+        self._level = None
+        self._subscribed = {}
         task = asyncio.current_task()
         assert task is not None
         self._calls.add(task)
@@ -248,14 +253,16 @@ class Http:
             self._thrown_out.add(task)
             task.cancel()
         try:
-            old, self._old = self._old, None
+            old = self._old
+            self._old = None
             if old is not None:
                 await old.aclose()
             tasks = list(self._tasks)
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-            trips, self._trips = self._trips, None
+            trips = self._trips
+            self._trips = None
             if trips is not None:
                 await trips.conversation.close(t.Unreachable("The client was closed."))
                 with contextlib.suppress(t.InterlockError, TimeoutError):
@@ -263,7 +270,8 @@ class Http:
                         await trips.end_session()
         finally:
             if self._fetch is not None and self._given is None:
-                fetch, self._fetch = self._fetch, None
+                fetch = self._fetch
+                self._fetch = None
                 await fetch.aclose()
 
     # -- exchanges
@@ -446,7 +454,8 @@ class Http:
             task.exception()  # whoever waits is told; nobody need
 
     async def _greet_again(self) -> None:
-        hello, trips = self._hello, self.trips
+        hello = self._hello
+        trips = self.trips
         assert hello is not None
         gone = trips.session
         capabilities = hello.capabilities_in(self._revision)

@@ -216,11 +216,9 @@ class SessionEndpoint:
             if verdict.request is not None:
                 if self._posts.is_open(session.id, verdict.request.id):
                     raise Malformed(t.INVALID_REQUEST, STILL_OPEN, verdict.request.id)
-                events, ids, method = (
-                    connection.receive_read(verdict.request, verdict.meta, x.body),
-                    [verdict.request.id],
-                    verdict.request.method,
-                )
+                events = connection.receive_read(verdict.request, verdict.meta, x.body)
+                ids = [verdict.request.id]
+                method = verdict.request.method
             else:
                 events, ids, method = self._take_in(x.body, session, connection, batch=batch)
         except Malformed as bad:

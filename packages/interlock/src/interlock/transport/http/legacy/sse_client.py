@@ -42,13 +42,11 @@ class SseChannel:
     def __init__(
         self, url: str, send: Send, letters: RequestHeaders, *, limit: int, seconds: float
     ) -> None:
-        self._url, self._send, self._letters, self._limit, self._seconds = (
-            url,
-            send,
-            letters,
-            limit,
-            seconds,
-        )
+        self._url = url
+        self._send = send
+        self._letters = letters
+        self._limit = limit
+        self._seconds = seconds
         self.unhurried: PauseTimeout = (
             contextlib.nullcontext
         )  # stops the time of those whose messages are posted
@@ -109,7 +107,8 @@ class SseChannel:
         """
         try:
             while (event := await self._next()) is not None:
-                events, self._waiting = [event, *self._waiting], []
+                events = [event, *self._waiting]
+                self._waiting = []
                 if frames := [one.data for one in events if one.data and one.name == "message"]:
                     return frames
         except t.Unreachable:
@@ -133,7 +132,8 @@ class SseChannel:
 
     async def aclose(self) -> None:
         """End the stream, and post no more."""
-        posting, self._posting = self._posting, None
+        posting = self._posting
+        self._posting = None
         if posting is not None:
             posting.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -230,8 +230,11 @@ class LegacySse:
         repeats: RetryRules,
         sleep: Sleep,
     ) -> None:
-        self._url, self._send, self._letters = url, send, letters
-        self._limit, self._tap = limit, tap
+        self._url = url
+        self._send = send
+        self._letters = letters
+        self._limit = limit
+        self._tap = tap
         self._seconds = 0.0
         self._was_opened = False
         self._line = ReconnectingDuplex(self._dial, repeats, sleep=sleep)
