@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import io
 import re
+import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -34,6 +36,10 @@ _WAIVER = re.compile(r"(noqa|type: ignore|pragma|pyright|fmt|mypy|ruff)\b")
 _EXCUSE = re.compile(
     r"^(?:noqa(?::\s*[A-Z]+\d+(?:\s*,\s*[A-Z]+\d+)*)?|type:\s*ignore(?:\[[\w, -]*\])?)"
 )
+# codes, then other checks that are silenced on the same line, then the reason
+_BARE_IGNORE = re.compile(
+    r"#\s*type:\s*ignore\b(?!\[[\w, -]+\](\s+# noqa: [A-Z0-9, ]+)?\s+# (?!noqa)\w)"
+)
 _UNFINISHED = re.compile(r"\b(TO" + r"DO|FIX" + r"ME|X" + r"XX)\b")
 
 
@@ -62,6 +68,20 @@ def openings(folder: Path) -> Iterator[str]:
         yield from opening(
             ast.parse(path.read_text(encoding="utf-8")), path.relative_to(folder.parent).as_posix()
         )
+
+
+def bare_ignores(folder: Path) -> Iterator[str]:
+    """Every `type: ignore` below `folder` without its codes and, in a comment after it, a reason.
+
+    A reason in the line above moves away from its line when code is edited.
+    """
+    for path in sorted(folder.rglob("*.py")):
+        tokens = tokenize.generate_tokens(io.StringIO(path.read_text(encoding="utf-8")).readline)
+        comments = (token for token in tokens if token.type == tokenize.COMMENT)
+        for comment in comments:
+            if _BARE_IGNORE.match(comment.string):
+                where = path.relative_to(folder.parent).as_posix()
+                yield f"{where}:{comment.start[0]}: no reason after {comment.string}"
 
 
 def _names(source: Source) -> Iterator[str]:

@@ -90,6 +90,24 @@ def test_every_file_says_what_it_is_for(top: Path, folder: str) -> None:
     assert not found, "\n".join(found)
 
 
+@pytest.mark.parametrize("folder", ["tests", "packages", "examples", "scripts", "benchmarks"])
+def test_every_ignored_type_error_has_a_reason_after_it(top: Path, folder: str) -> None:
+    found = list(taste.bare_ignores(top / folder))
+    assert not found, "\n".join(found)
+
+
+def test_an_ignored_type_error_without_a_reason_is_found(tmp_path: Path) -> None:
+    (tmp_path / "x.py").write_text(
+        "a = 1  # type: ignore[arg-type]\n"
+        "b = 1  # type: ignore\n"
+        "c = 1  # type: ignore[arg-type]  # a peer's ID\n"
+        "d = '# type: ignore'\n",
+        encoding="utf-8",
+    )
+    found = list(taste.bare_ignores(tmp_path))
+    assert [line.split(":")[1] for line in found] == ["1", "2"]
+
+
 @pytest.mark.parametrize("text", SOUND.values(), ids=SOUND)
 def test_good_taste_gives_no_alarm(build: Build, text: str) -> None:
     """What the rules allow passes."""

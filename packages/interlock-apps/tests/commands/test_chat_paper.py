@@ -233,7 +233,7 @@ def test_no_event_carries_a_command(text: str) -> None:
     page, out = paper()
     feed = EventPrinter(page, clock=lambda: 0.0)
     for event in events(text):
-        feed.hear(e.LogEntry(seq=0, at=0.0, event=event))  # type: ignore[arg-type]
+        feed.hear(e.LogEntry(seq=0, at=0.0, event=event))
         live = "".join(fragment[1] for fragment in feed.live())
         assert harmless(live), repr(live)
     assert harmless(out.getvalue()), repr(out.getvalue())

@@ -369,7 +369,7 @@ async def test_a_flagged_tool_is_asked_about_each_time(how: str) -> None:
         return f"it is {a + b}"
 
     for remember in ("session", "always"):
-        sitting = Sitting(call=Decision(allow=True, remember=remember))  # type: ignore[arg-type]
+        sitting = Sitting(call=Decision(allow=True, remember=remember))
         async with scene({**others, "adder": server}, ADD, ADD, "done", person=sitting) as one:
             await one.host.session().say("add")
             assert len(sitting.of("call")) == 2

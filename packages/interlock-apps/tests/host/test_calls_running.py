@@ -115,7 +115,7 @@ async def test_cancelled_while_it_runs(revision: str) -> None:
         assert slow.ends == ["cancelled"]
         assert one.ended() == ["proposed slow__wait", "allowed by rule", "error"]
         assert one.of(CallEnded)[0].error == "Cancelled."
-        assert session.messages[-1].content[0].is_error  # type: ignore[union-attr, index]
+        assert session.messages[-1].content[0].is_error
 
 
 async def test_cancelled_while_it_is_asked_about() -> None:

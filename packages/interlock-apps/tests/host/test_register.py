@@ -216,7 +216,7 @@ async def test_a_question_about_features_that_are_gone_is_taken_back() -> None:
                 server.remove_tool("more")
             else:
                 await one.host.hub.stop("adder")
-            await one.until(lambda scene=one: not scene.host.questions)  # type: ignore[misc]
+            await one.until(lambda scene=one: not scene.host.questions)
 
 
 async def test_a_tool_that_goes_and_comes_back() -> None:
@@ -299,7 +299,7 @@ async def test_what_was_refused_is_not_asked_about_over_and_over() -> None:
             for words in ("one", "two"):
                 version = one.host.toolbox.version
                 poison(server, words)
-                await one.until(lambda before=version: one.host.toolbox.version > before)  # type: ignore[misc]
+                await one.until(lambda before=version: one.host.toolbox.version > before)
                 await turns()
         assert sorted("one" in question.changes[0].now for question in sitting.asked) == [
             False,
@@ -318,7 +318,7 @@ async def test_a_flood_of_changes_is_one_question_at_a_time() -> None:
         for number in range(30):
             version = one.host.toolbox.version
             poison(server, f"change {number}")
-            await one.until(lambda before=version: one.host.toolbox.version > before)  # type: ignore[misc]
+            await one.until(lambda before=version: one.host.toolbox.version > before)
         assert len(sitting.asked) == 1
         assert len(one.host.questions) == 1
 

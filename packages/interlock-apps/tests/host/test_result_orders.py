@@ -71,7 +71,7 @@ def test_what_is_looked_at_is_bounded(size: int) -> None:
         CallToolResult(content=[TextContent("x" * size)]),
         CallToolResult(content=[], structured_content={"rows": rows}),
     ):
-        looked = list(threat_scan.pieces(result, iter([each.text for each in result.content])))  # type: ignore[union-attr]
+        looked = list(threat_scan.pieces(result, iter([each.text for each in result.content])))
         assert sum(map(len, looked)) <= MOST_SCANNED * 1.2
         assert max(map(len, looked)) <= 4_400
 

@@ -354,7 +354,7 @@ async def test_time_in_which_the_person_is_asked_does_not_count() -> None:
         await asyncio.sleep(0)
         return YES
 
-    loop.time = lambda: real() + ahead  # type: ignore[method-assign]
+    loop.time = lambda: real() + ahead
     try:
         budget = Budget(seconds=1_000)
         async with scene(

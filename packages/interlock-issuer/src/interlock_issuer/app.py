@@ -61,7 +61,7 @@ class Issuer:
             tokens.
         vault: Where records are kept: a Vault, or the URL of one.
         clients: Clients that are known beforehand.
-        fetch: Gets documents and keys of clients: the SSRF-safe fetcher if nothing is given.
+        fetch: Gets documents and keys of clients: `interlock.SafeFetch` if nothing is given.
         trusted: Issuers whose assertions are accepted.
         **options: See `IssuerOptions`.
 

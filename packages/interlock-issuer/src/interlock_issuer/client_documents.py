@@ -1,4 +1,4 @@
-"""Client metadata documents: fetched through the SSRF-safe fetcher, and cached."""
+"""Client metadata documents: fetched through `SafeFetch`, and cached."""
 
 from __future__ import annotations
 

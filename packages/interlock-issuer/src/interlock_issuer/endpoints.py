@@ -80,11 +80,10 @@ class ProgramEndpoint(Endpoint):
 
 
 class Boundary:
-    """Guards an ASGI app: it gets whole bodies within bounds, and its failures are told without
-    details.
+    """Guards an ASGI app: bodies are read whole and are bounded, and errors reveal no details.
 
-    With `loopback` only requests to this machine's own names pass: no other name can be rebound to
-    it (DNS rebinding).
+    With `loopback`, a request passes only if its Host is a name of this machine. A foreign name
+    that resolves to this machine is refused.
     """
 
     def __init__(self, app: ASGIApp, *, loopback: bool = False) -> None:

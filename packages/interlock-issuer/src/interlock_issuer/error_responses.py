@@ -57,7 +57,7 @@ def unavailable(words: str) -> OAuthError:
 
 
 def too_many_requests(words: str, seconds: int = 60) -> OAuthError:
-    """Return the error for a request over a rate limit (429)."""
+    """Return the error for too many requests (429)."""
     return OAuthError(
         "temporarily_unavailable", words, status=429, headers=[("retry-after", str(seconds))]
     )

@@ -56,7 +56,7 @@ class Visit(Struct, frozen=True):
 
     @property
     def attempts(self) -> AttemptLimiter:
-        """The rate limit of guesses."""
+        """Limits how often passwords can be guessed."""
         return AttemptLimiter(self.vault, self.server.settings.clock)
 
     def to(self, path: str, **parameters: str) -> Response:

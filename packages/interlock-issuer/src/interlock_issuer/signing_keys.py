@@ -14,7 +14,7 @@ from .repository import Repository
 from .settings import Settings
 
 
-class _Kept(Struct, frozen=True):
+class _StoredKey(Struct, frozen=True):
     jwk: dict[str, Any]
 
 
@@ -26,7 +26,7 @@ class SigningKeys:
 
     def __init__(self, settings: Settings, vault: Vault) -> None:
         self._settings = settings
-        self._shelf = Repository(vault, "key", _Kept, settings.clock)
+        self._shelf = Repository(vault, "key", _StoredKey, settings.clock)
         self._known: dict[int, SigningKey] = {}
 
     async def current(self) -> SigningKey:
@@ -74,7 +74,7 @@ class SigningKeys:
             made = await asyncio.to_thread(
                 SigningKey.generate, self._settings.algorithm
             )  # RSA takes a while
-            await self._shelf.add(self._name(span), _Kept(made.private()), self._end(span))
+            await self._shelf.add(self._name(span), _StoredKey(made.private()), self._end(span))
             kept = await self._kept(span)  # ours, or that of who was faster
         if kept is None:
             raise RuntimeError(

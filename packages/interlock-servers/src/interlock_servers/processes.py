@@ -247,8 +247,8 @@ class StreamProcess:
 
     def close(self) -> None:
         """Close its pipes."""
-        # Nothing public closes pipes that were not read to their end.
-        self._process._transport.close()  # type: ignore[attr-defined]
+        # No public method closes pipes that were not read to their end.
+        self._process._transport.close()  # type: ignore[attr-defined]  # private in asyncio
 
 
 Process = PipeProcess | StreamProcess

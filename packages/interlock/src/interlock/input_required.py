@@ -143,7 +143,7 @@ class _Ticket(Struct, omit_defaults=True):
     by_hand: bool = False
 
 
-class _Run:
+class _HandlerRun:
     """One run of a handler that asks: answers from the journal, else a question of this round.
 
     A question without an answer waits, in whichever task it is asked. Where the run is not to wait
@@ -229,7 +229,7 @@ class _SuspendedCall:
     def __init__(self, x: Exchange, ticket: _Ticket, *, again: _SuspendedCall | None) -> None:
         """`again` is one of whom a round was denied, and whose place this one takes."""
         self.name: str = again.name if again is not None else ""
-        self.run = _Run(ticket, x.caller.capabilities)
+        self.run = _HandlerRun(ticket, x.caller.capabilities)
         self.request = x
         self.round: int = again.round if again is not None else 0
         self.outcomes: dict[int, asyncio.Future[AnyResult]] = {}
@@ -355,7 +355,7 @@ class SuspendedCalls:
         """
 
         def handle(x: Exchange) -> Awaitable[AnyResult]:
-            if isinstance(x.asker, _Run) or not could_ask(x):
+            if isinstance(x.asker, _HandlerRun) or not could_ask(x):
                 return handler(x)
             if x.caller.era is Era.HANDSHAKE:
                 return _ask_directly(x, handler)
@@ -436,7 +436,7 @@ class SuspendedCalls:
         """A client that has declared nothing to be asked gets no questions: no task has to outlive
         its request.
         """
-        asker = _Run(ticket, x.caller.capabilities)
+        asker = _HandlerRun(ticket, x.caller.capabilities)
         params = _plain(x.params, ticket)
         inner = replace(x, asker=asker, params=params, replayed=x.params.request_state is not None)
         return self._finished(await _answered(run, inner), x, asker)
@@ -554,7 +554,7 @@ class SuspendedCalls:
         """Run it up to its first questions; whatever it does while it is unwound from them counts
         for nothing.
         """
-        asking = _Run(ticket, x.caller.capabilities)
+        asking = _HandlerRun(ticket, x.caller.capabilities)
         params = _plain(x.params, ticket)
         inner = replace(x, asker=asking, params=params, replayed=x.params.request_state is not None)
         stirred = asyncio.Event()
@@ -584,7 +584,7 @@ class SuspendedCalls:
     # -------------------------------------------------------------------------------------
 
     def _questions(
-        self, questions: dict[str, t.InputRequest], run: _Run, x: Exchange, ticket: _Ticket
+        self, questions: dict[str, t.InputRequest], run: _HandlerRun, x: Exchange, ticket: _Ticket
     ) -> t.InputRequiredResult:
         ticket.pending = list(questions)
         ticket.journal = run.journal.entries
@@ -594,7 +594,7 @@ class SuspendedCalls:
             request_state=self._close(ticket, x),
         )
 
-    def _finished(self, result: AnyResult, x: Exchange, run: _Run) -> AnyResult:
+    def _finished(self, result: AnyResult, x: Exchange, run: _HandlerRun) -> AnyResult:
         """What the handler gave; questions written by hand are checked and their state is sealed as
         ours is.
         """
@@ -656,7 +656,7 @@ def is_unwound(x: Exchange) -> bool:
     """Whether a handler is being cancelled at its question, to run again later: what it raises
     meanwhile counts for nothing.
     """
-    return isinstance(x.asker, _Run) and x.asker.over
+    return isinstance(x.asker, _HandlerRun) and x.asker.over
 
 
 async def _answered(run: Handler, x: Exchange) -> AnyResult:

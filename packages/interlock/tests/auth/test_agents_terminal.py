@@ -14,7 +14,7 @@ import pytest
 
 from interlock import types as t
 from interlock.auth.agents import Terminal
-from interlock.auth.agents.keyboard import Typed, read_line
+from interlock.auth.agents.keyboard import TypedLine, read_line
 from interlock.auth.oauth.errors import Denied, Unauthorized
 from interlock.auth.oauth.steps import ShowCode
 
@@ -269,7 +269,7 @@ async def test_lines_come_from_files_and_pipes_too(tmp_path):
 def test_what_is_typed_is_bounded_and_shown_without_steering_anything():
     """No more than 64 KiB are kept, and nothing is echoed that a terminal would obey."""
     shown: list[str] = []
-    typed = Typed(shown.append)
+    typed = TypedLine(shown.append)
     assert typed.feed("é\x1b[2J\x07ok".encode()) is None
     assert typed.text == "éok"
     assert "".join(shown) == "???[2Jok"

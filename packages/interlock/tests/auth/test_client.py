@@ -117,10 +117,10 @@ async def test_a_token_never_follows_a_redirect_elsewhere(status: int, target: s
         async def leads(request: Any) -> Any:
             return world._answer(status, None, location=target)
 
-        world._serve = leads  # type: ignore[method-assign]
+        world._serve = leads
         with pytest.raises(t.Unreachable, match="another origin"):
             await call(c)
-        world._serve = real  # type: ignore[method-assign]
+        world._serve = real
     assert all(
         request.url.startswith((f"{world.server}", f"{world.origin}/.well-known", world.issuer))
         for request in world.sent

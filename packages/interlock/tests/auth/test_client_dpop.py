@@ -119,7 +119,7 @@ async def test_a_server_that_wants_ever_another_nonce_ends_in_words() -> None:
             world.nonce["server"] += "0"
             return await real(request)
 
-        world._serve = fickle  # type: ignore[method-assign]
+        world._serve = fickle
         before = len(world.to_server)
         with pytest.raises(Unauthorized):
             await call(c)

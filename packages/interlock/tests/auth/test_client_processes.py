@@ -81,7 +81,7 @@ async def test_no_refresh_token_is_spent_twice(vault: str, tmp_path: Path) -> No
                 world.revoke()
             return answer
 
-        world._do = do  # type: ignore[method-assign]
+        world._do = do
         at = vault.format(folder=tmp_path)
         programs = [await stack.enter_async_context(caller(world, at, 300)) for _ in range(2)]
         for program in programs:
@@ -108,7 +108,7 @@ async def test_tokens_of_a_second(vault: str, tmp_path: Path) -> None:
                 await asyncio.sleep(max(left, 0))  # so that it does end while they call
             return await real(message, token)
 
-        world._do = do  # type: ignore[method-assign]
+        world._do = do
         for program in programs:
             begin(program)
         assert [await failed(program) for program in programs] == [[], []]

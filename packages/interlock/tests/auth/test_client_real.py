@@ -101,7 +101,7 @@ async def place(
     ports = (free_port(), free_port())
     at, url = (f"http://127.0.0.1:{port}" for port in ports)
     vault = open_vault("memory:")
-    vault._clock = clock  # type: ignore[attr-defined]
+    vault._clock = clock
     issuer = Issuer(
         at,
         people,
@@ -129,7 +129,7 @@ async def place(
 
 
 async def said(c: Client, tool: str = "who") -> str:
-    return str((await c.call_tool(tool)).content[0].text)  # type: ignore[union-attr]
+    return str((await c.call_tool(tool)).content[0].text)
 
 
 @pytest.mark.parametrize("revision", REVISIONS)
@@ -153,7 +153,7 @@ async def test_log_in_calls_and_renewal(revision: str) -> None:
                 assert [
                     set(pending.scopes) - {"offline_access"} for pending in there.people.begun
                 ] == [{"use"}, {"use", "files:write"}]
-        assert await auth.to(there.client(auth, revision)._transport.url).revoke()  # type: ignore[attr-defined]
+        assert await auth.to(there.client(auth, revision)._transport.url).revoke()
 
 
 async def test_the_next_program(tmp_path: Any) -> None:

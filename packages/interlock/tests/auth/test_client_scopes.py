@@ -98,7 +98,7 @@ async def test_a_server_that_always_wants_something_else_is_not_followed_for_eve
             header = f'Bearer error="insufficient_scope", scope="more:{next(wanted)}"'
             return world._answer(403, None, www_authenticate=header)
 
-        world._do = greedy  # type: ignore[method-assign]
+        world._do = greedy
         with pytest.raises(Unauthorized):
             await call(c)
     assert len(world.visits) == 4
@@ -137,7 +137,7 @@ async def test_another_403_is_an_ordinary_refusal(header: str | None) -> None:
     world = World()
     async with client(world, login(world)) as c:
         await call(c)
-        world._serve = lambda request: refuse()  # type: ignore[method-assign]
+        world._serve = lambda request: refuse()
 
         async def refuse() -> Any:
             return world._answer(
@@ -172,6 +172,6 @@ async def test_the_challenge_that_asks_for_scopes_is_found_among_others(header: 
                 return world._answer(403, None, www_authenticate=header)
             return await real(message, token)
 
-        world._do = once  # type: ignore[method-assign]
+        world._do = once
         assert await call(c) == "jane"
     assert set(world.visits[-1]["scope"].split()) == {"use", "files:write"}

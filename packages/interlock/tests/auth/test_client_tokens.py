@@ -136,7 +136,7 @@ async def test_a_server_that_takes_no_token_ends_in_words(count: int) -> None:
         async def serve(request: Any) -> Any:
             return world._refuse("invalid_token")
 
-        world._serve, real = serve, world._serve  # type: ignore[method-assign]
+        world._serve, real = serve, world._serve
         begun = len(world.to_server)
         failed = await asyncio.gather(*(call(c) for _ in range(count)), return_exceptions=True)
         assert all(
@@ -149,9 +149,9 @@ async def test_a_server_that_takes_no_token_ends_in_words(count: int) -> None:
         with pytest.raises(Unauthorized, match="just given"):
             await call(c)
         assert len(world.visits) == 2  # asked a moment ago
-        world._serve = real  # type: ignore[method-assign]
+        world._serve = real
         assert await call(c) == "jane"
-        world._serve = serve  # type: ignore[method-assign]
+        world._serve = serve
         world.clock.now += 61
         with pytest.raises(Unauthorized, match="just given"):
             await call(c)

@@ -322,14 +322,14 @@ async def test_a_vault_that_fails_says_so(caplog: pytest.LogCaptureFixture) -> N
     async def broken(*_: Any, **__: Any) -> Any:
         raise StoreError("the disk is gone")
 
-    vault.get = broken  # type: ignore[method-assign]
+    vault.get = broken
     with pytest.raises(Unauthorized, match="the disk is gone"):
         await client(world, login(world, vault=vault)).open()
     assert not world.visits
-    vault.get = real_get  # type: ignore[method-assign]
+    vault.get = real_get
     async with client(world, login(world, vault=vault)) as c:
         assert await call(c) == "jane"
-        vault.swap = vault.put = broken  # type: ignore[method-assign]
+        vault.swap = vault.put = broken
         world.revoke()
         assert await call(c) == "jane"
     assert "the disk is gone" in caplog.text

@@ -13,7 +13,7 @@ import pytest
 from interlock import types as t
 from interlock.auth.diagnose import Finding, Report, examine
 from interlock.auth.diagnose.issuers import Who
-from interlock.auth.oauth.steps import Got, Send
+from interlock.auth.oauth.steps import Got, SendRequest
 
 URL = "https://shop.example/v1/mcp"
 ISSUER = "https://login.example/shop"
@@ -56,7 +56,7 @@ class World:
         self.documents: dict[str, dict[str, Any]] = {NAMED: self.resource, OAUTH: self.authority}
         self.asked: list[str] = []
 
-    def answer(self, step: Send) -> Got:
+    def answer(self, step: SendRequest) -> Got:
         """What comes of a request. Raises Unreachable."""
         request = step.request
         assert not any(name.lower() == "authorization" for name, _ in request.headers)
@@ -92,7 +92,7 @@ class World:
                 step = walk.throw(failed) if failed is not None else walk.send(came)
             except StopIteration:
                 return report
-            assert isinstance(step, Send)
+            assert isinstance(step, SendRequest)
             came = None
             failed = None
             try:

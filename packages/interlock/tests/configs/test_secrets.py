@@ -19,7 +19,7 @@ from interlock.configs import (
     Config,
     Entry,
     Input,
-    Origin,
+    TextOrigin,
     load_config,
     read_config,
     write_config,
@@ -203,7 +203,7 @@ def test_entries_made_by_hand() -> None:
     )
     assert entry.shown == f"run '--key={DOTS}' '{DOTS}'"
     assert SECRET not in repr(entry)
-    assert SECRET not in repr(Origin(SECRET, "${TOKEN}", DOTS))
+    assert SECRET not in repr(TextOrigin(SECRET, "${TOKEN}", DOTS))
     assert (
         Entry(id="x", url=f"https://{SECRET}.example/a", secrets=frozenset({SECRET})).shown
         == f"https://{DOTS}.example/a"

@@ -160,7 +160,7 @@ def test_revisions_that_this_server_does_not_have(said: str) -> None:
         assert json.loads(verdict.body)["error"]["data"] == {
             "supported": [R5, R4, R3],
             "requested": said,
-        }  # type: ignore[union-attr]
+        }
     for method in ("GET", "DELETE"):
         verdict = offered(
             b"", method=method, mcp_protocol_version=said, mcp_session_id=SESSION

@@ -280,7 +280,7 @@ async def test_what_all_may_use_is_unchanged() -> None:
         assert (await client.read_resource("notes://x")).contents[0].text == "note x"
         assert (await client.get_prompt("greet", {"name": "Bob"})).messages[
             0
-        ].content.text == "Greet Bob."  # type: ignore[union-attr]
+        ].content.text == "Greet Bob."
     async with Client(office()) as client:
         assert (await client.call_tool("mine")).text == "nobody"
 

@@ -8,7 +8,7 @@ import asyncio
 import threading
 
 from interlock.store import MemoryStore
-from interlock.testing.contracts.promises import Ear
+from interlock.testing.contracts.promises import RecordingListener
 
 
 async def test_a_listener_that_fails_harms_no_other(caplog):
@@ -21,7 +21,7 @@ async def test_a_listener_that_fails_harms_no_other(caplog):
         raise LookupError("no such thing")
 
     board.subscribe(fail)
-    ear = Ear(board)
+    ear = RecordingListener(board)
     board.publish(b"1")
     board.publish(b"2")
     assert ear.notes == calls == [b"1", b"2"]
@@ -34,7 +34,7 @@ async def test_a_note_that_is_posted_while_another_is_heard_waits_its_turn():
     board.subscribe(
         lambda note, position: board.publish(b"answer") if note == b"question" else None
     )
-    ear = Ear(board)
+    ear = RecordingListener(board)
     board.publish(b"question")
     assert ear.notes == [b"question", b"answer"]
     assert ear.positions == [position for _, position in ear.heard]
@@ -45,7 +45,7 @@ async def test_who_stops_another_stops_it_at_once():
     board = MemoryStore().notes
     stops = []
     board.subscribe(lambda note, position: stops.pop()() if stops else None)
-    ear = Ear(board)
+    ear = RecordingListener(board)
     stops.append(ear.stop)
     board.publish(b"1")
     board.publish(b"2")
@@ -57,12 +57,12 @@ async def test_threads_and_the_loop_make_one_order():
     need no turn of it.
     """
     board = MemoryStore().notes
-    ears = [Ear(board), Ear(board)]
+    ears = [RecordingListener(board), RecordingListener(board)]
     thread = threading.Thread(target=board.publish, args=(b"thread",))
     thread.start()
     thread.join()
     position = board.position
-    late = Ear(board)
+    late = RecordingListener(board)
     board.publish(b"loop")
     for ear in ears:
         assert ear.notes == [b"thread", b"loop"]
@@ -84,7 +84,7 @@ async def test_a_loop_that_has_ended_is_forgotten():
         asyncio.run(briefly())
 
     await asyncio.to_thread(listen)
-    ear = Ear(board)
+    ear = RecordingListener(board)
     board.publish(b"1")
     assert ear.notes == [b"1"]
     assert set(board._listeners._rooms) == {asyncio.get_running_loop()}

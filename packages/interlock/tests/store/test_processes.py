@@ -11,7 +11,7 @@ import time
 import pytest
 
 from interlock.store import RedisStore, Store, open_store
-from interlock.testing.contracts.promises import Ear
+from interlock.testing.contracts.promises import RecordingListener
 from tests.store.makers import SHARED, opened
 from tests.store.scripts import BUSY, ECHO, FORK, start
 
@@ -38,7 +38,7 @@ async def test_two_processes_hear_each_other(place: str):
     async with asyncio.timeout(30), opened(store):
         process = await start(ECHO, place)
         assert await process.stdout.readline() == b"ready\n"
-        ear = Ear(store.notes)
+        ear = RecordingListener(store.notes)
         for n in range(20):
             store.notes.publish(b"ping %d" % n)
         heard = await ear.hear(40)
@@ -55,7 +55,7 @@ async def test_a_killed_process_leaves_a_store_that_can_be_used(place: str):
     """
     store = at(place)
     async with asyncio.timeout(30), opened(store):
-        ear = Ear(store.changes)
+        ear = RecordingListener(store.changes)
         process = await start(BUSY, place)
         said = [int(await process.stdout.readline()) for _ in range(20)][-1]
         process.kill()

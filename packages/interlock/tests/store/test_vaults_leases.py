@@ -1,4 +1,4 @@
-"""`lease`: leases that are prolonged, lost, given back, and not taken for one's own.
+"""`hold_lease`: leases that are prolonged, lost, given back, and not taken for one's own.
 
 And the vault in memory, within its bounds.
 """
@@ -9,7 +9,7 @@ import asyncio
 
 import pytest
 
-from interlock.store import MemoryVault, StoreError, lease
+from interlock.store import MemoryVault, StoreError, hold_lease
 from interlock.testing import Clock
 
 
@@ -36,7 +36,7 @@ async def test_a_lease_is_prolonged_while_the_block_lasts():
     clock = Clock()
     vault = Watched(clock)
     async with asyncio.timeout(30):
-        async with lease(vault, "n", seconds=0.3, clock=clock):
+        async with hold_lease(vault, "n", seconds=0.3, clock=clock):
             for _ in range(4):
                 clock.advance(0.2)
                 assert await vault.swaps.get() == pytest.approx(clock() + 0.3)
@@ -49,7 +49,7 @@ async def test_a_block_that_has_lost_its_lease_is_cancelled():
     vault = Watched(Clock())
 
     async def stay() -> None:
-        async with lease(vault, "n", seconds=0.1, clock=Clock()):
+        async with hold_lease(vault, "n", seconds=0.1, clock=Clock()):
             vault.away = True
             await asyncio.Event().wait()
 
@@ -63,7 +63,7 @@ async def test_only_ones_own_lease_is_given_back():
     """Who was inside for too long, and lets go late, lets go of nobody else's."""
     clock = Clock()
     vault = MemoryVault(clock=clock)
-    async with lease(vault, "n", clock=clock):
+    async with hold_lease(vault, "n", clock=clock):
         clock.advance(31.0)
         assert await vault.add("lease", "n", b"another's")
     assert await vault.get("lease", "n") == b"another's"
@@ -73,7 +73,7 @@ async def test_an_error_in_the_block_gives_the_lease_back():
     """And comes out as it is."""
     vault = MemoryVault()
     with pytest.raises(KeyError):
-        async with lease(vault, "n"):
+        async with hold_lease(vault, "n"):
             raise KeyError
     assert await vault.keys("lease") == []
 
@@ -93,7 +93,7 @@ async def test_who_is_cancelled_while_waiting_leaves_nothing_behind():
     vault = Slow()
 
     async def enter() -> None:
-        async with lease(vault, "n"):
+        async with hold_lease(vault, "n"):
             raise AssertionError("nobody was to come in")
 
     async with asyncio.timeout(30):
@@ -118,12 +118,12 @@ async def test_names_are_leases_of_their_own():
             await inside.aclose()
 
     async def hold():
-        async with lease(vault, "n"), lease(vault, "m"):
+        async with hold_lease(vault, "n"), hold_lease(vault, "m"):
             yield
 
     inside = hold()
     await anext(inside)
-    async with lease(vault, "n", sleep=wait):
+    async with hold_lease(vault, "n", sleep=wait):
         assert len(pauses) == 12
     assert 0 < pauses[0] <= 0.01
     assert 0.125 <= pauses[-1] <= 0.25

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from interlock.store import FileVault, SqliteVault, Vault, lease
+from interlock.store import FileVault, SqliteVault, Vault, hold_lease
 from tests.store.vault_makers import KEY
 from tests.store.vault_scripts import BUSY, FORK, FORK_BUSY, HOLDER, VISITOR, WRITER, end, start
 
@@ -125,7 +125,7 @@ async def test_two_processes_are_never_inside_together(place, run, tmp_path):
             assert await program.stdout.readline() == b"ready\n"
             program.stdin.write(b"go\n")
         for _ in range(8):
-            async with lease(vault, "https://server.example"):
+            async with hold_lease(vault, "https://server.example"):
                 os.close(os.open(mark, os.O_CREAT | os.O_EXCL))
                 await vault.get("k", "a")
                 mark.unlink()
@@ -162,7 +162,7 @@ async def test_the_lease_of_a_killed_holder_ends(place, run):
     async with asyncio.timeout(30):
         program = await run(HOLDER, url, **variables)
         assert await program.stdout.readline() == b"inside\n"
-        async with lease(vault, "https://server.example", clock=clock, sleep=wait):
+        async with hold_lease(vault, "https://server.example", clock=clock, sleep=wait):
             assert tried == 4
     await vault.aclose()
 

@@ -10,7 +10,7 @@ from asyncio.subprocess import PIPE, Process
 
 OPENING = """
 import asyncio, json, os, sys, time
-from interlock.store import lease, open_vault
+from interlock.store import hold_lease, open_vault
 vault = open_vault(sys.argv[1])
 """
 
@@ -63,7 +63,7 @@ async def main(mark, rounds):
     print("ready", flush=True)
     sys.stdin.readline()
     for n in range(rounds):
-        async with lease(vault, "https://server.example"):
+        async with hold_lease(vault, "https://server.example"):
             os.close(os.open(mark, os.O_CREAT | os.O_EXCL))
             await asyncio.sleep(0.001)
             os.unlink(mark)
@@ -78,7 +78,7 @@ HOLDER = (
     OPENING
     + """
 async def main():
-    async with lease(vault, "https://server.example"):
+    async with hold_lease(vault, "https://server.example"):
         print("inside", flush=True)
         await asyncio.Event().wait()
 

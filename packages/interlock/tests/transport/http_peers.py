@@ -42,7 +42,7 @@ def both_loops(test: Callable[..., Any]) -> Any:
 
     functools.update_wrapper(run, test)
     # it is not a coroutine function any more, and nobody should look below
-    del run.__wrapped__  # type: ignore[attr-defined]
+    del run.__wrapped__
     parameters = inspect.signature(test).parameters.values()
     first = inspect.Parameter("loop", inspect.Parameter.KEYWORD_ONLY)
     run.__signature__ = inspect.Signature(

@@ -439,7 +439,7 @@ REPLIES: dict[str, tuple[Callable[[], Any], Any]] = {
     "a fault": (lambda: (_ for _ in ()).throw(ValueError("1234")), t.INTERNAL_ERROR),
     "an answer that is no JSON": (
         # on purpose
-        lambda: t.ListRootsResult(roots=[t.Root(uri=object())]),  # type: ignore[arg-type]
+        lambda: t.ListRootsResult(roots=[t.Root(uri=object())]),
         t.INTERNAL_ERROR,
     ),
     "an answer with half a sign": (

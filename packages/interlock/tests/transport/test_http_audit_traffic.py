@@ -111,7 +111,7 @@ async def recorded(server: Server) -> AsyncIterator[tuple[str, list[Trip]]]:
     app = Recording(server.http_app())
     sock = listening_socket("127.0.0.1", 0)
     # it does what the app does
-    task = asyncio.create_task(serve_http(app, sock, grace=0.5))  # type: ignore[arg-type]
+    task = asyncio.create_task(serve_http(app, sock, grace=0.5))
     try:
         yield f"http://127.0.0.1:{sock.getsockname()[1]}/mcp", app.trips
     finally:

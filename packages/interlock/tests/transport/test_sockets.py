@@ -43,7 +43,7 @@ async def listening(address: Address, talk: Any = echo, **options: Any) -> Async
         async with asyncio.timeout(30):
             await asyncio.wait({task, ready}, return_when=asyncio.FIRST_COMPLETED)
             # a task that has ended has raised
-            yield ready.result() if ready.done() else await task  # type: ignore[misc]
+            yield ready.result() if ready.done() else await task
     finally:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.wire.http import BadValue, argument_value, decode_value, encode_value
+from interlock.wire.http import BadHeaderValue, argument_value, decode_value, encode_value
 
 # The examples of the specification (2026-07-28, "Streamable HTTP", "Value Encoding"), and the
 # corners around them.
@@ -65,10 +65,10 @@ def test_every_text_travels(text: str):
     | st.binary().map(lambda b: f"=?base64?{b.decode('latin-1')}?=")
 )
 def test_any_value_is_read_or_refused_in_words(value: str):
-    """Nothing but BadValue, whatever a peer sends (`XMH-19`)."""
+    """Nothing but BadHeaderValue, whatever a peer sends (`XMH-19`)."""
     try:
         text = decode_value(value)
-    except BadValue as bad:
+    except BadHeaderValue as bad:
         assert str(bad) in (
             "has characters that a header cannot have",
             "is not valid base64 of UTF-8",
@@ -102,7 +102,7 @@ def test_values_that_say_nothing(value: str, words: str):
     """Characters that no header has, padding that is wrong, the other alphabet, bytes that are no
     UTF-8 (`XMH-19`, `CFQ-07`).
     """
-    with pytest.raises(BadValue, match=words):
+    with pytest.raises(BadHeaderValue, match=words):
         decode_value(value)
 
 
@@ -138,5 +138,5 @@ def test_arguments_as_headers(argument: Any, value: str | None):
 def test_half_a_surrogate_pair_is_refused_in_words():
     """UTF-8 cannot say it; JSON can."""
     for say in (encode_value, argument_value):
-        with pytest.raises(BadValue, match="half a surrogate pair"):
+        with pytest.raises(BadHeaderValue, match="half a surrogate pair"):
             say("\ud800")

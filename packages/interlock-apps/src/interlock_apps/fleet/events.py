@@ -175,10 +175,10 @@ class CallProgress(Event, frozen=True, kw_only=True, tag="callProgress"):
 
 
 class CallEnded(Event, frozen=True, kw_only=True, tag="callEnded"):
-    """A call is over: its result, or in `error` why there is none.
+    """A call has ended, with a result, or with the reason in `error`.
 
-    `seconds` is what it took, without the time in which the person was asked something because of
-    it. `warnings` say which orders to the model the result seems to hold (prompt injection).
+    `seconds` is its duration, without the time spent on questions to the person. `warnings` are the
+    findings of the threat scan: instructions to the model that the result seems to contain.
     """
 
     call: str

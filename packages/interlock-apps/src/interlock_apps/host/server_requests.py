@@ -48,7 +48,7 @@ TRIES = 5  # at a form whose answer does not fit it
 
 
 class RequestLimits(Struct, frozen=True, kw_only=True):
-    """How much each server may ask: a rate limit of its questions and of its sampling requests.
+    """How often each server may ask: one token bucket for questions, one for sampling requests.
 
     Attributes:
         samples: Sampling requests in `seconds`.
@@ -312,7 +312,7 @@ class ServerRequests:
                 USER_REJECTED, f"The model gave no answer: {bad.kind}"
             ) from None  # the words are for the person
 
-    # -- rate limits -------------------------------------------------------------------------------
+    # -- token buckets -----------------------------------------------------------------------------
 
     def _origin(self, server: str, request: CallRequest | None) -> tuple[str, str]:
         """The conversation and the call because of which a server asks; "" where unknown."""
@@ -321,7 +321,7 @@ class ServerRequests:
         return self._running.origin(server)
 
     def _exceeds(self, server: str, kind: Literal["sample", "question"]) -> bool:
-        """Whether a server asks more often than its rate limit allows; the first time is noted."""
+        """Whether a server asks more often than `RequestLimits` allows; the first time is noted."""
         key = (server, kind)
         if self._bucket(*key).acquire(_now()) == 0.0:
             self._noticed.discard(key)

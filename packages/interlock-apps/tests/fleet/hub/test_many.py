@@ -122,7 +122,7 @@ async def test_fifty_processes_of_which_some_misbehave(tmp_path: Path) -> None:
 async def test_a_slow_server_holds_up_nobody() -> None:
     """The others are up, called and restarted while it is still starting."""
     never = asyncio.Event()
-    servers = {"slow": lambda: ByHand(opening=never.wait), "quick": large("quick", 1)}  # type: ignore[arg-type]
+    servers = {"slow": lambda: ByHand(opening=never.wait), "quick": large("quick", 1)}
     async with kept(Entry(id="slow"), Entry(id="quick"), servers=servers, opened=False) as one:
         await one.hub.open(0)
         await one.heard.state("quick", "up")

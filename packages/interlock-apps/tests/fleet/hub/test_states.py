@@ -130,7 +130,7 @@ class Slow(ByHand):
 
     def __init__(self, **more: Any) -> None:
         self.go = asyncio.Event()
-        super().__init__(opening=self.go.wait, **more)  # type: ignore[arg-type]
+        super().__init__(opening=self.go.wait, **more)
 
 
 async def test_a_call_waits_for_a_server_that_is_just_starting() -> None:

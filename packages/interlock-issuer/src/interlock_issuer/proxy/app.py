@@ -24,7 +24,7 @@ class OAuthProxyOptions(IssuerOptions, total=False):
     clients: Sequence[Client]
     """Clients that are known beforehand."""
     fetch: Fetch
-    """Gets documents and keys of clients: the SSRF-safe fetcher if nothing is given."""
+    """Gets documents and keys of clients: `interlock.SafeFetch` if nothing is given."""
     trusted: Sequence[TrustedIssuer]
     """Issuers whose assertions are accepted."""
 

@@ -1,4 +1,4 @@
-"""Sessions of users at the provider: sealed tokens, refreshed in single flight."""
+"""Sessions of users at the provider: sealed tokens, which concurrent requests refresh only once."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from msgspec import Struct
 from interlock import types as t
 from interlock.auth import SingleFlightGroup, Unauthorized
 from interlock.auth.oauth import TokenAnswer
-from interlock.store import BadSeal, Seal, Vault, lease
+from interlock.store import BadSeal, Seal, Vault, hold_lease
 
 from ..repository import digest
 from .provider_client import ProviderClient
@@ -23,7 +23,7 @@ _BELIEVED = 600.0  # seconds for which it is believed that a token without an en
 _FOREVER = 100 * 365 * 86_400.0  # for the seal, which knows no other end than this one
 
 
-class _Kept(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class _StoredSession(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The tokens of one session, and when they were found good; times in seconds of the wall clock."""
 
     subject: str
@@ -95,13 +95,13 @@ class UpstreamSessions:
         await self._vault.remove(_KIND, digest(name))
 
     async def _renewed(self, name: str) -> str:
-        async with lease(self._vault, f"upstream {digest(name)}", clock=self._clock):
+        async with hold_lease(self._vault, f"upstream {digest(name)}", clock=self._clock):
             kept = await self._read(name)  # another process may have renewed it while we waited
             if kept is None:
                 raise self._ended()
             return (await self._renew(name, kept) if self._is_old(kept) else kept).access_token
 
-    async def _renew(self, name: str, kept: _Kept) -> _Kept:
+    async def _renew(self, name: str, kept: _StoredSession) -> _StoredSession:
         if kept.refresh_token is None:
             await self.end(name)
             raise self._ended()
@@ -119,10 +119,10 @@ class UpstreamSessions:
         await self._keep(name, renewed)
         return renewed
 
-    def _of(self, subject: str, answer: TokenAnswer, refresh_token: str | None) -> _Kept:
+    def _of(self, subject: str, answer: TokenAnswer, refresh_token: str | None) -> _StoredSession:
         now = self._clock()
         seconds = answer.seconds
-        return _Kept(
+        return _StoredSession(
             subject=subject,
             access_token=answer.access_token,
             refresh_token=answer.refresh_token or refresh_token,
@@ -130,24 +130,24 @@ class UpstreamSessions:
             seen=now,
         )
 
-    def _is_old(self, kept: _Kept) -> bool:
+    def _is_old(self, kept: _StoredSession) -> bool:
         early = _EARLY if kept.refresh_token is not None else 0.0
         return kept.until is not None and kept.until - early <= self._clock()
 
-    async def _keep(self, name: str, kept: _Kept) -> None:
+    async def _keep(self, name: str, kept: _StoredSession) -> None:
         now = self._clock()
         key = digest(name)
         sealed = self._seal.close(msgspec.to_builtins(kept), key.encode(), now)
         await self._vault.put(_KIND, key, sealed.encode(), until=now + _KEPT)
 
-    async def _read(self, name: str) -> _Kept | None:
+    async def _read(self, name: str) -> _StoredSession | None:
         key = digest(name)
         sealed = await self._vault.get(_KIND, key)
         if sealed is None:
             return None
         try:
             return msgspec.convert(
-                self._seal.open(sealed.decode(), key.encode(), self._clock()), type=_Kept
+                self._seal.open(sealed.decode(), key.encode(), self._clock()), type=_StoredSession
             )
         except BadSeal:  # the keys are others now
             return None

@@ -1,4 +1,4 @@
-"""Fetches a URL by the SSRF-safe fetcher: robots.txt, redirects hop by hop, and the HTTP cache."""
+"""Fetches a URL through `SafeFetch`: robots.txt, redirects hop by hop, and the HTTP cache."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ from .errors import leads_to, token_of, too_little, useless, vaulted
 from .oauth.addresses import canonical, origin
 from .oauth.challenges import Challenge, find, read_challenges
 from .oauth.errors import Unauthorized
-from .oauth.flow import Way, authorize, still_trusted
+from .oauth.flow import GrantFlow, authorize, still_trusted
 from .oauth.grants import Means, renewed
 from .oauth.members import Grant, Member
 from .oauth.revocation import revoke
@@ -67,7 +67,7 @@ class Authorization:
 
     def __init__(
         self,
-        way: Way,
+        way: GrantFlow,
         *,
         scopes: str | Sequence[str] = (),
         vault: Vault | str | None = None,
@@ -439,11 +439,11 @@ class Access:
         Another program that shares the vault may have done it while we waited: then its tokens are
         ours too.
         """
-        from ..store import lease  # late: only for clients that refresh
+        from ..store import hold_lease  # late: only for clients that refresh
 
         whole = self._whole
         try:
-            async with lease(whole.vault, f"{GRANTS} {self.name}", seconds=_LEASE):
+            async with hold_lease(whole.vault, f"{GRANTS} {self.name}", seconds=_LEASE):
                 was = await whole.vault.get(GRANTS, self.name)
                 kept = self._read(was)
                 if (

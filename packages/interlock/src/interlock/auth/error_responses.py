@@ -63,7 +63,7 @@ class Terms(Struct, frozen=True, kw_only=True):
         return [scope for scope in known if scope != _OFFLINE]
 
 
-class Site:
+class GuardedServer:
     """One server as its clients know it: the URI that identifies it, and where its metadata is."""
 
     def __init__(self, terms: Terms, resource: str, metadata: str) -> None:

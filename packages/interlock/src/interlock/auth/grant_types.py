@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from .client import Authorization
 from .oauth.flow import Ask, Enterprise, LogIn, OwnBehalf, Workload
 from .oauth.members import Member
-from .oauth.registration import Identity, check_document
+from .oauth.registration import ClientIdentity, check_document
 
 if TYPE_CHECKING:
     from .agents import Agent
@@ -61,7 +61,7 @@ class OAuth(Authorization):
                 "client_secret and issuer are those of a client_id, which has to be given too"
             )
         given = None if client_id is None else _member(client_id, client_secret, key, issuer)
-        identity = Identity(
+        identity = ClientIdentity(
             given=given,
             document=None if document is None else check_document(document),
             name=name,

@@ -16,8 +16,8 @@ from ..logs import limited
 from ..store.vaults.interface import Vault
 from .error_responses import (
     WELL_KNOWN,
+    GuardedServer,
     Refusal,
-    Site,
     Terms,
     checked_resource,
     checked_scopes,
@@ -26,7 +26,7 @@ from .error_responses import (
     unavailable,
 )
 from .oauth.addresses import origin
-from .tokens.credentials import SECRET_HEADERS, Credentials, Malformed, read
+from .tokens.credentials import SECRET_HEADERS, Credentials, MalformedCredentials, read
 from .tokens.dpop import BadDpopProof, DpopVerifier
 from .tokens.interface import BadToken, House, Unverifiable, Verified, Verifier, verifying
 from .tokens.verdict_cache import Verdicts, key_of
@@ -122,7 +122,7 @@ class Guard:
         self._schemes = ("bearer",) if dpop == "off" else ("bearer", "dpop")
         self._verdicts = Verdicts(self._verify)
         self._proofs = DpopVerifier(vault=vault, clock=clock, nonces=dpop_nonces)
-        self._sites: dict[tuple[str, str], Site] = {}
+        self._sites: dict[tuple[str, str], GuardedServer] = {}
 
     def __call__(self, app: ASGIApp) -> Guarded:
         """The app, guarded."""
@@ -152,7 +152,7 @@ class Guard:
         """The path of the MCP endpoint."""
         return self.path or "/mcp"
 
-    def site(self, scope: Scope) -> Site:
+    def site(self, scope: Scope) -> GuardedServer:
         """The server that a request is for. Raises ValueError where nobody said which that is."""
         root = scope.get("root_path", "")
         resource = self.resource
@@ -168,7 +168,7 @@ class Guard:
                 if root
                 else f"{WELL_KNOWN}{urlsplit(resource).path.rstrip('/')}"
             )
-            site = self._sites[resource, root] = Site(
+            site = self._sites[resource, root] = GuardedServer(
                 self.terms, resource, origin(resource) + beneath
             )  # mounted: what is above is not ours
         return site
@@ -176,7 +176,7 @@ class Guard:
     # -- who asks ----------------------------------------------------------------------------------
 
     async def judge(
-        self, site: Site, scope: Scope, credentials: Credentials
+        self, site: GuardedServer, scope: Scope, credentials: Credentials
     ) -> Principal | Refusal:
         """On whose behalf a request is made; or what to say in place of an answer."""
         if not credentials.token:
@@ -216,7 +216,12 @@ class Guard:
         )
 
     async def _check_proof(
-        self, site: Site, scope: Scope, credentials: Credentials, verified: Verified, now: float
+        self,
+        site: GuardedServer,
+        scope: Scope,
+        credentials: Credentials,
+        verified: Verified,
+        now: float,
     ) -> None:
         """Raise BadProof unless the request shows that its sender has the key to which the token is
         bound.
@@ -305,7 +310,7 @@ class Guarded:
             credentials, headers = read(
                 scope["headers"], scope.get("query_string", b""), guard._schemes
             )
-        except Malformed as bad:
+        except MalformedCredentials as bad:
             await _refuse(scope, send, malformed(str(bad)))
             return
         verdict = await guard.judge(site, scope, credentials)
@@ -334,7 +339,7 @@ class Guarded:
         )
 
     def _metadata(
-        self, site: Site, scope: Scope, path: str
+        self, site: GuardedServer, scope: Scope, path: str
     ) -> tuple[int, list[tuple[bytes, bytes]], bytes] | None:
         """The metadata of the server, where somebody asks for that.
 

@@ -17,18 +17,18 @@ from .oauth.documents import LONGEST_DOCUMENT
 from .oauth.errors import Unauthorized
 from .oauth.members import Member
 from .oauth.steps import (
-    Call,
+    CallFunction,
     Got,
     Listen,
     Note,
     Procedure,
     Recall,
     Remember,
-    Rest,
-    Send,
+    SendRequest,
     ShowCode,
     Step,
     Visit,
+    Wait,
 )
 
 if TYPE_CHECKING:
@@ -124,11 +124,11 @@ async def _carry(
     tell: Callable[[Note], None] | None,
 ) -> object:
     match step:
-        case Send():
+        case SendRequest():
             return await _send(roads.of(step.request.url), step.request)
         case Recall():
             return await recall(vault, step.issuer)
-        case Call():
+        case CallFunction():
             return await _called(step)
         case Listen() | Visit() | ShowCode():
             return await _reach(step, agent, vault)
@@ -137,12 +137,12 @@ async def _carry(
                 tell(step)
         case Remember():
             await _remember(vault, step)
-        case Rest():
+        case Wait():
             await asyncio.sleep(step.seconds)
     return None
 
 
-async def _called(step: Call) -> str:
+async def _called(step: CallFunction) -> str:
     """What the user's function gives. Raises Unauthorized where that is nothing."""
     given: object
     try:

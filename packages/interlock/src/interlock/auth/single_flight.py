@@ -11,7 +11,7 @@ K = TypeVar("K", bound=Hashable)
 R = TypeVar("R")
 
 
-class _Run(Generic[R]):
+class _SharedRun(Generic[R]):
     __slots__ = ("firm", "given_up", "task", "waiting")
 
     def __init__(self, task: asyncio.Task[R]) -> None:
@@ -30,7 +30,7 @@ class SingleFlight(Generic[R]):
     """
 
     def __init__(self) -> None:
-        self._run: _Run[R] | None = None
+        self._run: _SharedRun[R] | None = None
 
     @property
     def under_way(self) -> bool:
@@ -64,7 +64,7 @@ class SingleFlight(Generic[R]):
         while True:
             run = self._run
             if run is None:
-                run = self._run = _Run(asyncio.get_running_loop().create_task(begin()))
+                run = self._run = _SharedRun(asyncio.get_running_loop().create_task(begin()))
                 run.task.add_done_callback(self._done)
             elif run.given_up or run.task.get_loop() is not asyncio.get_running_loop():
                 await self._see_off(run)
@@ -81,7 +81,7 @@ class SingleFlight(Generic[R]):
             if not run.task.cancelled():
                 return run.task.result()
 
-    async def _see_off(self, run: _Run[R]) -> None:
+    async def _see_off(self, run: _SharedRun[R]) -> None:
         """Wait until work that was given up has ended; that of an event loop which is no more has."""
         if run.task.get_loop() is asyncio.get_running_loop():
             await asyncio.wait([run.task])

@@ -15,7 +15,7 @@ from .. import Client
 from .. import types as t
 from ..client.optional_lists import unless_missing
 from . import exits
-from .connection import ServerConnection
+from .connection import ConnectionSettings
 from .options import target_command
 from .screen import Bar, note, plain, print_json, result_text, say, size, size_of
 from .trailing_command import TargetCommand
@@ -55,7 +55,7 @@ class CallCommand(TargetCommand):
     help="Write an image, sound or file of the result to this file.",
 )
 def call(
-    connection: ServerConnection, words: Sequence[str], arguments: str | None, output: Path | None
+    connection: ConnectionSettings, words: Sequence[str], arguments: str | None, output: Path | None
 ) -> None:
     """Call a TOOL and show its result.
 

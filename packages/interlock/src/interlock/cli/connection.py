@@ -29,7 +29,7 @@ _VARIABLE: Final = re.compile(r"\b[A-Z][A-Z0-9]*_[A-Z0-9_]+\b")
 Work = Callable[[Client], Coroutine[Any, Any, int | None]]
 
 
-class ServerConnection(Struct):
+class ConnectionSettings(Struct):
     """What a command was told about the conversation it is to have.
 
     Attributes:

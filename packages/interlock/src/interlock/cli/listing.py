@@ -14,7 +14,7 @@ from .. import types as t
 from ..client.optional_lists import unless_missing
 from ..untrusted.lookalikes import lookalikes
 from . import exits
-from .connection import ServerConnection
+from .connection import ConnectionSettings
 from .options import exactly, target_command
 from .screen import note, plain, print_json, say, shown
 
@@ -31,7 +31,11 @@ _HEADINGS: Final = {
 @click.option("--resources", is_flag=True, help="Only the resources and templates.")
 @click.option("--prompts", is_flag=True, help="Only the prompts.")
 def list_(
-    connection: ServerConnection, words: Sequence[str], tools: bool, resources: bool, prompts: bool
+    connection: ConnectionSettings,
+    words: Sequence[str],
+    tools: bool,
+    resources: bool,
+    prompts: bool,
 ) -> None:
     """Show what a server offers: tools, resources and prompts.
 
@@ -156,7 +160,7 @@ def _show_item(name: str, detail: str, description: str, mark: str, verbose: boo
 
 
 @target_command("schema", "[TOOL]")
-def schema(connection: ServerConnection, words: Sequence[str]) -> None:
+def schema(connection: ConnectionSettings, words: Sequence[str]) -> None:
     """Print the JSON Schemas of one TOOL, or of all: what goes in, and what comes out where the
     tool says so.
 
@@ -189,7 +193,7 @@ def schema(connection: ServerConnection, words: Sequence[str]) -> None:
 
 
 @target_command("ping")
-def ping(connection: ServerConnection, words: Sequence[str]) -> None:
+def ping(connection: ConnectionSettings, words: Sequence[str]) -> None:
     """Make sure that a server starts, agrees on a revision and answers.
 
     The milliseconds are one request's way there and back, without the start. In the newest

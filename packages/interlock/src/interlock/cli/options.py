@@ -14,7 +14,7 @@ from ..types.lifecycle import LOGGING_LEVELS
 from ..wire.revisions import REVISIONS
 from . import exits
 from .answering import answers_given
-from .connection import ServerConnection
+from .connection import ConnectionSettings
 from .sampling import sampling_of
 from .targets import Environment, Reach, environment_of, reach_command, reach_target, web_options
 from .trailing_command import COMMAND, TargetCommand
@@ -200,7 +200,7 @@ def target_command(
                 )
             reduced = started is not None or config or entry
             withheld = environment.withheld if reduced else frozenset[str]()
-            talk = ServerConnection(
+            talk = ConnectionSettings(
                 reach, answers=answers, sampling=sampling, withheld=withheld, **shared
             )
             function(talk, words, **given)

@@ -8,14 +8,14 @@ import click
 
 from .. import Client
 from .calling import show_block
-from .connection import ServerConnection
+from .connection import ConnectionSettings
 from .options import exactly, target_command
 from .screen import note, plain, print_json, say
 from .values import string_arguments
 
 
 @target_command("prompt", "NAME [KEY=VALUE]...")
-def prompt(connection: ServerConnection, words: Sequence[str]) -> None:
+def prompt(connection: ConnectionSettings, words: Sequence[str]) -> None:
     """Get the prompt NAME with its arguments filled in. Values are strings; key=@FILE takes one
     from a file.
 
@@ -48,7 +48,7 @@ def prompt(connection: ServerConnection, words: Sequence[str]) -> None:
     metavar="KEY=VALUE",
     help="An argument that is known already; repeat it for several.",
 )
-def complete(connection: ServerConnection, words: Sequence[str], known: tuple[str, ...]) -> None:
+def complete(connection: ConnectionSettings, words: Sequence[str], known: tuple[str, ...]) -> None:
     """Ask what an ARGUMENT could be, of which VALUE was typed so far.
 
     REF is a prompt's name or a resource template.

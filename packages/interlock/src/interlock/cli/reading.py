@@ -13,7 +13,7 @@ import click
 from .. import Client
 from .. import types as t
 from . import exits
-from .connection import ServerConnection
+from .connection import ConnectionSettings
 from .options import exactly, target_command
 from .screen import note, plain, print_json, say, shown, size
 
@@ -25,7 +25,7 @@ from .screen import note, plain, print_json, say, shown, size
     type=click.Path(path_type=Path, dir_okay=False),
     help="Write the content to this file.",
 )
-def read(connection: ServerConnection, words: Sequence[str], output: Path | None) -> None:
+def read(connection: ConnectionSettings, words: Sequence[str], output: Path | None) -> None:
     """Read the resource behind a URI.
 
     Text goes to stdout; so does anything else where stdout is a file or a pipe. A terminal gets no

@@ -15,7 +15,7 @@ from ..redaction import DOTS
 from .command_warnings import StartWarning, command_warnings
 from .config_file import ConfigFile, difference
 from .editors import Editor
-from .entries import Changes, Config, Entry, Input, Origin, Problem, changes
+from .entries import Changes, Config, Entry, Input, Problem, TextOrigin, changes
 from .formats import Format
 from .load import load_config, merge
 from .products import FORMATS, PRODUCTS, PROJECT_FILES, Machine, Product, RawEntry, this_machine
@@ -47,7 +47,7 @@ __all__ = [
     "Format",
     "Input",
     "Machine",
-    "Origin",
+    "TextOrigin",
     "Problem",
     "Product",
     "RawEntry",

@@ -14,7 +14,7 @@ from msgspec import Struct, structs
 from ..redaction import secrets_in, secrets_in_command, secrets_in_url
 from ..wire.revisions import REVISIONS
 from .documents import Members
-from .entries import Entry, Origin
+from .entries import Entry, TextOrigin
 from .variables import FilledText, Openness, Scope, VariableSyntax, fill, written_plainly
 
 LONGEST_ID: Final = 200
@@ -184,7 +184,7 @@ class _Filling:
 
     def __init__(self, scope: Scope) -> None:
         self.scope = scope
-        self.origins: dict[str, Origin] = {}
+        self.origins: dict[str, TextOrigin] = {}
         self.secrets = set[str]()
 
     def text(
@@ -209,7 +209,7 @@ class _Filling:
         ):
             before = f"{self.scope.folder}/"
             origin = filled.origin
-            whole = Origin(
+            whole = TextOrigin(
                 before + origin.value,
                 written_plainly(before) + origin.written,
                 before + origin.masked,

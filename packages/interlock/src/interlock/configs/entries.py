@@ -26,7 +26,7 @@ _LOGIN = re.compile(r"(?<=//)[^/@\s]+(?=@)")  # in an address that such a variab
 _NAMED = re.compile(r"\$\{(input:[^}]*|[A-Za-z_][A-Za-z0-9_]*)")
 
 
-class Origin(Struct, frozen=True):
+class TextOrigin(Struct, frozen=True):
     """How one text of an entry was written.
 
     Attributes:
@@ -40,7 +40,7 @@ class Origin(Struct, frozen=True):
     masked: str
 
     def __repr__(self) -> str:
-        return f"Origin({self.masked!r})"
+        return f"TextOrigin({self.masked!r})"
 
     def __rich_repr__(self) -> list[tuple[str, Any]]:
         return [("masked", self.masked)]
@@ -90,7 +90,7 @@ class Entry(Struct, frozen=True, kw_only=True):
     revision: str = ""
     source: str = ""
     secrets: frozenset[str] = frozenset()
-    origins: dict[str, Origin] = {}
+    origins: dict[str, TextOrigin] = {}
 
     @property
     def target(self) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from ..redaction import DOTS, HARMLESS, is_secretive
 from .documents import MOST_BYTES
-from .entries import Input, Origin
+from .entries import Input, TextOrigin
 
 _REFERENCE = re.compile(r"\$\{([^}]*)\}|\$([A-Za-z_][A-Za-z0-9_]*)")
 _BARE = re.compile(r"\$()([A-Za-z_][A-Za-z0-9_]*)")
@@ -69,7 +69,7 @@ class Scope(Struct, frozen=True, kw_only=True):
 class FilledText(Struct, frozen=True, kw_only=True):
     """A text with its variables filled in, and the secret values in it."""
 
-    origin: Origin
+    origin: TextOrigin
     secrets: frozenset[str] = frozenset()
 
     @property
@@ -78,7 +78,7 @@ class FilledText(Struct, frozen=True, kw_only=True):
         return self.origin.value
 
 
-class _Piece(Struct, frozen=True):
+class _Expansion(Struct, frozen=True):
     value: str
     written: str | None = None  # None: it is written as it is
     secret: str = ""  # the name that says how secret it is; empty: not at all
@@ -92,23 +92,23 @@ def fill(
     Raises:
         UnfilledVariable: A variable is unknown, or has neither a value nor a default.
     """
-    pieces: list[_Piece] = []
+    pieces: list[_Expansion] = []
     at = 0
     so_far = ""
     for found in _references(text) if syntax else ():
         piece = _piece(found, scope, syntax)
         if piece is None:
             continue
-        pieces.append(_Piece(text[at : found.start()]))
+        pieces.append(_Expansion(text[at : found.start()]))
         so_far += pieces[-1].value
         if piece.secret and _may_be_seen(piece, so_far, openness):
-            piece = _Piece(piece.value, piece.written)
+            piece = _Expansion(piece.value, piece.written)
         pieces.append(piece)
         so_far += piece.value
         if len(so_far) > MOST_BYTES:
             raise UnfilledVariable("one of its values is too long once its variables are filled in")
         at = found.end()
-    pieces.append(_Piece(text[at:]))
+    pieces.append(_Expansion(text[at:]))
     return _joined(pieces)
 
 
@@ -132,7 +132,7 @@ def referred_inputs(text: str) -> list[str]:
     return [name.removeprefix("input:").strip() for name in inner if name.startswith("input:")]
 
 
-def _joined(pieces: list[_Piece]) -> FilledText:
+def _joined(pieces: list[_Expansion]) -> FilledText:
     written = ""
     literal = ""
     masked = ""
@@ -148,13 +148,13 @@ def _joined(pieces: list[_Piece]) -> FilledText:
         else:
             written += written_plainly(literal) + piece.written
             literal = ""
-    origin = Origin(
+    origin = TextOrigin(
         "".join(piece.value for piece in pieces), written + written_plainly(literal), masked
     )
     return FilledText(origin=origin, secrets=frozenset(secrets))
 
 
-def _piece(found: re.Match[str], scope: Scope, syntax: VariableSyntax) -> _Piece | None:
+def _piece(found: re.Match[str], scope: Scope, syntax: VariableSyntax) -> _Expansion | None:
     """Return what one reference stands for; None if it is not one in this syntax."""
     if found[2] is not None:
         return _variable(found[2], None, scope) if VariableSyntax.BARE in syntax else None
@@ -166,13 +166,13 @@ def _piece(found: re.Match[str], scope: Scope, syntax: VariableSyntax) -> _Piece
             inner = inner.removeprefix("env:")
             return _shell(inner, scope) or _refuse(inner, syntax)
         if (value := _of_editor(inner, scope)) is not None:
-            return _Piece(value)
+            return _Expansion(value)
     return (_shell(inner, scope) if VariableSyntax.SHELL in syntax else None) or _refuse(
         inner, syntax
     )
 
 
-def _shell(inner: str, scope: Scope) -> _Piece | None:
+def _shell(inner: str, scope: Scope) -> _Expansion | None:
     found = _SHELL.fullmatch(inner)
     if found is None:
         return None
@@ -183,23 +183,23 @@ def _shell(inner: str, scope: Scope) -> _Piece | None:
     return _variable(found[1], found[2], scope)
 
 
-def _variable(name: str, default: str | None, scope: Scope) -> _Piece:
+def _variable(name: str, default: str | None, scope: Scope) -> _Expansion:
     written = f"${{{name}}}" if default is None else f"${{{name}:-{default}}}"
     value = scope.env.get(name)
     if value is None and name == "CLAUDE_PROJECT_DIR" and scope.folder is not None:
-        return _Piece(str(scope.folder), written)
+        return _Expansion(str(scope.folder), written)
     if value is None:
         if default is None:
             raise UnfilledVariable(
                 f"the variable {name} is not set; set it, or write ${{{name}:-default}}"
             )
-        return _Piece(default, written)  # it stands in the file for all to see
+        return _Expansion(default, written)  # it stands in the file for all to see
     if name.upper() in HARMLESS:
-        return _Piece(value, written)
-    return _Piece(value, written, "secret" if is_secretive(name) else "variable")
+        return _Expansion(value, written)
+    return _Expansion(value, written, "secret" if is_secretive(name) else "variable")
 
 
-def _answer(id: str, scope: Scope) -> _Piece:
+def _answer(id: str, scope: Scope) -> _Expansion:
     asked = scope.inputs.get(id, Input(id=id))
     value = scope.answers.get(id)
     if value is None:
@@ -208,10 +208,10 @@ def _answer(id: str, scope: Scope) -> _Piece:
                 f"the input {id!r} has no "
                 f"answer{f' ({asked.description})' if asked.description else ''}"
             )
-        return _Piece(asked.default, f"${{input:{id}}}")
+        return _Expansion(asked.default, f"${{input:{id}}}")
     if asked.options and value not in asked.options:
         raise UnfilledVariable(f"the answer to {id!r} must be one of {', '.join(asked.options)}")
-    return _Piece(value, f"${{input:{id}}}", "" if asked.options else "secret")
+    return _Expansion(value, f"${{input:{id}}}", "" if asked.options else "secret")
 
 
 def _of_editor(inner: str, scope: Scope) -> str | None:
@@ -240,7 +240,7 @@ def _refuse(inner: str, syntax: VariableSyntax) -> NoReturn:
     raise UnfilledVariable(f"${{{word}}} is not a variable that this host knows")
 
 
-def _may_be_seen(piece: _Piece, before: str, openness: Openness) -> bool:
+def _may_be_seen(piece: _Expansion, before: str, openness: Openness) -> bool:
     """Tell whether a variable is shown: the user must see what runs and which host is reached."""
     if openness == "address" and piece.secret != "secret" and len(before) < _LONGEST_HOST:
         return _AUTHORITY.fullmatch(before) is not None and not set(piece.value) & {"@", "?"}

@@ -1,1 +1,1 @@
-"""HTTP/1.1 client: connections, connection pool, proxies, and the SSRF-safe fetcher."""
+"""HTTP/1.1 client: connections, connection pool, proxies, and `SafeFetch`."""

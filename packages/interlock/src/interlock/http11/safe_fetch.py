@@ -1,5 +1,5 @@
-"""The SSRF-safe fetcher, for documents at addresses that somebody else chose: it reaches the
-public internet and nothing behind it.
+"""The SSRF-safe fetcher (server-side request forgery): it fetches URLs that somebody else chose,
+from the public internet only.
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ class Delta(Struct, frozen=True, tag=True):
 
     `kind` is "text" for its words, "thought" for thinking aloud, "call" for the name of a tool that
     it begins to call (`call` is the call's id), and "note" for something about the talk itself,
-    such as a rate limit that is waited for.
+    such as a wait because of "429 Too Many Requests".
     """
 
     kind: Literal["text", "thought", "call", "note"]

@@ -1,5 +1,5 @@
-"""HTTP requests of an MCP endpoint judged by pure rules over method, headers and body, for all
-revisions; Host and Origin are checked against DNS rebinding.
+"""Rules for HTTP requests to an MCP endpoint, for all revisions: pure checks of method, headers and
+body, with Host and Origin checked against DNS rebinding.
 
 The order of refusals: Host and Origin, the HTTP method, the media types, the body, then the era and
 the checks of that era (2026-07-28 and 2025-11-25, "Streamable HTTP").
@@ -16,7 +16,7 @@ from msgspec import UNSET, Struct
 from .. import types as t
 from ..wire import jsonrpc
 from ..wire.codec import decode
-from ..wire.http import BadValue, decode_value, is_numeric
+from ..wire.http import BadHeaderValue, decode_value, is_numeric
 from ..wire.jsonrpc import READ_ERRORS, Frame, Malformed
 from ..wire.revisions import HANDSHAKE_REVISIONS, R2, REVISIONS, STATELESS_REVISIONS, error_code
 from ..wire.salvage import without_lone_surrogates
@@ -449,7 +449,7 @@ def _mirrors(
     if name is not None and not (_PLAIN(raw) and raw == name.encode("utf-8", "replace")):
         try:
             mirrored = None if NAME not in headers else decode_value(raw.decode("latin-1"))
-        except BadValue as bad:
+        except BadHeaderValue as bad:
             return error(400, t.HEADER_MISMATCH, f"Header mismatch: Mcp-Name: {bad}", id=id)
         if mirrored != name:
             return _mismatch(id, "Mcp-Name", mirrored, name)

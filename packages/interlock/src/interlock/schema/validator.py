@@ -284,7 +284,7 @@ def _pattern_keyword(rs: Any, patterns: Iterable[str]) -> type[jsonschema_rs.Key
             raise SchemaError(f"The pattern {_short(pattern)} is malformed or too large.") from None
         ready[pattern] = (engine, looks)
 
-    class Pattern:
+    class PatternKeyword:
         def __init__(
             self, parent_schema: dict[str, Any], value: Any, schema_path: list[str | int]
         ) -> None:
@@ -302,7 +302,7 @@ def _pattern_keyword(rs: Any, patterns: Iterable[str]) -> type[jsonschema_rs.Key
             if not self.engine.is_valid(instance):
                 raise ValueError(f"{_MASK} does not match {_short(self.value)}")
 
-    return Pattern
+    return PatternKeyword
 
 
 def _violation(error: Any) -> Violation:

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from .vaults.from_url import open_vault
     from .vaults.interface import Vault
     from .vaults.keyring import KeyringVault
-    from .vaults.leases import lease
+    from .vaults.leases import hold_lease
     from .vaults.memory import MemoryVault
     from .vaults.privacy import make_folder
     from .vaults.rates import VaultRates
@@ -69,7 +69,7 @@ _ROOMS = {
     ".sqlite.writer": ("Writer", "to_wal"),
     ".vaults.file": ("FileVault",),
     ".vaults.keyring": ("KeyringVault",),
-    ".vaults.leases": ("lease",),
+    ".vaults.leases": ("hold_lease",),
     ".vaults.memory": ("MemoryVault",),
     ".vaults.from_url": ("open_vault",),
     ".vaults.user_folder": ("data_folder",),
@@ -105,7 +105,7 @@ __all__ = [
     "Writer",
     "data_folder",
     "file_lock",
-    "lease",
+    "hold_lease",
     "make_folder",
     "open_store",
     "open_vault",

@@ -76,7 +76,7 @@ class Signature:
         parameters: list[Parameter],
         schema: JSONObject,
         context: str | None,
-        rest: Rest | None,
+        rest: KeywordArguments | None,
         *,
         lenient: bool = True,
     ) -> None:
@@ -234,7 +234,7 @@ class Signature:
         return {name: problems for name, problems in found.items() if name not in vague}
 
 
-class Rest(Struct, frozen=True):
+class KeywordArguments(Struct, frozen=True):
     """The `**kwargs` of a function: the type of each, and the names that may not come in through
     it.
     """
@@ -300,7 +300,7 @@ def signature_of(
         parameters,
         sheet.finish(root),
         context,
-        Rest(rest, frozenset(reserved)) if rest is not None else None,
+        KeywordArguments(rest, frozenset(reserved)) if rest is not None else None,
         lenient=lenient,
     )
 

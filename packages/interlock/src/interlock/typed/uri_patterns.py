@@ -95,7 +95,7 @@ class _Literal(NamedTuple):
     text: str
 
 
-class _Run(NamedTuple):
+class _CharacterRun(NamedTuple):
     """A step that matches `least` to `most` characters of an alphabet, and keeps them for variables
     of one operator.
     """
@@ -114,7 +114,7 @@ class _Maybe(NamedTuple):
     target: int
 
 
-_Step = _Literal | _Run | _Maybe
+_Step = _Literal | _CharacterRun | _Maybe
 
 
 class _Harvest:
@@ -276,7 +276,7 @@ def _compile(expression: Expression, start: int, rooted: bool) -> Iterator[_Step
             yield _Maybe(start + 3)
             yield _Literal(operator.first)
         least = 1 if operator.named or not optional else 0
-        yield _Run(allowed, least, None, sign, variables, rooted and sign == "+")
+        yield _CharacterRun(allowed, least, None, sign, variables, rooted and sign == "+")
         return
     alphabet = _alphabet(sign, several=len(variables) > 1)
     for index, variable in enumerate(variables):
@@ -284,7 +284,7 @@ def _compile(expression: Expression, start: int, rooted: bool) -> Iterator[_Step
             yield _Maybe(start + len(variables) * 3)
         if index or optional:
             yield _Literal(operator.separator if index else operator.first)
-        yield _Run(
+        yield _CharacterRun(
             alphabet,
             0 if optional else 1,
             variable.prefix,
@@ -294,7 +294,7 @@ def _compile(expression: Expression, start: int, rooted: bool) -> Iterator[_Step
         )
 
 
-def _walk(steps: Sequence[_Step], flat: str) -> list[tuple[_Run, int, int]] | None:
+def _walk(steps: Sequence[_Step], flat: str) -> list[tuple[_CharacterRun, int, int]] | None:
     """Return each run with the span of `flat` that it takes, or None."""
     if steps and isinstance(steps[0], _Literal) and not flat.startswith(steps[0].text):
         return None  # most templates of a server end here
@@ -319,7 +319,7 @@ def _walk(steps: Sequence[_Step], flat: str) -> list[tuple[_Run, int, int]] | No
             )
     if not reach[0] & 1:
         return None
-    spans: list[tuple[_Run, int, int]] = []
+    spans: list[tuple[_CharacterRun, int, int]] = []
     index = position = 0
     while index < len(steps):
         step = steps[index]
@@ -369,7 +369,7 @@ def _before(after: int, mask: int, least: int, most: int) -> int:
     return (after >> 1) & one if least else after
 
 
-def _gather(harvest: _Harvest, run: _Run, flat: str) -> bool:
+def _gather(harvest: _Harvest, run: _CharacterRun, flat: str) -> bool:
     """Add what a run of positional values took to the harvest; false when it turns out not to match
     after all.
     """
@@ -398,7 +398,7 @@ def _gather(harvest: _Harvest, run: _Run, flat: str) -> bool:
     return not items
 
 
-def _gather_named(harvest: _Harvest, run: _Run, flat: str) -> bool:
+def _gather_named(harvest: _Harvest, run: _CharacterRun, flat: str) -> bool:
     """The same for a run of `name=value` pairs, which may come in any order; an exploded variable
     takes names that are nobody's.
     """

@@ -15,7 +15,7 @@ _PLAIN = re.compile(r"[!-~](?:[ -~]*[!-~])?|")
 _POSSIBLE = re.compile(r"[ -~\t]*")
 
 
-class BadValue(ValueError):
+class BadHeaderValue(ValueError):
     """A header's value that says nothing; its words complete "the header ...", like "is not valid
     base64 of UTF-8".
     """
@@ -27,21 +27,21 @@ def encode_value(text: str) -> str:
 
     That is so for what is not ASCII, for control characters (tabs too), for space at either end
     (`HDR-09`, `XMH-15`), and for text that looks like the base64 form itself (`XMH-16`). Raises
-    BadValue for half a surrogate pair, which UTF-8 cannot say.
+    BadHeaderValue for half a surrogate pair, which UTF-8 cannot say.
     """
     if _PLAIN.fullmatch(text) and not (text.startswith(_HEAD) and text.endswith(_TAIL)):
         return text
     try:
         return f"{_HEAD}{base64.b64encode(text.encode()).decode()}{_TAIL}"
     except UnicodeEncodeError:
-        raise BadValue("cannot hold half a surrogate pair") from None
+        raise BadHeaderValue("cannot hold half a surrogate pair") from None
 
 
 def decode_value(value: str) -> str:
     """The text that a header's value stands for.
 
     Space around it is left out (`HDR-08`); only a value with both marks, exact and in lower case,
-    is in base64 (`HDR-10`, `XMH-17`). Raises BadValue for characters that a header cannot have, and
+    is in base64 (`HDR-10`, `XMH-17`). Raises BadHeaderValue for characters that a header cannot have, and
     for base64 or UTF-8 that is none (`XMH-19`, `CFQ-07`).
     """
     value = value.strip(" \t")
@@ -49,12 +49,12 @@ def decode_value(value: str) -> str:
         value.startswith(_HEAD) and value.endswith(_TAIL) and len(value) >= len(_HEAD) + len(_TAIL)
     ):
         if not _POSSIBLE.fullmatch(value):
-            raise BadValue("has characters that a header cannot have")
+            raise BadHeaderValue("has characters that a header cannot have")
         return value
     try:
         return base64.b64decode(value[len(_HEAD) : -len(_TAIL)], validate=True).decode("utf-8")
     except (binascii.Error, ValueError):
-        raise BadValue("is not valid base64 of UTF-8") from None
+        raise BadHeaderValue("is not valid base64 of UTF-8") from None
 
 
 def argument_value(value: Any) -> str | None:
@@ -62,7 +62,7 @@ def argument_value(value: Any) -> str | None:
     `false` (`XMH-14`).
 
     None, for no header at all, where the argument is null (`XMH-12`) or is nothing that a header
-    can mirror; an empty string is an empty header (`XMH-13`). Raises BadValue as `encode_value`
+    can mirror; an empty string is an empty header (`XMH-13`). Raises BadHeaderValue as `encode_value`
     does.
     """
     if isinstance(value, str):

@@ -12,23 +12,23 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 import msgspec
 
 from interlock import types as t
-from interlock.auth.oauth.flow import LogIn, Way, authorize
+from interlock.auth.oauth.flow import GrantFlow, LogIn, authorize
 from interlock.auth.oauth.grants import Means
 from interlock.auth.oauth.members import Grant, Member
-from interlock.auth.oauth.registration import Identity
+from interlock.auth.oauth.registration import ClientIdentity
 from interlock.auth.oauth.steps import (
-    Call,
+    CallFunction,
     Got,
     Listen,
     Note,
     Procedure,
     Recall,
     Remember,
-    Rest,
-    Send,
+    SendRequest,
     ShowCode,
     Step,
     Visit,
+    Wait,
 )
 from interlock.http11.fetch import Request
 
@@ -140,12 +140,15 @@ class Player:
         except StopIteration as done:
             return done.value
 
-    def log_in(self, way: Way | None = None, **options: Any) -> Grant:
+    def log_in(self, way: GrantFlow | None = None, **options: Any) -> Grant:
         """The whole dance."""
         server = options.pop("server", SERVER)
         return self.play(
             authorize(
-                server, LogIn(identity=Identity()) if way is None else way, self.means, **options
+                server,
+                LogIn(identity=ClientIdentity()) if way is None else way,
+                self.means,
+                **options,
             )
         )
 
@@ -154,7 +157,7 @@ class Player:
     @property
     def requests(self) -> list[Request]:
         """What was sent, in its order."""
-        return [step.request for step in self.steps if isinstance(step, Send)]
+        return [step.request for step in self.steps if isinstance(step, SendRequest)]
 
     @property
     def asked(self) -> list[str]:
@@ -192,7 +195,7 @@ class Player:
 
     def _carry(self, step: Step) -> Any:
         match step:
-            case Send():
+            case SendRequest():
                 return self._answer(step.request.url)
             case Listen():
                 return self.redirect_uri
@@ -205,9 +208,9 @@ class Player:
                     self.kept.pop(step.issuer, None)
                 else:
                     self.kept[step.issuer] = step.member
-            case Rest():
+            case Wait():
                 self.now += step.seconds
-            case Call():
+            case CallFunction():
                 return step.function()
             case Note() | ShowCode():
                 pass

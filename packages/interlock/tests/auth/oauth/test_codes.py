@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from interlock.auth.oauth.codes import Errand, address, challenge_of, code_from
 from interlock.auth.oauth.errors import Denied, Unauthorized
 from interlock.auth.oauth.flow import LogIn
-from interlock.auth.oauth.registration import Identity
+from interlock.auth.oauth.registration import ClientIdentity
 from tests.auth.oauth.player import BACK, ISSUER, SERVER, Player, metadata, query, visited, world
 
 
@@ -247,5 +247,5 @@ def test_no_answer_is_an_error_of_another_kind(come: str):
 def test_the_prompt_is_handed_on():
     """What the user wants of the authorization server's page."""
     player = Player(world())
-    player.log_in(LogIn(identity=Identity(), prompt="consent"))
+    player.log_in(LogIn(identity=ClientIdentity(), prompt="consent"))
     assert player.visited["prompt"] == "consent"

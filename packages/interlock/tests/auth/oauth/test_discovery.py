@@ -12,7 +12,7 @@ from interlock.auth.oauth.discovery import find_metadata, find_resource, find_si
 from interlock.auth.oauth.errors import Unauthorized
 from interlock.auth.oauth.flow import LogIn, OwnBehalf, still_trusted
 from interlock.auth.oauth.members import Grant, Member
-from interlock.auth.oauth.registration import Identity
+from interlock.auth.oauth.registration import ClientIdentity
 from tests.auth.oauth.player import (
     ISSUER,
     METADATA,
@@ -295,7 +295,7 @@ def test_pkce_is_not_asked_of_ways_without_a_code():
     device = {"device_code": "d", "user_code": "u", "verification_uri": f"{ISSUER}/enter"}
     player = Player({**answers, f"{ISSUER}/device": device})
     assert (
-        player.log_in(LogIn(identity=Identity(given=member), device=True)).access_token
+        player.log_in(LogIn(identity=ClientIdentity(given=member), device=True)).access_token
         == "secret-access"
     )
 
@@ -382,7 +382,7 @@ def test_a_client_of_a_named_issuer_does_not_go_the_older_way():
     given = Member(issuer=ISSUER, client_id="c", client_secret="secret-client")
     player = Player({LEGACY: metadata(issuer="https://mcp.example")})
     with pytest.raises(Unauthorized, match="names no authorization server"):
-        player.log_in(LogIn(identity=Identity(given=given)))
+        player.log_in(LogIn(identity=ClientIdentity(given=given)))
     assert player.forms("https://mcp.example/token") == []
 
 

@@ -14,11 +14,11 @@ from interlock import types as t
 from interlock.auth.oauth.addresses import is_loopback
 from interlock.auth.oauth.challenges import Challenge
 from interlock.auth.oauth.errors import Unauthorized
-from interlock.auth.oauth.flow import Enterprise, LogIn, OwnBehalf, Way, Workload
+from interlock.auth.oauth.flow import Enterprise, GrantFlow, LogIn, OwnBehalf, Workload
 from interlock.auth.oauth.grants import renewed
 from interlock.auth.oauth.members import Grant, Member
-from interlock.auth.oauth.registration import Identity
-from interlock.auth.oauth.steps import Listen, Send, ShowCode, Visit
+from interlock.auth.oauth.registration import ClientIdentity
+from interlock.auth.oauth.steps import Listen, SendRequest, ShowCode, Visit
 from tests.auth.oauth.player import (
     ISSUER,
     METADATA,
@@ -108,14 +108,14 @@ def test_the_scopes_of_a_challenge_are_those_of_a_program_too():
     assert player.forms()[0]["scope"] == "old a c"
 
 
-def ways() -> dict[str, Way]:
+def ways() -> dict[str, GrantFlow]:
     """One of each way to a token."""
     given = Member(issuer=ISSUER, client_id="c", client_secret="secret-client")
     provider = Member(issuer="", client_id="sso", client_secret="secret-sso")
     return {
-        "log-in": LogIn(identity=Identity()),
-        "log-in of a known client": LogIn(identity=Identity(given=given)),
-        "device": LogIn(identity=Identity(), device=True),
+        "log-in": LogIn(identity=ClientIdentity()),
+        "log-in of a known client": LogIn(identity=ClientIdentity(given=given)),
+        "device": LogIn(identity=ClientIdentity(), device=True),
         "own behalf": OwnBehalf(member=given),
         "workload": Workload(assertion=lambda: "secret-workload"),
         "enterprise": Enterprise(
@@ -165,7 +165,7 @@ def test_no_secret_stands_in_an_address(way: str):
     """`AUT-04`: tokens, secrets and assertions travel in bodies and headers."""
     player = Player(everything())
     player.log_in(ways()[way])
-    urls = [step.request.url for step in player.steps if isinstance(step, Send)] + [
+    urls = [step.request.url for step in player.steps if isinstance(step, SendRequest)] + [
         s.url for s in player.steps if isinstance(s, Visit)
     ]
     assert "secret" not in " ".join(urls)
@@ -510,7 +510,7 @@ def test_whatever_peers_send_there_is_a_grant_or_there_are_words(
     for step in player.steps:
         urls = (
             [step.request.url]
-            if isinstance(step, Send)
+            if isinstance(step, SendRequest)
             else [step.url]
             if isinstance(step, Visit)
             else []

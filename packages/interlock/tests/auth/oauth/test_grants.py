@@ -15,8 +15,8 @@ from interlock.auth.oauth.errors import Denied, Unauthorized
 from interlock.auth.oauth.flow import LogIn
 from interlock.auth.oauth.grants import authenticated, renewed
 from interlock.auth.oauth.members import Grant, Member
-from interlock.auth.oauth.registration import Identity
-from interlock.auth.oauth.steps import Rest, ShowCode
+from interlock.auth.oauth.registration import ClientIdentity
+from interlock.auth.oauth.steps import ShowCode, Wait
 from tests.auth.oauth.player import ISSUER, SERVER, Player, metadata, token, world
 
 SECRET = "secret client:/+é"
@@ -249,7 +249,7 @@ def test_a_refresh_shows_who_it_is_as_the_log_in_did(method: str):
         world(metadata=metadata(token_endpoint_auth_methods_supported=supported)),
         key=method == "private_key_jwt",
     )
-    grant = player.log_in(LogIn(identity=Identity(given=given)))
+    grant = player.log_in(LogIn(identity=ClientIdentity(given=given)))
     assert grant.method == method
     again = player.play(renewed(grant, given, player.means))
     assert again.method == method
@@ -368,7 +368,7 @@ PENDING = (400, {"error": "authorization_pending"})
 
 def by_device(player: Player, given: Member | None = PUBLIC) -> Grant:
     """A log-in with a code for another device."""
-    return player.log_in(LogIn(identity=Identity(given=given), device=True), wanted=["a"])
+    return player.log_in(LogIn(identity=ClientIdentity(given=given), device=True), wanted=["a"])
 
 
 def a_device(*answers: Any, told: Any = TOLD, **changes: Any) -> Player:
@@ -393,7 +393,7 @@ def test_a_code_is_entered_on_another_device():
     assert [step for step in player.steps if isinstance(step, ShowCode)] == [
         ShowCode("WDJB-MJHT", f"{ISSUER}/enter", None, 600)
     ]
-    assert [step.seconds for step in player.steps if isinstance(step, Rest)] == [5, 5, 10, 10]
+    assert [step.seconds for step in player.steps if isinstance(step, Wait)] == [5, 5, 10, 10]
     assert player.forms(DEVICE) == [{"resource": SERVER, "scope": "a", "client_id": "c"}]
     grant_type = "urn:ietf:params:oauth:grant-type:device_code"
     assert (
@@ -414,7 +414,7 @@ def test_a_line_that_breaks_while_a_code_is_waited_for():
     """RFC 8628, 3.5: asked again, at half the pace."""
     player = a_device(t.Unreachable("Cut."), token())
     assert by_device(player).access_token == "secret-access"
-    assert [step.seconds for step in player.steps if isinstance(step, Rest)] == [5, 10]
+    assert [step.seconds for step in player.steps if isinstance(step, Wait)] == [5, 10]
 
 
 @pytest.mark.parametrize(

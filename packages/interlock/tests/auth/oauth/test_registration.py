@@ -11,7 +11,7 @@ from interlock import types as t
 from interlock.auth.oauth.errors import Unauthorized
 from interlock.auth.oauth.flow import LogIn
 from interlock.auth.oauth.members import Member
-from interlock.auth.oauth.registration import Identity, check_document
+from interlock.auth.oauth.registration import ClientIdentity, check_document
 from tests.auth.oauth.player import (
     BACK,
     ISSUER,
@@ -35,7 +35,7 @@ READS = {"client_id_metadata_document_supported": True}
 
 def a_log_in(**identity: Any) -> LogIn:
     """A log-in of a client with this identity."""
-    return LogIn(identity=Identity(**identity))
+    return LogIn(identity=ClientIdentity(**identity))
 
 
 @pytest.mark.parametrize(
@@ -424,7 +424,7 @@ def test_a_device_registers_without_a_redirect_uri():
     device = {"device_code": "d", "user_code": "u", "verification_uri": f"{ISSUER}/enter"}
     said = metadata(device_authorization_endpoint=f"{ISSUER}/device")
     player = Player(world(metadata=said, **{f"{ISSUER}/device": device}))
-    player.log_in(LogIn(identity=Identity(), device=True))
+    player.log_in(LogIn(identity=ClientIdentity(), device=True))
     (sent,) = player.registrations
     assert sent["grant_types"] == ["urn:ietf:params:oauth:grant-type:device_code", "refresh_token"]
     assert "redirect_uris" not in sent

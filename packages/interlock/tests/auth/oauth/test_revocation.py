@@ -13,7 +13,7 @@ from interlock.auth.oauth.errors import Unauthorized
 from interlock.auth.oauth.grants import Means
 from interlock.auth.oauth.members import Grant, Member
 from interlock.auth.oauth.revocation import revoke
-from interlock.auth.oauth.steps import Got, Send
+from interlock.auth.oauth.steps import Got, SendRequest
 
 PLACE = "https://as.example/revoke"
 MEMBER = Member(issuer="https://as.example", client_id="abc", method="none")
@@ -45,7 +45,7 @@ def played(grant: Grant, *answers: Got) -> tuple[bool, list[dict[str, str]]]:
             assert not left
             return done.value, forms
         came = None
-        if isinstance(step, Send):
+        if isinstance(step, SendRequest):
             assert step.request.url == PLACE
             forms.append(dict(parse_qsl(step.request.body.decode())))
             came = left.pop(0)

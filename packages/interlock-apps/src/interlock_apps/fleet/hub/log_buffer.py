@@ -1,4 +1,4 @@
-"""The log of one server: its log messages and lines of stderr, under a rate limit."""
+"""The log of one server: its log messages and lines of stderr, with a limit on lines per second."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ _QUIET = 60.0  # seconds between two notices of a flood
 class ServerLogBuffer:
     """Keeps the last log messages and lines of stderr of a server, and publishes each.
 
-    A rate limit holds: at most `most` a second are kept. The rest is counted, and the count stands
-    in the log where the flood ends.
+    At most `most` lines a second are kept. The others are counted, and the log contains that count
+    at the place where the flood ends.
     """
 
     def __init__(

@@ -22,7 +22,7 @@ _SEQUENCE = re.compile(r"\x1b(?:\[[0-9;?]*[@-~]|O.|.)?")  # an arrow key, the ma
 _GLANCE = 0.05  # seconds between two looks, where a terminal can only be looked at
 
 
-class Typed:
+class TypedLine:
     """A line as it is typed; `echo` is given what the person shall see."""
 
     def __init__(self, echo: Callable[[str], object]) -> None:
@@ -63,7 +63,7 @@ async def read_line(fd: int, echo: Callable[[str], object]) -> str:
 
     Raises EOFError at the end of the input.
     """
-    typed = Typed(echo)
+    typed = TypedLine(echo)
     if sys.platform == "win32":
         return await _glance(typed)
     with _key_by_key(fd):
@@ -115,7 +115,7 @@ async def _readable(fd: int) -> None:
         loop.remove_reader(fd)
 
 
-async def _glance(typed: Typed) -> str:
+async def _glance(typed: TypedLine) -> str:
     """The same on Windows, where a console cannot be waited for."""
     if sys.platform == "win32":
         import msvcrt  # there is none elsewhere

@@ -73,12 +73,13 @@ TOO_LONG = _page(
 
 
 def query_of(head: bytes, path: str, hosts: Collection[str]) -> str | None:
-    """The query of a request to this path of this machine, by its whole head.
+    """Return the query of a request to this path, or None for any other request.
 
-    None for every other request.
-
-    `hosts` are the values of Host, in lower case, under which this machine may be asked: a name of
-    anybody else's that leads here (DNS rebinding) is none of them.
+    Args:
+        head: The whole head of the request.
+        path: The path of the redirect URI.
+        hosts: The accepted values of Host, in lower case. A foreign name that resolves to this
+            machine is not among them.
     """
     first, *lines = head.removesuffix(b"\r\n\r\n").split(b"\r\n")
     request = _REQUEST.fullmatch(first)

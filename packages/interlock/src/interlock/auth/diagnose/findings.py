@@ -14,7 +14,7 @@ from msgspec import Struct
 from ... import types as t
 from ...http11.fetch import Request
 from ..oauth.errors import Culprit, Unauthorized
-from ..oauth.steps import Got, Procedure, Send
+from ..oauth.steps import Got, Procedure, SendRequest
 
 D = TypeVar("D", bound=Struct)
 Level = Literal["ok", "info", "remark", "wrong"]
@@ -132,7 +132,7 @@ def shown(text: str) -> str:
 def look(place: str) -> Procedure[Got | str]:
     """What is at a place where a document may be; words where there is no answer."""
     try:
-        got: Got = yield Send(Request("GET", place, _HEADERS), "discovery")
+        got: Got = yield SendRequest(Request("GET", place, _HEADERS), "discovery")
     except t.Unreachable as bad:
         return str(bad).rstrip(".")
     return got

@@ -13,7 +13,7 @@ from .addresses import canonical, identifies, metadata_places, origin, resource_
 from .challenges import Challenge
 from .documents import ProtectedResource, ServerMetadata, read_document
 from .errors import Unauthorized
-from .steps import Got, Note, Procedure, Send
+from .steps import Got, Note, Procedure, SendRequest
 
 REVISION = "2026-07-28"  # the one whose rules these are; a courtesy to servers that look (`AU2-04`)
 _HEADERS = (("Accept", "application/json"), ("MCP-Protocol-Version", REVISION))
@@ -257,7 +257,7 @@ def _legacy_site(server: str, issuer: str | None, no_pkce_word: bool) -> Procedu
 def _get(place: str) -> Procedure[Got | str]:
     """The answer of a place where a document may be, or why there is none."""
     try:
-        got: Got = yield Send(Request("GET", place, _HEADERS), _STEP)
+        got: Got = yield SendRequest(Request("GET", place, _HEADERS), _STEP)
     except t.Unreachable as bad:
         if (
             bad.status is not None and 300 <= bad.status < 400

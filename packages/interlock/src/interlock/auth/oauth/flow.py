@@ -30,14 +30,14 @@ from .grants import (
     token_answer,
 )
 from .members import Grant, Member
-from .registration import Identity, member_of
-from .steps import Call, Listen, Note, Procedure, Remember, Visit
+from .registration import ClientIdentity, member_of
+from .steps import CallFunction, Listen, Note, Procedure, Remember, Visit
 
 Ask = Callable[[], Awaitable[str] | str]
 """Gives a token or an assertion that another program keeps fresh."""
 
 
-class Way(Protocol):
+class GrantFlow(Protocol):
     """How a client comes to a token, once it is known where."""
 
     @property
@@ -86,7 +86,7 @@ def choose_scopes(
 
 def authorize(
     server: str,
-    way: Way,
+    way: GrantFlow,
     means: Means,
     *,
     challenge: Challenge | None = None,
@@ -122,7 +122,7 @@ def authorize(
     return (yield from way.obtain(site, scopes, means))
 
 
-def _has_code(way: Way) -> bool:
+def _has_code(way: GrantFlow) -> bool:
     """Whether it is a way by which a browser brings a code."""
     return isinstance(way, LogIn) and not way.device
 
@@ -166,7 +166,7 @@ class LogIn(Struct, frozen=True, kw_only=True):
     another device.
     """
 
-    identity: Identity
+    identity: ClientIdentity
     device: bool = False
     prompt: str | None = None
 
@@ -181,7 +181,7 @@ class LogIn(Struct, frozen=True, kw_only=True):
         return ""
 
     def obtain(self, site: Site, scopes: Sequence[str], means: Means) -> Procedure[Grant]:
-        """See Way."""
+        """See `GrantFlow`."""
         return (
             yield from (
                 self._by_device(site, scopes, means)
@@ -285,9 +285,9 @@ class OwnBehalf(Struct, frozen=True, kw_only=True):
         return f"client {self.member.client_id}"
 
     def obtain(self, site: Site, scopes: Sequence[str], means: Means) -> Procedure[Grant]:
-        """See Way (`CCR-01` to `CCR-04`)."""
+        """See `GrantFlow` (`CCR-01` to `CCR-04`)."""
         member = yield from member_of(
-            site, Identity(given=self.member), "", scopes=scopes, now=means.now()
+            site, ClientIdentity(given=self.member), "", scopes=scopes, now=means.now()
         )
         form = _scoped({"grant_type": CREDENTIALS, "resource": site.resource}, scopes)
         answer = token_answer(
@@ -309,12 +309,12 @@ class Workload(Struct, frozen=True, kw_only=True):
         return f"workload {self.client_id}".rstrip()
 
     def obtain(self, site: Site, scopes: Sequence[str], means: Means) -> Procedure[Grant]:
-        """See Way.
+        """See `GrantFlow`.
 
         An assertion that is refused is not presented again, and no other way is tried (`WIF-01` to
         `WIF-03`).
         """
-        assertion: str = yield Call(self.assertion)
+        assertion: str = yield CallFunction(self.assertion)
         member = Member(issuer=site.metadata.issuer, client_id=self.client_id, method="none")
         form = _scoped(
             {"grant_type": JWT_BEARER, "assertion": assertion, "resource": site.resource}, scopes
@@ -351,7 +351,7 @@ class Enterprise(Struct, frozen=True, kw_only=True):
         return f"enterprise {self.provider.client_id} {self.member.client_id}"
 
     def obtain(self, site: Site, scopes: Sequence[str], means: Means) -> Procedure[Grant]:
-        """See Way (`EMA-01` to `EMA-04`)."""
+        """See `GrantFlow` (`EMA-01` to `EMA-04`)."""
         profiles = site.metadata.authorization_grant_profiles_supported
         if profiles is not None and ID_JAG_PROFILE not in profiles:
             raise Unauthorized(
@@ -362,7 +362,7 @@ class Enterprise(Struct, frozen=True, kw_only=True):
                 culprit="authorization server",
             )
         member = yield from member_of(
-            site, Identity(given=self.member), "", scopes=scopes, now=means.now()
+            site, ClientIdentity(given=self.member), "", scopes=scopes, now=means.now()
         )
         assertion = yield from self._assertion(site, scopes, means)
         form = _scoped(
@@ -381,7 +381,7 @@ class Enterprise(Struct, frozen=True, kw_only=True):
             document="",
             culprit="client",
         )
-        id_token: str = yield Call(self.id_token)
+        id_token: str = yield CallFunction(self.id_token)
         form = _scoped(
             {
                 "grant_type": EXCHANGE,

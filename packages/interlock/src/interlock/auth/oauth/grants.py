@@ -24,7 +24,7 @@ from .documents import (
 from .errors import Denied, Unauthorized
 from .members import Grant, Member
 from .posts import post
-from .steps import Got, Procedure, Rest, ShowCode
+from .steps import Got, Procedure, ShowCode, Wait
 
 CODE = "authorization_code"
 REFRESH = "refresh_token"
@@ -356,7 +356,7 @@ def by_device(
         **({"resource": form["resource"]} if "resource" in form else {}),
     }
     while True:
-        yield Rest(min(interval, max(0.0, until - means.now())))
+        yield Wait(min(interval, max(0.0, until - means.now())))
         if means.now() >= until:
             raise Unauthorized(
                 "log-in",

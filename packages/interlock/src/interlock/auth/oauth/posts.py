@@ -5,7 +5,7 @@ from __future__ import annotations
 from ... import types as t
 from ...http11.fetch import Request
 from .errors import Unauthorized
-from .steps import Got, Procedure, Send
+from .steps import Got, Procedure, SendRequest
 
 
 def post(request: Request, step: str) -> Procedure[Got]:
@@ -14,7 +14,7 @@ def post(request: Request, step: str) -> Procedure[Got]:
     Raises Unauthorized where there is none; its culprit is then the network.
     """
     try:
-        got: Got = yield Send(request, step)
+        got: Got = yield SendRequest(request, step)
     except t.Unreachable as bad:
         raise Unauthorized(
             step,

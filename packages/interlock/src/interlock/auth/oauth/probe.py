@@ -13,7 +13,7 @@ from ...protocol.handshake.messages import OPENING
 from ...version import VERSION
 from .challenges import Challenge, read_challenges
 from .discovery import REVISION
-from .steps import Got, Procedure, Send
+from .steps import Got, Procedure, SendRequest
 
 _OLDER = "2025-11-25"  # what servers that know no `server/discover` are asked in
 _STEP = "request"
@@ -46,7 +46,7 @@ def knock(url: str) -> Procedure[Knock]:
     which do not know the first question.
     """
     tried = ["server/discover"]
-    first: Got = yield Send(modern(url, "server/discover"), _STEP)
+    first: Got = yield SendRequest(modern(url, "server/discover"), _STEP)
     got = first
     if 200 <= first.status < 300:
         tried.append("tools/list")
@@ -65,7 +65,7 @@ def knock(url: str) -> Procedure[Knock]:
 def _older_knock(url: str, tried: list[str]) -> Procedure[Got]:
     """The same in the older way: a session is begun, and ended again."""
     tried.append(OPENING)
-    got: Got = yield Send(_handshake(url), _STEP)
+    got: Got = yield SendRequest(_handshake(url), _STEP)
     if not 200 <= got.status < 300:
         return got
     session = got.headers.get("mcp-session-id")
@@ -86,7 +86,7 @@ def _more(request: Request) -> Procedure[Got]:
     All else, be it silence, says that it has let us in.
     """
     try:
-        got: Got = yield Send(request, _STEP)
+        got: Got = yield SendRequest(request, _STEP)
     except t.Unreachable:
         return Got(200, {}, b"")
     return got if got.status in (401, 403) else Got(200, got.headers, b"")

@@ -21,7 +21,7 @@ from .steps import Got, Note, Procedure, Recall, Remember
 _STEP = "registration"
 
 
-class Identity(Struct, frozen=True, kw_only=True):
+class ClientIdentity(Struct, frozen=True, kw_only=True):
     """Who a client says that it is.
 
     `given` is what it was registered as before; its issuer may be empty where the user did not say
@@ -37,7 +37,7 @@ class Identity(Struct, frozen=True, kw_only=True):
 
 
 def member_of(
-    site: Site, identity: Identity, redirect_uri: str, *, scopes: Sequence[str], now: float
+    site: Site, identity: ClientIdentity, redirect_uri: str, *, scopes: Sequence[str], now: float
 ) -> Procedure[Member]:
     """The client as the authorization server of a site knows it, in the order that the
     specification wants (`AUR-04`).
@@ -130,7 +130,7 @@ def _serves(member: Member, redirect_uri: str, scopes: Sequence[str], now: float
 
 
 def register(
-    site: Site, identity: Identity, redirect_uri: str, *, scopes: Sequence[str] = ()
+    site: Site, identity: ClientIdentity, redirect_uri: str, *, scopes: Sequence[str] = ()
 ) -> Procedure[Member]:
     """Register a new client (`AUR-01`, `AUR-13` to `AUR-16`).
 
@@ -201,7 +201,11 @@ def _faults(got: Got) -> set[str]:
 
 
 def _wanted(
-    site: Site, identity: Identity, redirect_uri: str, scopes: Sequence[str], application_type: str
+    site: Site,
+    identity: ClientIdentity,
+    redirect_uri: str,
+    scopes: Sequence[str],
+    application_type: str,
 ) -> ClientMetadata:
     """What is said of the client.
 

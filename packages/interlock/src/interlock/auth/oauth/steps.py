@@ -14,7 +14,7 @@ from .members import Member
 T = TypeVar("T")
 
 
-class Send(Struct, frozen=True):
+class SendRequest(Struct, frozen=True):
     """Please send this request, and give back Got.
 
     Unreachable is raised into the procedure where there is no answer.
@@ -28,7 +28,7 @@ class Send(Struct, frozen=True):
 
 
 class Got(SecretRecord, frozen=True):
-    """The answer to Send: the names of `headers` in lower case."""
+    """The answer to `SendRequest`: the names of `headers` in lower case."""
 
     shows: ClassVar[tuple[str, ...]] = ("status",)
 
@@ -69,13 +69,13 @@ class ShowCode(Struct, frozen=True):
     seconds: float
 
 
-class Rest(Struct, frozen=True):
+class Wait(Struct, frozen=True):
     """Please wait for so many seconds; gives back nothing."""
 
     seconds: float
 
 
-class Call(Struct, frozen=True):
+class CallFunction(Struct, frozen=True):
     """Please call this function, and give back what it returns, or what comes of what it returns."""
 
     function: Callable[[], Awaitable[str] | str]
@@ -108,5 +108,5 @@ class Remember(Struct, frozen=True):
     member: Member | None
 
 
-Step = Send | Listen | Visit | ShowCode | Rest | Call | Note | Recall | Remember
+Step = SendRequest | Listen | Visit | ShowCode | Wait | CallFunction | Note | Recall | Remember
 Procedure = Generator[Step, Any, T]

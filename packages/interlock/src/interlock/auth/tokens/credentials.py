@@ -18,7 +18,7 @@ SECRET_HEADERS = frozenset((b"authorization", b"dpop"))
 """What the server behind a guard never sees; names in lower case, as ASGI has them."""
 
 
-class Malformed(Exception):
+class MalformedCredentials(Exception):
     """The request shows its token in a way that no request may (RFC 6750, 3.1, `invalid_request`)."""
 
 
@@ -40,7 +40,7 @@ def read(
 ) -> tuple[Credentials, list[tuple[bytes, bytes]]]:
     """What a request shows, and its headers without that.
 
-    Schemes that are not among those given are as nothing. Raises Malformed.
+    Schemes that are not among those given are as nothing. Raises MalformedCredentials.
     """
     if query:
         _check_query(query)
@@ -58,29 +58,29 @@ def read(
     if not shown:
         return NONE, kept
     if len(shown) > 1:
-        raise Malformed("there is more than one Authorization header")
+        raise MalformedCredentials("there is more than one Authorization header")
     name, _, rest = shown[0].strip(b" \t").partition(b" ")
     if not name or name.translate(None, _SIGNS):
-        raise Malformed("the Authorization header cannot be read")
+        raise MalformedCredentials("the Authorization header cannot be read")
     scheme = name.decode("ascii").lower()
     if scheme not in schemes:
         return NONE, kept
     token = rest.strip(b" ")
     if not token.rstrip(b"=") or token.rstrip(b"=").translate(None, _TOKEN68):
-        raise Malformed("the Authorization header has not one scheme and one token")
+        raise MalformedCredentials("the Authorization header has not one scheme and one token")
     if len(token) > _LONGEST:
-        raise Malformed("the token is too long")
+        raise MalformedCredentials("the token is too long")
     return Credentials(
         scheme, token.decode("ascii"), tuple(proof.decode("latin-1") for proof in proofs)
     ), kept
 
 
 def _check_query(query: bytes) -> None:
-    """Raise Malformed where the address has a token: addresses are written to logs and histories
+    """Raise MalformedCredentials where the address has a token: addresses are written to logs and histories
     (`AUT-04`).
     """
     for part in re.split(r"[&;]", query.decode("latin-1")):
         if unquote_plus(part.partition("=")[0]).strip().lower() == "access_token":
-            raise Malformed(
+            raise MalformedCredentials(
                 "a token must not be in the address; send it in the Authorization header"
             )

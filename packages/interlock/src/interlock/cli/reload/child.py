@@ -16,7 +16,7 @@ _CHUNK = 64 * 1024
 _TAIL = 4 * 1024
 
 
-class Child:
+class ReloadedChild:
     """One child. It is given an environment of its own so that `extra` can be added to ours."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
@@ -26,7 +26,7 @@ class Child:
         self._telling = asyncio.create_task(self._pass_stderr())
 
     @classmethod
-    async def start(cls, command: Sequence[str], extra: dict[str, str]) -> Child:
+    async def start(cls, command: Sequence[str], extra: dict[str, str]) -> ReloadedChild:
         """Start a command. Raises OSError."""
         process = await asyncio.create_subprocess_exec(
             *command,

@@ -19,7 +19,7 @@ from ...transport.channel import Barriers
 from ...transport.stdio import own_streams
 from ...wire.jsonrpc import Frame
 from ..targets import command_to_run
-from .child import Child
+from .child import ReloadedChild
 from .relay import Relay, State
 from .watch import changes
 
@@ -46,7 +46,7 @@ def run_reloading(
 
     async def serve() -> None:
         async with own_streams() as channel:
-            await Supervisor(channel, command, extra, watched, grace).run()
+            await ReloadSupervisor(channel, command, extra, watched, grace).run()
 
     with contextlib.suppress(KeyboardInterrupt):
         asyncio.run(_until_told(serve()))
@@ -63,7 +63,7 @@ async def _until_told(work: Coroutine[Any, Any, None]) -> None:
         await task
 
 
-class Supervisor:
+class ReloadSupervisor:
     """A client's channel, and the children that serve it. `grace` is how many seconds calls get to
     end before a reload.
     """
@@ -82,7 +82,7 @@ class Supervisor:
         self._folders = folders
         self._grace = grace
         self._relay = Relay()
-        self._child: Child | None = None
+        self._child: ReloadedChild | None = None
         self._reading: asyncio.Task[None] | None = None
         self._changing: asyncio.Task[None] | None = None
         self._hurry: asyncio.TimerHandle | None = None
@@ -158,7 +158,7 @@ class Supervisor:
                 self._hurry = None
             await self._stop_child()
             try:
-                child = await Child.start(self._command, self._extra)
+                child = await ReloadedChild.start(self._command, self._extra)
             except OSError as bad:
                 self._relay.wants_child = False
                 self._relay.broke(f"{self._command[0]}: {bad.strerror or bad}")
@@ -169,7 +169,7 @@ class Supervisor:
             self._act()
         self._act()
 
-    async def _read(self, child: Child) -> None:
+    async def _read(self, child: ReloadedChild) -> None:
         """Take in what a child says, until its end."""
         while frames := await child.receive():
             for frame in frames:
@@ -230,7 +230,7 @@ class Supervisor:
         await self._stop_child()
 
 
-async def _drained(child: Child) -> None:
+async def _drained(child: ReloadedChild) -> None:
     """Read what a child says to nobody, so that a full pipe does not keep it from ending."""
     while await child.receive():
         pass

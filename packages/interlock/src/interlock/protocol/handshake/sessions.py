@@ -76,7 +76,7 @@ class SessionStore(Protocol):
         ...
 
     async def save_state(self, id: str, state: bytes, *, was: bytes) -> bool:
-        """Keep the author's state of a session by compare-and-swap.
+        """Keep the author's state of a session, if no other request has changed it.
 
         Args:
             id: The session.

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Raw
 
 from ... import types as t
-from ...wire.http import BadValue, decode_value
+from ...wire.http import BadHeaderValue, decode_value
 
 _WHOLE = re.compile(r"(-?[0-9]{1,40})(?:\.0{1,40})?")
 
@@ -47,7 +47,7 @@ def decoded(header: str, name: str) -> str:
     """
     try:
         return decode_value(header)
-    except BadValue as bad:
+    except BadHeaderValue as bad:
         raise _mismatch(f"the header {name} {bad}") from None
 
 

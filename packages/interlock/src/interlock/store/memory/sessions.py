@@ -1,4 +1,4 @@
-"""Sessions in memory: a dictionary, and a heap that knows which of them may be over."""
+"""Sessions in memory: a dictionary changed by compare-and-swap, and a heap of their ends."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from .connection import Link
 from .events import RedisEvents
 from .rates import RedisRates
 from .sessions import RedisSessions
-from .topics import Ear, RedisTopic
+from .topics import RedisTopic, TopicListener
 from .workers import RedisWorkers
 
 __all__ = ["RedisTopic", "RedisEvents", "RedisRates", "RedisSessions", "RedisStore", "RedisWorkers"]
@@ -40,7 +40,7 @@ class RedisStore:
         self.notes = RedisTopic(self._link, f"{prefix}notes", most=bounds.NOTES)
         self.rates = RedisRates(self._link, prefix)
         self.workers = RedisWorkers(self._link, prefix)
-        self._ear = Ear(self._link, (self.changes, self.notes))
+        self._ear = TopicListener(self._link, (self.changes, self.notes))
         self._open = False
 
     async def open(self) -> None:

@@ -117,7 +117,7 @@ def _beginning() -> int:
     return time.time_ns() // 1_000_000
 
 
-class Ear:
+class TopicListener:
     """Hears what is posted to the boards, over a connection of its own."""
 
     def __init__(self, link: Link, boards: Sequence[RedisTopic]) -> None:

@@ -84,7 +84,7 @@ def to_wal(db: sqlite3.Connection, seconds: float) -> None:
             time.sleep(0.01)
 
 
-class _Piece:
+class _QueuedWork:
     """A piece of work, and who waits for what comes of it."""
 
     __slots__ = ("bad", "posts", "size", "value", "waiter", "work")
@@ -111,7 +111,7 @@ class Writer:
     ) -> None:
         self._path = path
         self._prepare = prepare
-        self._waiting: deque[_Piece] = deque()
+        self._waiting: deque[_QueuedWork] = deque()
         self._size = 0  # bytes in what waits
         self._stirred = threading.Condition()
         self._open = False
@@ -160,7 +160,7 @@ class Writer:
             if not self._open:
                 return
             if len(self._waiting) < bounds.WAITING and self._size + size <= bounds.WAITING_BYTES:
-                self._put(_Piece(work, None, size, posts))
+                self._put(_QueuedWork(work, None, size, posts))
                 return
         log.warning("the store cannot keep up and has dropped what was to be written")
 
@@ -173,10 +173,10 @@ class Writer:
         with self._stirred:
             if not self._open:
                 raise StoreError("the store is not open")
-            self._put(_Piece(work, waiter, 0, False))
+            self._put(_QueuedWork(work, waiter, 0, False))
         return await waiter
 
-    def _put(self, piece: _Piece) -> None:
+    def _put(self, piece: _QueuedWork) -> None:
         self._waiting.append(piece)
         self._size += piece.size
         if len(self._waiting) == 1:
@@ -200,7 +200,7 @@ class Writer:
                 break
         db.close()
 
-    def _next(self) -> list[_Piece]:
+    def _next(self) -> list[_QueuedWork]:
         """What is to be done next; nothing where the store has been closed and all is done."""
         with self._stirred:
             while not self._waiting and self._open:
@@ -209,7 +209,7 @@ class Writer:
             self._size -= sum(piece.size for piece in batch)
             return batch
 
-    def _carry_out(self, db: sqlite3.Connection, batch: list[_Piece]) -> None:
+    def _carry_out(self, db: sqlite3.Connection, batch: list[_QueuedWork]) -> None:
         """Do all of it in one transaction, or, where that fails, each piece in its own, so that
         only the bad ones fail.
         """
@@ -234,7 +234,7 @@ class Writer:
 
     # -- in the loop -------------------------------------------------------------------------------
 
-    def _tell(self, batch: list[_Piece]) -> None:
+    def _tell(self, batch: list[_QueuedWork]) -> None:
         posted = False
         for piece in batch:
             posted = posted or piece.posts

@@ -19,7 +19,7 @@ _LONGEST = 0.25
 
 
 @asynccontextmanager
-async def lease(
+async def hold_lease(
     vault: Vault,
     name: str,
     *,

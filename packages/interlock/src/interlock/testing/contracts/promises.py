@@ -45,7 +45,7 @@ async def eventually(look: Callable[[], Awaitable[object]], wanted: object) -> N
         await asyncio.sleep(_PAUSE)
 
 
-class Ear:
+class RecordingListener:
     """One who listens to a board: what was heard, and in which threads."""
 
     def __init__(self, board: Topic) -> None:

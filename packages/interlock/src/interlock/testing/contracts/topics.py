@@ -6,15 +6,19 @@ import asyncio
 import threading
 
 from ...protocol.handshake.sessions import Store
-from .promises import Ear, require
+from .promises import RecordingListener, require
 
 
 async def _everyone_hears_in_order(one: Store, other: Store) -> None:
     """all who listen hear all notes in one order, their own too, and what another board has not at
     all
     """
-    ears = [Ear(one.changes), Ear(one.changes), Ear(other.changes)]
-    quiet = Ear(other.notes)
+    ears = [
+        RecordingListener(one.changes),
+        RecordingListener(one.changes),
+        RecordingListener(other.changes),
+    ]
+    quiet = RecordingListener(other.notes)
     for n in range(50):
         (one, other)[n % 2].changes.publish(b"%d" % n)
     for ear in ears:
@@ -46,8 +50,8 @@ async def _everyone_hears_in_order(one: Store, other: Store) -> None:
 
 async def _who_stopped_hears_no_more(one: Store, other: Store) -> None:
     """who has stopped listening hears nothing more, and the others still do"""
-    gone = Ear(one.notes)
-    there = Ear(one.notes)
+    gone = RecordingListener(one.notes)
+    there = RecordingListener(one.notes)
     gone.stop()
     gone.stop()
     other.notes.publish(b"1")
@@ -55,7 +59,7 @@ async def _who_stopped_hears_no_more(one: Store, other: Store) -> None:
     require(gone.notes == [], f"{gone.notes} was heard by one who had stopped")
     there.stop()
     other.notes.publish(b"2")  # to nobody
-    late = Ear(one.notes)
+    late = RecordingListener(one.notes)
     position = one.notes.position
     other.notes.publish(b"3")
     heard = await late.hear(1)
@@ -73,7 +77,7 @@ async def _who_stopped_hears_no_more(one: Store, other: Store) -> None:
 
 async def _any_thread_may_post(one: Store, other: Store) -> None:
     """any thread may post, and who listens is called in their own loop"""
-    ears = [Ear(one.notes), Ear(other.notes)]
+    ears = [RecordingListener(one.notes), RecordingListener(other.notes)]
 
     def post() -> None:
         for n in range(20):
@@ -100,7 +104,7 @@ async def _a_loop_of_its_own_hears(one: Store, other: Store) -> None:
     heard: list[tuple[bytes, int]] = []
 
     async def listen() -> None:
-        ear = Ear(one.changes)
+        ear = RecordingListener(one.changes)
         here.call_soon_threadsafe(begun.set)
         await ear.hear(2)
         heard.extend((note, ident) for note in ear.notes for ident in ear.threads)
@@ -129,7 +133,7 @@ async def _tells_what_came_since(one: Store, other: Store) -> None:
     require(
         await one.changes.replay(begin) == [], "there were notes although nothing had been posted"
     )
-    ears = [Ear(one.changes), Ear(other.changes)]
+    ears = [RecordingListener(one.changes), RecordingListener(other.changes)]
     for n in range(10):
         one.changes.publish(bytes([n]) * (1 + 1000 * n))
     for ear in ears:
@@ -188,7 +192,7 @@ async def _admits_what_it_has_forgotten(one: Store, other: Store) -> None:
             await one.changes.replay(
                 one.changes.position
             )  # so that no more waits than a store can take
-    ear = Ear(one.changes)
+    ear = RecordingListener(one.changes)
     one.changes.publish(b"mark")
     one.changes.publish(b"last")
     heard = await ear.hear(1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
-from ...store import Vault, lease
+from ...store import Vault, hold_lease
 from ..clock import Clock
 from .promises import promise_of, require, within
 
@@ -289,14 +289,14 @@ async def _serves_many_loops(one: Vault, other: Vault, clock: Clock) -> None:
 
 
 async def _lets_one_in(one: Vault, other: Vault, clock: Clock) -> None:
-    """`lease` lets one in at a time, also of those who use different vaults at one place"""
+    """`hold_lease` lets one in at a time, also of those who use different vaults at one place"""
     inside = 0
     most = 0
     turns = 0
 
     async def enter(vault: Vault) -> None:
         nonlocal inside, most, turns
-        async with lease(vault, "https://server.example", clock=clock):
+        async with hold_lease(vault, "https://server.example", clock=clock):
             inside += 1
             most = max(most, inside)
             await vault.get("k", "a")  # the others have their turns

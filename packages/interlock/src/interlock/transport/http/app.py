@@ -47,7 +47,7 @@ _HEALTH = "/health"
 _QUERY = "!$%&'()*+,-./:;=?@_~"  # what stays as it is in the query of a redirect
 
 
-class Lifespan(Protocol):
+class LifespanHooks(Protocol):
     """What is entered before the first request, and left at the end: the server."""
 
     async def enter(self) -> None:
@@ -99,7 +99,7 @@ class HttpApp:
         handler: Handler,
         identity: Identity,
         store: Store,
-        lifespan: Lifespan,
+        lifespan: LifespanHooks,
         options: HttpAppOptions,
     ) -> None:
         """Compose the parts of the app.

@@ -66,8 +66,8 @@ class StatelessEndpoint:
             await self._subscriptions.serve(event, headers, scope, receive, send)
             return
         if services.calls.is_full:
-            # a peer's request has a peer's id
-            await services.errors.send(send, busy(event.id))  # type: ignore[arg-type]
+            error = busy(event.id)  # type: ignore[arg-type]  # a peer's request has a peer's ID
+            await services.errors.send(send, error)
             return
         call = StatelessRequest(services, event, scope, headers, verdict.headers, receive, send)
         await call.run()
@@ -129,10 +129,9 @@ class StatelessRequest:
         self._scope = scope
         self._receive = receive
         self._send = send
-        # a peer's request has a peer's id
-        self._id: t.RequestId = event.id  # type: ignore[assignment]
-        # it is made in a task
-        self._task: asyncio.Task[Any] = asyncio.current_task()  # type: ignore[assignment]
+        self._id: t.RequestId = event.id  # type: ignore[assignment]  # a peer's request: its ID
+        task = asyncio.current_task()
+        self._task: asyncio.Task[Any] = task  # type: ignore[assignment]  # made inside a task
         self._grown: tuple[Serving, ResponseWriter, Exchange] | None = None
         self._is_answered = False
         self.age = 0

@@ -146,10 +146,9 @@ class LimitedProtocol(HttpToolsProtocol):
     most_bytes: int
     seconds: float
     on_large: Callable[[], object]
-    # None until the first request, whatever the parent declares
-    cycle: RequestResponseCycle | None  # type: ignore[assignment]
-    # None until the first request, too
-    headers: list[tuple[bytes, bytes]] | None  # type: ignore[assignment]
+    # Until the first request both are None, which the parent class does not declare.
+    cycle: RequestResponseCycle | None  # type: ignore[assignment]  # None at first
+    headers: list[tuple[bytes, bytes]] | None  # type: ignore[assignment]  # None at first
     __slots__ = (
         "_buffered",
         "_earlier",
@@ -164,8 +163,7 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        # does what the parent needs of a deque
-        self.pipeline = _Pipeline()  # type: ignore[assignment]
+        self.pipeline = _Pipeline()  # type: ignore[assignment]  # has the deque's methods in use
         self._head = 0  # bytes since the last whole message
         self._timer: asyncio.TimerHandle | None = None
         self._known = False  # a head has come whole, and its body is on the way
@@ -180,13 +178,14 @@ class LimitedProtocol(HttpToolsProtocol):
             None
         )
 
-    # as the parent has it
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+    def connection_made(  # type: ignore[override]  # narrowed as in the parent class
+        self, transport: asyncio.Transport
+    ) -> None:
         super().connection_made(transport)
         self._buffered = BufferedTransport(transport, self.loop, self.on_large)
         self.transport = self._buffered  # type: ignore[assignment]  # has the same methods
-        # does what an Event does
-        self.flow._is_writable_event = CompactEvent(is_set=True)  # type: ignore[assignment]
+        event = CompactEvent(is_set=True)
+        self.flow._is_writable_event = event  # type: ignore[assignment]  # an Event's interface
         self._timer = self.loop.call_later(self.seconds, self._slow)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -232,8 +231,7 @@ class LimitedProtocol(HttpToolsProtocol):
         self._settle()
         before = self.cycle
         super().on_headers_complete()
-        # as above; the request has not begun yet
-        self.cycle.message_event = CompactEvent()  # type: ignore[union-attr]
+        self.cycle.message_event = CompactEvent()  # type: ignore[union-attr]  # set by the parent
         self.headers = _NOWHERE
         if before is not None and not before.response_complete:
             self._earlier = (
@@ -313,12 +311,11 @@ class LimitedProtocol(HttpToolsProtocol):
             or cycle.disconnected
         ):
             return False
-        cycle.disconnected = True  # to its task: there is nothing left to see to
+        cycle.disconnected = True  # so that its task does nothing more
         cycle.scope = self.scope = {}  # type: ignore[typeddict-item]  # nobody reads it again
         self._held = (cycle, gone, room)
         if not self._known:
-            # another one is made should the client send more
-            self.parser = None  # type: ignore[assignment]
+            self.parser = None  # type: ignore[assignment]  # made again if more data arrives
         return True
 
     @property

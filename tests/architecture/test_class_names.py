@@ -1,0 +1,51 @@
+"""Class names: none stands twice in a distribution, nor in one reference server.
+
+Each reference server is a package tree of its own: two of them may have a class `Limits`. The files
+directly below `interlock_servers` form one more tree.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+
+from tests.architecture.conftest import Build
+from tests.architecture.source import SourceTree
+
+# `interlock.sync` offers the blocking twins of these classes under the same names, on purpose: a
+# program becomes synchronous by its import alone.
+TWINS = "interlock.sync"
+
+
+def tree_of(module: str) -> str:
+    """The package tree in which a class name may stand once."""
+    parts = module.split(".")
+    return ".".join(parts[:2]) if parts[0] == "interlock_servers" and len(parts) > 2 else parts[0]
+
+
+def repeated(source_tree: SourceTree) -> list[str]:
+    """The names of classes that stand more than once in a tree, with their modules."""
+    found: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for source in source_tree.sources:
+        if source.name == TWINS:
+            continue
+        for node in ast.walk(source.tree):
+            if isinstance(node, ast.ClassDef):
+                found[tree_of(source.name), node.name].append(source.name)
+    return [
+        f"{name}: {', '.join(modules)}"
+        for (_, name), modules in sorted(found.items())
+        if len(modules) > 1
+    ]
+
+
+def test_no_class_name_stands_twice(source_tree: SourceTree) -> None:
+    found = repeated(source_tree)
+    assert not found, "\n".join(found)
+
+
+def test_a_name_that_stands_twice_is_found(build: Build) -> None:
+    text = '"""What this file is for."""\nclass Page:\n    pass\n'
+    assert repeated(build({"wire/a.py": text, "store/b.py": text})) == [
+        "Page: interlock.store.b, interlock.wire.a"
+    ]

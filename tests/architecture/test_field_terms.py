@@ -1,0 +1,80 @@
+"""Standard terms of the field: a search for one leads first to the file that implements it.
+
+The search is `git grep -n -i -w -E 'TERMs?'` over `packages/*/src`: files in the byte order of
+their paths, whole words, case-insensitive, singular and plural, with a space or a hyphen between
+the words of a term (a line break does not count). Names of modules in imports are not hits: they
+lead to the file by themselves.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+LIBRARY = "packages/interlock/src/interlock"
+APPS = "packages/interlock-apps/src/interlock_apps"
+ISSUER = "packages/interlock-issuer/src/interlock_issuer"
+SERVERS = "packages/interlock-servers/src/interlock_servers"
+
+IMPLEMENTED_IN = {
+    "SSRF": f"{LIBRARY}/http11/safe_fetch.py",
+    "DNS rebinding": f"{LIBRARY}/protocol/http.py",
+    "path traversal": f"{SERVERS}/filesystem/resolve.py",
+    "TOCTOU": f"{SERVERS}/filesystem/resolve.py",
+    "rate limit": f"{ISSUER}/rate_limit.py",
+    "heartbeat": f"{APPS}/fleet/hub/supervised_client.py",
+    "lease": f"{LIBRARY}/store/vaults/leases.py",
+    "compare-and-swap": f"{LIBRARY}/store/memory/sessions.py",
+    "connection pool": f"{SERVERS}/database/postgres/pool.py",
+    "prompt injection": f"{APPS}/fleet/threat_scan/__init__.py",
+    "tool poisoning": f"{APPS}/fleet/threat_scan/__init__.py",
+    "single flight": f"{LIBRARY}/auth/single_flight.py",
+    "access log": f"{LIBRARY}/transport/http/access_log.py",
+}
+TEXT = {".css", ".html", ".js", ".md", ".py", ".toml", ".txt"}
+
+
+def pattern(term: str) -> re.Pattern[str]:
+    """The search for a term: whole words, singular and plural, not as part of a dotted path."""
+    words = r"[ -]".join(re.escape(word) for word in re.split("[ -]", term))
+    return re.compile(rf"(?<![\w.]){words}s?(?!\w)", re.IGNORECASE)
+
+
+def files(top: Path) -> list[Path]:
+    """The text files of the source, in the byte order of their paths."""
+    found = (path for path in top.glob("packages/*/src/**/*") if path.suffix in TEXT)
+    return sorted(found, key=lambda path: path.relative_to(top).as_posix().encode())
+
+
+def hits(top: Path, term: str) -> Iterator[tuple[str, int]]:
+    """Where a term stands: path and line number, in the order of the search."""
+    wanted = pattern(term)
+    for path in files(top):
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+            if wanted.search(line):
+                yield path.relative_to(top).as_posix(), number
+
+
+@pytest.mark.parametrize("term", IMPLEMENTED_IN)
+def test_the_first_hit_is_the_file_that_implements_it(top: Path, term: str) -> None:
+    where, line = next(hits(top, term), ("nowhere", 0))
+    assert where == IMPLEMENTED_IN[term], f"{term}: the first hit is {where}:{line}"
+
+
+@pytest.mark.parametrize("term", IMPLEMENTED_IN)
+def test_the_file_that_implements_it_says_so_at_its_beginning(top: Path, term: str) -> None:
+    first = next(line for where, line in hits(top, term) if where == IMPLEMENTED_IN[term])
+    assert first <= 5, f"{term}: line {first}"
+
+
+def test_the_search_finds_plurals_hyphens_and_capitals_but_no_parts_of_words() -> None:
+    search = pattern("rate limit").search
+    assert search("Rate limits of")
+    assert search("a rate-limit.")
+    assert not search("from .rate_limit import x")
+    assert not search("separate limits")
+    assert pattern("lease").search("a lease ends")
+    assert not pattern("lease").search("please release hold_lease; from .leases import x")
