@@ -182,7 +182,28 @@ def bottomless(read):
     return broken
 
 
+def overwriting(swap):
+    """Writes over whatever stands there."""
+    versions = iter(range(1, 1000))
+
+    async def broken(key, data, *, was, until, now, body=b"", account=""):
+        return next(versions)
+
+    return broken
+
+
+def everlasting(load):
+    """Finds records after their end."""
+
+    async def broken(key, *, now):
+        return await load(key, now=0.0)
+
+    return broken
+
+
 BROKEN = {
+    "overwriting": (breaking("records", "swap", overwriting), "one succeeds"),
+    "everlasting": (breaking("records", "load", everlasting), "as good as none"),
     "no end of sessions": (breaking("sessions", "load", immortal), "over its end is gone"),
     "too much room": (
         breaking("sessions", "create", roomy),

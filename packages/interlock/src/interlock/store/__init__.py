@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         Topic,
         WorkerStore,
     )
+    from ..protocol.records import Record, RecordStore
     from ..wire.seal import BadSeal, Seal
     from .files import file_lock, try_lock, write_atomic, write_new
     from .folders import own_path
@@ -59,6 +60,7 @@ _ROOMS = {
         "StoreError",
         "WorkerStore",
     ),
+    "..protocol.records": ("Record", "RecordStore"),
     "..wire.seal": ("BadSeal", "Seal"),
     ".files": ("file_lock", "try_lock", "write_atomic", "write_new"),
     ".folders": ("own_path",),
@@ -88,6 +90,8 @@ __all__ = [
     "MemoryStore",
     "MemoryVault",
     "RateStore",
+    "Record",
+    "RecordStore",
     "RedisStore",
     "RedisVault",
     "Replay",

@@ -28,3 +28,7 @@ WORKER_AGE = 86_400.0
 # What may wait to be written, in commands and in bytes, before more is dropped.
 WAITING = 10_000
 WAITING_BYTES = 64 * 1024 * 1024
+
+# What one account may hold in records: bytes of bodies, and records.
+ACCOUNT_BYTES = 16 * 1024 * 1024
+ACCOUNT_RECORDS = 250_000

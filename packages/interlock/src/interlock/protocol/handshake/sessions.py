@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from ... import types as t
 from ...exchange import Caller, Principal
+from ..records import RecordStore
 
 POSITION = "dev.interlock/position"
 SINCE = "dev.interlock/since"
@@ -209,6 +210,11 @@ class Store(Protocol):
     @property
     def rates(self) -> RateStore:
         """Token buckets."""
+        ...
+
+    @property
+    def records(self) -> RecordStore:
+        """What must happen once: records with compare-and-swap."""
         ...
 
     @property

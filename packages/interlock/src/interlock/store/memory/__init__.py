@@ -8,6 +8,7 @@ from collections.abc import Callable
 from .. import bounds
 from .events import MemoryEvents
 from .rates import MemoryRates
+from .records import MemoryRecords
 from .sessions import MemorySessions
 from .topics import MemoryTopic
 from .workers import MemoryWorkers
@@ -16,6 +17,7 @@ __all__ = [
     "MemoryTopic",
     "MemoryEvents",
     "MemoryRates",
+    "MemoryRecords",
     "MemorySessions",
     "MemoryStore",
     "MemoryWorkers",
@@ -36,6 +38,7 @@ class MemoryStore:
         self.changes = MemoryTopic(bounds.CHANGES)
         self.notes = MemoryTopic(bounds.CHANGES)
         self.rates = MemoryRates()
+        self.records = MemoryRecords()
         self.workers = MemoryWorkers()
 
     async def open(self) -> None:

@@ -9,11 +9,20 @@ from .. import bounds
 from .connection import Link
 from .events import RedisEvents
 from .rates import RedisRates
+from .records import RedisRecords
 from .sessions import RedisSessions
 from .topics import RedisTopic, TopicListener
 from .workers import RedisWorkers
 
-__all__ = ["RedisTopic", "RedisEvents", "RedisRates", "RedisSessions", "RedisStore", "RedisWorkers"]
+__all__ = [
+    "RedisTopic",
+    "RedisEvents",
+    "RedisRates",
+    "RedisRecords",
+    "RedisSessions",
+    "RedisStore",
+    "RedisWorkers",
+]
 
 
 class RedisStore:
@@ -39,6 +48,7 @@ class RedisStore:
         self.changes = RedisTopic(self._link, f"{prefix}changes", most=bounds.CHANGES)
         self.notes = RedisTopic(self._link, f"{prefix}notes", most=bounds.NOTES)
         self.rates = RedisRates(self._link, prefix)
+        self.records = RedisRecords(self._link, prefix)
         self.workers = RedisWorkers(self._link, prefix)
         self._ear = TopicListener(self._link, (self.changes, self.notes))
         self._open = False
@@ -54,6 +64,7 @@ class RedisStore:
         try:
             for board in (self.changes, self.notes):
                 await board.begin()
+            await self.records.open()
             self._ear.open()
         except BaseException:
             await self._link.aclose()

@@ -13,6 +13,7 @@ from ...protocol.handshake.sessions import StoreError
 from .. import bounds
 from .events import SqliteEvents
 from .rates import SqliteRates
+from .records import SqliteRecords
 from .sessions import SqliteSessions
 from .topics import Poll, SqliteTopic
 from .workers import SqliteWorkers
@@ -22,6 +23,7 @@ __all__ = [
     "SqliteTopic",
     "SqliteEvents",
     "SqliteRates",
+    "SqliteRecords",
     "SqliteSessions",
     "SqliteStore",
     "SqliteWorkers",
@@ -54,6 +56,7 @@ class SqliteStore:
             "notes", self._writer, clock, self._poll, most=bounds.CHANGES, age=bounds.NOTES_AGE
         )
         self.rates = SqliteRates(self._writer)
+        self.records = SqliteRecords(self._writer)
         self.workers = SqliteWorkers(self._writer)
         self._reader: sqlite3.Connection | None = None
 
@@ -66,6 +69,7 @@ class SqliteStore:
             return
         await self._writer.open(on_posted=self._poll.look_now)
         try:
+            await self.records.open()
             # Reads are short and wait for nobody, so they are done where they are asked for.
             reader = await asyncio.to_thread(connect, self._path, check_same_thread=False)
             reader.execute("PRAGMA query_only = ON")

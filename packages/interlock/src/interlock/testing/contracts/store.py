@@ -1,4 +1,4 @@
-"""Contract check of a Store with two workers: sessions, events, topics, rates and workers."""
+"""Contract check of a Store with two workers: sessions, events, topics, records, rates, workers."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from ...protocol.handshake.sessions import Store, StoreError
 from .promises import eventually, promise_of, require, within
+from .records import STEPS as RECORD_STEPS
 from .sessions import STEPS as SESSION_STEPS
 from .sessions import session
 from .topics import STEPS as BOARD_STEPS
@@ -24,7 +25,7 @@ async def check_store(make_store: MakeStores, *, patience: float = 30.0) -> None
     for each step. Each step waits `patience` seconds at the most. Raises AssertionError that says
     what is wrong.
     """
-    for step in (*SESSION_STEPS, *BOARD_STEPS, *_STEPS):
+    for step in (*SESSION_STEPS, *BOARD_STEPS, *RECORD_STEPS, *_STEPS):
         stores = list(await make_store())
         async with within(patience, "a store", promise_of(step)):
             require(

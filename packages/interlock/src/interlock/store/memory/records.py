@@ -1,0 +1,109 @@
+"""Records with compare-and-swap, in memory: a dictionary, and a heap of their ends."""
+
+from __future__ import annotations
+
+import heapq
+import os
+
+from msgspec import Struct
+
+from ...protocol.handshake.sessions import StoreError
+from ...protocol.records import Record
+from .. import bounds
+
+
+class _Kept(Struct):
+    record: Record
+    until: float
+    account: str
+
+
+class _Account(Struct):
+    """What one account holds: records, bytes of bodies, and whose bodies, the oldest first."""
+
+    records: int = 0
+    size: int = 0
+    bodies: dict[str, None] = {}
+
+
+class MemoryRecords:
+    """A RecordStore in memory."""
+
+    def __init__(self) -> None:
+        self.identity = os.urandom(8).hex()
+        self._kept: dict[str, _Kept] = {}
+        self._ends: list[tuple[float, str]] = []
+        self._accounts: dict[str, _Account] = {}
+        self._version = 0
+
+    async def load(self, key: str, *, now: float) -> Record | None:
+        """The record with this key."""
+        kept = self._kept.get(key)
+        return kept.record if kept is not None and kept.until >= now else None
+
+    async def swap(
+        self,
+        key: str,
+        data: bytes,
+        *,
+        was: int,
+        until: float,
+        now: float,
+        body: bytes = b"",
+        account: str = "",
+    ) -> int:
+        """Write a record if it still has the version that it `was`; 0 where it does not."""
+        self._sweep(now)
+        known = self._kept.get(key)
+        if known is not None and known.record.data == data:
+            return known.record.version
+        if was != (0 if known is None else known.record.version):
+            return 0
+        holder = self._accounts.setdefault(account, _Account())
+        if known is None and holder.records >= bounds.ACCOUNT_RECORDS:
+            raise StoreError("one caller has too many records in the store")
+        if known is not None:
+            self._forget(key)
+        self._version += 1
+        kept = _Kept(Record(self._version, data), until, account)
+        self._kept[key] = kept
+        holder = self._accounts.setdefault(account, _Account())
+        holder.records += 1
+        if body and len(body) <= bounds.ACCOUNT_BYTES:
+            kept.record = Record(self._version, data, body)
+            holder.size += len(body)
+            holder.bodies[key] = None
+            while holder.size > bounds.ACCOUNT_BYTES:
+                self._drop_body(holder, next(iter(holder.bodies)))
+        heapq.heappush(self._ends, (until, key))
+        return self._version
+
+    async def remove(self, key: str, *, was: int) -> None:
+        """Forget a record, if it still has the version that it `was`."""
+        known = self._kept.get(key)
+        if known is not None and known.record.version == was:
+            self._forget(key)
+
+    def _drop_body(self, holder: _Account, key: str) -> None:
+        kept = self._kept[key]
+        holder.size -= len(kept.record.body)
+        del holder.bodies[key]
+        kept.record = Record(kept.record.version, kept.record.data)
+
+    def _forget(self, key: str) -> None:
+        kept = self._kept[key]
+        holder = self._accounts[kept.account]
+        if kept.record.body:
+            self._drop_body(holder, key)
+        holder.records -= 1
+        del self._kept[key]
+        if not holder.records:
+            del self._accounts[kept.account]
+
+    def _sweep(self, now: float) -> None:
+        """Forget the records that have expired."""
+        while self._ends and self._ends[0][0] < now:
+            _, key = heapq.heappop(self._ends)
+            kept = self._kept.get(key)
+            if kept is not None and kept.until < now:
+                self._forget(key)

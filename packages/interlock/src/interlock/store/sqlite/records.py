@@ -1,0 +1,150 @@
+"""Records with compare-and-swap, in SQLite."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+
+from ...protocol.handshake.sessions import StoreError
+from ...protocol.records import Record
+from .. import bounds
+from .writer import Writer
+
+TABLES = (
+    # Not without row ids: a body may be large.
+    """CREATE TABLE IF NOT EXISTS records (key TEXT PRIMARY KEY, version INTEGER NOT NULL,
+           until REAL NOT NULL, account TEXT NOT NULL, data BLOB NOT NULL, body BLOB NOT NULL)""",
+    "CREATE INDEX IF NOT EXISTS records_until ON records (until)",
+    """CREATE INDEX IF NOT EXISTS records_bodies ON records (account, until)
+           WHERE length(body) > 0""",
+    """CREATE TABLE IF NOT EXISTS record_accounts (account TEXT PRIMARY KEY,
+           records INTEGER NOT NULL, size INTEGER NOT NULL) WITHOUT ROWID""",
+    """CREATE TABLE IF NOT EXISTS record_store (identity TEXT NOT NULL,
+           version INTEGER NOT NULL)""",
+)
+
+_SWEEP = 200  # expired records that one write forgets at the most
+
+
+class SqliteRecords:
+    """A RecordStore in SQLite."""
+
+    def __init__(self, writer: Writer) -> None:
+        self._writer = writer
+        self.identity = ""
+
+    async def open(self) -> None:
+        """Make the tables where there are none, and learn what the file is called."""
+        self.identity = await self._writer.ask(_prepare)
+
+    async def load(self, key: str, *, now: float) -> Record | None:
+        """The record with this key."""
+        return await self._writer.ask(lambda db: _load(db, key, now))
+
+    async def swap(
+        self,
+        key: str,
+        data: bytes,
+        *,
+        was: int,
+        until: float,
+        now: float,
+        body: bytes = b"",
+        account: str = "",
+    ) -> int:
+        """Write a record if it still has the version that it `was`; 0 where it does not."""
+        if len(body) > bounds.ACCOUNT_BYTES:
+            body = b""
+
+        def work(db: sqlite3.Connection) -> int:
+            _sweep(db, now)
+            known = _load(db, key, now)
+            if known is not None and known.data == data:
+                return known.version
+            if was != (0 if known is None else known.version):
+                return 0
+            if known is None and _holds(db, account)[0] >= bounds.ACCOUNT_RECORDS:
+                return -1
+            _forget(db, key)
+            db.execute("UPDATE record_store SET version = version + 1")
+            ((version,),) = db.execute("SELECT version FROM record_store").fetchall()
+            db.execute(
+                "INSERT INTO records VALUES (?, ?, ?, ?, ?, ?)",
+                (key, version, until, account, data, body),
+            )
+            records, size = _holds(db, account)
+            size = _make_room(db, account, size + len(body))
+            db.execute(
+                "INSERT OR REPLACE INTO record_accounts VALUES (?, ?, ?)",
+                (account, records + 1, size),
+            )
+            return int(version)
+
+        version = await self._writer.ask(work)
+        if version < 0:
+            raise StoreError("one caller has too many records in the store")
+        return version
+
+    async def remove(self, key: str, *, was: int) -> None:
+        """Forget a record, if it still has the version that it `was`."""
+
+        def work(db: sqlite3.Connection) -> None:
+            found = "SELECT 1 FROM records WHERE key = ? AND version = ?"
+            if db.execute(found, (key, was)).fetchall():
+                _forget(db, key)
+
+        await self._writer.ask(work)
+
+
+def _prepare(db: sqlite3.Connection) -> str:
+    for table in TABLES:
+        db.execute(table)
+    if not db.execute("SELECT 1 FROM record_store").fetchall():
+        db.execute("INSERT INTO record_store VALUES (?, 0)", (os.urandom(8).hex(),))
+    ((identity,),) = db.execute("SELECT identity FROM record_store").fetchall()
+    return str(identity)
+
+
+def _load(db: sqlite3.Connection, key: str, now: float) -> Record | None:
+    found = "SELECT version, data, body FROM records WHERE key = ? AND until >= ?"
+    rows = db.execute(found, (key, now)).fetchall()
+    return Record(*rows[0]) if rows else None
+
+
+def _holds(db: sqlite3.Connection, account: str) -> tuple[int, int]:
+    """How many records and bytes of bodies an account holds."""
+    found = "SELECT records, size FROM record_accounts WHERE account = ?"
+    rows = db.execute(found, (account,)).fetchall()
+    return rows[0] if rows else (0, 0)
+
+
+def _make_room(db: sqlite3.Connection, account: str, size: int) -> int:
+    """Drop the bodies that expire soonest until an account holds no more than it may; its size."""
+    if size <= bounds.ACCOUNT_BYTES:
+        return size
+    oldest = """SELECT key, length(body) FROM records WHERE account = ? AND length(body) > 0
+                    ORDER BY until, version"""
+    for key, freed in db.execute(oldest, (account,)).fetchall():
+        db.execute("UPDATE records SET body = x'' WHERE key = ?", (key,))
+        size -= freed
+        if size <= bounds.ACCOUNT_BYTES:
+            break
+    return size
+
+
+def _forget(db: sqlite3.Connection, key: str) -> None:
+    found = "SELECT account, length(body) FROM records WHERE key = ?"
+    for account, size in db.execute(found, (key,)).fetchall():
+        db.execute("DELETE FROM records WHERE key = ?", (key,))
+        db.execute(
+            "UPDATE record_accounts SET records = records - 1, size = size - ? WHERE account = ?",
+            (size, account),
+        )
+        db.execute("DELETE FROM record_accounts WHERE account = ? AND records <= 0", (account,))
+
+
+def _sweep(db: sqlite3.Connection, now: float) -> None:
+    """Forget records that have expired."""
+    found = "SELECT key FROM records WHERE until < ? ORDER BY until LIMIT ?"
+    for (key,) in db.execute(found, (now, _SWEEP)).fetchall():
+        _forget(db, key)

@@ -1,0 +1,130 @@
+"""Steps of the contract check of a Store about records with compare-and-swap."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+
+from ...protocol.handshake.sessions import Store
+from ...store import bounds
+from .promises import require
+
+Step = Callable[[Store, Store], Awaitable[None]]
+
+
+async def _one_of_many_writes(one: Store, other: Store) -> None:
+    """of many that write a record where none is, one succeeds, and all workers read what it
+    wrote
+    """
+    now = time.time()
+    versions = await asyncio.gather(
+        *(
+            store.records.swap("k", b"%d %d" % (n, place), was=0, until=now + 60, now=now)
+            for n in range(10)
+            for place, store in enumerate((one, other))
+        )
+    )
+    require(
+        sum(version > 0 for version in versions) == 1,
+        f"20 wrote a record at once where none was, and the versions were {versions}",
+    )
+    for store in (one, other):
+        record = await store.records.load("k", now=now)
+        require(
+            record is not None and record.version == max(versions),
+            f"the record has the version {max(versions)}, and a worker read {record}",
+        )
+    require(await other.records.load("l", now=now) is None, "a record is there that nobody wrote")
+
+
+async def _swaps_the_version_that_was(one: Store, other: Store) -> None:
+    """a record is replaced only at the version that was read, and versions only grow"""
+    now = time.time()
+    first = await one.records.swap("k", b"a", was=0, until=now + 60, now=now)
+    again = await other.records.swap("k", b"a", was=0, until=now + 60, now=now)
+    require(again == first, "the same data, written again, does not count as written")
+    second = await other.records.swap("k", b"b", was=first, until=now + 60, now=now, body=b"x")
+    require(second > first, f"the version was {first}, and after a change it is {second}")
+    require(
+        not await one.records.swap("k", b"c", was=first, until=now + 60, now=now),
+        "a record was replaced at a version that it no longer had",
+    )
+    record = await one.records.load("k", now=now)
+    require(
+        record is not None and (record.data, record.body) == (b"b", b"x"),
+        f"data b and body x were written, and {record} was read",
+    )
+    await one.records.remove("k", was=first)
+    require(
+        await other.records.load("k", now=now) is not None,
+        "a record was removed at a version that it no longer had",
+    )
+    await one.records.remove("k", was=second)
+    require(await other.records.load("k", now=now) is None, "a record that was removed is there")
+    third = await other.records.swap("k", b"d", was=0, until=now + 60, now=now)
+    require(third > second, f"a version was given twice: {second}, then {third} after the end")
+
+
+async def _forgets_what_expired(one: Store, other: Store) -> None:
+    """a record that has expired is as good as none"""
+    now = time.time()
+    await one.records.swap("k", b"a", was=0, until=now + 10, now=now)
+    require(await other.records.load("k", now=now + 9) is not None, "a record expired too early")
+    require(await other.records.load("k", now=now + 11) is None, "a record is read after its end")
+    require(
+        await other.records.swap("k", b"b", was=0, until=now + 60, now=now + 11) > 0,
+        "a record that expired is in the way of a new one",
+    )
+
+
+async def _bounds_bodies(one: Store, other: Store) -> None:
+    """one account holds bodies of bounded bytes, the oldest are dropped first, their data stays,
+    and others lose nothing
+    """
+    now = time.time()
+    size = bounds.ACCOUNT_BYTES // 4 + 1
+    await other.records.swap("z", b"z", was=0, until=now + 60, now=now, body=b"z", account="two")
+    for n in range(5):
+        await one.records.swap(
+            f"k{n}", b"%d" % n, was=0, until=now + 60 + n, now=now, body=b"x" * size, account="one"
+        )
+    records = [await other.records.load(f"k{n}", now=now) for n in range(5)]
+    require(
+        [record is not None and record.data for record in records]
+        == [b"0", b"1", b"2", b"3", b"4"],
+        "a record is gone because its account holds too many bytes",
+    )
+    require(
+        [record is not None and len(record.body) for record in records] == [0, 0, size, size, size],
+        "the bodies that are kept are not the newest that have room",
+    )
+    kept = await one.records.load("z", now=now)
+    require(kept is not None and kept.body == b"z", "a body of another account was dropped")
+    last = records[4]
+    assert last is not None
+    await one.records.remove("k4", was=last.version)
+    await one.records.swap("k5", b"5", was=0, until=now + 70, now=now, body=b"y", account="one")
+    kept = await one.records.load("k2", now=now)
+    require(
+        kept is not None and len(kept.body) == size,
+        "a body was dropped although another had made room",
+    )
+
+
+async def _knows_itself(one: Store, other: Store) -> None:
+    """all workers that share a store know it by one identity"""
+    require(bool(one.records.identity), "a store that is open has no identity")
+    require(
+        one.records.identity == other.records.identity,
+        "two workers that share a store have two names for it",
+    )
+
+
+STEPS: tuple[Step, ...] = (
+    _one_of_many_writes,
+    _swaps_the_version_that_was,
+    _forgets_what_expired,
+    _bounds_bodies,
+    _knows_itself,
+)
