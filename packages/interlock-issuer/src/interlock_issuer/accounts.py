@@ -28,7 +28,12 @@ _PATIENCE = 5.0  # seconds that one process waits for another's transaction
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS accounts (
-    name TEXT PRIMARY KEY, subject TEXT NOT NULL UNIQUE, display TEXT, secret TEXT NOT NULL, created REAL NOT NULL, changed REAL NOT NULL
+    name TEXT PRIMARY KEY,
+    subject TEXT NOT NULL UNIQUE,
+    display TEXT,
+    secret TEXT NOT NULL,
+    created REAL NOT NULL,
+    changed REAL NOT NULL
 )
 """
 

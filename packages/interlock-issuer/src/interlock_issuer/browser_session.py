@@ -47,7 +47,8 @@ class Browser:
 
     @classmethod
     def of(cls, url: str, request: Request) -> Browser:
-        """The browser that asks the issuer at `url`; one without a cookie of ours gets a new one."""
+        """The browser that asks the issuer at `url`;
+        one without a cookie of ours gets a new one."""
         return cls(url, request.cookies.get(cookie_name(url)))
 
     def renewed(self) -> Browser:
@@ -92,7 +93,8 @@ class Browser:
         return None if kept is None else msgspec.json.decode(kept, type=Session)
 
     async def log_in(self, vault: Vault, session: Session, until: float) -> Browser:
-        """Log somebody in until then (seconds of the wall clock); the browser under its new name."""
+        """Log somebody in until then (seconds of the wall clock);
+        the browser under its new name."""
         await self.log_out(vault)
         browser = self.renewed()
         await vault.put(_SESSION, browser._key, msgspec.json.encode(session), until=until)

@@ -75,7 +75,8 @@ class Clients:
         return client
 
     async def keep(self, client: Client) -> None:
-        """Let a registration that is in use go on (that of a secret ends when it was said to end)."""
+        """Let a registration that is in use go on (that of a secret ends when
+        it was said to end)."""
         if client.is_dynamic and client.is_public and client.until is not None:
             seconds = self._settings.registration_seconds
             if client.until - self._settings.now() < seconds / 2:

@@ -143,7 +143,8 @@ class DeviceFlow:
                 return True
 
     async def poll(self, code: str, client: Client) -> DeviceConsent:
-        """What the person has granted. Raises Refusal: not yet, too often, never (RFC 8628, 3.5)."""
+        """What the person has granted. Raises Refusal: not yet, too often, never (RFC 8628,
+        3.5)."""
         key = digest(code)
         now = self._settings.now()
         device = await self._shelf.get(key)
@@ -152,9 +153,8 @@ class DeviceFlow:
         if now >= device.until:
             raise OAuthError("expired_token", "the time of the device_code is over: begin again")
         if not device.decided:
-            early = (
-                device.polled and now < device.polled + device.interval - 0.5
-            )  # half a second for networks
+            # half a second for networks
+            early = device.polled and now < device.polled + device.interval - 0.5
             polled = replace(device, polled=now, interval=device.interval + (5.0 if early else 0.0))
             await self._shelf.swap(key, device, polled, device.until + _GRACE)
             if early:

@@ -130,7 +130,8 @@ class Boundary:
 
 
 async def _read_body(receive: Receive) -> bytes | Response | None:
-    """Read a body whole: the answer to one that is too large or too slow, None if the client left."""
+    """Read a body whole: the answer to one that is too large or too slow,
+    None if the client left."""
     body = bytearray()
     try:
         async with asyncio.timeout(BODY_SECONDS):

@@ -152,7 +152,8 @@ class AuthorizationServer(Protocol):
         ...
 
     async def grant(self, id: str, user: User, scopes: Sequence[str]) -> Response:
-        """The user consents to these scopes, once. The browser returns to the client with a code."""
+        """The user consents to these scopes, once.
+        The browser returns to the client with a code."""
         ...
 
     async def deny(self, id: str, error: str = "access_denied", words: str = "") -> Response:

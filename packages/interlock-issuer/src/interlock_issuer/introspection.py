@@ -35,7 +35,8 @@ class TokenStatus:
         self._is_active = is_active
 
     async def claims(self, token: str) -> dict[str, Any] | None:
-        """The claims of an access token that holds, with all that is behind it; None for any other."""
+        """The claims of an access token that holds, with all that is behind it;
+        None for any other."""
         claims = await self._access_tokens.read(token)
         if claims is None or "sid" not in claims:
             return claims

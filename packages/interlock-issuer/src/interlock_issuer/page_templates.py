@@ -104,9 +104,11 @@ def login(
         f"""<h1>Log in</h1>{lead}{_trouble(words)}
 <form method=post action="{escape(form.action)}">{_hidden(form)}
 <label for=name>Name</label>
-<input id=name name=name value="{known}" autocomplete=username autocapitalize=none spellcheck=false maxlength=200 required{at_name}>
+<input id=name name=name value="{known}" autocomplete=username autocapitalize=none
+ spellcheck=false maxlength=200 required{at_name}>
 <label for=password>Password</label>
-<input id=password name=password type=password autocomplete=current-password maxlength=1024 required{at_password}>
+<input id=password name=password type=password autocomplete=current-password
+ maxlength=1024 required{at_password}>
 <div class=buttons><button class=yes>Log in</button></div>
 </form>""",
     )
@@ -137,7 +139,10 @@ def consent(told: Consent, *, brand: str) -> str:
     yes = f"Go on to {plain(told.upstream, 40)}" if told.upstream else "Allow"
     parts.append(
         f"""<form method=post action="{escape(told.form.action)}">{_hidden(told.form)}{remember}
-<div class=buttons><button name=answer value=no>Deny</button><button class=yes name=answer value=yes>{yes}</button></div>
+<div class=buttons>
+<button name=answer value=no>Deny</button>
+<button class=yes name=answer value=yes>{yes}</button>
+</div>
 </form>"""
     )
     return _page(f"Allow {name}?", brand, "".join(parts))
@@ -172,11 +177,12 @@ def code(form: Form, *, brand: str, user_code: str = "", words: str = "") -> str
     return _page(
         "Connect a device",
         brand,
-        f"""<h1>Connect a device</h1><p class=quiet>Enter the code that the device shows.</p>{_trouble(words)}
+        f"""<h1>Connect a device</h1>
+<p class=quiet>Enter the code that the device shows.</p>{_trouble(words)}
 <form method=post action="{escape(form.action)}">{_hidden(form)}
 <label for=user_code>Code</label>
-<input class=code id=user_code name=user_code value="{plain(user_code, 40)}" autocomplete=off autocapitalize=characters spellcheck=false
- maxlength=40 required autofocus>
+<input class=code id=user_code name=user_code value="{plain(user_code, 40)}"
+ autocomplete=off autocapitalize=characters spellcheck=false maxlength=40 required autofocus>
 <div class=buttons><button class=yes>Go on</button></div>
 </form>""",
     )
@@ -188,7 +194,9 @@ def account(name: str, logout: Form, *, brand: str) -> str:
         "Logged in",
         brand,
         f"""<h1>You are logged in</h1><p>as <b>{plain(name, _LONGEST_NAME)}</b></p>
-<form method=post action="{escape(logout.action)}">{_hidden(logout)}<div class=buttons><button>Log out</button></div></form>""",
+<form method=post action="{escape(logout.action)}">{_hidden(logout)}
+<div class=buttons><button>Log out</button></div>
+</form>""",
     )
 
 
@@ -292,7 +300,10 @@ def _scopes(scopes: Sequence[tuple[str, str]]) -> str:
     if not scopes:
         return "<h2>It may</h2><p>Use what is open to everybody who is logged in</p>"
     items = [
-        f"<li>{plain(words) or plain(name, 120)}{f'<code>{plain(name, 120)}</code>' if words else ''}</li>"
+        (
+            f"<li>{plain(words) or plain(name, 120)}"
+            f"{f'<code>{plain(name, 120)}</code>' if words else ''}</li>"
+        )
         for name, words in scopes
     ]
     return f"<h2>It may</h2><ul>{''.join(items)}</ul>"

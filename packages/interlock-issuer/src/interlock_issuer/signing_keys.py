@@ -65,7 +65,8 @@ class SigningKeys:
         return min(self._settings.key_seconds / 10, 86_400.0)
 
     def _end(self, span: int) -> float:
-        """When the last token that it signed has ended, with a little more for clocks that differ."""
+        """When the last token that it signed has ended,
+        with a little more for clocks that differ."""
         return (span + 1) * self._settings.key_seconds + self._settings.access_seconds + 300
 
     async def _key(self, span: int) -> SigningKey:

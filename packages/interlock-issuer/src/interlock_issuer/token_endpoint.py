@@ -34,7 +34,8 @@ _Form = Mapping[str, str]
 
 
 class TokenEndpoint:
-    """Answers `/token`; `is_active` says of a person whether anything may be done on their behalf."""
+    """Answers `/token`; `is_active` says of a person whether anything may
+    be done on their behalf."""
 
     def __init__(
         self,

@@ -494,7 +494,9 @@ def weather_server(address: str | None = None, seconds: float | None = None) -> 
         "1.0.0",
         info=ServerInfo(
             title="Weather",
-            description="Alerts and forecasts for the USA, and what the weather is mostly like elsewhere.",
+            description=(
+                "Alerts and forecasts for the USA, and what the weather is mostly like elsewhere."
+            ),
         ),
         instructions=(
             "Forecasts (by latitude and longitude) and alerts (by state) are for the USA. For "

@@ -1,4 +1,5 @@
-"""Which addresses belong to the public internet, and what the others are: the registries of special addresses (RFC 6890) as tables."""
+"""Which addresses belong to the public internet, and what the others are: the registries of special
+addresses (RFC 6890) as tables."""
 
 from __future__ import annotations
 
@@ -7,7 +8,8 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_add
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
 
-# Tables of our own: what the standard library calls global differs between its releases, and leaves some of these out.
+# Tables of our own: what the standard library calls global differs between its releases,
+# and leaves some of these out.
 _SPECIAL: dict[str, str] = {
     "0.0.0.0/8": "an address without a host",
     "10.0.0.0/8": "a private address",
@@ -59,7 +61,8 @@ _METADATA = frozenset(
 
 
 def meant(address: Address) -> Address:
-    """The IPv4 address that is reached by its IPv6 form, mapped (RFC 4291, 2.5.5.2) or through NAT64; any other as it is."""
+    """The IPv4 address that is reached by its IPv6 form, mapped (RFC 4291,
+    2.5.5.2) or through NAT64; any other as it is."""
     if isinstance(address, IPv6Address):
         if address.ipv4_mapped is not None:
             return address.ipv4_mapped
@@ -78,7 +81,8 @@ def is_loopback(address: Address) -> bool:
 
 
 def is_here(host: str) -> bool:
-    """Whether a host says by its spelling that it is this machine: "localhost", a name below it (RFC 6761, 6.3), or a loopback address."""
+    """Whether a host says by its spelling that it is this machine: "localhost", a name below it
+    (RFC 6761, 6.3), or a loopback address."""
     try:
         return is_loopback(ip_address(host))
     except ValueError:
@@ -86,12 +90,14 @@ def is_here(host: str) -> bool:
 
 
 def is_metadata(address: Address) -> bool:
-    """Whether a cloud keeps there what only the machine itself should know, its credentials above all."""
+    """Whether a cloud keeps there what only the machine itself should know,
+    its credentials above all."""
     return meant(address) in _METADATA
 
 
 def peculiarity(address: Address) -> str | None:
-    """What an address is that is not of the public internet, like "a private address"; None for a public one."""
+    """What an address is that is not of the public internet, like "a private address";
+    None for a public one."""
     if is_metadata(address):
         return "the address of a cloud's metadata"
     if _has_zone(address):

@@ -35,8 +35,8 @@ else:
     class _Body(Coroutine[Any, Any, Any]):
         """The body of a task that is made ahead of time, and runs a coroutine once one needs it.
 
-        Most coroutines end in their first step. That step is made as this task, but not by it, so that
-        the task is as good as new afterwards and serves the next coroutine.
+        Most coroutines end in their first step. That step is made as this task, but not by it, so
+        that the task is as good as new afterwards and serves the next coroutine.
         """
 
         __slots__ = ("_context", "_idle", "_is_handed_over", "_waits_for", "_work", "loop", "task")
@@ -56,7 +56,8 @@ else:
         def start(
             self, work: Coroutine[Any, Any, Any], context: Context
         ) -> asyncio.Future[Any] | None:
-            """Make the first step of a coroutine. Return its outcome, or None if it goes on in the task."""
+            """Make the first step of a coroutine. Return its outcome,
+            or None if it goes on in the task."""
             task = self.task
             holders = getrefcount(task)
             try:

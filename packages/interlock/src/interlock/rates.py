@@ -1,4 +1,5 @@
-"""The arithmetic of token buckets: a bucket is one number, the time at which it will be full again."""
+"""The arithmetic of token buckets: a bucket is one number,
+the time at which it will be full again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Settings that a program takes from its environment, read strictly: a limit that is none says so before anything begins."""
+"""Settings that a program takes from its environment, read strictly:
+a limit that is none says so before anything begins."""
 
 from __future__ import annotations
 
@@ -16,11 +17,14 @@ Settings = TypeVar("Settings", bound=Struct)
 def settings_of(
     kind: type[Settings], prefix: str, environment: Mapping[str, str] | None = None
 ) -> Settings:
-    """A record of settings: a field `page` has the value of the variable `<prefix>PAGE`, and its default where that is not set or empty.
+    """A record of settings: a field `page` has the value of the variable `<prefix>PAGE`, and its
+    default where that is not set or empty.
 
-    Each field of `kind` needs a default. Texts stay as they are, a tuple is divided at commas and spaces, words of a Literal and truth
-    values (`1`, `0`, `true`, `false`) may be in capitals. Numbers have to be above 0, unless `Annotated` gives a field bounds of its own.
-    `environment` is that of the process where none is given. Raises ValueError, which names the variable and says what would do.
+    Each field of `kind` needs a default. Texts stay as they are, a tuple is divided at commas and
+    spaces, words of a Literal and truth values (`1`, `0`, `true`, `false`) may be in capitals.
+    Numbers have to be above 0, unless `Annotated` gives a field bounds of its own. `environment` is
+    that of the process where none is given. Raises ValueError, which names the variable and says
+    what would do.
     """
     given: dict[str, object] = {}
     for known in msgspec.structs.fields(kind):

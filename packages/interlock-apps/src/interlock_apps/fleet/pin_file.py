@@ -1,4 +1,5 @@
-"""The file `interlock.lock`: what was approved of each server, as JSON that people can read and keep in version control."""
+"""The file `interlock.lock`: what was approved of each server,
+as JSON that people can read and keep in version control."""
 
 from __future__ import annotations
 

@@ -71,7 +71,8 @@ def new_password(name: str) -> str:
 
 
 def done(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    """Do something with accounts; what cannot be done is said in a sentence, with the exit code 1."""
+    """Do something with accounts; what cannot be done is said in a sentence,
+    with the exit code 1."""
     import sqlite3  # late: as in the accounts themselves
 
     from interlock_issuer import BadAccount  # late: as above

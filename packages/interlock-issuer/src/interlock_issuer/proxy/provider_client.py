@@ -26,7 +26,8 @@ _JSON = ("accept", "application/json")
 
 
 class UpstreamUser(Struct, frozen=True):
-    """Who has logged in at the provider: the lasting identifier, the name, and all that was said."""
+    """Who has logged in at the provider: the lasting identifier, the name,
+    and all that was said."""
 
     subject: str
     name: str | None

@@ -24,7 +24,8 @@ _FOREVER = 100 * 365 * 86_400.0  # for the seal, which knows no other end than t
 
 
 class _StoredSession(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The tokens of one session, and when they were found good; times in seconds of the wall clock."""
+    """The tokens of one session, and when they were found good;
+    times in seconds of the wall clock."""
 
     subject: str
     access_token: str

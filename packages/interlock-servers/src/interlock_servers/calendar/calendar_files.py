@@ -40,9 +40,8 @@ class CalendarFile(IcalDocument):
         self.signature = signature
         self.entries: list[CalendarEntry] = []
         self.unread = 0
-        self.years: tuple[int, set[int]] | None = (
-            None  # those up to a year in which anything occurs, once somebody has asked
-        )
+        # those up to a year in which anything occurs, once somebody has asked
+        self.years: tuple[int, set[int]] | None = None
 
 
 class Calendars:

@@ -181,9 +181,9 @@ class Engine(Protocol):
     name: str  # by which callers know the database
     kind: str  # the product, as people write it: "SQLite", "PostgreSQL"
     writable: bool  # whether the person who started the server lets callers change it
-    dialect: Sequence[
-        str
-    ]  # sentences about its SQL, for a model that writes some: how parameters are written, what to mind
+    # Sentences about its SQL, for a model that writes some: how parameters are written, and what
+    # to mind.
+    dialect: Sequence[str]
 
     async def open(self) -> None:
         """Get ready.

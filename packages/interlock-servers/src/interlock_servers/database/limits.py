@@ -24,6 +24,5 @@ class DatabaseLimits(Struct, frozen=True, kw_only=True):
     connections: int = 4  # to each database; as many statements run at once
     idle: float = 60.0  # that a connection, or a process with one, is kept for the next call
     telling: float = 1.0  # between two notices of how far a statement is
-    polling: float = (
-        5.0  # between two looks at whether a schema has changed, while somebody wants to know
-    )
+    # between two looks at whether a schema has changed, while somebody wants to know
+    polling: float = 5.0

@@ -139,9 +139,8 @@ async def query(
     call = digest(engine.name, sql, parameters)
     place = place_of(cursor, call) if cursor else None
     before = place.skip if place else 0
-    seen = (
-        1 if place else 0
-    )  # the last row of the page before comes again, to see whether it still is the one at that place
+    # The last row of the page before comes again, to see whether it still is the one at that place.
+    seen = 1 if place else 0
     most = min(limit or limits.page, limits.rows)
     page = RowRange(before - seen, most + seen, limits.bytes, limits.cell, free=1 + seen)
     async with told(ctx, limits.seconds, limits.telling):

@@ -20,9 +20,8 @@ OPCODES = 20_000
 # Seconds that SQLite itself waits for a lock; we try again until we have waited long enough, and
 # can be stopped meanwhile
 _BUSY = 0.05
-_SQL = (
-    16 * 1024 * 1024
-)  # bytes, of what a schema holds; callers' statements are bounded by Limits.statement
+# bytes, of what a schema holds; callers' statements are bounded by Limits.statement
+_SQL = 16 * 1024 * 1024
 # Bytes of a pattern: matching takes pattern times text, and nothing stops it within one value
 _LIKE = 1_000
 
@@ -121,9 +120,8 @@ class Authorizer:
     def __init__(self) -> None:
         self.mode: Mode = "read"
         self.refused: str | None = None
-        self._reads = (
-            False  # whether the statement was found to read something, before anything else
-        )
+        # whether the statement was found to read something, before anything else
+        self._reads = False
 
     def enter(self, mode: Mode) -> None:
         """From now on a statement of this mode is read."""

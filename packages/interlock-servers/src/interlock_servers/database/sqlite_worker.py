@@ -31,9 +31,8 @@ from .sqlite_schema import described, tables_of
 GRACE = 1.0  # seconds that a statement has to end in once it was stopped
 HEAD = struct.Struct(">I")  # the length of what comes
 MOST = 16 * 1024 * 1024  # bytes of an answer, whatever the limits
-_PYTHON = (
-    256 * 1024 * 1024
-)  # bytes for Python itself, and for a row of SQLite's once more as Python values
+# bytes for Python itself, and for a row of SQLite's once more as Python values
+_PYTHON = 256 * 1024 * 1024
 
 
 class OpenDatabase(Struct):

@@ -72,9 +72,8 @@ def _told(value: object) -> str:
 
 
 def _text(text: str, most: int) -> Json:
-    whole = (
-        text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
-    )  # a lone surrogate is not Unicode
+    # a lone surrogate is not Unicode
+    whole = text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
     if len(whole) * 4 <= most or len(whole.encode()) <= most:
         return whole
     return {"text": whole[:most].encode()[:most].decode("utf-8", "ignore"), "characters": len(text)}

@@ -65,7 +65,9 @@ def everything_server(limits: EverythingLimits | None = None) -> Server:
             website_url="https://example.com/everything",
             icons=ICONS,
         ),
-        instructions="A server to try clients with. Nothing that it does has any effect outside of it.",
+        instructions=(
+            "A server to try clients with. Nothing that it does has any effect outside of it."
+        ),
         lifespan=lifespan,
         extensions=[echo_extension()],
     )

@@ -27,9 +27,8 @@ INSTRUCTIONS = (
     "come in pages: call fetch again with `cursor`, or begin with fetch_outline. Where robots.txt "
     "forbids you a page, tell the person about the prompt `fetch`."
 )
-_PIECE = (
-    4 * 1024 * 1024
-)  # as much as may come at once; what is too long of a robots.txt is left out, and no error
+# as much as may come at once; what is too long of a robots.txt is left out, and no error
+_PIECE = 4 * 1024 * 1024
 _SPARE = 30.0  # seconds that a call has besides those for the answer and for making text of it
 
 

@@ -24,7 +24,9 @@ _ADVICE = {
     "hosts": f"Those that may are named in {PREFIX}HOSTS, where this server runs.",
     "never": f"They are named in {PREFIX}NEVER, where this server runs.",
     "blind": f"If it is your own, name it in {PREFIX}HOSTS, where this server runs.",
-    "address": f"If it is your own network, allow that by {PREFIX}NETWORKS, where this server runs.",
+    "address": (
+        f"If it is your own network, allow that by {PREFIX}NETWORKS, where this server runs."
+    ),
 }
 _STATUSES = {
     400: "It does not understand the address. Look it up again.",

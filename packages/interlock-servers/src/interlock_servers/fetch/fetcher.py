@@ -98,9 +98,8 @@ class WebFetcher:
         )
         self._manners: BoundedCache[str, _RobotsAnswer] = BoundedCache(_MOST_SITES)
         self._rooms: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
-        self._asking: WeakValueDictionary[str, asyncio.Lock] = (
-            WeakValueDictionary()
-        )  # for a site's robots.txt
+        # for a site's robots.txt
+        self._asking: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._headers = {
             "user-agent": settings.user_agent,
             "accept": _ACCEPT,

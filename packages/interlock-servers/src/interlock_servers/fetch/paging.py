@@ -16,9 +16,8 @@ _UNSEEN = re.compile(
     "|[\u200c\u200d]{2,}"
 )
 _JOINS = frozenset("\u200d\ufe0e\ufe0f")
-_CLUSTER = (
-    32  # characters that a cut goes back at most, so as not to part a letter from its accents
-)
+# characters that a cut goes back at most, so as not to part a letter from its accents
+_CLUSTER = 32
 _HEADING = re.compile(r"(#{1,6}) (.{1,2000})")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")
 

@@ -69,10 +69,13 @@ class DocumentReader:
         Raises ToolError.
         """
         got = await self.web.get(
-            url, watched=watched, whose=self._whose(ctx), fresh=fresh,
+            url,
+            watched=watched,
+            whose=self._whose(ctx),
+            fresh=fresh,
             tell=lambda size, total: ctx.progress(size, total, f"{errors.amount(size)} have come"),
             check=lambda at, headers: wanted(self.settings, at, headers),
-        )  # fmt: skip
+        )
         self.remember(ctx, url)
         said = got.headers.get("content-type")
         age = int(got.age) if got.cached else None

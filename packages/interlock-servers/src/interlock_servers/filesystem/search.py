@@ -30,9 +30,8 @@ from .results import FolderEntries, LineMatch, LineMatches, entry_of
 from .roots import CallProgress, CallRoots
 from .walk import ExcludePatterns, GlobPattern, Walk, WalkedEntry
 
-OPENED = (
-    "/proc/self/fd"  # where a program finds the folders that it was given open; not on every system
-)
+# where a program finds the folders that it was given open; not on every system
+OPENED = "/proc/self/fd"
 _NAME = re.compile(r"[A-Za-z0-9._-]+")
 _MOST_LINE = 400  # characters of a line that is shown
 

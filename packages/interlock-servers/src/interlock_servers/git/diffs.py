@@ -187,7 +187,8 @@ def words_of_diff(diff: Diff) -> str:
         return "Nothing differs."
     lines = [
         f"{one.change} "
-        f"{line(one.path)}{f' +{one.added} -{one.deleted}' if one.added is not None else ' (no text)'}"
+        f"{line(one.path)}"
+        f"{f' +{one.added} -{one.deleted}' if one.added is not None else ' (no text)'}"
         for one in diff.files
     ]
     return "\n".join(

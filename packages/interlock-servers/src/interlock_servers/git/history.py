@@ -304,8 +304,9 @@ async def git_blame(
     blame = Blame(inside(path), commit, parts, last + 1 if more else None)
     lines = [
         f"{number:>5} {part.commit[:12]} {part.date} {line(part.author, 20)}: {visible(text)}"
-        for part in parts for number, text in enumerate(part.lines, part.first)
-    ]  # fmt: skip
+        for part in parts
+        for number, text in enumerate(part.lines, part.first)
+    ]
     return ToolResult(blame, "\n".join(lines))
 
 

@@ -19,9 +19,8 @@ from .runner import ROOT, Git, Settings, failed
 
 MOST_CONFIGURATION = 1024 * 1024  # bytes
 MOST_PROGRAMS = 1_000  # filters and drivers that a configuration names
-_MOST_KEYS = (
-    16 * 1024 * 1024
-)  # bytes of the names in a configuration, in which a long one may come again and again
+# bytes of the names in a configuration, in which a long one may come again and again
+_MOST_KEYS = 16 * 1024 * 1024
 _CAREFUL = sum(
     getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY")
 )

@@ -43,7 +43,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     commands.add_parser("count", help="say what there is")
     forgetting = commands.add_parser(
         "forget",
-        help="take changes out of the history for good, so that nothing deleted can be brought back",
+        help=(
+            "take changes out of the history for good, so that nothing deleted can be brought back"
+        ),
     )
     which = forgetting.add_mutually_exclusive_group(required=True)
     which.add_argument("change", type=int, nargs="*", default=[], help="their numbers")

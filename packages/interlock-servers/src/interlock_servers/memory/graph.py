@@ -22,9 +22,8 @@ from .transaction import Transaction
 
 VARIABLE = "INTERLOCK_MEMORY_DB"
 """Names the file, where no argument does."""
-_LOOKS = (
-    20_000  # instructions of SQLite's machine between two looks at whether somebody still waits
-)
+# instructions of SQLite's machine between two looks at whether somebody still waits
+_LOOKS = 20_000
 _IDLE = 8  # connections that are kept open
 
 

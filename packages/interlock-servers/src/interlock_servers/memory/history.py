@@ -122,9 +122,8 @@ def undo(
                 f"Change {id} was undone by change {view.undone_by} already. Nothing had to be "
                 "changed.",
             ), None
-        of = (
-            view.words if view.undoes is None else f"which undid change {view.undoes}"
-        )  # and not all that went to and fro before
+        # and not all that went to and fro before
+        of = view.words if view.undoes is None else f"which undid change {view.undoes}"
         change.words = f"change {id} undone ({of})"
         rows = change.db.execute(
             "SELECT kind, name, data FROM steps WHERE change = ? ORDER BY place DESC", (id,)
@@ -143,8 +142,9 @@ def undo(
 
 def _refusal(db: sqlite3.Connection, id: int, bad: UndoConflict) -> str:
     later: set[int] = set()
-    query = """SELECT DISTINCT s.change FROM steps s JOIN changes c ON c.id = s.change WHERE s.change > ? AND c.undone_by IS NULL
-        AND (c.undoes IS NULL OR c.undoes < ?) AND {} = ? ORDER BY 1 DESC LIMIT 100"""
+    query = """SELECT DISTINCT s.change FROM steps s JOIN changes c ON c.id = s.change
+        WHERE s.change > ? AND c.undone_by IS NULL AND (c.undoes IS NULL OR c.undoes < ?)
+        AND {} = ? ORDER BY 1 DESC LIMIT 100"""
     for name in bad.names:
         for column in ("s.name", "s.other"):
             later.update(change for (change,) in db.execute(query.format(column), (id, id, name)))

@@ -20,20 +20,25 @@ _BETWEEN = " ¶ "  # between observations, where no phrase goes on; no word has 
 _TABLES = (
     # Numbers are never given twice: what was deleted comes back under its own, and a change can
     # tell what came after it.
-    """CREATE TABLE entities (id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL UNIQUE, kind TEXT NOT NULL, at TEXT NOT NULL)""",
+    """CREATE TABLE entities (id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL UNIQUE,
+           kind TEXT NOT NULL, at TEXT NOT NULL)""",
     "CREATE INDEX entities_kind ON entities (kind, id)",
-    """CREATE TABLE observations (id INTEGER PRIMARY KEY AUTOINCREMENT, entity INTEGER NOT NULL, text TEXT NOT NULL, at TEXT NOT NULL,
+    """CREATE TABLE observations (id INTEGER PRIMARY KEY AUTOINCREMENT, entity INTEGER NOT NULL,
+           text TEXT NOT NULL, at TEXT NOT NULL,
            UNIQUE (entity, text))""",
     "CREATE INDEX observations_entity ON observations (entity, id)",
     # By names and not by numbers: a relation may be there before the entity that it leads to.
-    """CREATE TABLE relations (id INTEGER PRIMARY KEY AUTOINCREMENT, source TEXT NOT NULL, target TEXT NOT NULL, kind TEXT NOT NULL,
-           at TEXT NOT NULL, UNIQUE (source, target, kind))""",
+    """CREATE TABLE relations (id INTEGER PRIMARY KEY AUTOINCREMENT,
+           source TEXT NOT NULL, target TEXT NOT NULL, kind TEXT NOT NULL, at TEXT NOT NULL,
+           UNIQUE (source, target, kind))""",
     "CREATE INDEX relations_target ON relations (target, id)",
     "CREATE INDEX relations_source ON relations (source, id)",
-    """CREATE TABLE changes (id INTEGER PRIMARY KEY AUTOINCREMENT, at TEXT NOT NULL, client TEXT NOT NULL, tool TEXT NOT NULL,
-           words TEXT NOT NULL, size INTEGER NOT NULL, undoes INTEGER, undone_by INTEGER)""",
-    """CREATE TABLE steps (change INTEGER NOT NULL, place INTEGER NOT NULL, kind TEXT NOT NULL, name TEXT NOT NULL, other TEXT,
-           data TEXT NOT NULL, PRIMARY KEY (change, place)) WITHOUT ROWID""",
+    """CREATE TABLE changes (id INTEGER PRIMARY KEY AUTOINCREMENT, at TEXT NOT NULL,
+           client TEXT NOT NULL, tool TEXT NOT NULL, words TEXT NOT NULL, size INTEGER NOT NULL,
+           undoes INTEGER, undone_by INTEGER)""",
+    """CREATE TABLE steps (change INTEGER NOT NULL, place INTEGER NOT NULL, kind TEXT NOT NULL,
+           name TEXT NOT NULL, other TEXT, data TEXT NOT NULL,
+           PRIMARY KEY (change, place)) WITHOUT ROWID""",
     "CREATE INDEX steps_name ON steps (name, change)",
     "CREATE INDEX steps_other ON steps (other, change) WHERE other IS NOT NULL",
     # Entities that are not in the index as they are: a process whose SQLite has no full-text search

@@ -10,7 +10,10 @@ from interlock import ToolError
 
 # Scripts that put no spaces between words: each character counts as a word, and a word as a phrase
 # of them.
-_ALONE = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3105-\u312f\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
+_ALONE = (
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3105-\u312f\u3400-\u9fff\uac00-\ud7af"
+    "\uf900-\ufaff\U00020000-\U0003ffff"
+)
 _PICTURES = "\u2190-\u2bff\U0001f000-\U0001faff"
 _SIGN = re.compile(rf"[^\w\s{_ALONE}{_PICTURES}]|_")
 _WORD = re.compile(rf"[{_ALONE}{_PICTURES}]|[^\W_{_ALONE}]+")

@@ -16,9 +16,8 @@ from .limits import MemoryLimits
 from .texts import shown
 
 _SWEEPS = 32  # changes between two looks at whether the history has grown too long
-_LOOKS = (
-    256  # entities that are put into the index between two looks at whether somebody still waits
-)
+# entities that are put into the index between two looks at whether somebody still waits
+_LOOKS = 256
 _MOST_WORDS = 300  # characters that say what a change was
 
 
@@ -91,9 +90,8 @@ class Transaction:
         self.steps: list[ChangeStep] = []
         self.words = ""
         self.id: int | None = None
-        self.silent = (
-            False  # steps are not written down one by one, but as a whole by who makes them
-        )
+        # steps are not written down one by one, but as a whole by who makes them
+        self.silent = False
         self._dirty: dict[int, None] = {}
 
     # -- what is there -----------------------------------------------------------------------------

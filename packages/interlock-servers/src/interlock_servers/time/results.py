@@ -203,7 +203,10 @@ def signed(length: timedelta) -> str:
     """A length of time as an offset is written: +05:45."""
     seconds = abs(length) // timedelta(seconds=1)
     more = f":{seconds % 60:02d}" if seconds % 60 else ""
-    return f"{'-' if length < timedelta() else '+'}{seconds // 3600:02d}:{seconds // 60 % 60:02d}{more}"
+    return (
+        f"{'-' if length < timedelta() else '+'}{seconds // 3600:02d}:{seconds // 60 % 60:02d}"
+        f"{more}"
+    )
 
 
 def joined(*read: ParsedMoment) -> str | None:

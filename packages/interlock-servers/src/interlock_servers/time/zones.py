@@ -33,7 +33,9 @@ _CITIES = {
     "Asia/Ho_Chi_Minh": "Hanoi",
     "Asia/Jerusalem": "Haifa, Tel Aviv",
     "Asia/Karachi": "Islamabad, Lahore",
-    "Asia/Kolkata": "Bangalore, Bengaluru, Bombay, Chennai, Delhi, Hyderabad, Mumbai, New Delhi, Pune",
+    "Asia/Kolkata": (
+        "Bangalore, Bengaluru, Bombay, Chennai, Delhi, Hyderabad, Mumbai, New Delhi, Pune"
+    ),
     "Asia/Riyadh": "Jeddah, Mecca",
     "Asia/Shanghai": "Beijing, Guangzhou, Peking, Shenzhen, Wuhan",
     "Asia/Tokyo": "Kyoto, Nagoya, Osaka, Sapporo, Yokohama",

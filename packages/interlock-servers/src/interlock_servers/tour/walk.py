@@ -141,7 +141,10 @@ class Tour:
                         await self._book(client, "The tool that needs a person, once more.")
                         await self._watch(
                             client,
-                            "The subscription: changes arrive on a stream that stays open beside the calls.",
+                            (
+                                "The subscription: changes arrive on a stream that stays open "
+                                "beside the calls."
+                            ),
                         )
         except (t.InterlockError, OSError) as bad:
             self._fault(f"This part ended early: {bad}")
@@ -280,7 +283,10 @@ class Tour:
 
         await self._book(
             client,
-            "The tool asks a person: the question is in the result, the answer in the next request.",
+            (
+                "The tool asks a person: the question is in the result, "
+                "the answer in the next request."
+            ),
         )
 
         self.stage.aim("A mistake is a sentence for the model, so that it can do better.")

@@ -29,16 +29,16 @@ CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE cities (code TEXT PRIMARY KEY, name TEXT, country TEXT, region TEXT, place INTEGER);
 CREATE TABLE airports (code TEXT PRIMARY KEY, name TEXT, city TEXT);
 CREATE TABLE airlines (code TEXT PRIMARY KEY, name TEXT);
-CREATE TABLE timetable (number TEXT PRIMARY KEY, origin TEXT, destination TEXT, departs INTEGER, lasts INTEGER, arrives INTEGER,
-  via TEXT, cents INTEGER, days TEXT);
+CREATE TABLE timetable (number TEXT PRIMARY KEY, origin TEXT, destination TEXT, departs INTEGER,
+  lasts INTEGER, arrives INTEGER, via TEXT, cents INTEGER, days TEXT);
 CREATE INDEX routes ON timetable (origin, destination);
-CREATE TABLE hotels (id TEXT PRIMARY KEY, city TEXT, name TEXT, area TEXT, stars INTEGER, rating REAL, price INTEGER, sleeps INTEGER,
-  has TEXT);
+CREATE TABLE hotels (id TEXT PRIMARY KEY, city TEXT, name TEXT, area TEXT, stars INTEGER,
+  rating REAL, price INTEGER, sleeps INTEGER, has TEXT);
 CREATE TABLE activities (city TEXT, category TEXT, name TEXT, about TEXT);
 CREATE TABLE preferences (region TEXT PRIMARY KEY, text TEXT);
 CREATE TABLE trips (id TEXT PRIMARY KEY, history TEXT, data TEXT);
-CREATE TABLE bookings (id TEXT PRIMARY KEY, reference TEXT UNIQUE NOT NULL, year INTEGER NOT NULL, number INTEGER NOT NULL,
-  status TEXT NOT NULL, made TEXT NOT NULL, details TEXT NOT NULL);
+CREATE TABLE bookings (id TEXT PRIMARY KEY, reference TEXT UNIQUE NOT NULL, year INTEGER NOT NULL,
+  number INTEGER NOT NULL, status TEXT NOT NULL, made TEXT NOT NULL, details TEXT NOT NULL);
 """
 _DATA = (
     "cities",
@@ -71,7 +71,8 @@ class TravelDatabase:
         """The cities and airports that there are."""
         if self._atlas is None:
             rows = self.rows(
-                """SELECT c.code, c.name, c.country, a.code, a.name FROM cities c JOIN airports a ON a.city = c.code
+                """SELECT c.code, c.name, c.country, a.code, a.name
+                  FROM cities c JOIN airports a ON a.city = c.code
                   ORDER BY c.place, a.rowid"""
             )
             places: dict[str, TravelCity] = {}

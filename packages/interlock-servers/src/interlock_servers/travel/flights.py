@@ -26,7 +26,8 @@ _ANSWER = re.compile(
     re.MULTILINE,
 )
 _ID = re.compile(r"([A-Z]{2}\d{1,4})-(\d{4}-\d\d-\d\d)")
-_QUERY = """SELECT t.number, a.name, t.origin, t.destination, t.departs, t.lasts, t.arrives, t.via, t.cents, t.days FROM timetable t
+_QUERY = """SELECT t.number, a.name, t.origin, t.destination, t.departs, t.lasts, t.arrives,
+  t.via, t.cents, t.days FROM timetable t
   JOIN airlines a ON a.code = substr(t.number, 1, 2) WHERE """
 
 City = Annotated[

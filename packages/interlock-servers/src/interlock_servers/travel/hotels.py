@@ -15,7 +15,8 @@ from .flights import City, Day, Dollars
 
 MOST_NIGHTS = 60
 Guests = Annotated[int, Meta(ge=1, le=9)]
-_QUERY = """SELECT h.id, h.name, c.name, h.area, h.stars, h.rating, h.price, h.sleeps, h.has FROM hotels h JOIN cities c ON c.code = h.city
+_QUERY = """SELECT h.id, h.name, c.name, h.area, h.stars, h.rating, h.price, h.sleeps, h.has
+  FROM hotels h JOIN cities c ON c.code = h.city
   WHERE """
 
 

@@ -18,13 +18,18 @@ HOME = "New York (NYC)"
 STEPS = f"""Work through these steps, one after the other:
 1. Read the resources that are attached: when I am free, what I prefer, what I liked before.
 2. Check the weather at the destination for those days, and say so if it speaks against them.
-3. Search the flights there and back with search_flights. I leave from {HOME}, unless my preferences name another home airport.
+3. Search the flights there and back with search_flights. I leave from {HOME}, \
+unless my preferences name another home airport.
 4. Let find_best_flight choose for each way; give it my preferences.
-5. Search hotels with search_hotels, and choose one that fits what I prefer. Flights and hotel together stay within the budget.
-6. Book flights and hotel in one with book_trip. It asks me to confirm; where I do not, stop and ask what to change.
+5. Search hotels with search_hotels, and choose one that fits what I prefer. \
+Flights and hotel together stay within the budget.
+6. Book flights and hotel in one with book_trip. It asks me to confirm; \
+where I do not, stop and ask what to change.
 7. Create an event in my calendar for the whole journey, with the booking's id.
-8. Send me a mail that confirms the journey, to the address I gave with the booking: flights with times, hotel, total, and the booking's id.
-Say at the end in a few sentences what was booked and what it costs. Where a step cannot be done, say so and go on."""
+8. Send me a mail that confirms the journey, to the address I gave with the booking: \
+flights with times, hotel, total, and the booking's id.
+Say at the end in a few sentences what was booked and what it costs. \
+Where a step cannot be done, say so and go on."""
 
 
 def plan_vacation(

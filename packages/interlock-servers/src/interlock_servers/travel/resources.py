@@ -164,8 +164,10 @@ def _add_places(made: Server) -> None:
         if place is None:
             return None
         marks = ", ".join("?" * len(place.airports))
-        query = f"""SELECT c.name, c.code, sum(length(t.days)), min(t.cents) FROM timetable t JOIN airports a ON a.code = t.destination
-          JOIN cities c ON c.code = a.city WHERE t.origin IN ({marks}) GROUP BY c.code ORDER BY c.place"""
+        query = f"""SELECT c.name, c.code, sum(length(t.days)), min(t.cents)
+          FROM timetable t JOIN airports a ON a.code = t.destination
+          JOIN cities c ON c.code = a.city WHERE t.origin IN ({marks})
+          GROUP BY c.code ORDER BY c.place"""
         rows = ctx.lifespan_state.rows(query, *place.airports)
         to = [
             {"city": f"{name} ({code})", "flights_a_week": week, "fare_from": round(cents / 100)}
@@ -215,9 +217,11 @@ def _timetable(
     records: TravelDatabase, origins: list[str], destinations: list[str]
 ) -> list[dict[str, Any]]:
     marks = [", ".join("?" * len(codes)) for codes in (origins, destinations)]
-    query = f"""SELECT t.number, a.name, t.origin, t.destination, t.departs, t.arrives, t.via, t.days, t.cents FROM timetable t
-      JOIN airlines a ON a.code = substr(t.number, 1, 2) WHERE t.origin IN ({marks[0]}) AND t.destination IN ({marks[1]})
+    query = f"""SELECT t.number, a.name, t.origin, t.destination, t.departs, t.arrives, t.via,
+      t.days, t.cents FROM timetable t JOIN airlines a ON a.code = substr(t.number, 1, 2)
+      WHERE t.origin IN ({marks[0]}) AND t.destination IN ({marks[1]})
       ORDER BY t.departs, t.number"""
+    rows = records.rows(query, *origins, *destinations)
     return [
         {
             "number": number,
@@ -230,9 +234,7 @@ def _timetable(
             "days": [DAYS[int(day) - 1] for day in days],
             "usual_fare": round(cents / 100),
         }
-        for number, airline, origin, destination, departs, arrives, via, days, cents in records.rows(
-            query, *origins, *destinations
-        )
+        for number, airline, origin, destination, departs, arrives, via, days, cents in rows
     ]
 
 

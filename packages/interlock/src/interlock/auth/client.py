@@ -45,9 +45,8 @@ _MOST_STEP_UPS = 3  # of one request, and of all for the same scopes
 _MOST_OPERATIONS = 256  # whose step-ups are remembered
 _SCHEMES = ("bearer", "dpop")
 _PAUSE = 60.0  # seconds in which nobody is asked again after a token that was of no use
-_LEASE = (
-    30.0  # seconds after which another program takes over from one that died while it refreshed
-)
+# seconds after which another program takes over from one that died while it refreshed
+_LEASE = 30.0
 
 
 class Authorization:
@@ -136,18 +135,14 @@ class Access:
         )
         self._grant: Grant | None = None
         self._loaded = False
-        self._before: Grant | None = (
-            None  # what there was, where it could not be renewed without a person
-        )
-        self._new: Literal["", "refreshed", "granted"] = (
-            ""  # how the grant came, until the server has taken its token
-        )
-        self._vain_until = (
-            0.0  # wall clock: until then a token that was just granted is known to be of no use
-        )
-        self._lasting: Grant | None = (
-            None  # could not be renewed before its end, and is used until then
-        )
+        # what there was, where it could not be renewed without a person
+        self._before: Grant | None = None
+        # how the grant came, until the server has taken its token
+        self._new: Literal["", "refreshed", "granted"] = ""
+        # wall clock: until then a token that was just granted is known to be of no use
+        self._vain_until = 0.0
+        # could not be renewed before its end, and is used until then
+        self._lasting: Grant | None = None
         self._key: SigningKey | None = None
         self._key_of: Grant | None = None
         self._nonces: dict[str, str] = {}  # by origin
@@ -396,9 +391,15 @@ class Access:
                     self._before = used
                     return None
                 procedure = authorize(
-                    self.url, whole.way, self._means(None), challenge=challenge, wanted=whole.scopes, before=used or self._before,
-                    known=await known_issuers(whole.vault), assume_pkce=whole.assume_pkce,
-                )  # fmt: skip
+                    self.url,
+                    whole.way,
+                    self._means(None),
+                    challenge=challenge,
+                    wanted=whole.scopes,
+                    before=used or self._before,
+                    known=await known_issuers(whole.vault),
+                    assume_pkce=whole.assume_pkce,
+                )
             agent = whole.agent() if whole.agent is not None else None
             with vaulted():
                 grant = await perform(

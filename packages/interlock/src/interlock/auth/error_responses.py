@@ -17,9 +17,8 @@ from .tokens.dpop import ALGORITHMS
 Headers = list[tuple[bytes, bytes]]
 
 WELL_KNOWN = "/.well-known/oauth-protected-resource"
-_OFFLINE = (
-    "offline_access"  # between a client and its authorization server: no server needs it (`AUS-14`)
-)
+# between a client and its authorization server: no server needs it (`AUS-14`)
+_OFFLINE = "offline_access"
 _SCOPE = re.compile(r"[!#-\[\]-~]+")  # RFC 6749, 3.3
 
 
@@ -203,7 +202,8 @@ def checked_scopes(scopes: Sequence[str]) -> tuple[str, ...]:
 
 
 def checked_resource(resource: str) -> str:
-    """The URI of a server as its clients are told it, without a trailing slash. Raises ValueError."""
+    """The URI of a server as its clients are told it, without a trailing slash.
+    Raises ValueError."""
     if plain_url(resource) is None or "#" in resource or not resource.isascii():
         raise ValueError(
             "resource is the server's own address, as clients have it: "

@@ -67,7 +67,8 @@ _Key = ECKey | RSAKey | OKPKey
 
 
 class BadSignature(ValueError):
-    """A token is not what it claims to be; the words say what is wrong, and never quote the token."""
+    """A token is not what it claims to be; the words say what is wrong,
+    and never quote the token."""
 
 
 class UnknownKey(BadSignature):
@@ -474,9 +475,8 @@ def _parse(token: str, longest: int) -> tuple[jws.CompactSignature, dict[str, An
         raise BadSignature("it is no signed JWT")
     try:
         parts = jws.extract_compact(token.encode(), registry=_REGISTRY)
-        header: Any = (
-            parts.headers()
-        )  # what the library gives for a header that is no object, it does not say
+        # what the library gives for a header that is no object, it does not say
+        header: Any = parts.headers()
     except (JoseError, ValueError, TypeError, RecursionError):
         raise BadSignature("it is no signed JWT") from None
     if isinstance(header, dict) and ("crit" in header or "b64" in header):

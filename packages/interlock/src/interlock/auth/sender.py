@@ -97,7 +97,8 @@ async def perform(
     vault: Vault | None = None,
     tell: Callable[[Note], None] | None = None,
 ) -> R:
-    """Carry a procedure out and return its result; the agent is left closed. Raises what it raises."""
+    """Carry a procedure out and return its result; the agent is left closed.
+    Raises what it raises."""
     try:
         step: Step = next(procedure)
         while True:

@@ -82,7 +82,8 @@ class SingleFlight(Generic[R]):
                 return run.task.result()
 
     async def _see_off(self, run: _SharedRun[R]) -> None:
-        """Wait until work that was given up has ended; that of an event loop which is no more has."""
+        """Wait until work that was given up has ended;
+        that of an event loop which is no more has."""
         if run.task.get_loop() is asyncio.get_running_loop():
             await asyncio.wait([run.task])
         elif run.task.get_loop().is_closed():

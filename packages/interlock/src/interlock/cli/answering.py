@@ -170,7 +170,10 @@ class Answering:
     def _words(self, params: t.ElicitRequestParams, why: str) -> str:
         """What is asked, why it stays unanswered, and how it could have been answered."""
         if params.mode == "url":
-            return f'The server asks to open {params.url} ("{params.message}"), and {why}. Agree to it with --yes.'
+            return (
+                f'The server asks to open {params.url} ("{params.message}"), and {why}. Agree to '
+                "it with --yes."
+            )
         example = json.dumps(
             {name: _sample(field) for name, field in _fields(params).items()}, ensure_ascii=False
         )

@@ -104,9 +104,9 @@ def _import(path: Path, arguments: Sequence[str]) -> ModuleType:
     if str(top) not in sys.path:
         sys.path.insert(0, str(top))
     if str(path.parent) not in sys.path:
-        sys.path.append(
-            str(path.parent)
-        )  # of a file in a package: its neighbours have full names, and must not hide modules of others
+        # The file is in a package: its neighbours have full names, and must not hide modules of
+        # others.
+        sys.path.append(str(path.parent))
     sys.argv[:] = [str(path), *arguments]
     if "." in name:
         return importlib.import_module(name)

@@ -85,9 +85,9 @@ async def test_the_greeting_has_an_app() -> None:
 APP_README = """
 ## Its app
 
-Hosts that have apps (MCP Apps), such as `interlock host`, show each greeting in the page `{page}`, in a frame that can
-reach nothing but this server. All other hosts, and models, read the text of the greeting. `--dev` serves the newest version of the
-page too.
+Hosts that have apps (MCP Apps), such as `interlock host`, show each greeting in the page `{page}`,
+in a frame that can reach nothing but this server. All other hosts, and models, read the text of
+the greeting. `--dev` serves the newest version of the page too.
 """
 
 PYPROJECT = """[build-system]
@@ -119,7 +119,8 @@ asyncio_default_fixture_loop_scope = "function"
 
 README = """# {title}
 
-A server of the Model Context Protocol, written with Interlock. Its tools are the functions in `{file}`.
+A server of the Model Context Protocol, written with Interlock. Its tools are the functions
+in `{file}`.
 
 ## Begin
 
@@ -139,13 +140,13 @@ A tool that fails shows its error here, with the line that it came from.
 
 ## Use it in a host
 
-This shows what would change in the configuration of a host; without `--dry-run` it is changed. Other hosts are claude-desktop,
-claude-code, vscode and more (`interlock install --help`).
+This shows what would change in the configuration of a host; without `--dry-run` it is changed.
+Other hosts are claude-desktop, claude-code, vscode and more (`interlock install --help`).
 
     interlock install {file} --client cursor --name {command} --dry-run
 
-While you write, `--dev` serves the newest version of the file to a host, and shows errors. Over HTTP the server is at
-http://127.0.0.1:8000/mcp. Installed, it is a command of its own.
+While you write, `--dev` serves the newest version of the file to a host, and shows errors.
+Over HTTP the server is at http://127.0.0.1:8000/mcp. Installed, it is a command of its own.
 
     interlock run {file} --dev
     interlock run {file} --http :8000

@@ -79,7 +79,10 @@ def _show(result: t.ReadResourceResult) -> int:
             note(f"--- {contents.uri} ({contents.mime_type or 'no type'})", dim=True)
         data = content_of(contents)
         if contents.blob is not None and on_terminal:
-            words = f"{contents.uri} is {contents.mime_type or 'binary data'}, {size(len(data))}, which a terminal cannot show."
+            words = (
+                f"{contents.uri} is {contents.mime_type or 'binary data'}, {size(len(data))}, "
+                "which a terminal cannot show."
+            )
             raise click.UsageError(f"{words} Use -o FILE, or a pipe.")
         if on_terminal:
             say(shown(contents.text or "").rstrip("\n"))

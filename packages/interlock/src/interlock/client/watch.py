@@ -208,9 +208,8 @@ class Watch:
         self.honoured = t.SubscriptionFilter(
             resource_subscriptions=granted
         )  # so far, should one of the next be refused
-        can_subscribe = (
-            capabilities.resources is not None and capabilities.resources.subscribe
-        )  # `SUB-01`
+        # `SUB-01`
+        can_subscribe = capabilities.resources is not None and capabilities.resources.subscribe
         for uri in self.wanted.resource_subscriptions or () if can_subscribe else ():
             try:
                 await self._client.request(

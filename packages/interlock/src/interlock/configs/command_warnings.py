@@ -32,7 +32,8 @@ _DANGERS: tuple[tuple[str, str, str], ...] = (
         "secrets",
         "It reaches for your keys or secret files.",
         r"(?:^|[\s/\\=:'\"])\.(?:ssh|aws|gnupg|kube|netrc|docker|npmrc|pypirc)(?:[/\\\s'\":]|$)|id_(?:rsa|ed25519|ecdsa)\b"
-        r"|/etc/(?:shadow|sudoers)|Login Data|\bKeychains?\b|\.config/gcloud|wallet\.dat|\bsecurity\s+find-\w+-password",
+        r"|/etc/(?:shadow|sudoers)|Login Data|\bKeychains?\b|\.config/gcloud|wallet\.dat"
+        r"|\bsecurity\s+find-\w+-password",
     ),
     (
         "encoded",

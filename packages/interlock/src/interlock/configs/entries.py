@@ -124,7 +124,8 @@ class Entry(Struct, frozen=True, kw_only=True):
 
     @property
     def shown_cwd(self) -> str:
-        """The folder that it is started in, shown as `shown` is; empty for the folder of the host."""
+        """The folder that it is started in, shown as `shown` is;
+        empty for the folder of the host."""
         return "" if self.cwd is None else visible_line(self._open("cwd", self.cwd))
 
     @property

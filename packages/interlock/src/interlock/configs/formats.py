@@ -49,7 +49,8 @@ def sections_of(document: Mapping[str, Any], format: Format) -> Iterable[tuple[s
 
 
 def _mcp_servers(fields: Fields) -> Draft:
-    """Read the union of the keys of all products with this section; where they differ, the keys do."""
+    """Read the union of the keys of all products with this section; where they differ,
+    the keys do."""
     draft = _of_json(fields, VariableSyntax.SHELL | VariableSyntax.EDITOR)
     draft.tools = fields.texts("tools")
     draft.trusted = fields.flag("trusted")

@@ -28,7 +28,10 @@ from .variables import Scope, UnfilledVariable, referred_inputs
 MOST_ENTRIES: Final = 1000
 """No configuration has more servers."""
 
-_SECTIONS = "mcpServers, servers (VS Code), context_servers (Zed), mcp_servers (Codex, TOML) or extensions (Goose, YAML)"
+_SECTIONS = (
+    "mcpServers, servers (VS Code), context_servers (Zed), mcp_servers (Codex, "
+    "TOML) or extensions (Goose, YAML)"
+)
 
 
 def read_config(

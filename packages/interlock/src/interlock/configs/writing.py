@@ -16,8 +16,9 @@ _EDITOR = JsonEditor("mcpServers", comments=True)
 
 # What of an entry is written here, and so replaced; any other key of a server that is there stays.
 _OURS = (
-    "type", "command", "args", "env", "envFile", "cwd", "url", "httpUrl", "serverUrl", "headers", "trusted", "trust", "disabled", "enabled",
-    "tools", "includeTools", "without", "excludeTools", "disabledTools", "roots", "timeout", "startTimeout", "revision",
+    "type", "command", "args", "env", "envFile", "cwd", "url", "httpUrl", "serverUrl", "headers",
+    "trusted", "trust", "disabled", "enabled", "tools", "includeTools", "without", "excludeTools",
+    "disabledTools", "roots", "timeout", "startTimeout", "revision",
 )  # fmt: skip
 
 

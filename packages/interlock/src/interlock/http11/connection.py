@@ -23,9 +23,8 @@ from .fetch import ConnectionLost
 
 _ROOM = 1 << 20  # bytes of a body that wait for their reader before the server is told to wait
 _MOST_TALK = 256 * 1024  # bytes of head, or between pieces of a body, that say nothing of it
-_JOIN = (
-    64 * 1024
-)  # a body up to this is joined with its head: one copy is cheaper than a second write
+# a body up to this is joined with its head: one copy is cheaper than a second write
+_JOIN = 64 * 1024
 _KEEP_ALIVE = {
     "TCP_KEEPIDLE": 60,
     "TCP_KEEPINTVL": 15,

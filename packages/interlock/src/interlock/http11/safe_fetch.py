@@ -173,9 +173,8 @@ class SafeFetch:
             lookup=self._addresses,
         )
         way = target("http://any.invalid/", self._http.proxies, "").place
-        self._proxy = (
-            None if way.host == "any.invalid" else way
-        )  # what is asked for by http is asked of it itself, with no tunnel
+        # what is asked for by http is asked of it itself, with no tunnel
+        self._proxy = None if way.host == "any.invalid" else way
 
     async def __call__(self, request: Request) -> Response:
         """Send a request; return once the head of the answer is there.

@@ -50,9 +50,8 @@ class ProviderError(Struct, frozen=True):
     """What the body of an error says, whoever made it."""
 
     message: str = ""
-    codes: frozenset[str] = (
-        frozenset()
-    )  # in lower case: type, code and status as far as they are words
+    # in lower case: type, code and status as far as they are words
+    codes: frozenset[str] = frozenset()
     param: str = ""
     retry_after: float | None = None
     status: int = 0
@@ -147,7 +146,9 @@ _WORDS: dict[FailureKind, str] = {
     "overloaded": "has too much to do or is out of order; try again later",
     "cut": "broke off in the middle of its answer; ask again",
     "too_long": "takes no conversation of this length; begin a new one or attach less",
-    "unauthorized": "does not let us in; check the key in the configuration and what it may be used for",
+    "unauthorized": (
+        "does not let us in; check the key in the configuration and what it may be used for"
+    ),
     "bad_request": "did not understand the request",
     "bad_answer": "gave an answer that was not understood",
 }

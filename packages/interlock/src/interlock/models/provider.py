@@ -36,9 +36,8 @@ from .tool_schemas import Dialect, compile
 _MOST_ERROR = 262_144  # bytes read of the body of an error
 _MOST_EVENT = 32_000_000  # bytes of one event: a picture may be in it
 _FIRST_PAUSE = 1.0  # seconds; doubled each time
-_DRAIN = (
-    0.1  # seconds for the end of an answer that has said all, so that its connection can be kept
-)
+# seconds for the end of an answer that has said all, so that its connection can be kept
+_DRAIN = 0.1
 _AGAIN = frozenset({"unreachable", "rate_limited", "overloaded"})
 
 

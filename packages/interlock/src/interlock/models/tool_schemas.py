@@ -25,9 +25,8 @@ from .schema_merging import both, subschemas
 
 Dialect = Literal["openai", "anthropic", "gemini"]
 
-MOST_BYTES = (
-    200_000  # of a compiled schema; one that is larger is told to the model as "any object"
-)
+# of a compiled schema; one that is larger is told to the model as "any object"
+MOST_BYTES = 200_000
 _COMPOSED = ("allOf", "anyOf", "oneOf")
 _NOT_AT_THE_ROOT = (*_COMPOSED, "not", "enum", "const", "if", "then", "else", "$ref", "$dynamicRef")
 _PROPERTY_NAME = re.compile(r"[a-zA-Z0-9_.-]{1,64}")  # what Anthropic takes
@@ -176,7 +175,9 @@ def _spread(root: JSONObject, variants: list[JSONObject]) -> None:
             properties[name] = distinct[0] if len(distinct) == 1 else {"anyOf": distinct}
         else:  # where a variant says nothing of it, it may be anything
             properties[name] = {
-                "description": f"In some cases: {_short(distinct[0] if len(distinct) == 1 else distinct)}"
+                "description": (
+                    f"In some cases: {_short(distinct[0] if len(distinct) == 1 else distinct)}"
+                )
             }
     if properties:
         root["properties"] = properties

@@ -48,9 +48,8 @@ class ResponseCache:
     """
 
     def __init__(self, most: int = 1000) -> None:
-        self.changes = (
-            0  # notices so far: an answer asked for before one of them is not to be kept after it
-        )
+        # notices so far: an answer asked for before one of them is not to be kept after it
+        self.changes = 0
         self._entries: BoundedCache[Key, CachedResponse] = BoundedCache(most)
 
     def find(

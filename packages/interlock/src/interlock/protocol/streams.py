@@ -52,7 +52,7 @@ class PostResponse:
         "primes",
         "retry",
         "waiting",
-    )  # fmt: skip
+    )
 
     def __init__(
         self,
@@ -65,9 +65,13 @@ class PostResponse:
         retry: int | None = None,
         events: bool = True,
     ) -> None:
-        self.ids, self.batch, self.name, self.keep, self.primes, self.retry, self.events = (
-            ids, batch, name, keep, primes, retry, events
-        )  # fmt: skip
+        self.ids = ids
+        self.batch = batch
+        self.name = name
+        self.keep = keep
+        self.primes = primes
+        self.retry = retry
+        self.events = events
         self.begun = False  # the event stream has begun
         self.ended = False  # nothing more will come
         # nothing more is sent on this connection: the client has gone, or was asked to come back

@@ -76,7 +76,8 @@ _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 # looks ahead without a bound.
 _SHAPES = re.compile(
     r"""
-      sk-(?<![A-Za-z0-9]sk-)(?=[A-Za-z_-]{0,60}\d)[A-Za-z0-9_-]{12,}   # OpenAI, Anthropic, OpenRouter, DeepSeek
+      # OpenAI, Anthropic, OpenRouter, DeepSeek
+      sk-(?<![A-Za-z0-9]sk-)(?=[A-Za-z_-]{0,60}\d)[A-Za-z0-9_-]{12,}
     | (?:sk|rk|pk)_(?:live|test)_[A-Za-z0-9]{12,}     # Stripe
     | gh[opusr]_[A-Za-z0-9]{20,} | github_pat_[A-Za-z0-9_]{20,}
     | glpat-[A-Za-z0-9_-]{16,}

@@ -162,9 +162,8 @@ _NOTICES: dict[Kind, str] = {
 }
 
 
-_NONE: frozenset[str] = (
-    frozenset()
-)  # one for all: Python makes each anew, and there may be thousands
+# one for all: Python makes each anew, and there may be thousands
+_NONE: frozenset[str] = frozenset()
 LISTS: tuple[Kind, ...] = ("tools", "prompts", "resources")
 
 
@@ -209,12 +208,10 @@ class Listener:
             frozenset(wanted.resource_subscriptions) if wanted.resource_subscriptions else _NONE
         )
         self._pending: dict[Change, str] = {}  # with the position of each
-        self._meanwhile: list[tuple[Change, str]] | None = (
-            None  # what is heard while it is being found out what was missed
-        )
-        self._deaf_until = (
-            ""  # the place up to which all is noted already, though it has yet to be heard
-        )
+        # what is heard while it is being found out what was missed
+        self._meanwhile: list[tuple[Change, str]] | None = None
+        # the place up to which all is noted already, though it has yet to be heard
+        self._deaf_until = ""
         self._stirred = CompactEvent()
         self._closed = False
 

@@ -372,9 +372,8 @@ class Handlers:
                 t.INVALID_PARAMS,
                 f"At most {MOST_SUBSCRIPTIONS} resources can be subscribed to at once",
             )
-        again = (
-            x.caller.era is Era.HANDSHAKE and x.params.notifications.tools_list_changed is True
-        )  # the stream of a session
+        # the stream of a session
+        again = x.caller.era is Era.HANDSHAKE and x.params.notifications.tools_list_changed is True
         offered = self._identity.capabilities(x.caller)
         granted = self._catalogue.granted(x.params.notifications, offered, x.caller)
         wanted = self._visibility.watchable(granted, x.caller, again=again)
@@ -432,9 +431,8 @@ def _kept(
     """The result with the feature's caching hints, where the author gave none of his own
     (`CAC-01`).
     """
-    scope = (
-        "private" if feature.scopes else result.cache_scope or feature.cache_scope
-    )  # what some may not read is for nobody else
+    # what some may not read is for nobody else
+    scope = "private" if feature.scopes else result.cache_scope or feature.cache_scope
     if result.ttl_ms is not None and result.cache_scope == scope:
         return result
     return t.ReadResourceResult(

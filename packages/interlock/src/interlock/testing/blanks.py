@@ -48,7 +48,10 @@ class Blanks:
                 )
         elif isinstance(expected, str) and actual is not _MISSING and _BLANK.search(expected):
             if not self._fits(expected, actual):
-                yield f"{at or '/'}: expected {_shown(expected)}{self._filled(expected)}, got {_shown(actual)}"
+                yield (
+                    f"{at or '/'}: expected {_shown(expected)}{self._filled(expected)}, got "
+                    f"{_shown(actual)}"
+                )
         elif not _same(expected, actual):
             yield f"{at or '/'}: expected {_shown(expected)}, got {_shown(actual)}"
 

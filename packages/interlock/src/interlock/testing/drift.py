@@ -128,7 +128,10 @@ class _Pair:
                     any(True for _ in self.narrowed(alternative, choice, at, depth + 1))
                     for choice in choices
                 ):
-                    yield f"{_named(at)} no longer takes {_described(_resolved(alternative, self._old_root))}"
+                    yield (
+                        f"{_named(at)} no longer takes "
+                        f"{_described(_resolved(alternative, self._old_root))}"
+                    )
             return
         if gone := _types(old) - _types(new):
             yield f"{_named(at)} no longer takes {_or(gone)}"

@@ -55,9 +55,8 @@ class Child:
         self._limit = limit
         self._tap = tap
         self._process: subprocess.Popen[bytes] | None = None
-        self._input: int | None = (
-            None  # the end of its stdin that we write to, until a channel owns it
-        )
+        # the end of its stdin that we write to, until a channel owns it
+        self._input: int | None = None
         self._read_end: int | None = None  # our copy of the end that it reads from
         self._ending: asyncio.Future[int | None] | None = None
         self._watching: asyncio.Task[None] | None = None
@@ -78,9 +77,8 @@ class Child:
             self._process = await asyncio.shield(starting)
         except asyncio.CancelledError:
             with contextlib.suppress(OSError):
-                self._process = (
-                    await starting
-                )  # the thread cannot be called back: `aclose` ends what it starts
+                # the thread cannot be called back: `aclose` ends what it starts
+                self._process = await starting
             raise
         except OSError as bad:
             raise t.Unreachable(

@@ -18,9 +18,8 @@ from ..wire.jsonrpc import READ_ERRORS, Malformed
 from ..wire.revisions import METHODS
 
 LARGE = 256 * 1024  # bytes of a page beyond which it is decoded in pieces
-_PIECE = (
-    64 * 1024
-)  # bytes of items that are decoded in one turn of the loop, or one item that is larger
+# bytes of items that are decoded in one turn of the loop, or one item that is larger
+_PIECE = 64 * 1024
 DEFAULT_LIST_ITEMS = 100_000
 DEFAULT_LIST_BYTES = 64 * 1024 * 1024
 

@@ -25,9 +25,8 @@ READ_AHEAD = 8 * 1024 * 1024  # bytes received and not yet taken beyond which re
 _SMALL_READ = 64 * 1024
 _LARGE_READ = 1024 * 1024
 _JOIN_UP_TO = 64 * 1024
-_FIRST_LOOK = (
-    0.0005  # seconds until it is looked again whether the peer has read; twice as long each time
-)
+# seconds until it is looked again whether the peer has read; twice as long each time
+_FIRST_LOOK = 0.0005
 _LAST_LOOK = 0.016
 _BARRIER = b""  # among what a thread is to write
 _GRACE_TO_READ = 0.01  # seconds, where the platform cannot tell what the peer has read
@@ -146,9 +145,8 @@ class PipeChannel:
         self._take: Callable[[list[Frame]], None] | None = None
         self._on_end: Callable[[], None] | None = None
         self._patient = False
-        self.on_large: Callable[[], None] | None = (
-            None  # called once, when the first large message goes by
-        )
+        # called once, when the first large message goes by
+        self.on_large: Callable[[], None] | None = None
         self._out: deque[memoryview] = deque()
         self._behind: deque[list[Frame]] = deque()  # what stands behind each barrier
         self._looking: asyncio.TimerHandle | None = None
@@ -422,9 +420,8 @@ class ThreadChannel:
         self._on_close = on_close
         self._splitter = LineSplitter(limit)
         self._reported = 0
-        self._arrived: asyncio.Queue[list[Frame] | None] = (
-            asyncio.Queue()
-        )  # [] where a line was dropped, None at the end
+        # [] where a line was dropped, None at the end
+        self._arrived: asyncio.Queue[list[Frame] | None] = asyncio.Queue()
         self._taken = threading.Semaphore(64)  # reading pauses this many chunks ahead
         self._pushing: asyncio.Task[None] | None = None
         self._ended = self._closed = False

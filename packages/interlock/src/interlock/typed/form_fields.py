@@ -48,11 +48,13 @@ class BadValue(ValueError):
 
 
 class FormField(Struct, frozen=True, kw_only=True, rename="camel"):
-    """One field of a form, in the order of the form (2026-07-28, "Elicitation", "Requested Schema").
+    """One field of a form, in the order of the form (2026-07-28, "Elicitation",
+    "Requested Schema").
 
-    `default` is UNSET where there is none that fits. `format` is one of FORMATS or "". `least` and `most` bound the value of a number, the
-    length of a text in characters, and how many of several choices may be taken. `options` are the values of a choice with their titles.
-    `node` is the field's own schema, as it came.
+    `default` is UNSET where there is none that fits. `format` is one of FORMATS or "". `least` and
+    `most` bound the value of a number, the length of a text in characters, and how many of several
+    choices may be taken. `options` are the values of a choice with their titles. `node` is the
+    field's own schema, as it came.
     """
 
     name: str
@@ -70,7 +72,8 @@ class FormField(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 def form_fields(requested_schema: Mapping[str, Any]) -> tuple[FormField, ...]:
-    """The fields of a form, in its order. Raises BadForm where the schema is not a flat object of primitives (`ELI-06`, `ELI-10`)."""
+    """The fields of a form, in its order. Raises BadForm where the schema is not a flat object of
+    primitives (`ELI-06`, `ELI-10`)."""
     if requested_schema.get("type", "object") != "object":
         raise BadForm("The schema of a form is an object's.")
     properties = requested_schema.get("properties", {})
@@ -95,7 +98,8 @@ def defaults(form: Sequence[FormField]) -> dict[str, Any]:
 
 
 def check(requested_schema: Mapping[str, Any], content: Mapping[str, Any]) -> dict[str, str]:
-    """What is wrong with an answer, in words by the field's name; empty when it may be sent (`ELI-34`). Raises BadForm."""
+    """What is wrong with an answer, in words by the field's name;
+    empty when it may be sent (`ELI-34`). Raises BadForm."""
     form = form_fields(requested_schema)
     known = {field.name for field in form}
     wrong = {name: "The form has no such field." for name in content if name not in known}
@@ -133,8 +137,9 @@ def misfit(field: FormField, value: Any) -> str:
 def read_value(field: FormField, text: str) -> Any:
     """What was typed, as a value of the field. Raises BadValue with words that say what is wanted.
 
-    Numbers are read as they are written in JSON, yes and no in their usual spellings. A choice is named by its value, its title, or its
-    place in the list from 1 where no value is called so; several are separated by commas, or are a JSON list.
+    Numbers are read as they are written in JSON, yes and no in their usual spellings. A choice is
+    named by its value, its title, or its place in the list from 1 where no value is called so;
+    several are separated by commas, or are a JSON list.
     """
     stripped = text.strip()
     value: Any = text
@@ -172,7 +177,7 @@ def remark(field: FormField) -> str:
     return "; ".join(parts)
 
 
-# -- out of the schema -------------------------------------------------------------------------------------------
+# -- out of the schema -----------------------------------------------------------------------------
 
 
 def _field(name: str, node: Any, required: bool) -> FormField:
@@ -209,13 +214,15 @@ def _field(name: str, node: Any, required: bool) -> FormField:
 
 
 def _kind(name: str, node: dict[str, Any]) -> tuple[Kind, tuple[tuple[str, str], ...]]:
-    """The kind of a field and its options, in any of the spellings of the revisions (`ELI-09`, `ELI-10`)."""
+    """The kind of a field and its options, in any of the spellings of the revisions (`ELI-09`,
+    `ELI-10`)."""
     if node.get("type") == "array":
         items = node.get("items")
         options = _choices(name, items) if isinstance(items, Mapping) else ()
         if not options:
             raise BadForm(
-                f"The field {name!r} is a list, but none of choices (`items` with `enum` or `anyOf`)."
+                f"The field {name!r} is a list, "
+                "but none of choices (`items` with `enum` or `anyOf`)."
             )
         return "choices", options
     if "enum" in node or "oneOf" in node or "anyOf" in node:
@@ -223,7 +230,8 @@ def _kind(name: str, node: dict[str, Any]) -> tuple[Kind, tuple[tuple[str, str],
     kind = _KINDS.get(node["type"]) if isinstance(node.get("type"), str) else None
     if kind is None:
         raise BadForm(
-            f"The field {name!r} is of type {json.dumps(node.get('type'))}: fields are texts, numbers, yes or no, and choices."
+            f"The field {name!r} is of type {json.dumps(node.get('type'))}: fields are texts, "
+            "numbers, yes or no, and choices."
         )
     return kind, ()
 
@@ -267,7 +275,7 @@ def _bound(node: Mapping[str, Any], key: str) -> float | int | None:
     return value if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
-# -- values and words ----------------------------------------------------------------------------------------------
+# -- values and words ------------------------------------------------------------------------------
 
 
 def _of_kind(field: FormField, value: Any) -> bool:

@@ -26,9 +26,8 @@ _decode_slices = msgspec.json.Decoder(dict[str, Raw]).decode
 _encode = msgspec.json.Encoder().encode
 _ERRORS = (*READ_ERRORS, Misfit)
 _IMMUTABLE = (type(None), bool, int, float, str, bytes)
-_MOST_PROBLEMS = (
-    20  # to tell at once: a model needs no more, and arguments may be made to have thousands
-)
+# to tell at once: a model needs no more, and arguments may be made to have thousands
+_MOST_PROBLEMS = 20
 _LONGEST_PROBLEM = 1000  # characters
 # bytes of arguments; to look at more of them again and again would hold up everybody else for
 # seconds

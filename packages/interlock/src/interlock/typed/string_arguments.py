@@ -118,9 +118,8 @@ class Strings:
             try:
                 return guise.decode(value.encode())
             except _ERRORS as bad:
-                why = (
-                    str(bad) if value.lstrip()[:1] in ("{", "[") else why
-                )  # what is wrong within JSON tells more
+                # what is wrong within JSON tells more
+                why = str(bad) if value.lstrip()[:1] in ("{", "[") else why
         raise t.McpError(t.INVALID_PARAMS, f"Argument {name} does not fit: {why}")
 
 

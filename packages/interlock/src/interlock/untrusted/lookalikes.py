@@ -10,9 +10,9 @@ from .invisible import clean, visible
 # Letters that are taken for another at a glance; the left is what a reader sees. Decomposition does
 # the rest (accents, full width).
 _ALIKE = {
-    "a": "аɑαạ", "b": "ЬƄвɓ", "c": "сϲƈ", "d": "ԁɗժ", "e": "еҽєɛ℮", "f": "ƒϝ", "g": "ɡɢցԍ", "h": "һнհ", "i": "іıɩιǃ1!|l", "j": "јʝ",
-    "k": "кκƙ",
-    "m": "мm", "n": "ոпη", "o": "оοօ0ө", "p": "рρ", "q": "ԛգ", "r": "гɾ", "s": "ѕʂ5$", "t": "тτ", "u": "υսц", "v": "ѵνv", "w": "ԝшωա",
+    "a": "аɑαạ", "b": "ЬƄвɓ", "c": "сϲƈ", "d": "ԁɗժ", "e": "еҽєɛ℮", "f": "ƒϝ", "g": "ɡɢցԍ",
+    "h": "һнհ", "i": "іıɩιǃ1!|l", "j": "јʝ", "k": "кκƙ", "m": "мm", "n": "ոпη", "o": "оοօ0ө",
+    "p": "рρ", "q": "ԛգ", "r": "гɾ", "s": "ѕʂ5$", "t": "тτ", "u": "υսц", "v": "ѵνv", "w": "ԝшωա",
     "x": "хχ×", "y": "уүγʏ", "z": "ʐᴢ2",
 }  # fmt: skip
 _SEEN_AS = {look: letter for letter, looks in _ALIKE.items() for look in looks if look != letter}

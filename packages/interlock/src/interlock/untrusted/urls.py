@@ -24,9 +24,10 @@ _SHARED = frozenset(
     {
         "amazonaws.com", "appspot.com", "azurewebsites.net", "blogspot.com", "cloudfront.net",
         "duckdns.org", "firebaseapp.com", "fly.dev", "github.io", "gitlab.io", "glitch.me",
-        "herokuapp.com", "myshopify.com", "netlify.app", "ngrok-free.app", "ngrok.io", "onrender.com",
-        "pages.dev", "repl.co", "replit.app", "s3.amazonaws.com", "surge.sh", "trycloudflare.com", "vercel.app", "web.app", "weebly.com",
-        "wixsite.com", "wordpress.com", "workers.dev",
+        "herokuapp.com", "myshopify.com", "netlify.app", "ngrok-free.app", "ngrok.io",
+        "onrender.com", "pages.dev", "repl.co", "replit.app", "s3.amazonaws.com", "surge.sh",
+        "trycloudflare.com", "vercel.app", "web.app", "weebly.com", "wixsite.com", "wordpress.com",
+        "workers.dev",
     }
 )  # fmt: skip
 # Domains of countries that are sold to anybody, and stand for something else.
@@ -39,14 +40,18 @@ _TOP = frozenset({"app", "co", "com", "dev", "edu", "gov", "io", "net", "org"})
 WELL_KNOWN: dict[str, frozenset[str]] = {
     name: frozenset({f"{name}.com", *sites})
     for name, sites in {
-        "adobe": (), "airbnb": (), "amazon": ("amazonaws.com",), "anthropic": (), "apple": (), "atlassian": ("atlassian.net",), "auth0": (),
-        "binance": (), "bitbucket": ("bitbucket.org",), "citibank": (), "claude": ("claude.ai",), "cloudflare": (), "coinbase": (),
-        "docusign": ("docusign.net",), "dropbox": (), "ebay": (), "facebook": (), "figma": (), "github": ("github.io", "github.dev"),
-        "gitlab": ("gitlab.io",), "gmail": (), "google": ("google.dev", "googleapis.com"), "huggingface": ("huggingface.co",), "icloud": (),
-        "instagram": (), "linkedin": (), "microsoft": ("microsoft365.com",), "microsoftonline": (), "netflix": (), "notion": ("notion.so",),
-        "npmjs": (), "okta": (), "openai": (), "outlook": (), "paypal": ("paypal.me",), "revolut": (),
-        "salesforce": (), "shopify": (), "slack": (), "spotify": (), "stripe": (), "telegram": ("telegram.org",), "twitter": (),
-        "wellsfargo": (), "whatsapp": (), "yahoo": (), "youtube": (), "zoom": ("zoom.us",),
+        "adobe": (), "airbnb": (), "amazon": ("amazonaws.com",), "anthropic": (), "apple": (),
+        "atlassian": ("atlassian.net",), "auth0": (), "binance": (),
+        "bitbucket": ("bitbucket.org",), "citibank": (), "claude": ("claude.ai",), "cloudflare": (),
+        "coinbase": (), "docusign": ("docusign.net",), "dropbox": (), "ebay": (), "facebook": (),
+        "figma": (), "github": ("github.io", "github.dev"), "gitlab": ("gitlab.io",), "gmail": (),
+        "google": ("google.dev", "googleapis.com"), "huggingface": ("huggingface.co",),
+        "icloud": (), "instagram": (), "linkedin": (), "microsoft": ("microsoft365.com",),
+        "microsoftonline": (), "netflix": (), "notion": ("notion.so",), "npmjs": (), "okta": (),
+        "openai": (), "outlook": (), "paypal": ("paypal.me",), "revolut": (), "salesforce": (),
+        "shopify": (), "slack": (), "spotify": (), "stripe": (), "telegram": ("telegram.org",),
+        "twitter": (), "wellsfargo": (), "whatsapp": (), "yahoo": (), "youtube": (),
+        "zoom": ("zoom.us",),
     }.items()
 }  # fmt: skip
 _LOCAL = ("localhost", "127.0.0.1", "::1")

@@ -41,8 +41,8 @@ def decode_value(value: str) -> str:
     """The text that a header's value stands for.
 
     Space around it is left out (`HDR-08`); only a value with both marks, exact and in lower case,
-    is in base64 (`HDR-10`, `XMH-17`). Raises BadHeaderValue for characters that a header cannot have, and
-    for base64 or UTF-8 that is none (`XMH-19`, `CFQ-07`).
+    is in base64 (`HDR-10`, `XMH-17`). Raises BadHeaderValue for characters that a header cannot
+    have, and for base64 or UTF-8 that is none (`XMH-19`, `CFQ-07`).
     """
     value = value.strip(" \t")
     if not (
@@ -62,8 +62,8 @@ def argument_value(value: Any) -> str | None:
     `false` (`XMH-14`).
 
     None, for no header at all, where the argument is null (`XMH-12`) or is nothing that a header
-    can mirror; an empty string is an empty header (`XMH-13`). Raises BadHeaderValue as `encode_value`
-    does.
+    can mirror; an empty string is an empty header (`XMH-13`).
+    Raises BadHeaderValue as `encode_value` does.
     """
     if isinstance(value, str):
         return encode_value(value)

@@ -19,9 +19,8 @@ _BOM = b"\xef\xbb\xbf"
 # pieces smaller than this are put together, so that an event that comes byte by byte costs no more
 # than its bytes
 _CRUMB = 4096
-_LONGEST_WAIT = (
-    10**15
-)  # milliseconds; more digits say no more, and a number of thousands of digits is slow to read
+# milliseconds; more digits say no more, and a number of thousands of digits is slow to read
+_LONGEST_WAIT = 10**15
 
 
 class Event(Struct, frozen=True):
@@ -77,14 +76,12 @@ class EventReader:
 
     def __init__(self, limit: int = DEFAULT_LIMIT) -> None:
         self.limit = limit
-        self._start: bytes | None = (
-            b""  # what may yet become a byte order mark; None once that is settled
-        )
+        # what may yet become a byte order mark; None once that is settled
+        self._start: bytes | None = b""
         self._parts: list[bytes] = []  # of the line that has not ended
         self._held = 0
-        self._after_return = (
-            False  # a line feed would belong to the carriage return that ended the last line
-        )
+        # a line feed would belong to the carriage return that ended the last line
+        self._after_return = False
         self._broken: Malformed | None = None
         # of the event that has not ended
         self._data: list[bytes] = []

@@ -76,9 +76,8 @@ class SqliteLog:
         self._open = False
         self._worded = False
         self._last = 0
-        self._waiting: deque[tuple[int, bytes]] = (
-            deque()
-        )  # entries that are not written yet, oldest first
+        # entries that are not written yet, oldest first
+        self._waiting: deque[tuple[int, bytes]] = deque()
         self._waiting_bytes = 0
         self._dropped = 0
         self._dropped_bodies_at = 0.0  # when it was seen last whether bodies are too old

@@ -20,8 +20,9 @@ _APPLICATION = 0x494C4C47
 _VERSION = 2
 
 _TABLES = (
-    """CREATE TABLE entries (place INTEGER PRIMARY KEY AUTOINCREMENT, seq INTEGER NOT NULL UNIQUE, at REAL NOT NULL, session TEXT NOT NULL,
-           kind TEXT NOT NULL, server TEXT NOT NULL, data BLOB NOT NULL, digest BLOB NOT NULL)""",
+    """CREATE TABLE entries (place INTEGER PRIMARY KEY AUTOINCREMENT,
+           seq INTEGER NOT NULL UNIQUE, at REAL NOT NULL, session TEXT NOT NULL, kind TEXT NOT NULL,
+           server TEXT NOT NULL, data BLOB NOT NULL, digest BLOB NOT NULL)""",
     "CREATE INDEX entries_session ON entries (session)",
     "CREATE INDEX entries_kind ON entries (kind, session)",
     "CREATE INDEX entries_server ON entries (server)",

@@ -201,7 +201,8 @@ SECRETS: tuple[tuple[str, str, str], ...] = (
         "the words that open a wallet",
         r"(?:seed|recovery|mnemonic|backup|secret recovery)[ "
         r"_-]?(?:phrase|words?)|(?<![a-z])mnemonic(?![a-z])|wallet (?:seed"
-        r"|key)|wiederherstellungs(?:phrase|wörter)|frase semilla|phrase de récupération|助记词|助記詞",
+        r"|key)|wiederherstellungs(?:phrase|wörter)|frase semilla|phrase de récupération|助记词"
+        r"|助記詞",
     ),
     (
         "account",

@@ -45,9 +45,8 @@ SHOWN = frozenset(
 # Characters of all texts of one record: more than that no page can show, nor a person read.
 MOST_SHOWN = 1_000_000
 MOST_TITLE = 200  # characters
-MOST_DESCRIPTION = (
-    10_000  # characters of what a server says of itself and its tools; a model gets less
-)
+# characters of what a server says of itself and its tools; a model gets less
+MOST_DESCRIPTION = 10_000
 
 
 def plain(value: Any) -> Any:

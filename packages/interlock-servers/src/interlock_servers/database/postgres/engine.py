@@ -76,7 +76,8 @@ class PostgresEngine:
 
     async def about(self) -> EngineInfo:
         """Its version, where it is, the schema looked into first, and its size."""
-        query = """SELECT pg_catalog.current_setting('server_version'), coalesce(pg_catalog.current_schema(), ''),
+        query = """SELECT pg_catalog.current_setting('server_version'),
+                   coalesce(pg_catalog.current_schema(), ''),
                    pg_catalog.pg_database_size(pg_catalog.current_database())"""
         connections = self._ready()
         async with (

@@ -21,38 +21,44 @@ READING = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 # For our own questions to the catalogue: nothing of the role's search_path stands in the place of
 # PostgreSQL's own, and names of types are written as that path has it all the same.
 LOOKING = f"""{READING}; SELECT pg_catalog.set_config('search_path',
-  pg_catalog.rtrim(pg_catalog.concat('pg_catalog, ', pg_catalog.current_setting('search_path')), ', '), true)"""
+  pg_catalog.rtrim(
+    pg_catalog.concat('pg_catalog, ', pg_catalog.current_setting('search_path')), ', '),
+  true)"""
 WRITING = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
 # A table with a conflict that is found at the end of a transaction: while it stands, nobody commits
 # what is not whole or not to be kept.
 GUARD = "interlock_guard"
 _GUARDED = f"""
-SAVEPOINT {GUARD}; CREATE TEMPORARY TABLE {GUARD} (open int UNIQUE DEFERRABLE INITIALLY DEFERRED) ON COMMIT DROP;
+SAVEPOINT {GUARD};
+CREATE TEMPORARY TABLE {GUARD} (open int UNIQUE DEFERRABLE INITIALLY DEFERRED) ON COMMIT DROP;
 INSERT INTO pg_temp.{GUARD} VALUES (1), (1); RELEASE {GUARD}"""
-_PATIENCE = (
-    5.0  # seconds until a connection that does not end what it was told to end is ended itself
-)
+# seconds until a connection that does not end what it was told to end is ended itself
+_PATIENCE = 5.0
 _CANCELLED = "57014"
 _INTERVAL = "client_connection_check_interval"
-_WATCHING = (
-    14,
-    0,
-)  # the version from which a server notices while it computes that its client has gone
+# the version from which a server notices while it computes that its client has gone
+_WATCHING = (14, 0)
 # What a transaction cannot keep a role from: it reaches beyond the database, or beyond the
 # transaction.
 _POWERS = """
 SELECT CASE WHEN r.rolsuper AND r.rolname = session_user THEN 'is a superuser'
             WHEN r.rolsuper THEN pg_catalog.concat('may become the superuser ', r.rolname)
-            WHEN r.rolreplication THEN 'may replicate' ELSE pg_catalog.concat('has the powers of ', r.rolname) END AS power
+            WHEN r.rolreplication THEN 'may replicate'
+            ELSE pg_catalog.concat('has the powers of ', r.rolname) END AS power
 FROM pg_catalog.pg_roles r
-WHERE pg_catalog.pg_has_role(session_user, r.oid, 'MEMBER') AND (r.rolsuper OR r.rolreplication OR r.rolname IN
-       ('pg_execute_server_program', 'pg_read_server_files', 'pg_write_server_files', 'pg_signal_backend'))
+WHERE pg_catalog.pg_has_role(session_user, r.oid, 'MEMBER')
+  AND (r.rolsuper OR r.rolreplication OR r.rolname IN
+       ('pg_execute_server_program', 'pg_read_server_files', 'pg_write_server_files',
+        'pg_signal_backend'))
 UNION
 SELECT pg_catalog.concat('may call ', p.proname)
 FROM pg_catalog.pg_proc p
-LEFT JOIN pg_catalog.pg_depend d ON d.classid = 'pg_proc'::regclass::oid AND d.objid = p.oid AND d.deptype = 'e'
-WHERE p.proname IN ('dblink', 'dblink_connect', 'dblink_connect_u', 'dblink_exec', 'dblink_send_query', 'lo_import', 'lo_export',
-       'pg_read_file', 'pg_read_binary_file', 'pg_file_write', 'pg_file_unlink', 'pg_file_rename', 'pg_rotate_logfile', 'pg_reload_conf',
+LEFT JOIN pg_catalog.pg_depend d
+  ON d.classid = 'pg_proc'::regclass::oid AND d.objid = p.oid AND d.deptype = 'e'
+WHERE p.proname IN (
+       'dblink', 'dblink_connect', 'dblink_connect_u', 'dblink_exec', 'dblink_send_query',
+       'lo_import', 'lo_export', 'pg_read_file', 'pg_read_binary_file', 'pg_file_write',
+       'pg_file_unlink', 'pg_file_rename', 'pg_rotate_logfile', 'pg_reload_conf',
        'heap_force_kill', 'heap_force_freeze', 'pg_switch_wal', 'pg_promote')
   AND (p.pronamespace = 'pg_catalog'::regnamespace::oid OR d.objid IS NOT NULL)
   AND pg_catalog.has_function_privilege(session_user, p.oid, 'EXECUTE')
@@ -243,9 +249,9 @@ class ConnectionPool:
 
     async def _judge(self, connection: Connection) -> None:
         """Raises ToolError for a role whom a transaction that reads only does not hold."""
-        await connection.execute(
-            _ALONE
-        )  # who may be a superuser calls nothing that somebody else has put in the way of PostgreSQL's own
+        # A role that may be a superuser calls nothing that somebody else has put in the way of
+        # PostgreSQL's own functions.
+        await connection.execute(_ALONE)
         powers = [row["power"] for row in await connection.fetch(_POWERS)]
         await connection.execute("ROLLBACK")
         if powers:

@@ -93,7 +93,8 @@ def is_refusal(query: str) -> bool:
 
 
 def belongs(query: str, state: str | None) -> bool:
-    """Whether an answer is to the question with this state, which nobody knows who was not asked."""
+    """Whether an answer is to the question with this state,
+    which nobody knows who was not asked."""
     return state is None or any(name == "state" and value == state for name, value in fields(query))
 
 

@@ -19,7 +19,13 @@ _HEADER = re.compile(rb"([!#$%&'*+\-.^_`|~0-9A-Za-z]+):[ \t]*([^\r\n\0]*?)[ \t]*
 _STYLE = """
 :root { color-scheme: light dark; --paper: #f4f5f3; --ink: #1c2321; }
 @media (prefers-color-scheme: dark) { :root { --paper: #131715; --ink: #e8edea; } }
-body { margin: 0; padding: 4rem 1.5rem; background: var(--paper); color: var(--ink); font: 1.125rem/1.5 system-ui, sans-serif; }
+body {
+  margin: 0;
+  padding: 4rem 1.5rem;
+  background: var(--paper);
+  color: var(--ink);
+  font: 1.125rem/1.5 system-ui, sans-serif;
+}
 main { max-width: 32rem; margin: auto; }
 h1 { font-size: 1.375rem; line-height: 1.3; }
 """

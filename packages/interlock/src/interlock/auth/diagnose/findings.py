@@ -187,10 +187,10 @@ def loosely(
                 known[field.name] = ""
             value = msgspec.json.encode(data[field.encode_name]).decode("utf-8", "replace")
             report.wrong_that(
-                f"`{field.encode_name}` is {shown(value)}, which does not fit", culprit=culprit, document=document,
-                expected=str(bad).partition(" - ")[0].removeprefix("Expected ") or (
-                    "another kind of "
-                    "value"
-                ),
-            )  # fmt: skip
+                f"`{field.encode_name}` is {shown(value)}, which does not fit",
+                culprit=culprit,
+                document=document,
+                expected=str(bad).partition(" - ")[0].removeprefix("Expected ")
+                or ("another kind of value"),
+            )
     return kind(**known)

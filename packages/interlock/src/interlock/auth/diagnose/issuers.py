@@ -68,18 +68,22 @@ def issuer_metadata(
         return metadata, place
     if answered:
         report.wrong_that(
-            "it does not say where its endpoints are", document=issuer, culprit=_BY,
+            "it does not say where its endpoints are",
+            document=issuer,
+            culprit=_BY,
             expected=(
-                f"its metadata at {' or '.join(places)} (RFC 8414 or OpenID Connect "
-                "Discovery)"
+                f"its metadata at {' or '.join(places)} (RFC 8414 or OpenID Connect Discovery)"
             ),
             advice="Or the server names a wrong address in `authorization_servers`.",
-        )  # fmt: skip
+        )
     else:
         report.wrong_that(
-            "it cannot be reached", document=issuer, culprit="network", expected="an answer",
+            "it cannot be reached",
+            document=issuer,
+            culprit="network",
+            expected="an answer",
             advice="Is it running, and is the address right that the server names?",
-        )  # fmt: skip
+        )
     return None
 
 
@@ -91,7 +95,10 @@ def _judge_issuer(said: str, issuer: str, legacy: bool, place: str, report: Repo
         return
     slash = said.rstrip("/") == issuer.rstrip("/")
     report.wrong_that(
-        f"`issuer` is {said}", document=place, culprit="server" if slash else _BY, expected=f"exactly {issuer}",
+        f"`issuer` is {said}",
+        document=place,
+        culprit="server" if slash else _BY,
+        expected=f"exactly {issuer}",
         advice=(
             f"They differ by a slash at the end: the server has to write {said} in "
             "`authorization_servers`."
@@ -101,7 +108,7 @@ def _judge_issuer(said: str, issuer: str, legacy: bool, place: str, report: Repo
                 "be made the same."
             )
         ),
-    )  # fmt: skip
+    )
 
 
 def _judge_endpoints(metadata: ServerMetadata, place: str, report: Report) -> None:
@@ -148,24 +155,26 @@ def _judge_codes(metadata: ServerMetadata, place: str, report: Report) -> None:
         report.ok("it protects codes with PKCE (S256)")
     elif metadata.authorization_endpoint is not None:
         report.wrong_that(
-            f"it does PKCE by {', '.join(methods)} only" if methods else (
-                "it does not say that it protects codes with "
-                "PKCE"
-            ),
-            document=place, culprit=_BY, expected='"S256" in `code_challenge_methods_supported`',
-            advice="" if methods else (
-                "Clients refuse to go on. If you know that it does, log in with "
-                "--assume-pkce."
-            ),
-        )  # fmt: skip
+            f"it does PKCE by {', '.join(methods)} only"
+            if methods
+            else ("it does not say that it protects codes with PKCE"),
+            document=place,
+            culprit=_BY,
+            expected='"S256" in `code_challenge_methods_supported`',
+            advice=""
+            if methods
+            else ("Clients refuse to go on. If you know that it does, log in with --assume-pkce."),
+        )
     if metadata.authorization_response_iss_parameter_supported:
         report.ok("it names itself in its answers (`iss`, RFC 9207)")
     else:
         report.remark(
-            "it does not name itself in its answers", culprit=_BY, document=place,
+            "it does not name itself in its answers",
+            culprit=_BY,
+            document=place,
             expected="`authorization_response_iss_parameter_supported`: true (RFC 9207)",
             advice="Where several authorization servers are used, one may then pass for another.",
-        )  # fmt: skip
+        )
 
 
 def prospects(site: Site, challenge: Challenge | None, who: Who, report: Report) -> None:
@@ -182,9 +191,11 @@ def prospects(site: Site, challenge: Challenge | None, who: Who, report: Report)
         report.ok("it gives refresh tokens: a log-in lasts")
     else:
         report.remark(
-            "it gives no refresh tokens: a log-in ends with its first token", culprit=_BY, document=site.document,
+            "it gives no refresh tokens: a log-in ends with its first token",
+            culprit=_BY,
+            document=site.document,
             expected=f'"{REFRESH}" in `grant_types_supported`',
-        )  # fmt: skip
+        )
     _judge_binding(site, who, report)
     _tell_ways(metadata, report)
 
@@ -203,13 +214,17 @@ def _judge_registration(metadata: ServerMetadata, who: Who, place: str, report: 
         )
     elif by_document:
         report.wrong_that(
-            "it knows clients only by documents of their own, and none was given", culprit="client", document=place,
+            "it knows clients only by documents of their own, and none was given",
+            culprit="client",
+            document=place,
             expected="`registration_endpoint`, or a client with such a document",
             advice="Give --document URL, or a --client-id that is registered there.",
-        )  # fmt: skip
+        )
     else:
         report.wrong_that(
-            "it registers nobody by itself", culprit="client", document=place,
+            "it registers nobody by itself",
+            culprit="client",
+            document=place,
             expected=(
                 "`registration_endpoint` or `client_id_metadata_document_supported`, or a client "
                 "that is registered by hand"
@@ -218,7 +233,7 @@ def _judge_registration(metadata: ServerMetadata, who: Who, place: str, report: 
                 "Register one there, with the redirect URI http://127.0.0.1/callback, and give "
                 "its --client-id."
             ),
-        )  # fmt: skip
+        )
     if by_document and who.document is None:
         report.info("it also reads documents that clients have of themselves (--document)")
 
@@ -232,9 +247,10 @@ def _judge_methods(metadata: ServerMetadata, report: Report) -> None:
         report.info(f"clients show who they are by {', '.join(known)}")
     else:
         report.wrong_that(
-            f"clients are to show who they are by {', '.join(methods) or 'nothing'}", culprit="client",
+            f"clients are to show who they are by {', '.join(methods) or 'nothing'}",
+            culprit="client",
             expected=", ".join(_KNOWN_METHODS),
-        )  # fmt: skip
+        )
 
 
 def _judge_scopes(site: Site, challenge: Challenge | None, report: Report) -> None:
@@ -247,12 +263,12 @@ def _judge_scopes(site: Site, challenge: Challenge | None, report: Report) -> No
     strange = [scope for scope in scopes if known is not None and scope not in known]
     if strange:
         report.remark(
-            f"the authorization server does not list {' '.join(strange)}", culprit=_BY, document=site.document,
-            expected="the scopes of the server in `scopes_supported`", advice=(
-                "It may refuse the log-in as "
-                "invalid_scope."
-            ),
-        )  # fmt: skip
+            f"the authorization server does not list {' '.join(strange)}",
+            culprit=_BY,
+            document=site.document,
+            expected="the scopes of the server in `scopes_supported`",
+            advice=("It may refuse the log-in as invalid_scope."),
+        )
 
 
 def _judge_binding(site: Site, who: Who, report: Report) -> None:
@@ -269,9 +285,11 @@ def _judge_binding(site: Site, who: Who, report: Report) -> None:
     if needs and not algorithms:
         report.wrong_that(
             "the server takes only tokens that are bound to a key, and the authorization server "
-            "binds none", culprit=_BY,
-            document=site.document, expected="`dpop_signing_alg_values_supported`",
-        )  # fmt: skip
+            "binds none",
+            culprit=_BY,
+            document=site.document,
+            expected="`dpop_signing_alg_values_supported`",
+        )
     elif algorithms:
         report.ok(
             f"it binds tokens to a key (DPoP, {', '.join(algorithms)})"

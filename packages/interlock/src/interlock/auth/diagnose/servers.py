@@ -43,19 +43,21 @@ def stranger(url: str, report: Report) -> Procedure[Knock | None]:
     report.part = "A request without a token"
     if not is_protected(url):
         report.wrong_that(
-            f"{canonical(url)} is not protected on its way", culprit="server", expected="an https address",
+            f"{canonical(url)} is not protected on its way",
+            culprit="server",
+            expected="an https address",
             advice="No client may send a token there.",
-        )  # fmt: skip
+        )
     try:
         answer = yield from knock(url)
     except t.Unreachable as bad:
         report.wrong_that(
-            f"there was no answer: {str(bad).rstrip('.')}", document=url, culprit="network", expected=(
-                "401, or what was asked "
-                "for"
-            ),
+            f"there was no answer: {str(bad).rstrip('.')}",
+            document=url,
+            culprit="network",
+            expected=("401, or what was asked for"),
             advice="Is the address right, and the server running?",
-        )  # fmt: skip
+        )
         return None
     _judge_status(url, answer, report)
     if answer.got.status == 401:
@@ -73,28 +75,28 @@ def _judge_status(url: str, answer: Knock, report: Report) -> None:
         report.ok(f"{asked}: answered; the server lets anybody in", url)
     elif status == 403:
         report.wrong_that(
-            f"{asked}: refused with 403", document=url, culprit="server", expected=(
-                "401 to who shows no "
-                "token"
-            ),
+            f"{asked}: refused with 403",
+            document=url,
+            culprit="server",
+            expected=("401 to who shows no token"),
             advice="403 says that a token was good and not enough, so that clients do not log in.",
-        )  # fmt: skip
+        )
     elif 300 <= status < 400:
         report.wrong_that(
-            f"{asked}: {status}, sends on to {leads}", document=url, culprit="person", expected=(
-                "the address of the server "
-                "itself"
-            ),
+            f"{asked}: {status}, sends on to {leads}",
+            document=url,
+            culprit="person",
+            expected=("the address of the server itself"),
             advice="Give that address: a token is for one address and no other.",
-        )  # fmt: skip
+        )
     elif status in (404, 405, 410):
         report.wrong_that(
-            f"{asked}: {status}, nothing takes messages here", document=url, culprit="person", expected=(
-                "401, or what was asked "
-                "for"
-            ),
+            f"{asked}: {status}, nothing takes messages here",
+            document=url,
+            culprit="person",
+            expected=("401, or what was asked for"),
             advice="Is this the address of the MCP endpoint, path and all?",
-        )  # fmt: skip
+        )
     else:
         report.wrong_that(
             f"{asked}: {status}",
@@ -111,12 +113,13 @@ def _judge_challenges(url: str, answer: Knock, report: Report) -> None:
     if challenge is None:
         schemes = ", ".join(sorted({found.scheme for found in answer.challenges}))
         report.remark(
-            f"WWW-Authenticate asks for {schemes}" if schemes else (
-                "there is no WWW-Authenticate with "
-                "it"
-            ),
-            culprit="server", expected=f"WWW-Authenticate: {wanted}", advice=_MAY_FOLLOW,
-        )  # fmt: skip
+            f"WWW-Authenticate asks for {schemes}"
+            if schemes
+            else ("there is no WWW-Authenticate with it"),
+            culprit="server",
+            expected=f"WWW-Authenticate: {wanted}",
+            advice=_MAY_FOLLOW,
+        )
         return
     report.ok(f"WWW-Authenticate: {' and '.join(_written(found) for found in answer.challenges)}")
     if not challenge.parameters.get("resource_metadata"):
@@ -128,9 +131,10 @@ def _judge_challenges(url: str, answer: Knock, report: Report) -> None:
         )
     if challenge.error:
         report.remark(
-            f"the challenge says {challenge.error}, though no token was shown", culprit="server",
+            f"the challenge says {challenge.error}, though no token was shown",
+            culprit="server",
             expected="no `error` (RFC 6750, 3.1)",
-        )  # fmt: skip
+        )
     if challenge.scopes is not None:
         report.info(f"it needs the scopes {' '.join(challenge.scopes) or '(none)'}")
     if "offline_access" in (challenge.scopes or ()):
@@ -178,9 +182,11 @@ def protection(url: str, answer: Knock, report: Report) -> Procedure[Protection 
         silent = silent or is_named or isinstance(got, str) or got.status >= 500
         if is_named:
             report.remark(
-                f"the challenge names a place where it is not: {outcome(got)}", document=place, culprit="server",
+                f"the challenge names a place where it is not: {outcome(got)}",
+                document=place,
+                culprit="server",
                 expected="200 with a JSON object (RFC 9728)",
-            )  # fmt: skip
+            )
         elif isinstance(got, Got) and got.status == 200:
             report.remark(
                 f"nothing at {place}: {outcome(got)}",
@@ -211,7 +217,8 @@ def _may_be_asked(place: str, report: Report) -> bool:
 def _without_words(
     url: str, answer: Knock, silent: bool, report: Report
 ) -> Procedure[Protection | None]:
-    """What is left to who finds no such document: nothing to log in for, or the way of 2025-03-26."""
+    """What is left to who finds no such document: nothing to log in for,
+    or the way of 2025-03-26."""
     place = resource_places(url)[0]
     if answer.open:
         report.ok("there is no such document, and none is needed")
@@ -221,21 +228,23 @@ def _without_words(
     if not silent and members_of(got := (yield from look(older))) is not None:
         report.remark(
             "there is no such document; the server is its own authorization server, as in "
-            "2025-03-26", culprit="server",
+            "2025-03-26",
+            culprit="server",
             expected=f"its metadata at {place} (RFC 9728), as since 2025-06-18",
-        )  # fmt: skip
+        )
         return Protection(protected=None, issuers=(base,), legacy=True)
     if not silent:
         report.info(
             f"nothing at {older} either, where servers of 2025-03-26 have it: {outcome(got)}", older
         )
     report.wrong_that(
-        "the server does not say who vouches for its users", document=place, culprit="server",
-        expected='200 with {"resource": "' + canonical(url) + (
-            '", "authorization_servers": ["https://..."]} (RFC '
-            '9728)'
-        ),
-    )  # fmt: skip
+        "the server does not say who vouches for its users",
+        document=place,
+        culprit="server",
+        expected='200 with {"resource": "'
+        + canonical(url)
+        + ('", "authorization_servers": ["https://..."]} (RFC 9728)'),
+    )
     return None
 
 
@@ -250,12 +259,12 @@ def _judge_document(
         )
     elif resource:
         report.wrong_that(
-            f"the document is about {resource}", document=place, culprit="server", expected=(
-                "a `resource` that is "
-                f"{canonical(url)}"
-            ),
+            f"the document is about {resource}",
+            document=place,
+            culprit="server",
+            expected=(f"a `resource` that is {canonical(url)}"),
             advice=_why_another(resource, url),
-        )  # fmt: skip
+        )
     if protected.authorization_servers:
         report.ok(f"it trusts {', '.join(protected.authorization_servers)}")
     elif "authorization_servers" not in data or data["authorization_servers"] == []:

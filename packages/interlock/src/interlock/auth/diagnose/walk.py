@@ -39,15 +39,14 @@ def examine(
     chosen = issuer or next((one for one in found.issuers if one in known), found.issuers[0])
     if chosen not in found.issuers:
         report.wrong_that(
-            f"the server trusts {', '.join(found.issuers)}", culprit="client", expected=(
-                f"{chosen}, where this client is "
-                "registered"
-            ),
+            f"the server trusts {', '.join(found.issuers)}",
+            culprit="client",
+            expected=(f"{chosen}, where this client is registered"),
             advice=(
                 "Register the client with an authorization server that the server trusts, and "
                 "give its issuer."
             ),
-        )  # fmt: skip
+        )
     for other in (chosen, *[one for one in found.issuers if one != chosen][: _MOST_ISSUERS - 1]):
         report.lenient = other != chosen
         metadata = yield from issuer_metadata(other, found.legacy, report)

@@ -24,7 +24,8 @@ def canonical(url: str) -> str:
 
 
 def origin(url: str) -> str:
-    """Scheme, host and port of a URL, the port left out where it is the default. Raises ValueError."""
+    """Scheme, host and port of a URL, the port left out where it is the default.
+    Raises ValueError."""
     parts = urlsplit(url)
     host = parts.hostname or ""
     host = f"[{host}]" if ":" in host else host

@@ -110,15 +110,15 @@ def _checked(got: Got, server: str, place: str) -> Procedure[ProtectedResource]:
     )
     if not identifies(protected.resource, server):
         raise Unauthorized(
-            _STEP, f"the document is about {protected.resource!r}", document=place, expected=(
-                "a `resource` that is "
-                f"{canonical(server)}"
-            ),
+            _STEP,
+            f"the document is about {protected.resource!r}",
+            document=place,
+            expected=(f"a `resource` that is {canonical(server)}"),
             advice=(
                 "A token for another server must not be sent here. Whoever runs the server has to "
                 "repair it, or the address is wrong."
             ),
-        )  # fmt: skip
+        )
     if not protected.authorization_servers:
         raise Unauthorized(
             _STEP,
@@ -141,15 +141,16 @@ def _choose(
     servers = protected.authorization_servers
     if issuer is not None and issuer not in servers:
         raise Unauthorized(
-            _STEP, f"the server now trusts {', '.join(servers)}", document=document, expected=(
-                f"{issuer}, where this client is "
-                "registered"
-            ),
+            _STEP,
+            f"the server now trusts {', '.join(servers)}",
+            document=document,
+            expected=(f"{issuer}, where this client is registered"),
             advice=(
                 "Register the client with the new authorization server, and give its credentials "
                 "and issuer here."
-            ), culprit="client",
-        )  # fmt: skip
+            ),
+            culprit="client",
+        )
     chosen = issuer or next((server for server in servers if server in known), servers[0])
     return usable(
         chosen, what="the authorization server", step=_STEP, document=document, culprit="server"
@@ -171,25 +172,27 @@ def find_metadata(issuer: str) -> Procedure[tuple[ServerMetadata, str]]:
         metadata = read_document(got.body, ServerMetadata, step=_STEP, document=place)
         if metadata.issuer != issuer:
             raise Unauthorized(
-                _STEP, f"the document is that of {metadata.issuer!r}", document=place, expected=(
-                    f"exactly {issuer!r} as "
-                    "`issuer`"
-                ),
+                _STEP,
+                f"the document is that of {metadata.issuer!r}",
+                document=place,
+                expected=(f"exactly {issuer!r} as `issuer`"),
                 advice=(
                     "The one may pretend to be the other, so that it is not used; whoever runs it "
                     "has to make the two the same."
                 ),
                 culprit="authorization server",
-            )  # fmt: skip
+            )
         yield Note(_STEP, "the authorization server's metadata", place)
         return metadata, place
     raise Unauthorized(
-        _STEP, (
+        _STEP,
+        (
             f"the authorization server {issuer} does not say where its endpoints are; tried "
             f"{', '.join(tried)}"
         ),
-        expected="its metadata (RFC 8414 or OpenID Connect Discovery)", culprit="authorization server",
-    )  # fmt: skip
+        expected="its metadata (RFC 8414 or OpenID Connect Discovery)",
+        culprit="authorization server",
+    )
 
 
 def check_pkce(metadata: ServerMetadata, document: str) -> None:
@@ -199,13 +202,16 @@ def check_pkce(metadata: ServerMetadata, document: str) -> None:
     methods = metadata.code_challenge_methods_supported
     if metadata.authorization_endpoint is not None and (methods is None or "S256" not in methods):
         raise Unauthorized(
-            _STEP, "the authorization server does not say that it protects codes with PKCE", document=document,
+            _STEP,
+            "the authorization server does not say that it protects codes with PKCE",
+            document=document,
             expected="S256 in `code_challenge_methods_supported`",
             advice=(
                 "Whoever runs it has to say so there. If you know that it does, give "
                 "assume_pkce=True."
-            ), culprit="authorization server",
-        )  # fmt: skip
+            ),
+            culprit="authorization server",
+        )
 
 
 def _legacy_site(server: str, issuer: str | None, no_pkce_word: bool) -> Procedure[Site]:
@@ -216,24 +222,23 @@ def _legacy_site(server: str, issuer: str | None, no_pkce_word: bool) -> Procedu
     usable(base, what="the server's address", step=_STEP, document=server, culprit="server")
     if issuer is not None and issuer.rstrip("/") != base:
         raise Unauthorized(
-            _STEP, f"the server {server} names no authorization server", expected=(
-                f"{issuer}, where this client is "
-                "registered"
-            ),
+            _STEP,
+            f"the server {server} names no authorization server",
+            expected=(f"{issuer}, where this client is registered"),
             advice="Whoever runs the server has to publish its metadata (RFC 9728).",
-        )  # fmt: skip
+        )
     place = f"{base}/.well-known/oauth-authorization-server"
     got = yield from _get(place)
     if isinstance(got, Got) and got.status == 200 and _is_object(got.body):
         metadata = read_document(got.body, ServerMetadata, step=_STEP, document=place)
         if metadata.issuer.rstrip("/") != base:
             raise Unauthorized(
-                _STEP, f"the document is that of {metadata.issuer!r}", document=place, expected=(
-                    f"exactly {base!r} as "
-                    "`issuer`"
-                ),
+                _STEP,
+                f"the document is that of {metadata.issuer!r}",
+                document=place,
+                expected=(f"exactly {base!r} as `issuer`"),
                 culprit="authorization server",
-            )  # fmt: skip
+            )
         if not no_pkce_word:
             check_pkce(metadata, place)
         yield Note(_STEP, "the server is its own authorization server (2025-03-26)", place)

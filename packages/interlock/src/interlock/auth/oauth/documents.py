@@ -49,7 +49,8 @@ class ProtectedResource(Struct, kw_only=True, omit_defaults=True):
 
 
 class ServerMetadata(Struct, kw_only=True, omit_defaults=True):
-    """What an authorization server says of itself (RFC 8414, 2; OpenID Connect Discovery 1.0, 3)."""
+    """What an authorization server says of itself (RFC 8414, 2; OpenID Connect Discovery 1.0,
+    3)."""
 
     issuer: str
     authorization_endpoint: str | None = None

@@ -83,9 +83,8 @@ def authenticated(
         shown = {"client_assertion_type": ASSERTION_TYPE, "client_assertion": assertion(audience)}
         return (), {**form, "client_id": member.client_id, **shown}
     if method == "client_secret_basic" and member.client_secret is not None:
-        pair = (
-            f"{quote_plus(member.client_id)}:{quote_plus(member.client_secret)}"  # RFC 6749, 2.3.1
-        )
+        # RFC 6749, 2.3.1
+        pair = f"{quote_plus(member.client_id)}:{quote_plus(member.client_secret)}"
         return (("Authorization", f"Basic {base64.b64encode(pair.encode()).decode()}"),), dict(form)
     if method == "client_secret_post" and member.client_secret is not None:
         return (), {**form, "client_id": member.client_id, "client_secret": member.client_secret}
@@ -255,9 +254,17 @@ _REASONS: dict[str, tuple[Any, str]] = {
 
 
 def granted(
-    answer: TokenAnswer, member: Member, *, resource: str, endpoint: str, asked: Sequence[str], means: Means, revocation: str | None = None,
-    before: Grant | None = None, method: str = "",
-) -> Grant:  # fmt: skip
+    answer: TokenAnswer,
+    member: Member,
+    *,
+    resource: str,
+    endpoint: str,
+    asked: Sequence[str],
+    means: Means,
+    revocation: str | None = None,
+    before: Grant | None = None,
+    method: str = "",
+) -> Grant:
     """The record of what was granted.
 
     Where a refresh gives no new refresh token, the one from `before` goes on (`AUS-13`).
@@ -321,9 +328,16 @@ def renewed(grant: Grant, member: Member, means: Means) -> Procedure[Grant]:
     )
     answer = token_answer(got, grant.token_endpoint, step="refresh")
     return granted(
-        answer, member, resource=grant.resource, endpoint=grant.token_endpoint, asked=grant.asked, means=means,
-        revocation=grant.revocation_endpoint, before=grant, method=grant.method,
-    )  # fmt: skip
+        answer,
+        member,
+        resource=grant.resource,
+        endpoint=grant.token_endpoint,
+        asked=grant.asked,
+        means=means,
+        revocation=grant.revocation_endpoint,
+        before=grant,
+        method=grant.method,
+    )
 
 
 def by_device(

@@ -76,7 +76,8 @@ class Wait(Struct, frozen=True):
 
 
 class CallFunction(Struct, frozen=True):
-    """Please call this function, and give back what it returns, or what comes of what it returns."""
+    """Please call this function, and give back what it returns,
+    or what comes of what it returns."""
 
     function: Callable[[], Awaitable[str] | str]
 

@@ -58,7 +58,8 @@ class AnyOf:
 
 
 def _names(verifier: Verifier) -> tuple[str, ...]:
-    """The values of `iss` in a verifier's tokens: its issuers, and the other names that these have."""
+    """The values of `iss` in a verifier's tokens: its issuers,
+    and the other names that these have."""
     reading = getattr(verifier, "reading", None)
     return (*verifier.issuers, *(reading.issuers if reading is not None else ()))
 

@@ -19,7 +19,8 @@ SECRET_HEADERS = frozenset((b"authorization", b"dpop"))
 
 
 class MalformedCredentials(Exception):
-    """The request shows its token in a way that no request may (RFC 6750, 3.1, `invalid_request`)."""
+    """The request shows its token in a way that no request may (RFC 6750, 3.1,
+    `invalid_request`)."""
 
 
 class Credentials(Struct, frozen=True):
@@ -76,8 +77,8 @@ def read(
 
 
 def _check_query(query: bytes) -> None:
-    """Raise MalformedCredentials where the address has a token: addresses are written to logs and histories
-    (`AUT-04`).
+    """Raise MalformedCredentials where the address has a token:
+    addresses are written to logs and histories (`AUT-04`).
     """
     for part in re.split(r"[&;]", query.decode("latin-1")):
         if unquote_plus(part.partition("=")[0]).strip().lower() == "access_token":

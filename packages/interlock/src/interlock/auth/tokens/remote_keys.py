@@ -116,9 +116,8 @@ class RemoteKeys:
         return self._keys or than
 
     def _may_ask(self, now: float) -> bool:
-        is_time = (
-            not self._tried <= now < self._tried + self.pause
-        )  # also where the clock was set back
+        # also where the clock was set back
+        is_time = not self._tried <= now < self._tried + self.pause
         return is_time and not self.is_asking and self._room()
 
     def _flying(self) -> asyncio.Task[None] | None:

@@ -40,7 +40,8 @@ class Verdicts:
         return verified
 
     async def find_out(self, key: bytes, token: str, resource: str, now: float) -> Verified:
-        """Ask the verifier, once for all who want to know at the same time. Raises what it raises."""
+        """Ask the verifier, once for all who want to know at the same time.
+        Raises what it raises."""
         return await self._asking.join(key, lambda: self._asked(key, token, resource, now))
 
     async def _asked(self, key: bytes, token: str, resource: str, now: float) -> Verified:

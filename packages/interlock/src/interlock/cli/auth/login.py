@@ -269,9 +269,10 @@ async def _tried(url: str, server: Access, roads: Roads) -> None:
         request = await server.sign(modern(url, "server/discover"))
         response = await fetch(request)
         tries += 1
+        # it may want a nonce
         again = (
             response.status == 401 and tries == 1 and await server.heed(request, response, tries)
-        )  # it may want a nonce
+        )
         await response.aclose()
         if again:
             continue
@@ -323,4 +324,8 @@ def place_of(vault: Vault) -> str:
     path = getattr(vault, "path", None)
     kind = type(vault).__name__.removesuffix("Vault").lower()
     where = str(path) if isinstance(path, str | Path) else f"the vault in {kind}"
-    return f"{where} ({'sealed' if vault.sealed else 'not sealed, readable by you alone' if path is not None else 'not sealed'})"
+    if vault.sealed:
+        return f"{where} (sealed)"
+    if path is not None:
+        return f"{where} (not sealed, readable by you alone)"
+    return f"{where} (not sealed)"

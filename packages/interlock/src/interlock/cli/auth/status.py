@@ -76,10 +76,10 @@ async def _status(vault: Vault, url: str | None, machine: bool) -> int:
             ]
         )
     elif not found:
-        say(
-            "Nothing is "
-            f"kept{f' of {url}. Log in: {login_words(url)}' if url is not None else '. Log in: interlock auth login URL'}"
-        )
+        if url is None:
+            say("Nothing is kept. Log in: interlock auth login URL")
+        else:
+            say(f"Nothing is kept of {url}. Log in: {login_words(url)}")
     else:
         _table([_cells(server, account, grant) for server, account, grant, _ in found])
         note(f"Kept in {where}.", dim=True)

@@ -107,7 +107,7 @@ def install(
     interlock install weather.py --client cursor -- --units metric
     interlock install --client cursor --name git -- uvx mcp-server-git --repository /home/me/code
     interlock install weather.py --client vscode --config .vscode/mcp.json --dry-run
-    interlock install https://shop.example/mcp --client cursor --name shop --header 'Authorization: Bearer ...'
+    interlock install https://shop.example/mcp --client cursor --header 'Authorization: Bearer ...'
     """
     if not clients:
         raise click.UsageError(f"Name a client with --client: {', '.join(PRODUCTS)}.")

@@ -362,7 +362,10 @@ class Relay:
             if waiting is None or isinstance(waiting.id, int | str):
                 self._refuse(
                     waiting,
-                    f"The server cannot start: {words}. It is started again when its file is saved.",
+                    (
+                        f"The server cannot start: {words}. "
+                        "It is started again when its file is saved."
+                    ),
                 )
         self._fail_calls(f"The server cannot start: {words}.")
 

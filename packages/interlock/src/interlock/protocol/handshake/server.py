@@ -122,9 +122,8 @@ class ServerConnection:
         self._batches = Batches()
         self.principal = principal
         self.session = session
-        self.remembered = (
-            remembered  # what `initialize` said: the whole of the handshake era's memory
-        )
+        # what `initialize` said: the whole of the handshake era's memory
+        self.remembered = remembered
         self._open: dict[CallId, Caller] = {}
         self._questions = Questions(next_id)
         self._subscriptions = {

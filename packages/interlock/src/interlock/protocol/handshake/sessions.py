@@ -1,4 +1,5 @@
-"""What is kept so that any worker can serve any request of a handshake-era session: its record, and the seams of the stores."""
+"""What is kept so that any worker can serve any request of a handshake-era session: its record,
+and the seams of the stores."""
 
 from __future__ import annotations
 
@@ -13,14 +14,17 @@ from ..records import RecordStore
 
 POSITION = "dev.interlock/position"
 SINCE = "dev.interlock/since"
-"""Keys of `_meta` within the house, never sent: where on the board of changes a notice stands, and from where a listener wants to hear."""
+"""Keys of `_meta` within the house, never sent: where on the board of changes a notice stands, and
+from where a listener wants to hear."""
 
 
 class Session(Struct, kw_only=True, frozen=True):
-    """One session of Streamable HTTP (2025-03-26 to 2025-11-25): what `initialize` said once, and what came to it since.
+    """One session of Streamable HTTP (2025-03-26 to 2025-11-25): what `initialize` said once,
+    and what came to it since.
 
-    `principal` is the key of the one it belongs to (see `Principal.key`), None for nobody in particular. `created` and `until`
-    are seconds of the wall clock; after `until` the session no longer exists.
+    `principal` is the key of the one it belongs to (see `Principal.key`), None for nobody in
+    particular. `created` and `until` are seconds of the wall clock; after `until` the session no
+    longer exists.
     """
 
     id: str
@@ -35,7 +39,8 @@ class Session(Struct, kw_only=True, frozen=True):
 
 
 def caller_of(session: Session, principal: Principal | None) -> Caller:
-    """Who asks, on a request of a session; one without an id stands for requests that have no session."""
+    """Who asks, on a request of a session;
+    one without an id stands for requests that have no session."""
     return Caller(
         session.revision,
         session.capabilities,
@@ -47,10 +52,12 @@ def caller_of(session: Session, principal: Principal | None) -> Caller:
 
 
 class SessionStore(Protocol):
-    """Keeps sessions. A session that is over its `until` is as good as gone, for every method that is told the time."""
+    """Keeps sessions. A session that is over its `until` is as good as gone,
+    for every method that is told the time."""
 
     async def create(self, session: Session, *, most: int, now: float) -> bool:
-        """Keep a new session; False, and nothing kept, where `most` exist already. One of the same id is replaced."""
+        """Keep a new session; False, and nothing kept, where `most` exist already.
+        One of the same id is replaced."""
         ...
 
     async def load(self, id: str, *, now: float) -> Session | None:
@@ -58,9 +65,11 @@ class SessionStore(Protocol):
         ...
 
     async def save(self, session: Session, *, was: Session) -> bool:
-        """Keep the session as it is now, if it still is as it `was` (its `until` aside); False where it is not: look again.
+        """Keep the session as it is now, if it still is as it `was` (its `until` aside); False
+        where it is not: look again.
 
-        Of its end and the one that is kept the later holds: another worker may have prolonged the session meanwhile.
+        Of its end and the one that is kept the later holds:
+        another worker may have prolonged the session meanwhile.
         """
         ...
 
@@ -99,41 +108,48 @@ class SessionStore(Protocol):
 
 
 class Replay(Struct, frozen=True):
-    """What an event log has of a stream after a given event: events as (number, data), and whether the last of them is its last."""
+    """What an event log has of a stream after a given event: events as (number, data), and whether
+    the last of them is its last."""
 
     events: tuple[tuple[int, bytes], ...] = ()
     ended: bool = False
 
 
 class EventLog(Protocol):
-    """Keeps the events of streams, so that a client which lost one can have the rest (2025-11-25, "Resumability and Redelivery").
+    """Keeps the events of streams, so that a client which lost one can have the rest (2025-11-25,
+    "Resumability and Redelivery").
 
-    One worker writes a stream, any worker reads it. Events are numbered from 0 without gaps. How much is kept of ended streams and
-    of one session is bounded; the oldest goes first.
+    One worker writes a stream, any worker reads it. Events are numbered from 0 without gaps. How
+    much is kept of ended streams and of one session is bounded; the oldest goes first.
     """
 
     def append(self, session: str, stream: str, number: int, data: bytes, *, last: bool) -> None:
-        """Note an event; never waits, keeps the order of its calls, and drops what the store cannot take.
+        """Note an event; never waits, keeps the order of its calls,
+        and drops what the store cannot take.
 
-        `last` ends the stream. A number that was noted before, and whatever comes after the end, changes nothing; a number that leaves a
-        gap makes the events before it unreadable.
+        `last` ends the stream. A number that was noted before, and whatever comes after the end,
+        changes nothing; a number that leaves a gap makes the events before it unreadable.
         """
         ...
 
     async def read(self, session: str, stream: str, after: int) -> Replay | None:
-        """What came after event `after`, all where that is -1; None where the stream is not known, or has lost events after that one.
+        """What came after event `after`, all where that is -1; None where the stream is not known,
+        or has lost events after that one.
 
-        What this worker has noted before is part of it; what another worker notes may take a moment.
+        What this worker has noted before is part of it;
+        what another worker notes may take a moment.
         """
         ...
 
 
 class Topic(Protocol):
-    """Short notes that every worker reads in one order, those of the last minutes kept: change notices, and messages between workers."""
+    """Short notes that every worker reads in one order, those of the last minutes kept: change
+    notices, and messages between workers."""
 
     @property
     def position(self) -> str:
-        """The place of the newest note that this worker has heard; it sorts as nothing but the store may compare it."""
+        """The place of the newest note that this worker has heard;
+        it sorts as nothing but the store may compare it."""
         ...
 
     def publish(self, note: bytes) -> None:
@@ -141,14 +157,16 @@ class Topic(Protocol):
         ...
 
     def subscribe(self, hear: Callable[[bytes, str], None]) -> Callable[[], None]:
-        """Call `hear` with each note and its position, in the listener's loop, until the returned function is called.
+        """Call `hear` with each note and its position, in the listener's loop,
+        until the returned function is called.
 
         This worker's own notes are among them.
         """
         ...
 
     async def replay(self, position: str) -> list[tuple[bytes, str]] | None:
-        """The notes after a position, oldest first; None where some of them are no longer kept, or there was no such position."""
+        """The notes after a position, oldest first; None where some of them are no longer kept,
+        or there was no such position."""
         ...
 
 
@@ -156,9 +174,11 @@ class RateStore(Protocol):
     """Token buckets by key."""
 
     async def acquire(self, key: str, *, rate: float, burst: float, now: float) -> float:
-        """Take one token from a bucket that holds `burst` (1 or more) and gains `rate` (above 0) a second.
+        """Take one token from a bucket that holds `burst` (1 or more) and gains
+        `rate` (above 0) a second.
 
-        Returns 0.0 where it was had, else the seconds until one is there. All workers together get no more than the bucket has.
+        Returns 0.0 where it was had, else the seconds until one is there. All workers together get
+        no more than the bucket has.
         """
         ...
 
@@ -178,8 +198,9 @@ class WorkerStore(Protocol):
 class Store(Protocol):
     """All that workers share.
 
-    Opened in the loop that uses it; a closed one can be opened again, also in a process forked meanwhile. What is awaited of a store
-    raises StoreError where the store cannot answer or is not open; what is not awaited never raises.
+    Opened in the loop that uses it; a closed one can be opened again, also in a process forked
+    meanwhile. What is awaited of a store raises StoreError where the store cannot answer or is not
+    open; what is not awaited never raises.
     """
 
     @property
@@ -223,7 +244,8 @@ class Store(Protocol):
         ...
 
     async def open(self) -> None:
-        """Connect, and begin to hear what is posted. Raises StoreError with words that say what to do."""
+        """Connect, and begin to hear what is posted.
+        Raises StoreError with words that say what to do."""
         ...
 
     async def aclose(self) -> None:

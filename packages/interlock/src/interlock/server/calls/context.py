@@ -129,9 +129,8 @@ class Context(Generic[State]):
         self._sampler: Sampler | None = None
         self._started = Started()
         self._environment = environment
-        self.cancelled = (
-            False  # for plain functions to look at: nobody waits for the answer any more
-        )
+        # for plain functions to look at: nobody waits for the answer any more
+        self.cancelled = False
 
     # -- who and what ------------------------------------------------------------------------------
 

@@ -17,9 +17,8 @@ from typing import Any
 
 DEFAULT_THREADS = 64
 _PATIENCE = 0.002  # seconds that work may lie waiting before another thread is brought in
-_HOLD_BACK = (
-    0.0005  # seconds that answers of a burst are held back, so that one wake-up serves them all
-)
+# seconds that answers of a burst are held back, so that one wake-up serves them all
+_HOLD_BACK = 0.0005
 
 
 class _Job:

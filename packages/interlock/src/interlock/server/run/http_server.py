@@ -62,7 +62,10 @@ class HttpServer:
         """The URL of the endpoint, for clients on this machine."""
         host, port = self.address
         host = _ANY.get(host, host)
-        return f"http://{f'[{host}]' if ':' in host else host}:{port}{self._options.get('path', '/mcp')}"
+        return (
+            f"http://{f'[{host}]' if ':' in host else host}:{port}"
+            f"{self._options.get('path', '/mcp')}"
+        )
 
     async def __aenter__(self) -> Self:
         if self._task is not None:

@@ -68,7 +68,8 @@ class _Stream:
 
 
 class _Log:
-    """The streams of one session: those that run, and those that have ended, the oldest end first."""
+    """The streams of one session: those that run, and those that have ended,
+    the oldest end first."""
 
     __slots__ = ("_ended", "_running", "_size", "stirred")
 

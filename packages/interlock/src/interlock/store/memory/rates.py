@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from ... import rates
 
-_SLACK = (
-    1024  # buckets that may be full, and so as good as none, before it is worth looking for them
-)
+# buckets that may be full, and so as good as none, before it is worth looking for them
+_SLACK = 1024
 
 
 class MemoryRates:
@@ -17,7 +16,8 @@ class MemoryRates:
         self._tidy_at = _SLACK
 
     async def acquire(self, key: str, *, rate: float, burst: float, now: float) -> float:
-        """Take one token from a bucket; 0.0 where it was had, else the seconds until one is there."""
+        """Take one token from a bucket; 0.0 where it was had,
+        else the seconds until one is there."""
         full, wait = rates.acquire(self._full.get(key), rate=rate, burst=burst, now=now)
         self._full[key] = full
         if len(self._full) > self._tidy_at:

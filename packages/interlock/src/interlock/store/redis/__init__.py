@@ -1,4 +1,5 @@
-"""The store of many machines: a Redis or Valkey server, reached through redis-py (extra `redis`)."""
+"""The store of many machines: a Redis or Valkey server,
+reached through redis-py (extra `redis`)."""
 
 from __future__ import annotations
 

@@ -25,7 +25,8 @@ if newest then
 else
   total = 0
 end
-redis.call('XADD', KEYS[1], string.format('%.0f-0', number + 1), ARGV[4] == '1' and 'l' or 'd', ARGV[3])
+local kind = ARGV[4] == '1' and 'l' or 'd'
+redis.call('XADD', KEYS[1], string.format('%.0f-0', number + 1), kind, ARGV[3])
 total = total + #ARGV[3]
 local kept = redis.call('XLEN', KEYS[1])
 while kept > tonumber(ARGV[6]) or (total > tonumber(ARGV[7]) and kept > 1) do
@@ -62,7 +63,9 @@ local oldest = redis.call('XRANGE', KEYS[1], '-', '+', 'COUNT', 1)[1]
 local after = tonumber(ARGV[1])
 if tonumber(string.match(oldest[1], '^%d+')) - 1 > after + 1 then return false end
 local data = {}
-for _, event in ipairs(redis.call('XRANGE', KEYS[1], string.format('(%.0f-0', after + 1), '+')) do data[#data + 1] = event[2][2] end
+for _, event in ipairs(redis.call('XRANGE', KEYS[1], string.format('(%.0f-0', after + 1), '+')) do
+  data[#data + 1] = event[2][2]
+end
 return {newest[2][1] == 'l' and 1 or 0, data}
 """
 

@@ -12,7 +12,8 @@ local now = tonumber(ARGV[1])
 local after = math.max(tonumber(redis.call('GET', KEYS[1]) or 0), now) + tonumber(ARGV[2])
 local wait = after - now - tonumber(ARGV[3])
 if wait > tonumber(ARGV[4]) then return string.format('%.17g', wait) end
-redis.call('SET', KEYS[1], string.format('%.17g', after), 'PX', string.format('%.0f', (after - now) * 1000 + 1000))
+local milliseconds = string.format('%.0f', (after - now) * 1000 + 1000)
+redis.call('SET', KEYS[1], string.format('%.17g', after), 'PX', milliseconds)
 return '0'
 """
 
@@ -25,6 +26,7 @@ class RedisRates:
         self._prefix = f"{prefix}rate:"
 
     async def acquire(self, key: str, *, rate: float, burst: float, now: float) -> float:
-        """Take one token from a bucket; 0.0 where it was had, else the seconds until one is there."""
+        """Take one token from a bucket; 0.0 where it was had,
+        else the seconds until one is there."""
         values = (repr(now), repr(1.0 / rate), repr(burst / rate), repr(rates.GRAIN))
         return float(await self._link.ask("EVAL", _TAKE, 1, self._prefix + key, *values))

@@ -22,7 +22,9 @@ _COUNT = (
     DROP
     + b"""
 local function count(prefix, now)
-  for _, id in ipairs(redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', '(' .. now)) do drop(prefix, id) end
+  for _, id in ipairs(redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', '(' .. now)) do
+    drop(prefix, id)
+  end
   return redis.call('ZCARD', KEYS[1])
 end
 """
@@ -33,7 +35,9 @@ _CREATE = (
     _COUNT
     + _KEEP
     + b"""
-if count(ARGV[1], ARGV[5]) >= tonumber(ARGV[6]) and redis.call('EXISTS', KEYS[2]) == 0 then return 0 end
+if count(ARGV[1], ARGV[5]) >= tonumber(ARGV[6]) and redis.call('EXISTS', KEYS[2]) == 0 then
+  return 0
+end
 redis.call('HDEL', KEYS[2], 's')
 keep(KEYS[2], KEYS[1], ARGV[2], ARGV[3], ARGV[4])
 return 1

@@ -20,7 +20,8 @@ class SqliteRates:
         self._asked = 0
 
     async def acquire(self, key: str, *, rate: float, burst: float, now: float) -> float:
-        """Take one token from a bucket; 0.0 where it was had, else the seconds until one is there."""
+        """Take one token from a bucket; 0.0 where it was had,
+        else the seconds until one is there."""
 
         def work(db: sqlite3.Connection) -> float:
             rows = db.execute("SELECT full FROM rates WHERE key = ?", (key,)).fetchall()

@@ -14,8 +14,9 @@ _TABLES = (
     """CREATE TABLE sessions (id TEXT PRIMARY KEY, until REAL NOT NULL, data BLOB NOT NULL,
            state BLOB NOT NULL DEFAULT x'')""",
     "CREATE INDEX sessions_until ON sessions (until)",
-    """CREATE TABLE streams (session TEXT, stream TEXT, first INTEGER NOT NULL, next INTEGER NOT NULL, size INTEGER NOT NULL,
-           stirred REAL NOT NULL, turn INTEGER, PRIMARY KEY (session, stream)) WITHOUT ROWID""",
+    """CREATE TABLE streams (session TEXT, stream TEXT, first INTEGER NOT NULL,
+           next INTEGER NOT NULL, size INTEGER NOT NULL, stirred REAL NOT NULL, turn INTEGER,
+           PRIMARY KEY (session, stream)) WITHOUT ROWID""",
     "CREATE INDEX streams_stirred ON streams (stirred)",
     "CREATE INDEX streams_turn ON streams (session, turn)",
     # Not without row ids: an event may be large.

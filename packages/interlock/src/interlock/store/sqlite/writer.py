@@ -123,9 +123,8 @@ class Writer:
         """Connect. `on_posted` is called in this loop once a note of this process can be read."""
         self._loop = asyncio.get_running_loop()
         self._on_posted = on_posted
-        self._stirred = (
-            threading.Condition()
-        )  # a new one: another thread may have held the old one when this process was forked
+        # a new one: another thread may have held the old one when this process was forked
+        self._stirred = threading.Condition()
         self._waiting.clear()
         self._size = 0
         ready: asyncio.Future[None] = self._loop.create_future()

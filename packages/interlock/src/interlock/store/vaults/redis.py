@@ -36,12 +36,20 @@ end
 local function put(value, till)
   if tonumber(till) <= now then return drop() end
   local left = math.ceil((tonumber(till) - now) * 1000)
-  if left < CENTURY then redis.call('SET', KEYS[1], value, 'PX', string.format('%.0f', left)) else redis.call('SET', KEYS[1], value) end
+  if left < CENTURY then
+    redis.call('SET', KEYS[1], value, 'PX', string.format('%.0f', left))
+  else
+    redis.call('SET', KEYS[1], value)
+  end
   redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', now)
   redis.call('ZADD', KEYS[2], till, ARGV[2])
   local last = tonumber(redis.call('ZRANGE', KEYS[2], -1, -1, 'WITHSCORES')[2])
   left = math.ceil((last - now) * 1000)
-  if left < CENTURY then redis.call('PEXPIRE', KEYS[2], string.format('%.0f', left)) else redis.call('PERSIST', KEYS[2]) end
+  if left < CENTURY then
+    redis.call('PEXPIRE', KEYS[2], string.format('%.0f', left))
+  else
+    redis.call('PERSIST', KEYS[2])
+  end
 end
 """.replace("CENTURY", str(_CENTURY * 1000))
 
@@ -189,7 +197,8 @@ class RedisVault:
         return self._prefix + b"ends:" + kind
 
     async def _run(self, script: str, of: Name, *values: bytes) -> Any:
-        """One step. The length of the kind is in the name, so that no two pairs of names make one."""
+        """One step. The length of the kind is in the name,
+        so that no two pairs of names make one."""
         record = b"%srecord:%d:%s:%s" % (self._prefix, len(of[0]), *of)
         return await self._ask(
             "EVAL", script, 2, record, self._ends(of[0]), repr(self._clock()), of[1], *values

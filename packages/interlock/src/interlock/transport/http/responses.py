@@ -21,9 +21,8 @@ HOLD = "interlock.hold"
 has ended (see ResponseHolder).
 """
 
-_PATIENCE = (
-    256 * 1024
-)  # bytes that wait to be written, beyond which who sends much is asked to wait
+# bytes that wait to be written, beyond which who sends much is asked to wait
+_PATIENCE = 256 * 1024
 _STALLED = 60.0  # seconds that a client may take nothing in before it is given up
 _EVENT_HEADERS: Pairs = (
     (b"content-type", EVENTS),

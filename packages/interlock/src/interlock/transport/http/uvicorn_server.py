@@ -21,9 +21,8 @@ log = limited("interlock.server")
 
 _BACKLOG = 2048
 _LINGER = 0.1  # seconds at the end in which requests on open connections are still served
-_FIRST_REQUEST = (
-    1.0  # seconds, at most, in which the first request on such a connection is waited for
-)
+# seconds, at most, in which the first request on such a connection is waited for
+_FIRST_REQUEST = 1.0
 _LOOK = 0.01  # seconds between two looks whether it has come
 
 

@@ -41,9 +41,8 @@ from .retries import MOST_TRIES, RetryRules
 log = limited("interlock.client")
 
 _GOODBYE = 2.0  # seconds that the end of a session may take
-_LISTENING = (
-    1.0  # seconds that the answer to our wish to listen may take before calls are made without it
-)
+# seconds that the answer to our wish to listen may take before calls are made without it
+_LISTENING = 1.0
 
 
 class Http:
@@ -118,9 +117,8 @@ class Http:
         self._hello: Hello | None = None
         self._revision = ""
         self._renewing: asyncio.Task[None] | None = None
-        self._level: Exchange | None = (
-            None  # what a new session has to be told again, as the subscriptions are
-        )
+        # what a new session has to be told again, as the subscriptions are
+        self._level: Exchange | None = None
         self._subscribed: dict[str, Exchange] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
         self._calls: set[asyncio.Task[Any]] = set()

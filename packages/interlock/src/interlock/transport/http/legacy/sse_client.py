@@ -47,9 +47,8 @@ class SseChannel:
         self._letters = letters
         self._limit = limit
         self._seconds = seconds
-        self.unhurried: PauseTimeout = (
-            contextlib.nullcontext
-        )  # stops the time of those whose messages are posted
+        # stops the time of those whose messages are posted
+        self.unhurried: PauseTimeout = contextlib.nullcontext
         self._response: Response | None = None
         self._endpoint = ""
         self._pieces: AsyncIterator[bytes] | None = None
