@@ -23,13 +23,20 @@ NO_CAPABILITIES = ClientCapabilities()
 
 
 class Principal(Struct, frozen=True, kw_only=True):
-    """On whose behalf a request is made, as authorization found it; nobody in particular has none.
+    """The identity on whose behalf a request is made, as authorization established it.
 
-    `subject` is unique within `issuer`; `client` is the program that acts, `scopes` what it may do.
-    `actor` is who acts in the subject's place, where that is somebody else (RFC 8693, 4.1).
-    `expires` is when this ends, in seconds of the wall clock. `claims` is what else the
-    authorization server said. The token that showed all this is not here, and not to be had: it was
-    for this server and no other (`SEC-06`).
+    The access token is not part of it, and cannot be read from it: the token was issued for this
+    server
+    only (`SEC-06`).
+
+    Attributes:
+        subject: The user, unique within `issuer`.
+        issuer: The authorization server that vouches for the subject.
+        client: The program that acts.
+        scopes: What the program may do.
+        actor: The party that acts in the subject's place, if that is another one (RFC 8693, 4.1).
+        expires: When this identity expires, in seconds of the wall clock; None for never.
+        claims: Whatever else the authorization server said about the subject.
     """
 
     subject: str
@@ -63,12 +70,23 @@ class TraceContext(Struct, frozen=True):
 
 
 class Caller(Struct, frozen=True):
-    """Who asks, and under which revision. Every request has one; in the handshake era it is what
-    the peer said once.
+    """The sender of a request, its revision and its capabilities.
 
-    The protocol's own keys of a request's `_meta` are here and nowhere else. A caller without a
-    principal is the person at this machine, who may do everything. An `anonymous` caller came over
-    a network without a principal, and has no scopes.
+    Every request has a caller. In the handshake era its values are those of the handshake. The
+    protocol's own keys of a request's `_meta` are read into this record and appear nowhere else.
+
+    Attributes:
+        revision: The revision that the request is made under.
+        capabilities: What the client supports.
+        info: The name and version of the client, if it gave them.
+        log_level: The lowest level of log messages that the client asks for; None for no messages.
+        principal: The authorized identity. None means the person at this machine, who may do
+            everything, unless `anonymous` is true.
+        session: The ID of the session, on transports that have sessions.
+        anonymous: Whether the request came over a network without a principal. An anonymous caller
+            has
+            no scopes.
+        trace: The trace that the request belongs to.
     """
 
     revision: str
@@ -82,7 +100,7 @@ class Caller(Struct, frozen=True):
 
     @property
     def era(self) -> Era:
-        """The manner in which this caller speaks."""
+        """The era of the caller's revision: handshake or stateless."""
         return era(self.revision)
 
     def supports(self, ability: Ability) -> bool:

@@ -1,5 +1,4 @@
-"""Settings that a program takes from its environment, read strictly:
-a limit that is none says so before anything begins."""
+"""Settings of a program, read strictly from environment variables before it starts."""
 
 from __future__ import annotations
 
@@ -17,14 +16,22 @@ Settings = TypeVar("Settings", bound=Struct)
 def settings_of(
     kind: type[Settings], prefix: str, environment: Mapping[str, str] | None = None
 ) -> Settings:
-    """A record of settings: a field `page` has the value of the variable `<prefix>PAGE`, and its
-    default where that is not set or empty.
+    """Read a record of settings from the environment.
 
-    Each field of `kind` needs a default. Texts stay as they are, a tuple is divided at commas and
-    spaces, words of a Literal and truth values (`1`, `0`, `true`, `false`) may be in capitals.
-    Numbers have to be above 0, unless `Annotated` gives a field bounds of its own. `environment` is
-    that of the process where none is given. Raises ValueError, which names the variable and says
-    what would do.
+    The field `page` gets the value of the variable `<prefix>PAGE`, or its default if the variable
+    is
+    unset or empty. A text is used as it is. A tuple is split at commas and spaces. The words of a
+    Literal and truth values (`1`, `0`, `true`, `false`) may be in capitals. A number must be above
+    0,
+    unless `Annotated` gives the field other bounds.
+
+    Args:
+        kind: The class of the record. Each field needs a default.
+        prefix: The beginning of the variables' names, in capitals.
+        environment: The variables; None for those of the process.
+
+    Raises:
+        ValueError: A value is not valid. The message names the variable and says what is accepted.
     """
     given: dict[str, object] = {}
     for known in msgspec.structs.fields(kind):

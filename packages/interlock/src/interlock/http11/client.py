@@ -27,18 +27,24 @@ _SWEEPS = 4  # in the time that an idle connection is kept
 
 
 class HttpFetch:
-    """Sends requests over HTTP/1.1, over TLS for https.
+    """Sends requests over HTTP/1.1, with TLS for https, from a connection pool.
 
-    `ca` is whom https servers are vouched for by: a file or a folder of certificates, or a context
-    of your own; None for the system's (SSL_CERT_FILE and SSL_CERT_DIR name others). `verify=False`
-    trusts anybody, for tests. `proxies` are those of the environment unless given.
-    `connect_seconds` bounds name look-up, connecting, proxy and TLS together; `head_seconds` the
-    wait from there to the head of the answer, None for no bound. A connection that nobody uses is
-    closed after `keep_seconds`. `most_connections` is for each place: who asks for one more waits
-    until one is free, unless that is `aside`, and a body that is still being read holds its own.
-    `lookup` chooses the addresses of what is reached without a proxy, None for the system's.
+    It belongs to the event loop that uses it first. Once that loop is closed, another one may use
+    it.
 
-    Belongs to the event loop that uses it first; once that has closed, the next may use it.
+    Args:
+        ca: The certificate authorities to trust: a file or a folder of certificates, or an
+            `ssl.SSLContext`. None uses the system's (SSL_CERT_FILE and SSL_CERT_DIR replace them).
+        verify: Whether certificates are verified. False trusts every server; use it only in tests.
+        proxies: The proxies to use; None for those of the environment.
+        connect_seconds: Bounds name lookup, connecting, the proxy's handshake and TLS together.
+        head_seconds: Bounds the wait for the head of the response after that; None for no bound.
+        keep_seconds: How long an idle connection is kept.
+        most_connections: Connections for each destination. A further request waits until one is
+            free,
+            unless it is `aside`. A connection whose body is still being read is not free.
+        agent: The value of the User-Agent header.
+        lookup: Resolves host names for connections without a proxy; None for the system's resolver.
     """
 
     def __init__(

@@ -19,12 +19,18 @@ class ConnectionLost(t.Unreachable):
 
 
 class Request(Struct, frozen=True):
-    """One HTTP request; `headers` in the order in which they are sent, `url` absolute, `body`
-    whole.
+    """One HTTP request.
 
-    `again` says that it does no harm if it reaches the server twice. GET, HEAD and DELETE never do.
-    `aside` says that others, which hold connections, may be waiting for it, so that no limit to
-    their number may hold it up.
+    Attributes:
+        method: The method, in capitals.
+        url: The absolute URL.
+        headers: The headers, in the order in which they are sent.
+        body: The whole body.
+        again: Whether it is harmless if the request reaches the server twice. GET, HEAD and DELETE
+            requests always are.
+        aside: Whether requests that hold connections may depend on this one. The connection limit
+            does
+            not apply to it then; otherwise it could wait forever.
     """
 
     method: str

@@ -108,35 +108,50 @@ async def resolve(host: str, port: int) -> list[str]:
 
 
 class SafeFetch:
-    """A `Fetch` for addresses that a peer chose: metadata, client id documents, keys, icons
+    """The SSRF-safe `Fetch`, for URLs that a peer chose: metadata, client ID documents, keys, icons
     (2026-07-28, "Server-Side Request Forgery").
 
-    - Only https, unless `plain=True` lets public hosts be asked by http too, where anybody on the
-      way can read and change what is said. With `loopback=True`, for development, also what its own
-      spelling puts on this machine ("localhost", names below it, 127.0.0.0/8, ::1), by http too. A
-      name that only resolves to this machine is refused even then.
-    - Only ports 443 (80 for http) and those from 1024 on, but for a few at which other services
-      listen. No user or password.
-    - Only public addresses. A name is resolved once, by `resolve`; all its addresses must be
-      public, as a name that leads both outside and inside is either an attack or a mistake, and
-      which one would be used is chance. What was judged is what is connected to, while TLS and
-      `Host` keep the name: to change the name's addresses in between gains nothing. Hosts in odd
-      spellings of an address are refused, all others are judged as the system will read them.
-    - `networks` ("10.1.0.0/16") are your own that may be reached as well; the metadata of a cloud
-      never is. `hosts`, where it is given, are the only ones to be asked: names, "*.example.com"
-      for all below one, addresses. `never` are those that are not, nor is a name that leads to such
-      an address.
-    - At most `limit` bytes of body, also once it is unpacked, within `seconds` from the call to the
-      end of the body.
-    - No redirect is followed unless `most_redirects` says how many; then only of GET and HEAD, each
-      judged anew, never from https to http, and without the request's headers but `Accept` where it
-      leads to another site. `give_redirects=True` returns them like any answer instead, to a caller
-      who follows them by `onward` and looks at each.
+    - Schemes: https only. `plain` and `loopback` also permit http.
+    - Ports: 443 (80 for http) and those from 1024 on, except for some on which other services
+      listen.
+      A URL with a user or a password is refused.
+    - Addresses: public ones only. A name is resolved once. All of its addresses must be public,
+      because
+      the choice among them is left to chance. The connection goes to the address that was checked,
+      while TLS and `Host` keep the name: changing the DNS record in between gains nothing. Unusual
+      spellings of an IP address are refused.
+    - Redirects: none, unless `most_redirects` or `give_redirects` is given.
 
-    An egress proxy (`proxies`, those of the environment unless given) resolves names itself, and it
-    is the proxy then that must refuse what is inside: let it. Addresses are judged here all the
-    same, and names that are never public are not sent to it unless `hosts` has them. `ca` is whom
-    servers are vouched for by, as for HttpFetch.
+    An egress proxy resolves names itself, so the proxy has to block internal addresses. IP
+    addresses in
+    a URL are checked here even then. Names that are never public are sent to it only if `hosts`
+    contains them.
+
+    Args:
+        loopback: Also permits this machine, by http too, for development: "localhost", names below
+            it,
+            127.0.0.0/8 and ::1. A name that merely resolves to this machine is refused even then.
+        plain: Also permits http to public hosts, where anyone on the network path can read and
+            change
+            the content.
+        limit: The largest body, in bytes, also after decompression.
+        seconds: The time from the call to the end of the body.
+        most_redirects: How many redirects are followed. Only those of GET and HEAD are, each is
+            checked
+            like a new request, and none leads from https to http. A redirect to another site keeps
+            no
+            request header but `Accept`.
+        give_redirects: Returns redirects as responses. The caller follows them with `onward`.
+        hosts: If given, the only hosts that are contacted: names, "*.example.com" for all names
+            below
+            one, and addresses.
+        never: Hosts that are never contacted. A name that resolves to such an address is refused
+            too.
+        networks: Private networks that may be reached as well, such as "10.1.0.0/16". The metadata
+            service of a cloud never is.
+        resolve: Resolves a name to its addresses.
+        ca: The certificate authorities to trust, as for `HttpFetch`.
+        proxies: The egress proxies to use; None for those of the environment.
     """
 
     def __init__(
@@ -219,11 +234,17 @@ class SafeFetch:
         self._judged(url)
 
     def onward(self, request: Request, status: int, location: str) -> Request:
-        """The request to where a redirect leads: what `most_redirects` does by itself, for one hop
-        of who looks at each.
+        """Return the request that follows a redirect, for a caller that checks each hop itself.
 
-        `status` and `location` are those of the answer to `request`, a GET or HEAD. Raises
-        BlockedAddress where it is not to be followed.
+        It applies the rules of `most_redirects` to a single redirect.
+
+        Args:
+            request: The GET or HEAD request that was redirected.
+            status: The status of the response.
+            location: The Location header of the response.
+
+        Raises:
+            BlockedAddress: The redirect must not be followed.
         """
         return self._onward(request, self._judged(request.url), location, status)[0]
 

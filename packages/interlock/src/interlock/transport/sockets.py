@@ -67,9 +67,13 @@ async def _reach(family: int, target: Any) -> socket.socket:
 class Socket:
     """A client's transport to a server that listens at a Unix or TCP address.
 
-    `tap` sees every frame. A connection that broke is opened again by the next call, unless
-    `reconnect` is False; calls that were under way fail, and those that only read, or may be
-    repeated, are sent again.
+    Args:
+        address: A path for a Unix socket, or host and port for TCP.
+        limit: The largest message, in bytes.
+        tap: Sees every frame, with "client" or "server" as its sender.
+        reconnect: Whether the next call opens a broken connection again. Calls in flight fail,
+            except
+            for read-only ones and those that are safe to repeat: they are sent again.
     """
 
     def __init__(

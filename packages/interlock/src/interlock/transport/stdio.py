@@ -131,16 +131,25 @@ def inherited_environment() -> dict[str, str]:
 class Stdio:
     """A client's transport to a server that it starts as a child process.
 
-    `command` and its arguments are run without a shell; `env` is added to a small safe set of
-    inherited variables (`inherit_env=True`: to all of them); `on_stderr` gets each line that the
-    server writes to stderr; `tap` sees every frame. At the end the child's stdin is closed; a child
-    that is still there after `patience` seconds is terminated, and killed after as long again.
+    A child that cannot be opened with `server/discover`, because it exits, does not answer, or
+    refuses
+    the handshake after it, is started a second time with the handshake first.
 
-    A child that cannot be opened with `server/discover` (it ends, falls silent or refuses
-    the handshake after it) is started again, once, with the handshake first.
-
-    A child that ends later is started again by the next call, unless `restart` is False. Calls that
-    were under way fail; those that only read, or may be repeated, are sent again.
+    Args:
+        command: The program and its arguments. They are run without a shell.
+        env: Variables that are added to the inherited ones.
+        inherit_env: Whether the child inherits the whole environment. Without it, it inherits a
+            small
+            set of variables that contains no secrets.
+        cwd: The working directory of the child.
+        on_stderr: Gets each line that the server writes to stderr.
+        patience: Seconds between the steps of a shutdown: stdin is closed, the child is terminated,
+            the
+            child is killed.
+        limit: The largest message, in bytes.
+        tap: Sees every frame, with "client" or "server" as its sender.
+        restart: Whether the next call starts a child again that has exited. Calls in flight fail,
+            except for read-only ones and those that are safe to repeat: they are sent again.
     """
 
     def __init__(

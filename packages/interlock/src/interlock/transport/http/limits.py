@@ -6,8 +6,11 @@ from msgspec import Struct
 
 
 class Rate(Struct, frozen=True):
-    """How many requests one principal (or, without authorization, one address) may make:
-    `per_second` on the whole, `burst` at once.
+    """The requests that one principal may make; without authorization, that one address may make.
+
+    Attributes:
+        per_second: Requests a second on average.
+        burst: Requests at once.
     """
 
     per_second: float
@@ -19,24 +22,25 @@ class Rate(Struct, frozen=True):
 
 
 class Limits(Struct, frozen=True, kw_only=True):
-    """What one endpoint takes at the most. Seconds and bytes.
+    """The limits of one endpoint, in seconds and bytes.
 
-    Parameters:
-        head: bytes of one request's line and headers; over it: 431 (where Interlock serves itself,
-            as the next one).
-        head_seconds: how long they may take to arrive; over it: 408.
-        stall_seconds: how long a client may take nothing in of what waits for it; over it: the
-            connection is ended.
-        body: bytes of one request's body; over it: 413.
-        body_seconds: how long a body may take to arrive; over it: 408.
-        bodies: bytes of all bodies that are still arriving in this process; over it: 503.
-        calls: requests that run at once in this process; over it: 503.
-        streams: event streams that are open at once for listening; over it: 503.
-        sessions: sessions that exist at once, over all workers; over it: 503.
-        session_seconds: the age at which a session ends.
-        idle_seconds: how long a session lives without a request or an open stream.
-        keep_alive: seconds between signs of life on a quiet stream.
-        rate: requests for each principal or address; over it: 429.
+    Attributes:
+        head: Bytes of the request line and headers of one request; more is answered with 431. This
+            limit and the next one hold where Interlock runs its own HTTP server.
+        head_seconds: How long the head may take to arrive; longer is answered with 408.
+        stall_seconds: How long a client may read nothing of the data that waits for it; then its
+            connection is closed.
+        body: Bytes of one request's body; more is answered with 413.
+        body_seconds: How long a body may take to arrive; longer is answered with 408.
+        bodies: Bytes of all bodies that are still arriving in this process; more is answered with
+            503.
+        calls: Concurrent requests in this process; more are answered with 503.
+        streams: Open event streams in this process; more are answered with 503.
+        sessions: Sessions over all workers; more are answered with 503.
+        session_seconds: The age at which a session ends.
+        idle_seconds: How long a session lives without a request or an open stream.
+        keep_alive: Seconds between keep-alive comments on a quiet stream.
+        rate: Requests for each principal or address; more are answered with 429.
     """
 
     head: int = 64 * 1024

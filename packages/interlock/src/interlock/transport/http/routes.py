@@ -128,10 +128,17 @@ def made_route(
 
 
 class HttpResponse:
-    """A whole HTTP response, as an ASGI app: `await HttpResponse({"open": True})(scope, receive,
-    send)`.
+    """A complete HTTP response, as an ASGI app: `await HttpResponse({"open": True})(scope,
+    receive, send)`.
 
-    It answers a HEAD request without its body.
+    A HEAD request is answered without the body.
+
+    Args:
+        content: Text, bytes, or a value that becomes JSON.
+        status: The HTTP status.
+        headers: Further headers.
+        content_type: Replaces the default: `text/plain; charset=utf-8` for text,
+            `application/octet-stream` for bytes, `application/json` for everything else.
     """
 
     def __init__(

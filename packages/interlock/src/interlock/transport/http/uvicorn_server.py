@@ -66,12 +66,19 @@ async def serve_http(
     on_ready: Callable[[Any], None] | None = None,
     on_large: Callable[[], object] = bool,
 ) -> None:
-    """Serve until cancelled; then take no more, let what runs finish for `grace` seconds, and
-    close. The socket is closed at the end.
+    """Serve an app at a listening socket until cancelled, then shut down gracefully.
 
-    `proxies` are addresses (or networks) whose word is taken for whom a request comes from
-    (`X-Forwarded-For`); nobody's is otherwise. `on_large` is called whenever much comes or goes in
-    one piece.
+    A shutdown accepts no more requests, waits for those in flight, and closes the socket.
+
+    Args:
+        app: The app.
+        sock: The listening socket. It is closed at the end.
+        grace: Seconds that requests in flight have to finish.
+        proxies: Addresses or networks of trusted reverse proxies: their `X-Forwarded-For` header
+            names
+            the client. The header is ignored from all others.
+        on_ready: Called with the address of the socket once the server accepts connections.
+        on_large: Called whenever a large piece of data is received or sent.
     """
     try:
         import uvicorn  # optional extra `http`

@@ -48,20 +48,24 @@ _LISTENING = 1.0
 class Http:
     """Carries exchanges to the MCP endpoint at a URL.
 
-    Parameters:
-        url: http:// or https://.
-        headers: sent with each request; `token` is sent as a bearer token.
-        auth: authorizes each request, and logs in where that is needed (`interlock.auth`).
-        fetch: the HTTP client; our own with `fetching` as its options unless it is given (a given
-            one is not closed).
-        legacy_sse: True for servers of 2024-11-05 only, False never to try that; None tries it
-            where nothing else answers.
-        repeat: whether a call that was lost on the way is made again where that is known to be
-            safe: everything that only reads, and tools that say so of themselves. Others never are.
-        listen: whether a stream for notices is kept open in the handshake era.
-        limit: the most bytes one message may have.
-        tap: sees every frame, with "client" or "server" as its sender.
-        sleep: waits so many seconds before something is tried again.
+    Args:
+        url: An `http://` or `https://` URL.
+        headers: Headers of every request.
+        token: A bearer token for every request.
+        auth: Authorizes each request, and logs in where necessary (`interlock.auth`).
+        fetch: The HTTP client. Without one, an `HttpFetch` is made from the further options. A
+            client
+            that you pass is not closed.
+        legacy_sse: True for servers that speak 2024-11-05 only, False to never try that transport.
+            None
+            tries it if the other transports fail.
+        repeat: Whether a call is sent again after its connection was lost. Only calls that are safe
+            to
+            repeat are: read-only requests, and tools that declare themselves idempotent.
+        listen: Whether a stream for notifications is kept open in the handshake era.
+        limit: The largest message, in bytes.
+        tap: Sees every frame, with "client" or "server" as its sender.
+        sleep: Waits for a number of seconds before a retry.
     """
 
     def __init__(
