@@ -26,8 +26,7 @@ class Principal(Struct, frozen=True, kw_only=True):
     """The identity on whose behalf a request is made, as authorization established it.
 
     The access token is not part of it, and cannot be read from it: the token was issued for this
-    server
-    only (`SEC-06`).
+    server only (`SEC-06`).
 
     Attributes:
         subject: The user, unique within `issuer`.
@@ -49,10 +48,12 @@ class Principal(Struct, frozen=True, kw_only=True):
 
     @property
     def key(self) -> str:
-        """One string that is the same for the same principal and no other."""
+        """A string that identifies the principal: equal for equal principals, different for all
+        others.
+        """
         return repr(
             (self.issuer, self.subject, self.client)
-        )  # no name, however it is chosen, can run into the next
+        )  # repr keeps the parts apart, whatever characters the names contain
 
 
 class TraceContext(Struct, frozen=True):
@@ -84,8 +85,7 @@ class Caller(Struct, frozen=True):
             everything, unless `anonymous` is true.
         session: The ID of the session, on transports that have sessions.
         anonymous: Whether the request came over a network without a principal. An anonymous caller
-            has
-            no scopes.
+            has no scopes.
         trace: The trace that the request belongs to.
     """
 
@@ -104,25 +104,25 @@ class Caller(Struct, frozen=True):
         return era(self.revision)
 
     def supports(self, ability: Ability) -> bool:
-        """Whether the revision that this caller speaks has an ability, such as "elicitation".
+        """Whether the caller's revision has an ability, such as "elicitation".
 
-        What the caller itself declares is in `capabilities`.
+        The capabilities that the caller declares are in `capabilities`.
 
         Raises:
-            ValueError: There is no ability of this name; the message lists those that there are.
+            ValueError: There is no ability of this name. The message lists all abilities.
         """
         return supports(self.revision, ability)
 
 
 class RawResult(Struct, frozen=True):
-    """A result as bytes, for the caller's revision: a list that is kept encoded, or the result of
-    another server.
+    """An encoded result under the caller's revision: a cached list, or the result of another
+    server.
 
     Attributes:
-        body: The JSON object, without the members that the protocol itself puts into a result.
-        meta: The members of `_meta` that are to be sent with it, where they are not in the body.
-        kind: The type of the result, for those who want to look at it.
-        read: The result, where it was read already.
+        body: The JSON object, without the members that the protocol itself adds to a result.
+        meta: Members of `_meta` to send with the body, if they are not part of it.
+        kind: The type of the result, which `decode` reads.
+        read: The decoded result, if it has been decoded already.
     """
 
     body: bytes
@@ -131,10 +131,10 @@ class RawResult(Struct, frozen=True):
     read: Result | None = None
 
     def decode(self) -> Result:
-        """Read the result: for middleware that looks at what passes.
+        """Decode the result, for middleware that inspects it.
 
         Raises:
-            ProtocolError: The result is not as its type has it.
+            ProtocolError: The bytes are not a valid result of this type.
         """
         if self.read is not None:
             return self.read
@@ -147,46 +147,54 @@ class RawResult(Struct, frozen=True):
             raise ProtocolError(f"The result cannot be read: {bad}") from None
 
 
-# What a handler gives: a result, or one that is bytes already.
+# The return value of a handler: a result, or a result that is encoded already.
 AnyResult = Result | RawResult
 Notify = Callable[[str, Any], None]
 PauseTimeout = Callable[[], AbstractContextManager[object]]
 
 
 class Asker(Protocol):
-    """The way an input request travels to whoever can answer it."""
+    """Carries input requests to the client."""
 
     async def ask(self, request: InputRequest, key: str | None = None) -> InputResponse:
-        """Ask, and wait for the answer. `key` names the question where its place and words are not
-        to name it.
+        """Ask, and wait for the answer.
 
-        Raises McpError where the other side refused to answer, Unreachable where it has gone.
+        Args:
+            request: The input request.
+            key: Identifies the question across runs of the handler. By default its position and
+                content do.
+
+        Raises:
+            McpError: The other side refused to answer.
+            Unreachable: The other side has gone.
         """
         ...
 
     async def once(self, name: str, do: Callable[[], Awaitable[Any]]) -> Any:
-        """Do something that must not happen twice in one call, though a handler may run again from
-        the top; return its result.
+        """Run a side effect at most once in a call, although the handler may run again from the
+        top.
+
+        Returns the result of the first run.
         """
         ...
 
 
 class Mute:
-    """The asker of an exchange whose other side cannot be asked anything.
+    """The asker of an exchange on which the other side cannot be asked anything.
 
     Args:
-        why: Why not, in one sentence.
+        why: The reason, in one sentence.
     """
 
     def __init__(self, why: str = "There is nobody to ask on this exchange.") -> None:
         self.why = why
 
     async def ask(self, request: InputRequest, key: str | None = None) -> InputResponse:
-        """Refuse; a question that cannot be put is never taken as answered."""
+        """Refuse. A question that cannot be delivered never counts as answered."""
         raise Unanswerable(self.why, "")
 
     async def once(self, name: str, do: Callable[[], Awaitable[Any]]) -> Any:
-        """Do it: without questions nothing runs again."""
+        """Run the side effect. Without questions the handler never runs again."""
         return await do()
 
 
@@ -194,24 +202,24 @@ MUTE = Mute()
 
 
 def silent(method: str, params: Any) -> None:
-    """The notify of an exchange that nobody listens to."""
+    """The `notify` of an exchange without a listener: it drops notifications."""
 
 
 async def ready() -> None:
-    """The drain of an exchange that nothing slows down."""
+    """The `drain` of an exchange without backpressure: it returns at once."""
 
 
 class HttpRequest(Struct, frozen=True):
-    """The HTTP request that brought an exchange.
+    """The HTTP request that carried an exchange.
 
     Attributes:
         method: The HTTP method, such as POST.
         path: The path of the URL, decoded.
-        query: What follows the question mark, as it was sent.
-        headers: By name in lower case; the values of a repeated header are joined by commas. An
-            authorization header that a guard has used is not among them.
-        client: The address of the client, or of the named proxy's client; None where the web server
-            does not say.
+        query: The part of the URL after the question mark, as it was sent.
+        headers: The headers by name in lower case. The values of a repeated header are joined by
+            commas. An Authorization header that a guard has used is removed.
+        client: The address of the client, or the address that a trusted proxy reports; None if the
+            web server does not provide it.
     """
 
     method: str
@@ -222,8 +230,9 @@ class HttpRequest(Struct, frozen=True):
 
 
 class ExchangeTransport:
-    """What the transport of an exchange can do besides carrying it. This one, of stdio and memory,
-    can do nothing of it.
+    """The abilities of an exchange's transport besides carrying it.
+
+    This class is the one of stdio and memory, which have none of them.
     """
 
     __slots__ = ()
@@ -235,21 +244,18 @@ class ExchangeTransport:
 
     @property
     def mirrored(self) -> Mapping[str, str] | None:
-        """The headers that repeat parts of the body (`Mcp-Param-*`); None where there are none to
-        compare.
-        """
+        """The headers that repeat parts of the body (`Mcp-Param-*`); None on other transports."""
         return None
 
     def release(self, retry_ms: int | None = None) -> bool:
-        """Let the client go, to come back for the rest after `retry_ms` milliseconds; False where
-        it could not come back.
+        """Close the client's stream; the client resumes after `retry_ms` milliseconds.
+
+        Returns False, and keeps the stream open, if the client could not resume it.
         """
         return False
 
     def pause_timeout(self) -> AbstractContextManager[object]:
-        """A block in which the sender of the exchange does not count the time: while a person is
-        asked.
-        """
+        """A block in which the sender's timeout is paused, because a person is being asked."""
         return nullcontext()
 
 
@@ -257,64 +263,63 @@ PLAIN_TRANSPORT = ExchangeTransport()
 
 
 class Received(Protocol):
-    """A request as it came from a peer, with the bytes it came in."""
+    """A request as it came from a peer, with its bytes."""
 
     @property
     def method(self) -> str:
-        """Its method."""
+        """The method."""
         ...
 
     @property
     def params(self) -> Any:
-        """Its params, read."""
+        """The decoded params."""
         ...
 
     @property
     def caller(self) -> Caller:
-        """The peer."""
+        """The sender."""
         ...
 
     @property
     def frame(self) -> bytes | None:
-        """The message; None where it is not kept."""
+        """The bytes of the message; None if they were not kept."""
         ...
 
 
 class SessionStorage(Protocol):
-    """Where the state of one session is kept, as bytes that only the reader of them understands."""
+    """Stores the state of one session, as opaque bytes."""
 
     async def load(self) -> bytes | None:
-        """The bytes kept last, empty where there are none; None where the session has ended."""
+        """Return the bytes that were saved last: empty if none were, None if the session has ended."""
         ...
 
     async def save(self, state: bytes, *, was: bytes) -> bool:
-        """Keep bytes in place of those that were loaded; False where others stand there by now."""
+        """Replace the bytes that were loaded; False if another request has replaced them since."""
         ...
 
 
 class Exchange(Struct):
-    """One request and all that flows because of it.
+    """One request, with the channels for everything that belongs to it.
 
     Attributes:
         method: The method of the newest revision.
-        params: The protocol type of the method's params. Its `meta` holds what the author of the
-            request put there; the protocol's own keys of `_meta` are on the caller.
-        caller: Who asks.
-        notify: `notify(method, params)` sends a notification on the way of this request and never
+        params: The protocol type of the method's params. Its `meta` contains the keys of `_meta`
+            that the author of the request set; the protocol's own keys are on the caller.
+        caller: The sender.
+        notify: `notify(method, params)` sends a notification that belongs to this request. It never
             waits.
-        asker: How questions travel to whoever can answer them.
-        progress_token: The token of the request's progress; None where the sender does not want to
-            hear of it.
-        drain: Waits until the peer has taken in most of what was sent.
-        transport: What the transport can do besides.
-        received: The request or notification as a peer sent it; None for one that was made here. A
-            client that forwards the exchange under the same revision sends what was not changed as
-            the bytes it came in, and returns a RawResult.
-        session: Where the state of the caller's session is kept; None where it has no session.
-        replayed: Whether a handler runs again from the top for a request that it has seen: it
-            asked, and the answers have come to a process that did not keep the call suspended
-            (`suspend=False`, another worker, a restart). Middleware that logs, counts or audits
-            each call once leaves it out then.
+        asker: Carries questions to the client.
+        progress_token: The token for progress notifications; None if the sender wants none.
+        drain: Waits until the peer has read most of what was sent.
+        transport: Further abilities of the transport.
+        received: The message as a peer sent it; None for an exchange that was made locally. A
+            client that forwards an unchanged exchange under the same revision sends these bytes
+            again, and returns a RawResult.
+        session: The storage of the session's state; None if the caller has no session.
+        replayed: Whether the handler runs again from the top for a request that it has seen before.
+            It asked a question, and the answers reached a process that does not hold the suspended
+            call (`suspend=False`, another worker, a restart). Middleware that logs, counts or
+            audits calls skips such a run.
     """
 
     method: str
@@ -330,13 +335,13 @@ class Exchange(Struct):
     replayed: bool = False
 
 
-# The one shape, and what goes around it.
+# The types of handlers and middleware.
 Handler = Callable[[Exchange], Awaitable[AnyResult]]
 Middleware = Callable[[Handler], Handler]
 
 
 def stack(handler: Handler, *middleware: Middleware) -> Handler:
-    """Put middleware around a handler; the first one given is the outermost."""
+    """Wrap a handler in middleware. The first one given is the outermost."""
     for layer in reversed(middleware):
         handler = layer(handler)
     return handler

@@ -41,8 +41,7 @@ class HttpFetch:
         head_seconds: Bounds the wait for the head of the response after that; None for no bound.
         keep_seconds: How long an idle connection is kept.
         most_connections: Connections for each destination. A further request waits until one is
-            free,
-            unless it is `aside`. A connection whose body is still being read is not free.
+            free, unless it is `aside`. A connection whose body is still being read is not free.
         agent: The value of the User-Agent header.
         lookup: Resolves host names for connections without a proxy; None for the system's resolver.
     """

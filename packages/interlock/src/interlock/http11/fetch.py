@@ -29,8 +29,7 @@ class Request(Struct, frozen=True):
         again: Whether it is harmless if the request reaches the server twice. GET, HEAD and DELETE
             requests always are.
         aside: Whether requests that hold connections may depend on this one. The connection limit
-            does
-            not apply to it then; otherwise it could wait forever.
+            does not apply to it then; otherwise it could wait forever.
     """
 
     method: str

@@ -113,38 +113,31 @@ class SafeFetch:
 
     - Schemes: https only. `plain` and `loopback` also permit http.
     - Ports: 443 (80 for http) and those from 1024 on, except for some on which other services
-      listen.
-      A URL with a user or a password is refused.
+      listen. A URL with a user or a password is refused.
     - Addresses: public ones only. A name is resolved once. All of its addresses must be public,
-      because
-      the choice among them is left to chance. The connection goes to the address that was checked,
-      while TLS and `Host` keep the name: changing the DNS record in between gains nothing. Unusual
-      spellings of an IP address are refused.
+      because the choice among them is left to chance. The connection goes to the address that was
+      checked, while TLS and `Host` keep the name: changing the DNS record in between gains nothing.
+      Unusual spellings of an IP address are refused.
     - Redirects: none, unless `most_redirects` or `give_redirects` is given.
 
     An egress proxy resolves names itself, so the proxy has to block internal addresses. IP
-    addresses in
-    a URL are checked here even then. Names that are never public are sent to it only if `hosts`
-    contains them.
+    addresses in a URL are checked here even then. Names that are never public are sent to it only
+    if `hosts` contains them.
 
     Args:
         loopback: Also permits this machine, by http too, for development: "localhost", names below
-            it,
-            127.0.0.0/8 and ::1. A name that merely resolves to this machine is refused even then.
+            it, 127.0.0.0/8 and ::1. A name that merely resolves to this machine is refused even
+            then.
         plain: Also permits http to public hosts, where anyone on the network path can read and
-            change
-            the content.
+            change the content.
         limit: The largest body, in bytes, also after decompression.
         seconds: The time from the call to the end of the body.
         most_redirects: How many redirects are followed. Only those of GET and HEAD are, each is
-            checked
-            like a new request, and none leads from https to http. A redirect to another site keeps
-            no
-            request header but `Accept`.
+            checked like a new request, and none leads from https to http. A redirect to another
+            site keeps no request header but `Accept`.
         give_redirects: Returns redirects as responses. The caller follows them with `onward`.
         hosts: If given, the only hosts that are contacted: names, "*.example.com" for all names
-            below
-            one, and addresses.
+            below one, and addresses.
         never: Hosts that are never contacted. A name that resolves to such an address is refused
             too.
         networks: Private networks that may be reached as well, such as "10.1.0.0/16". The metadata

@@ -19,14 +19,14 @@ class OpenCalls(Generic[T]):
         self._last = 0
 
     def open(self, call: T) -> int:
-        """Note a request that is about to be sent; return its id."""
+        """Register a request that is about to be sent, and return its ID."""
         self._last += 1
         self._open[self._last] = call
         return self._last
 
     @property
     def next_id(self) -> int:
-        """The id that the next request will have."""
+        """The ID of the next request."""
         return self._last + 1
 
     def get(self, id: RequestId | None) -> T | None:
@@ -34,11 +34,13 @@ class OpenCalls(Generic[T]):
         return None if id is None else self._open.get(id)
 
     def close(self, id: RequestId | None) -> T | None:
-        """The request is answered or given up; a second answer finds nothing (`CAN-07`)."""
+        """Remove a request that was answered or given up. A second answer to it is ignored
+        (`CAN-07`).
+        """
         return None if id is None else self._open.pop(id, None)
 
     def clear(self) -> dict[RequestId, T]:
-        """The connection is gone: all that was open."""
+        """Remove and return all open requests, because the connection is closed."""
         left = self._open
         self._open = {}
         return left

@@ -1,5 +1,5 @@
-"""The client's end of one connection, without I/O: requests and notifications out; answers,
-questions and notifications in.
+"""The client side of one connection, without I/O: it sends requests and notifications, and receives
+responses, questions and notifications.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ _QUESTIONS: dict[str, type[Any]] = {
 
 
 class ProgressReceived(Struct, frozen=True):
-    """Progress of one of our requests."""
+    """Progress of an open request."""
 
     id: t.RequestId
     params: t.ProgressNotificationParams
 
 
 class SubscriptionReceived(Struct, frozen=True):
-    """Something that a subscription of ours was opened for; `id` is that of its listen request."""
+    """A notification for a subscription; `id` is the ID of its listen request."""
 
     id: t.RequestId
     method: str
@@ -56,9 +56,9 @@ class _Call(Struct):
 
 
 class ClientConnection:
-    """One server. `revision` is set once it is agreed; until then the newest is spoken.
+    """The connection to one server. `revision` is the newest one until another is negotiated.
 
-    A progress token is the id of its request, so that progress finds its way without a table.
+    The progress token of a request is its ID, so that progress is assigned without a table.
     """
 
     def __init__(self, revision: str = NEWEST) -> None:
@@ -68,22 +68,20 @@ class ClientConnection:
         self._questions: dict[t.RequestId, str] = {}
         self._out: list[Frame] = []
 
-    # -- what we say -----------------------------------------------------------------------------
+    # -- sending ---------------------------------------------------------------------------------
 
     def request(self, method: str, params: bytes) -> t.RequestId:
-        """Send a request whose params are encoded already; return its id."""
+        """Send a request with encoded params, and return its ID."""
         id = self._calls.open(_Call(method))
         self._out.append(jsonrpc.request(id, method, params))
         return id
 
     def next_id(self) -> t.RequestId:
-        """The id that the next request will have, for params that name it (progress tokens)."""
+        """The ID of the next request, for params that contain it (progress tokens)."""
         return self._calls.next_id
 
     def cancel(self, id: t.RequestId, reason: str | None = None) -> None:
-        """Give a request up, and tell the server so; `initialize` is only given up in silence
-        (`LIF-13`).
-        """
+        """Give a request up and notify the server, except for `initialize` (`LIF-13`)."""
         call = self._calls.close(id)
         if call is not None and call.method != "initialize":
             self.notify(
@@ -92,7 +90,7 @@ class ClientConnection:
             )
 
     def forget(self, id: t.RequestId) -> None:
-        """Nobody waits for a request any more, and the server knows, or need not know."""
+        """Remove a request without a notification to the server."""
         self._calls.close(id)
 
     def notify(self, method: str, params: Any) -> None:
@@ -100,8 +98,9 @@ class ClientConnection:
         self._out.append(jsonrpc.notification(method, encode(params, self.revision)))
 
     def respond(self, id: t.RequestId, answer: t.InputResponse) -> None:
-        """Answer a question of the server; ignored where it took the question back. Raises where
-        the answer is no JSON: then `fail` it.
+        """Answer a question of the server. Ignored if the server has withdrawn the question.
+
+        Raises an error if the answer cannot be encoded; call `fail` then.
         """
         if id in self._questions:
             if not isinstance(answer, t.Result):
@@ -110,36 +109,38 @@ class ClientConnection:
             del self._questions[id]
 
     def fail(self, id: t.RequestId, code: int, message: str, data: Any = None) -> None:
-        """Refuse a question of the server; ignored where it took the question back."""
+        """Refuse a question of the server. Ignored if the server has withdrawn the question."""
         if self._questions.pop(id, None) is not None:
             self._out.append(jsonrpc.failure(id, code, message, data))
 
     def drop(self, id: t.RequestId) -> None:
-        """Leave a question of the server without an answer: what it was asked for is over."""
+        """Leave a question of the server unanswered, because its request has ended."""
         self._questions.pop(id, None)
 
     @property
     def has_outgoing(self) -> bool:
-        """Whether anything is to be sent."""
+        """Whether frames are waiting to be sent."""
         return bool(self._out)
 
     def outgoing(self) -> list[Frame]:
-        """What is to be sent now."""
+        """Return the frames to send now."""
         out = self._out
         self._out = []
         return out
 
     def close(self) -> list[t.RequestId]:
-        """The channel is gone: the requests that will never be answered."""
+        """Close the connection; return the requests that will never be answered."""
         self._out.clear()
         self._questions.clear()
         return list(self._calls.clear())
 
-    # -- what the server says ----------------------------------------------------------------------
+    # -- receiving ---------------------------------------------------------------------------------
 
     def receive(self, frame: Frame) -> list[ClientEvent | ProgressReceived | SubscriptionReceived]:
-        """Take in one message. Raises Malformed for what is no JSON-RPC; the conversation can go on
-        after that.
+        """Receive one message.
+
+        Raises Malformed if it is not a JSON-RPC message. The connection can still be used after
+        that.
         """
         try:
             envelope = jsonrpc.open_envelope(frame)
@@ -160,9 +161,9 @@ class ClientConnection:
         return self._receive_question(envelope.id, envelope.method, envelope.params)
 
     def _receive_batch(self, frame: Frame) -> list[Any]:
-        """Message by message; what is wrong with one does not touch the others (`RPC-13`).
+        """Receive the members one by one; an invalid member does not affect the others (`RPC-13`).
 
-        A batch that is no JSON as a whole still ends the calls whose answers it holds.
+        A batch that is not valid JSON still ends the calls that it contains answers for.
         """
         events: list[Any] = []
         unreadable: Malformed | None = None
@@ -183,7 +184,7 @@ class ClientConnection:
     def _receive_response(self, envelope: jsonrpc.Envelope) -> list[Any]:
         id = envelope.id
         if id is UNSET or self._calls.close(id) is None or id is None:
-            return []  # late, doubled or made up: nobody waits for it
+            return []  # late, repeated or invented: no request is waiting for it
         if envelope.error:
             return [
                 ResponseReceived(
@@ -199,8 +200,8 @@ class ClientConnection:
         return [ResponseReceived(id, envelope.result)]
 
     def _receive_bad_answer(self, bad: Malformed) -> list[Any]:
-        """An answer that cannot be read still ends the wait for it; anything else that is no
-        message is the shell's to log.
+        """End the call that a malformed answer belongs to; leave all other malformed messages to
+        the caller's log.
         """
         if bad.id is None or not bad.is_answer or self._calls.close(bad.id) is None:
             raise bad
@@ -216,7 +217,7 @@ class ClientConnection:
             params = decode(raw, kind)
             subscription = decode(params.meta, t.NotificationMeta).subscription_id
         except Malformed:
-            return []  # the sender would not hear of it anyway
+            return []  # a notification is never answered, so its sender cannot learn of the error
         if method == "notifications/progress":
             return (
                 [ProgressReceived(params.progress_token, params)]
@@ -234,7 +235,7 @@ class ClientConnection:
         return [NotificationReceived(method, params)]
 
     def _notified_kind(self, method: str) -> type[Any] | None:
-        """The type of the params of a notification; None for what is none that is known."""
+        """The type of a notification's params; None for an unknown notification."""
         row = METHODS.get(method)
         if row is None:
             return self.extensions.notifications.get(method)
@@ -243,7 +244,7 @@ class ClientConnection:
         return self.extensions.params_of(method) or row.params
 
     def _receive_cancelled(self, params: t.CancelledNotificationParams) -> list[Any]:
-        """The server takes a question back, or (stateless era) tears a subscription down (`LSN-11`,
+        """The server withdraws a question or (stateless era) ends a subscription (`LSN-11`,
         `CAN-04`).
         """
         id = params.request_id
@@ -262,7 +263,7 @@ class ClientConnection:
             # a server has no requests in this era, and a client no responses (`RPC-17`, `RPC-18`)
             return []
         if id in self._questions:
-            return []  # an answer to it would be taken for the answer to the first
+            return []  # the server would take an answer for the answer to its first request
         if method == "ping":
             self._out.append(jsonrpc.response(id, b"{}"))
             return []
@@ -286,7 +287,7 @@ class ClientConnection:
 
 
 def _beyond(revision: str, request: t.InputRequest) -> str | None:
-    """The capability that a question needs and that the revision has no words for, so that it was
+    """The capability that a question needs and that the revision does not define, so that it was
     not declared (`ERR-18`, `SAM-13`).
     """
     if isinstance(request, t.ElicitRequest):

@@ -31,10 +31,10 @@ to none.
 
 
 class RequestReceived(Struct, frozen=True):
-    """The peer wants something done; answer with `respond` or `fail`.
+    """The peer sent a request; answer it with `respond` or `fail`.
 
-    `frame` is the message itself, where it was read as it came and is no subscription, which would
-    keep it for long.
+    `frame` is the message itself. It is None if the message was not read in one pass, and for a
+    subscription, which would hold it for a long time.
     """
 
     id: CallId
@@ -46,15 +46,15 @@ class RequestReceived(Struct, frozen=True):
 
 
 class RequestCancelled(Struct, frozen=True):
-    """The peer no longer wants the answer, and will not get one."""
+    """The peer cancelled a request. It gets no answer."""
 
     id: CallId
     reason: str | None = None
 
 
 class ResponseReceived(Struct, frozen=True):
-    """An answer to a request of ours: a response, raw JSON of a result, the peer's error, or
-    ProtocolError for one that is none.
+    """A response to a request of this side: a result, the raw JSON of a result, the peer's error,
+    or a ProtocolError for a malformed response.
     """
 
     id: RequestId
@@ -69,9 +69,9 @@ class QuestionReceived(Struct, frozen=True):
 
 
 class NotificationReceived(Struct, frozen=True):
-    """The peer tells something that no open request is waiting for.
+    """A notification that belongs to no open request.
 
-    `caller` says who tells it, where it is a notification of an extension that a client has sent.
+    `caller` is its sender, if a client sent it and it belongs to an extension.
     """
 
     method: str

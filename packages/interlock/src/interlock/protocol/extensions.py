@@ -1,4 +1,4 @@
-"""What extensions add to the protocol's messages, as both ends of a connection know it."""
+"""Messages of extensions, as both sides of a connection use them."""
 
 from __future__ import annotations
 
@@ -53,12 +53,12 @@ class ExtensionMessages(Struct, frozen=True, kw_only=True):
     core: Mapping[str, Mapping[str, tuple[str, t.JSONObject]]] = {}
 
     def asks(self, revision: str, method: str) -> bool:
-        """Whether a request of an extension exists in a revision."""
+        """Whether a revision has a request of an extension."""
         return method in self.requests and revision in self.revisions[self.owners[method]]
 
     def tells(self, method: str, caller: Caller) -> bool:
-        """Whether a notification of an extension may go to a client, which must have declared
-        it.
+        """Whether a notification of an extension may be sent to a client. The client must have
+        declared the extension.
         """
         if method not in self.notifications:
             return False
@@ -67,10 +67,10 @@ class ExtensionMessages(Struct, frozen=True, kw_only=True):
         return owner in declared and caller.revision in self.revisions[owner]
 
     def shown(self, capabilities: Capabilities, revision: str) -> Capabilities:
-        """Capabilities as they are declared under a revision.
+        """Return the capabilities to declare under a revision.
 
-        Extensions that it does not have are left out, and those whose feature it has in the core
-        are capabilities of the core.
+        Extensions that the revision does not have are removed. An extension whose feature the
+        revision has in its core becomes a capability of the core.
         """
         offered = capabilities.extensions
         if not offered:
@@ -90,11 +90,12 @@ class ExtensionMessages(Struct, frozen=True, kw_only=True):
         return replace(cut, extensions=kept or None, **named)
 
     def heard(self, declared: Capabilities, given: Struct, revision: str) -> Capabilities:
-        """What a peer has declared under a revision, with the extensions that it has in the core.
+        """Return the capabilities of a peer, with core capabilities of its revision translated to
+        extensions.
 
         Args:
-            declared: Its capabilities as the newest revision has them.
-            given: Its capabilities as they came, read as `kind_of` says.
+            declared: The peer's capabilities as types of the newest revision.
+            given: The peer's capabilities as they were sent, decoded as `kind_of` says.
             revision: The revision.
         """
         entries = dict(declared.extensions or {})
@@ -107,7 +108,7 @@ class ExtensionMessages(Struct, frozen=True, kw_only=True):
         return replace(declared, extensions=entries)
 
     def result_of(self, method: str) -> type[t.Result] | None:
-        """The type of the result of a core method where extensions have changed it, else None."""
+        """The type of the result of a core method if extensions have changed it, else None."""
         if method != "initialize" or not self.core:
             return None
         kind = self._with_core(t.ServerCapabilities)
@@ -132,7 +133,7 @@ class ExtensionMessages(Struct, frozen=True, kw_only=True):
         return known
 
     def params_of(self, method: str) -> type[Any] | None:
-        """The type of the params of a core method where extensions have changed it, else None."""
+        """The type of the params of a core method if extensions have changed it, else None."""
         if method == "initialize" and self.core:
             kind = self._with_core(t.ClientCapabilities)
             return _changed(t.InitializeRequestParams, "capabilities", kind)
@@ -146,7 +147,7 @@ class ExtensionMessages(Struct, frozen=True, kw_only=True):
         return None
 
     def mirror(self, method: str, params: Any) -> str | None:
-        """What the header `Mcp-Name` says of a request; None where it has no such header."""
+        """The value of the header `Mcp-Name` for a request; None if the request has no such header."""
         field = self.mirrored.get(method)
         if field is None:
             return None

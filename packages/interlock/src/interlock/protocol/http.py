@@ -33,7 +33,7 @@ SESSION = b"mcp-session-id"
 LAST_EVENT = b"last-event-id"
 _ROUTING = frozenset({VERSION, METHOD, NAME, SESSION})
 _PARAM = b"mcp-param-"
-_PLAIN = re.compile(rb"[A-Za-z0-9_./:-]+").fullmatch  # what stands for itself in a header
+_PLAIN = re.compile(rb"[A-Za-z0-9_./:-]+").fullmatch  # characters that a header contains unencoded
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}").fullmatch
 _MOST_HOSTS = 1000
 _HOST = re.compile(r"(?:\[([0-9a-f:.%]+)\]|([^\[\]:@/?#,\s]+))(?::[0-9]{0,5})?")
@@ -53,13 +53,15 @@ _STATUS = {
 
 
 class EndpointRules(Struct, kw_only=True):
-    """What an endpoint allows.
+    """The access rules of an endpoint.
 
-    `hosts` are the names (with or without a port) under which it may be asked, besides the loopback
-    names and plain addresses, which no rebinding can take over; "*" allows every name. `origins`
-    are those of web pages that may ask besides pages of the same host and, on loopback, of this
-    machine. `sessions` says whether handshake-era requests have a session, `greets` whether that
-    era is served.
+    Attributes:
+        hosts: The accepted names (with or without a port) in the Host header, besides the loopback
+            names and IP addresses, which cannot be rebound. "*" accepts every name.
+        origins: The accepted origins of web pages, besides pages of the same host and, on loopback,
+            pages of this machine.
+        sessions: Whether handshake-era requests have a session.
+        greets: Whether the handshake era is served.
     """
 
     hosts: frozenset[str] = frozenset()
@@ -69,7 +71,9 @@ class EndpointRules(Struct, kw_only=True):
     _known: dict[tuple[bytes | None, bytes | None], str] = {}
 
     def check_host_and_origin(self, host: bytes | None, origin: bytes | None) -> str:
-        """Why a request from there is refused; '' where it is welcome (`SEC-01`, `HTM-22`)."""
+        """Return why a request with this Host and Origin is refused; "" if it is accepted
+        (`SEC-01`, `HTM-22`).
+        """
         known = self._known.get((host, origin))
         if known is None:
             if len(self._known) >= _MOST_HOSTS:
@@ -77,7 +81,7 @@ class EndpointRules(Struct, kw_only=True):
             known = self._judge_source(host, origin)
             if (
                 len(host or b"") + len(origin or b"") <= _LONGEST_SOURCE
-            ):  # else strangers could fill the memory
+            ):  # without a limit, anonymous clients could fill the memory
                 self._known[host, origin] = known
         return known
 
@@ -110,7 +114,7 @@ class EndpointRules(Struct, kw_only=True):
 
 
 class HttpRefusal(Struct, frozen=True):
-    """No: with this status, body and further headers."""
+    """An error response: status, body and further headers."""
 
     status: int
     body: bytes = b""
@@ -119,8 +123,8 @@ class HttpRefusal(Struct, frozen=True):
 
 
 class Stateless(Struct, frozen=True):
-    """A request of the stateless era; read already where it could be read in one pass, else the
-    connection is to say what is wrong.
+    """A request of the stateless era. It is decoded if that was possible in one pass; otherwise the
+    connection finds the error.
     """
 
     request: Any
@@ -129,14 +133,15 @@ class Stateless(Struct, frozen=True):
 
 
 class OpensSession(Struct, frozen=True):
-    """`initialize`: a session is to be opened."""
+    """`initialize`: it opens a session."""
 
 
 class InSession(Struct, frozen=True):
-    """Messages of the handshake era: for the session named, or for none. `revision` is what the
-    header says.
+    """Messages of the handshake era, for the session in the header or without a session.
 
-    `request` is set where the body is one request that was read in one pass.
+    Attributes:
+        revision: The revision in the header.
+        request: Set if the body is one request that was decoded in one pass.
     """
 
     session: str | None
@@ -146,7 +151,7 @@ class InSession(Struct, frozen=True):
 
 
 class ListensInSession(Struct, frozen=True):
-    """GET: the stream of a session, or the rest of one of its streams."""
+    """GET: opens the stream of a session, or resumes one of its streams."""
 
     session: str
     revision: str | None
@@ -154,14 +159,14 @@ class ListensInSession(Struct, frozen=True):
 
 
 class EndsSession(Struct, frozen=True):
-    """DELETE: the end of a session."""
+    """DELETE: ends a session."""
 
     session: str
     revision: str | None
 
 
 class Accepted(Struct, frozen=True):
-    """A message that asks for nothing and changes nothing: 202 (`HTM-05`)."""
+    """A message without an effect or an answer: 202 (`HTM-05`)."""
 
 
 Verdict = (
@@ -178,7 +183,7 @@ def error(
     id: t.RequestId | None = None,
     headers: Sequence[tuple[bytes, bytes]] = (),
 ) -> HttpRefusal:
-    """A refusal with a JSON-RPC error as its body."""
+    """Return a refusal with a JSON-RPC error as its body."""
     return HttpRefusal(
         status,
         jsonrpc.failure(id, code, message, data),
@@ -188,8 +193,8 @@ def error(
 
 
 def status_of(code: int) -> int:
-    """The status of a response that is the JSON-RPC error `code`, in the stateless era (`HTM-24`;
-    X-14: what is not named is 200).
+    """The HTTP status for a JSON-RPC error code in the stateless era (`HTM-24`; X-14: 200 for all
+    codes that are not listed).
     """
     return _STATUS.get(code, 200)
 
@@ -212,7 +217,7 @@ def judge(
         doubled := [
             n for n in twice if n in _ROUTING or n.startswith(_PARAM) or n in (b"host", b"origin")
         ]
-    ):  # `HDR-11`: who reads the first and who reads the last would see different requests
+    ):  # `HDR-11`: readers of the first value and readers of the last would see different requests
         return error(
             400,
             t.HEADER_MISMATCH,
@@ -237,7 +242,7 @@ def judge(
 
 
 def accepts(headers: Headers, kind: bytes) -> bool:
-    """Whether the Accept header allows a media type; one that is missing allows all."""
+    """Whether the Accept header permits a media type. A missing header permits all."""
     accept = headers.get(b"accept")
     if accept is None or accept == _BOTH:
         return True
@@ -245,7 +250,7 @@ def accepts(headers: Headers, kind: bytes) -> bool:
     for part in accept.lower().split(b","):
         name, *parameters = (piece.strip() for piece in part.split(b";"))
         wanted[name] = not any(_NO_WEIGHT.fullmatch(parameter) for parameter in parameters)
-    for name in (kind, kind.partition(b"/")[0] + b"/*", b"*/*"):  # the closest one counts
+    for name in (kind, kind.partition(b"/")[0] + b"/*", b"*/*"):  # the most specific range wins
         if name in wanted:
             return wanted[name]
     return False
@@ -254,7 +259,7 @@ def accepts(headers: Headers, kind: bytes) -> bool:
 def _judge_other(
     rules: EndpointRules, identity: Identity, method: str, headers: Headers
 ) -> Verdict:
-    """GET and DELETE belong to sessions, and to nothing else (`HTM-19`, `HTL-25`)."""
+    """Judge GET and DELETE, which only sessions have (`HTM-19`, `HTL-25`)."""
     session = text(headers, SESSION)
     revision = text(headers, VERSION)
     served = rules.sessions and rules.greets
@@ -312,8 +317,8 @@ def _judge_body(rules: EndpointRules, identity: Identity, headers: Headers, body
 def _judge_unread(
     rules: EndpointRules, identity: Identity, headers: Headers, said: str | None, body: Frame
 ) -> Verdict:
-    """A body that is no request that can be read in one pass: a notification, an answer, a batch,
-    an unknown method, or nonsense.
+    """Judge a body that could not be decoded as a request in one pass: a notification, a response,
+    a batch, an unknown method, or invalid JSON.
     """
     stateless = said is not None and said not in HANDSHAKE_REVISIONS
     known = said is None or said in REVISIONS
@@ -325,7 +330,7 @@ def _judge_unread(
         if jsonrpc.is_batch(body) and bad.code != t.PARSE_ERROR and not stateless:
             return _in_session(
                 identity, headers, said, None
-            )  # whether its revision has batches, the session says
+            )  # the session decides whether its revision has batches
         return error(400, bad.code, str(bad), id=bad.id)
     if not known and (envelope.method is UNSET or envelope.id is UNSET):
         return _unsupported(identity, said, None)
@@ -380,8 +385,8 @@ def _in_session(
 def _unserved(
     identity: Identity, headers: Headers, said: str | None, id: t.RequestId | None
 ) -> HttpRefusal | None:
-    """A refusal where the header names a revision that is not served, or none where 2025-03-26 is
-    not (`HTL-49`, `HTL-50`, `ERA-18`).
+    """Refuse a header with a revision that is not served, or a missing header if 2025-03-26 is not
+    served (`HTL-49`, `HTL-50`, `ERA-18`).
     """
     if said is None:
         knows = R2 in identity.revisions or (
@@ -394,18 +399,18 @@ def _unserved(
 
 
 def _says_who(meta: t.RequestMeta) -> bool:
-    """Whether a request has any of the keys by which a client of the stateless era says who
-    asks.
+    """Whether a request has any of the keys with which a client of the stateless era identifies
+    itself.
     """
     keys = (meta.protocol_version, meta.client_capabilities, meta.client_info)
     return any(key is not None for key in keys)
 
 
 def _unsupported(identity: Identity, said: str | None, id: t.RequestId | None) -> HttpRefusal:
-    """The refusal of a revision that only the header names (`HTL-50`).
+    """Refuse a revision that only the header contains (`HTL-50`).
 
-    One that nobody knows comes from a client of the handshake era, and is refused with the code
-    and in the words of that era; any other client can tell by the newer code what to speak.
+    An unknown revision comes from a client of the handshake era, and is refused with the code and
+    in the words of that era. Any other client understands the newer code.
     """
     said = said or ""
     served = list(reversed(identity.revisions))
@@ -429,8 +434,8 @@ def _mirrors(
     said: str | None,
     headers: Headers,
 ) -> HttpRefusal | None:
-    """The required keys of `_meta`, then whether headers and body say the same (`STA-10`, `HDR-01`
-    to `HDR-10`).
+    """Check the required keys of `_meta`, then compare headers and body (`STA-10`, `HDR-01` to
+    `HDR-10`).
     """
     if meta.protocol_version is None or meta.client_capabilities is None:
         lacking = "protocolVersion" if meta.protocol_version is None else "clientCapabilities"

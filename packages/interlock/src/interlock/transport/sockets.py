@@ -72,8 +72,7 @@ class Socket:
         limit: The largest message, in bytes.
         tap: Sees every frame, with "client" or "server" as its sender.
         reconnect: Whether the next call opens a broken connection again. Calls in flight fail,
-            except
-            for read-only ones and those that are safe to repeat: they are sent again.
+            except for read-only ones and those that are safe to repeat: they are sent again.
     """
 
     def __init__(

@@ -132,20 +132,17 @@ class Stdio:
     """A client's transport to a server that it starts as a child process.
 
     A child that cannot be opened with `server/discover`, because it exits, does not answer, or
-    refuses
-    the handshake after it, is started a second time with the handshake first.
+    refuses the handshake after it, is started a second time with the handshake first.
 
     Args:
         command: The program and its arguments. They are run without a shell.
         env: Variables that are added to the inherited ones.
         inherit_env: Whether the child inherits the whole environment. Without it, it inherits a
-            small
-            set of variables that contains no secrets.
+            small set of variables that contains no secrets.
         cwd: The working directory of the child.
         on_stderr: Gets each line that the server writes to stderr.
         patience: Seconds between the steps of a shutdown: stdin is closed, the child is terminated,
-            the
-            child is killed.
+            the child is killed.
         limit: The largest message, in bytes.
         tap: Sees every frame, with "client" or "server" as its sender.
         restart: Whether the next call starts a child again that has exited. Calls in flight fail,

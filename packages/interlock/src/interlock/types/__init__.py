@@ -1,4 +1,4 @@
-"""Protocol types as the newest revision says them: data without bytes, dates or I/O."""
+"""Protocol types of the newest revision: plain data, without encoding or I/O."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""The ground every protocol type stands on: how a type looks on the wire, and the small types that
-many others share.
-"""
+"""Base classes of all protocol types: how a type is encoded, and the small types that others share."""
 
 from __future__ import annotations
 
@@ -12,9 +10,9 @@ JSON = Any
 """Any JSON value as Python has it: None, bool, int, float, str, list, or dict with str keys."""
 
 JSONObject = dict[str, Any]  # a JSON object as Python has it
-RequestId = int | str  # what names a request on its connection; "1" is not 1
-ProgressToken = int | str  # what names a request in its progress notifications
-Role = Literal["user", "assistant"]  # whose a message is
+RequestId = int | str  # identifies a request on its connection; "1" is not 1
+ProgressToken = int | str  # identifies a request in its progress notifications
+Role = Literal["user", "assistant"]  # the author of a message
 
 NOTHING = Raw(b"{}")
 """The default of fields that keep their JSON unread; it is left out when a type is encoded."""
@@ -27,8 +25,7 @@ class WireType(Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=
 
 
 class Annotations(WireType, frozen=True, kw_only=True):
-    """Hints to the client about how a content block or resource is used (2026-07-28,
-    "Annotations").
+    """Hints to the client about the use of a content block or resource (2026-07-28, "Annotations").
 
     `priority` runs from 0 (optional) to 1 (required); `last_modified` is an ISO 8601 time.
     """
@@ -63,7 +60,7 @@ class Implementation(WireType, frozen=True, kw_only=True):
 
 
 class Params(WireType, frozen=True, kw_only=True):
-    """What every request's and notification's params share; `meta` is the unread JSON of
+    """The base of the params of all requests and notifications; `meta` is the undecoded JSON of
     `_meta`.
     """
 
@@ -71,20 +68,18 @@ class Params(WireType, frozen=True, kw_only=True):
 
 
 class Result(WireType, frozen=True, kw_only=True):
-    """What every result shares. A `result_type` that is absent means "complete" (2026-07-28,
-    "Responses").
-    """
+    """The base of all results. A missing `result_type` means "complete" (2026-07-28, "Responses")."""
 
     meta: JSONObject | None = field(default=None, name="_meta")
     result_type: str | None = None
 
 
 class EmptyResult(Result, frozen=True, kw_only=True):
-    """A result that says no more than that the request was carried out."""
+    """A result without content: the request was carried out."""
 
 
 class PaginatedParams(Params, frozen=True, kw_only=True):
-    """Params of a list request; `cursor` is opaque and comes from the page before (2026-07-28,
+    """Params of a list request; `cursor` is opaque and comes from the previous page (2026-07-28,
     "Pagination").
     """
 
@@ -93,11 +88,11 @@ class PaginatedParams(Params, frozen=True, kw_only=True):
 
 CacheScope = Literal[
     "public", "private"
-]  # whether all may be served a kept result, or only the principal that got it
+]  # whether a cached result may be served to all callers, or only to the principal that received it
 
 
 class CacheableResult(Result, frozen=True, kw_only=True):
-    """A result that a client may keep for `ttl_ms` milliseconds, for one principal or for all
+    """A result that a client may cache for `ttl_ms` milliseconds, for one principal or for all
     (2026-07-28, "Caching").
     """
 
@@ -106,6 +101,6 @@ class CacheableResult(Result, frozen=True, kw_only=True):
 
 
 class PaginatedResult(CacheableResult, frozen=True, kw_only=True):
-    """One page of a list; no `next_cursor` means that it was the last."""
+    """One page of a list; the last one has no `next_cursor`."""
 
     next_cursor: str | None = None

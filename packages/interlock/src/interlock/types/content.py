@@ -1,4 +1,4 @@
-"""Content blocks: what tools, prompts, resources and sampling messages are made of."""
+"""Content blocks of tools, prompts, resources and sampling messages."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class AudioContent(WireType, frozen=True, kw_only=True, tag_field="type", tag="a
 
 
 class ResourceLink(WireType, frozen=True, kw_only=True, tag_field="type", tag="resource_link"):
-    """A resource that can be read, named but not included; it need not be in `resources/list`."""
+    """A link to a resource that can be read; the resource need not be in `resources/list`."""
 
     uri: str
     name: str
@@ -79,21 +79,19 @@ class ToolUseContent(WireType, frozen=True, kw_only=True, tag_field="type", tag=
 class UnknownContent(
     WireType, frozen=True, kw_only=True, tag_field="type", tag="interlock/unknown"
 ):
-    """A block of a kind that this version does not know, kept whole so that nothing is lost when it
-    is passed on.
-    """
+    """A block of an unknown kind. It is kept whole, so that it can be forwarded without loss."""
 
     block: JSONObject
 
 
-# What a tool's result or a prompt's message may hold.
+# The blocks of a tool's result and of a prompt's message.
 ContentBlock = (
     TextContent | ImageContent | AudioContent | ResourceLink | EmbeddedResource | UnknownContent
 )
 
 
 class ToolResultContent(WireType, frozen=True, kw_only=True, tag_field="type", tag="tool_result"):
-    """In sampling: what the tool call `tool_use_id` gave."""
+    """In sampling: the result of the tool call `tool_use_id`."""
 
     tool_use_id: str
     content: list[ContentBlock]
@@ -102,12 +100,12 @@ class ToolResultContent(WireType, frozen=True, kw_only=True, tag_field="type", t
     meta: JSONObject | None = field(default=None, name="_meta")
 
 
-# What a sampling message may hold.
+# The blocks of a sampling message.
 SamplingContent = (
     TextContent | ImageContent | AudioContent | ToolUseContent | ToolResultContent | UnknownContent
 )
 
-# The kinds of block that the protocol knows, as `type` says them.
+# The values of `type` that the protocol defines.
 ContentType = Literal[
     "text", "image", "audio", "resource_link", "resource", "tool_use", "tool_result"
 ]

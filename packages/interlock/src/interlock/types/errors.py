@@ -1,6 +1,4 @@
-"""What can go wrong, as exceptions: one class for each kind of misfortune that a caller would
-handle differently.
-"""
+"""Errors as exceptions: one class for each kind that a caller would handle differently."""
 
 from __future__ import annotations
 
@@ -18,14 +16,14 @@ MISSING_CLIENT_CAPABILITY = -32021
 UNSUPPORTED_PROTOCOL_VERSION = -32022
 URL_ELICITATION_REQUIRED = -32042  # 2025-11-25 only
 USER_REJECTED = -1  # the person refused a sampling request (handshake era)
-# No revision has a code for a caller who may not, and new codes are to lie outside of what JSON-RPC
-# and MCP reserve (-32768 to -32000); this one says the same as the HTTP status beside it, and no
-# peer has given it another meaning.
+# No revision defines a code for a forbidden request, and new codes must lie outside of the range
+# that JSON-RPC and MCP reserve (-32768 to -32000). This code equals the HTTP status that is sent
+# with it, and no known peer uses it for anything else.
 FORBIDDEN = 403
 
 
 class InterlockError(Exception):
-    """The root of every error that Interlock raises on purpose."""
+    """The base of every error that Interlock raises on purpose."""
 
     def __init__(self, *args: object) -> None:
         # Exceptions without one have no signature that `inspect` or an editor could show.
@@ -33,15 +31,17 @@ class InterlockError(Exception):
 
 
 class ProtocolError(InterlockError):
-    """The conversation is broken: one side said what the protocol does not allow."""
+    """A peer violated the protocol."""
 
 
 class McpError(InterlockError):
-    """An answer that is a JSON-RPC error: raised in a handler it is sent, received from a peer it
-    is raised.
+    """A JSON-RPC error response. Raise it in a handler to send one; a client raises the one it
+    received.
 
-    Parameters: `code` is the JSON-RPC code, `message` one short sentence, `data` any JSON value
-    with the detail (2026-07-28, "Error Codes").
+    Args:
+        code: The JSON-RPC code.
+        message: One short sentence.
+        data: Any JSON value with the details (2026-07-28, "Error Codes").
     """
 
     def __init__(self, code: int, message: str, data: Any = None) -> None:
@@ -55,13 +55,16 @@ class McpError(InterlockError):
 
 
 class Forbidden(McpError):
-    """Whoever asks may not: it lacks `scopes`, all that the operation needs, be some of them
-    granted already (`AUS-08`).
+    """The caller lacks scopes for the operation.
 
-    Over HTTP the response has the status 403 and, where a guard stands before the server, the
-    challenge that tells the client what to come back with. Without scopes nothing would help.
-    `message` is one short sentence in place of the usual one (2026-07-28, "Scope Challenge
+    Over HTTP the response has the status 403. If a guard protects the server, it also has the
+    challenge that tells the client which scopes to request (2026-07-28, "Scope Challenge
     Handling").
+
+    Args:
+        scopes: All scopes that the operation needs, including those that are granted already
+            (`AUS-08`). Without scopes, no scope would help the caller.
+        message: One short sentence that replaces the default message.
     """
 
     def __init__(self, *scopes: str, message: str = "") -> None:
@@ -78,10 +81,12 @@ class Forbidden(McpError):
 
 
 class Unreachable(InterlockError):
-    """There was no answer: the peer has closed, timed out or refused.
+    """No answer came: the peer closed the connection, timed out or refused it.
 
-    `exit_code` and `stderr` (its last lines) are set where the peer was a child process of ours,
-    `status` where a server answered with an HTTP status that says no.
+    Attributes:
+        exit_code: The exit code, if the peer was a child process of this one.
+        stderr: The last lines of that process's stderr.
+        status: The status, if a server answered with an HTTP error status.
     """
 
     def __init__(
@@ -113,10 +118,12 @@ class TimedOut(Unreachable):
 
 
 class SkillError(InterlockError):
-    """A skill that cannot be used: it is malformed, or is not what its entry says (SEP-2640).
+    """A skill that cannot be used: it is malformed, or differs from its entry (SEP-2640).
 
-    `uri` names the skill where it is known. `changed` says that the skill's server may have a newer
-    version: read its entry again, and what was approved has to be approved anew.
+    Attributes:
+        uri: The skill, if it is known.
+        changed: Whether the server may have a newer version of the skill. Read its entry again;
+            what was approved needs a new approval.
     """
 
     def __init__(self, message: str, *, uri: str | None = None, changed: bool = False) -> None:
@@ -126,7 +133,7 @@ class SkillError(InterlockError):
 
 
 class ToolError(InterlockError):
-    """A tool's own misfortune, in words for the model: it becomes a result with `isError`
+    """A failure of the tool itself, explained to the model: it becomes a result with `isError`
     (2026-07-28, "Tools").
     """
 
@@ -140,14 +147,12 @@ class Cancelled(ToolError):
 
 
 class NoSession(ToolError):
-    """State was to be kept for a session, and the call belongs to none: MCP 2026-07-28 has no
-    sessions.
-    """
+    """The call has no session in which state could be kept: MCP 2026-07-28 has no sessions."""
 
 
 class Unanswerable(ToolError):
-    """The client cannot be asked this: it has not declared the capability. `capability` names it,
-    like "elicitation.url".
+    """The client cannot be asked this, because it has not declared the capability, such as
+    "elicitation.url" (in `capability`).
     """
 
     def __init__(self, message: str, capability: str) -> None:

@@ -1,5 +1,4 @@
-"""What a server may ask of the other side: elicitation, sampling and roots, and the answers to
-them.
+"""Input requests of a server and their responses: elicitation, sampling and roots.
 
 In the stateless era they travel inside results, in the handshake era as requests of the server
 (2026-07-28, "Multi Round-Trip Requests", "Elicitation", "Sampling", "Roots").
@@ -30,11 +29,10 @@ class ElicitRequestParams(WireType, frozen=True, kw_only=True):
 
     @property
     def dangers(self) -> tuple[str, ...]:
-        """What is odd about the page that the person is sent to, one sentence each; empty for a
-        form, or where nothing is.
+        """Warnings about the URL that the person is sent to, one sentence each; empty for a form.
 
-        Show these beside the URL, and never open a URL that has any without asking. No sign is not
-        an all-clear (`ELI-25`).
+        Show them beside the URL, and never open a URL with a warning without asking. The absence of
+        warnings does not mean that the URL is safe (`ELI-25`).
         """
         if self.url is None:
             return ()
@@ -46,20 +44,20 @@ class ElicitRequestParams(WireType, frozen=True, kw_only=True):
 
 
 class ElicitResult(Result, frozen=True, kw_only=True):
-    """The person's answer; `content` is there only when a form was accepted."""
+    """The person's answer; `content` is set only if a form was accepted."""
 
     action: Literal["accept", "decline", "cancel"]
     content: JSONObject | None = None
 
 
 class ModelHint(WireType, frozen=True, kw_only=True):
-    """A part of a model's name that the server would like."""
+    """A part of the name of a model that the server prefers."""
 
     name: str | None = None
 
 
 class ModelPreferences(WireType, frozen=True, kw_only=True):
-    """What matters to the server in choosing a model; priorities run from 0 to 1."""
+    """The server's preferences for the choice of a model; priorities run from 0 to 1."""
 
     hints: list[ModelHint] | None = None
     cost_priority: float | None = None
@@ -76,13 +74,13 @@ class SamplingMessage(WireType, frozen=True, kw_only=True):
 
 
 class ToolChoice(WireType, frozen=True, kw_only=True):
-    """Whether the model may, must or must not use the tools it is given."""
+    """Whether the model may, must or must not use the tools of the request."""
 
     mode: Literal["auto", "required", "none"] | None = None
 
 
 class CreateMessageRequestParams(WireType, frozen=True, kw_only=True):
-    """A request to the client's model; `max_tokens` is the most it may generate."""
+    """A request to the client's model, which may generate at most `max_tokens`."""
 
     messages: list[SamplingMessage]
     max_tokens: int
@@ -98,7 +96,7 @@ class CreateMessageRequestParams(WireType, frozen=True, kw_only=True):
 
 
 class CreateMessageResult(Result, frozen=True, kw_only=True):
-    """What the model said."""
+    """The model's message."""
 
     role: Role
     content: SamplingContent | list[SamplingContent]
@@ -121,7 +119,7 @@ class Root(WireType, frozen=True, kw_only=True):
 
 
 class ListRootsRequestParams(Params, frozen=True, kw_only=True):
-    """Params of `roots/list`: none of its own."""
+    """Params of `roots/list`, which has none of its own."""
 
 
 class ListRootsResult(Result, frozen=True, kw_only=True):
@@ -148,7 +146,7 @@ class ListRootsRequest(WireType, frozen=True, tag_field="method", tag="roots/lis
     params: ListRootsRequestParams | None = None
 
 
-# What a server may ask of the other side, and what may come back.
+# The input requests of a server, and their responses.
 InputRequest = ElicitRequest | CreateMessageRequest | ListRootsRequest
 InputResponse = ElicitResult | CreateMessageResult | ListRootsResult
 
@@ -161,9 +159,7 @@ RESPONSE_TYPES: dict[type[Any], type[Any]] = {
 
 
 class InputRequiredResult(Result, frozen=True, kw_only=True):
-    """The request cannot be finished without more input: what is asked, and a state to send back
-    with the answers.
-    """
+    """The request needs more input: the questions, and a state to send back with the answers."""
 
     input_requests: dict[str, InputRequest] | None = None
     request_state: str | None = None

@@ -1,6 +1,4 @@
-"""How the two sides introduce themselves, and the messages that serve every feature: capabilities,
-progress, logging.
-"""
+"""Client and server information, capabilities, progress and logging."""
 
 from __future__ import annotations
 
@@ -42,7 +40,7 @@ class RootsCapability(WireType, frozen=True, kw_only=True):
 
 
 class SamplingCapability(WireType, frozen=True, kw_only=True):
-    """The client has a model to ask; `tools` where it takes tools, `context` where it takes
+    """The client offers a model; `tools` is set if it accepts tools, `context` if it accepts
     includeContext.
     """
 
@@ -51,14 +49,14 @@ class SamplingCapability(WireType, frozen=True, kw_only=True):
 
 
 class ElicitationCapability(WireType, frozen=True, kw_only=True):
-    """The client has a person to ask; neither field set means forms only."""
+    """The client can ask a person; if neither field is set, by forms only."""
 
     form: JSONObject | None = None
     url: JSONObject | None = None
 
 
 class ClientCapabilities(WireType, frozen=True, kw_only=True):
-    """What a client can be asked (2026-07-28, "ClientCapabilities")."""
+    """The features that a client offers to servers (2026-07-28, "ClientCapabilities")."""
 
     experimental: JSONObject | None = None
     roots: RootsCapability | None = None
@@ -68,20 +66,22 @@ class ClientCapabilities(WireType, frozen=True, kw_only=True):
 
 
 class ListChangedCapability(WireType, frozen=True, kw_only=True):
-    """A list whose changes can be listened to."""
+    """A list; `list_changed` is set if its changes are announced."""
 
     list_changed: bool | None = None
 
 
 class ResourcesCapability(WireType, frozen=True, kw_only=True):
-    """Resources: whether single ones can be watched, and their list."""
+    """Resources; `subscribe` is set if single resources can be watched, `list_changed` if the list
+    can.
+    """
 
     subscribe: bool | None = None
     list_changed: bool | None = None
 
 
 class ServerCapabilities(WireType, frozen=True, kw_only=True):
-    """What a server offers (2026-07-28, "ServerCapabilities")."""
+    """The features that a server offers (2026-07-28, "ServerCapabilities")."""
 
     experimental: JSONObject | None = None
     logging: JSONObject | None = None
@@ -132,8 +132,8 @@ class InitializeRequestParams(Params, frozen=True, kw_only=True):
 
 
 class InitializeResult(Result, frozen=True, kw_only=True):
-    """The server's answer in the handshake era: the revision to speak from now on, and what there
-    is.
+    """The server's answer in the handshake era: the negotiated revision and the server's
+    capabilities.
     """
 
     protocol_version: str
@@ -147,7 +147,7 @@ class DiscoverRequestParams(Params, frozen=True, kw_only=True):
 
 
 class DiscoverResult(CacheableResult, frozen=True, kw_only=True):
-    """What a server is and offers, in the stateless era."""
+    """The server's information and capabilities, in the stateless era."""
 
     supported_versions: list[str]
     capabilities: ServerCapabilities
@@ -177,7 +177,7 @@ class LoggingMessageNotificationParams(Params, frozen=True, kw_only=True):
 
 
 class ProgressNotificationParams(Params, frozen=True, kw_only=True):
-    """How far a request has come; `progress` grows each time, `total` is in the same unit."""
+    """The progress of a request; `progress` grows each time, `total` is in the same unit."""
 
     progress_token: ProgressToken
     progress: float

@@ -61,7 +61,7 @@ class GetPromptResult(Result, frozen=True, kw_only=True):
 
 
 class PromptReference(WireType, frozen=True, kw_only=True, tag_field="type", tag="ref/prompt"):
-    """Points at a prompt whose argument is to be completed."""
+    """Refers to a prompt whose argument is to be completed."""
 
     name: str
     title: str | None = None
@@ -70,20 +70,20 @@ class PromptReference(WireType, frozen=True, kw_only=True, tag_field="type", tag
 class ResourceTemplateReference(
     WireType, frozen=True, kw_only=True, tag_field="type", tag="ref/resource"
 ):
-    """Points at a resource template (or resource) whose variable is to be completed."""
+    """Refers to a resource template (or resource) whose variable is to be completed."""
 
     uri: str
 
 
 class CompletionArgument(WireType, frozen=True, kw_only=True):
-    """The argument being typed: its name, and what there is of its value so far."""
+    """The argument being typed: its name and its value so far."""
 
     name: str
     value: str
 
 
 class CompletionContext(WireType, frozen=True, kw_only=True):
-    """What is known besides: the arguments that have a value already."""
+    """The arguments that already have a value."""
 
     arguments: dict[str, str] | None = None
 
@@ -97,7 +97,7 @@ class CompleteRequestParams(Params, frozen=True, kw_only=True):
 
 
 class Completion(WireType, frozen=True, kw_only=True):
-    """Suggested values, best first, 100 at the most; `total` counts all there are."""
+    """Suggested values, best first, at most 100; `total` counts all that exist."""
 
     values: list[str]
     total: int | None = None

@@ -76,7 +76,7 @@ class ReadResourceRequestParams(InputResponseParams, frozen=True, kw_only=True):
 
 
 class ReadResourceResult(CacheableResult, frozen=True, kw_only=True):
-    """The contents behind one URI: usually one, several where the URI stands for a collection."""
+    """The contents of one URI: usually one, several if the URI denotes a collection."""
 
     contents: list[ResourceContents]
 
@@ -94,7 +94,7 @@ class UnsubscribeRequestParams(Params, frozen=True, kw_only=True):
 
 
 class SubscriptionFilter(WireType, frozen=True, kw_only=True):
-    """Which changes a listener wants to hear of; absent means not."""
+    """The changes that a client subscribes to; a missing field means no subscription."""
 
     tools_list_changed: bool | None = None
     prompts_list_changed: bool | None = None
@@ -109,7 +109,7 @@ class SubscriptionsListenRequestParams(Params, frozen=True, kw_only=True):
 
 
 class SubscriptionsListenResult(Result, frozen=True, kw_only=True):
-    """The end of a subscription that the server closed in good order."""
+    """The result with which a server ends a subscription in an orderly way."""
 
 
 class SubscriptionsAcknowledgedNotificationParams(Params, frozen=True, kw_only=True):
@@ -125,7 +125,7 @@ class ResourceUpdatedNotificationParams(Params, frozen=True, kw_only=True):
 
 
 class ListChangedNotificationParams(Params, frozen=True, kw_only=True):
-    """Params of the notifications that only say that a list has changed."""
+    """Params of the notifications that announce a changed list."""
 
 
 class CancelledNotificationParams(Params, frozen=True, kw_only=True):

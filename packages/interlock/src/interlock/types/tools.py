@@ -23,9 +23,9 @@ T = TypeVar("T")
 
 
 class ToolAnnotations(WireType, frozen=True, kw_only=True):
-    """Hints about what a tool does; to be believed only of a server that is trusted.
+    """Hints about a tool's behavior. Believe them only if you trust the server.
 
-    Where a hint is absent a client assumes: not read-only, destructive, not idempotent, open world.
+    For a missing hint a client assumes: not read-only, destructive, not idempotent, open world.
     """
 
     title: str | None = None
@@ -36,7 +36,7 @@ class ToolAnnotations(WireType, frozen=True, kw_only=True):
 
 
 class Tool(WireType, frozen=True, kw_only=True):
-    """A tool as it is listed; the schemas are JSON Schema, 2020-12 unless they say otherwise."""
+    """A tool as it is listed; a schema is JSON Schema 2020-12 unless it names another dialect."""
 
     name: str
     input_schema: JSONObject
@@ -75,14 +75,14 @@ class InputResponseParams(Params, frozen=True, kw_only=True):
 
 
 class CallToolRequestParams(InputResponseParams, frozen=True, kw_only=True):
-    """Params of `tools/call`; `arguments` is the unread JSON of the arguments object."""
+    """Params of `tools/call`; `arguments` is the undecoded JSON of the arguments object."""
 
     name: str
     arguments: Raw = NOTHING
 
 
 class CallToolResult(Result, frozen=True, kw_only=True):
-    """What a tool gave, or (`is_error`) why it could not."""
+    """The result of a tool, or (`is_error`) its failure."""
 
     content: list[ContentBlock]
     structured_content: Any | UnsetType = UNSET
@@ -100,15 +100,20 @@ class CallToolResult(Result, frozen=True, kw_only=True):
     def value(self, kind: type[T]) -> T: ...
 
     def value(self, kind: Any = None) -> Any:
-        """The result as plain Python data: the structured content (unwrapped where it is only
-        `{"result": x}`), else the text.
+        """Return the result as Python data: the structured content, or the text if there is none.
 
-        With `kind` (a dataclass, TypedDict, Struct, attrs class or pydantic model, or what msgspec
-        reads otherwise) it is a value of that type. Raises ToolError with the tool's words where
-        the call failed, ProtocolError where the data is not of the type.
+        Structured content that consists of `{"result": x}` is unwrapped.
+
+        Args:
+            kind: The type of the value: a dataclass, TypedDict, Struct, attrs class, pydantic
+                model, or another type that msgspec decodes.
+
+        Raises:
+            ToolError: The call failed; the message is the tool's.
+            ProtocolError: The data does not fit `kind`.
         """
         if self.is_error:
-            raise ToolError(self.text or "The tool failed and gave no words for it.")
+            raise ToolError(self.text or "The tool failed without a message.")
         data = self.structured_content
         if data is UNSET:
             data = self.text
@@ -124,5 +129,5 @@ class CallToolResult(Result, frozen=True, kw_only=True):
             )
         except ValueError as bad:  # msgspec's and pydantic's errors are both ValueErrors
             raise ProtocolError(
-                f"The tool's result is not of the type that was asked for: {bad}"
+                f"The tool's result does not fit the requested type: {bad}"
             ) from None

@@ -19,7 +19,7 @@ class _Batch(Struct, eq=False):
 
 
 class Batches:
-    """The batches of one connection whose responses are not all there."""
+    """The JSON-RPC batches of one connection that are not completely answered."""
 
     __slots__ = ("_before", "_by_id", "_incoming")
 
@@ -38,17 +38,17 @@ class Batches:
         return self._incoming is not None
 
     def start(self, open: Iterable[CallId]) -> None:
-        """Begin to read a batch while these requests are `open`; responses to others are its
-        own.
+        """Begin to read a batch while the requests in `open` are unanswered; requests that are
+        opened after them belong to the batch.
         """
         self._incoming = _Batch([])
         self._before = frozenset(open)
 
     def finish(self, open: Iterable[CallId]) -> Frame | None:
-        """End the reading of a batch, of which these requests are still `open`.
+        """End the reading of a batch, whose requests in `open` are unanswered.
 
         Returns:
-            The array, where nothing is left to be answered and anything was.
+            The array of responses, if all requests have been answered and there is a response.
         """
         batch = self._incoming
         self._incoming = None
@@ -61,17 +61,18 @@ class Batches:
         return _array(batch)
 
     def refuse(self, frame: Frame) -> bool:
-        """Take the error for a member that is not a request. False where no batch is being read."""
+        """Add the error for a member that is not a request. Returns False outside of a batch."""
         if self._incoming is None:
             return False
         self._incoming.frames.append(frame)
         return True
 
     def answer(self, id: CallId, frame: Frame) -> tuple[bool, Frame | None]:
-        """Take a response.
+        """Add a response.
 
         Returns:
-            Whether it belongs to a batch, and the array where it was the last of it.
+            Whether the response belongs to a batch, and the array of responses if it was the last
+            one.
         """
         batch = self._by_id.pop(id, None)
         if batch is not None:
@@ -84,10 +85,10 @@ class Batches:
         return False, None
 
     def cancel(self, id: CallId) -> Frame | None:
-        """A request will not be answered.
+        """Remove a request that will not be answered.
 
         Returns:
-            The array, where the other responses waited only for this one.
+            The array of responses, if only this response was missing.
         """
         batch = self._by_id.pop(id, None)
         if batch is None:
@@ -96,7 +97,7 @@ class Batches:
         return _array(batch)
 
     def clear(self) -> None:
-        """The peer has gone."""
+        """Remove everything, because the peer has closed the connection."""
         self._by_id.clear()
 
 

@@ -1,7 +1,7 @@
-"""The messages that open a conversation of the handshake era: `initialize`, its result, and
+"""The messages that open a connection of the handshake era: `initialize`, its result, and
 `notifications/initialized`.
 
-Packages above this one name them with what stands here, and never by their own words.
+Higher layers use the names of this file and never write the method names themselves.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ OPENED_PARAMS: Final = t.InitializedNotificationParams()
 
 
 def is_opening(method: str) -> bool:
-    """Whether a method opens a conversation of the handshake era."""
+    """Whether a method opens a connection of the handshake era."""
     return method == OPENING
 
 
@@ -32,5 +32,5 @@ def opening_params(
 
 
 def agreed_revision(result: object) -> str | None:
-    """The revision that the result of the first request names; None for any other result."""
+    """The revision in the result of the first request; None for any other result."""
     return result.protocol_version if isinstance(result, t.InitializeResult) else None

@@ -1,5 +1,5 @@
-"""Questions of the server to its client as requests of its own, and their answers (handshake
-era).
+"""Questions of the server to its client, sent as requests of the server, and their answers
+(handshake era).
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from ..events import CallId, ResponseReceived, Route
 
 
 class Question(Struct, frozen=True):
-    """One that is open, and the request on whose way it was put."""
+    """An open question, and the request that it belongs to."""
 
     route: Route
     request: t.InputRequest
 
 
 class Questions:
-    """Open questions by id; `next_id` numbers them, where several connections share the numbers of
-    one session.
+    """The open questions by ID. `next_id` numbers them if several connections share the IDs of a
+    session.
     """
 
     __slots__ = ("_next_id", "_open")
@@ -40,7 +40,7 @@ class Questions:
     def ask(
         self, route: CallId, request: t.InputRequest, method: str, revision: str
     ) -> tuple[t.RequestId, Frame]:
-        """Note a question; return its id and the frame that puts it."""
+        """Register a question; return its ID and the frame to send."""
         id = self._next_id()
         self._open[id] = Question(route, request)
         return id, jsonrpc.request(
@@ -48,7 +48,7 @@ class Questions:
         )
 
     def forget(self, id: t.RequestId) -> Question | None:
-        """The question is no longer open."""
+        """Remove a question."""
         return self._open.pop(id, None)
 
     def of(self, route: Route) -> list[t.RequestId]:
@@ -56,13 +56,13 @@ class Questions:
         return [id for id, question in self._open.items() if question.route == route]
 
     def clear(self) -> list[t.RequestId]:
-        """No answer can come any more: the questions that were open."""
+        """Remove and return all open questions, because no answer can arrive any more."""
         left = list(self._open)
         self._open.clear()
         return left
 
     def answered(self, envelope: Envelope) -> ResponseReceived | None:
-        """The answer that a response brings; None where nobody asked."""
+        """Return the answer in a response; None if no open question has its ID."""
         id = envelope.id if isinstance(envelope.id, int | str) else None
         question = self._open.pop(id, None) if id is not None else None
         if question is None or id is None:
@@ -83,7 +83,7 @@ class Questions:
         return ResponseReceived(id, answer)
 
     def garbled(self, bad: Malformed) -> ResponseReceived | None:
-        """An answer that cannot be read: whoever waits for it hears so; an answer is never
+        """Return a malformed answer as an error for the question it belongs to. A response is never
         answered.
         """
         if bad.id is None or self._open.pop(bad.id, None) is None:

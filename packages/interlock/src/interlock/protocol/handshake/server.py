@@ -1,7 +1,8 @@
-"""The server's end of one connection, without I/O: frames in, events out; decisions in, frames out.
+"""The server side of one connection, without I/O: it turns frames into events, and decisions into
+frames.
 
-What a peer said once with `initialize` is remembered here and put on each of its requests, so that
-everything above sees stateless requests only.
+It remembers what the peer sent with `initialize`, and adds it to each request of the peer. All
+layers above see stateless requests only.
 """
 
 from __future__ import annotations
@@ -74,7 +75,7 @@ class _Subscription(Struct):
 
 
 class _Unread(Struct, frozen=True):
-    """A request that was read piece by piece."""
+    """A request that was decoded piece by piece."""
 
     id: t.RequestId
     method: str
@@ -82,8 +83,9 @@ class _Unread(Struct, frozen=True):
 
 
 class ServerConnection:
-    """One peer. Give it frames with `receive` and send what `outgoing` returns; it never raises for
-    anything a peer sends.
+    """The connection to one peer. Pass frames to `receive`, and send what `outgoing` returns.
+
+    No message of a peer makes it raise an error.
     """
 
     __slots__ = (
@@ -122,22 +124,23 @@ class ServerConnection:
         self._batches = Batches()
         self.principal = principal
         self.session = session
-        # what `initialize` said: the whole of the handshake era's memory
-        self.remembered = remembered
+        self.remembered = (
+            remembered  # what `initialize` contained: the only state of the handshake era
+        )
         self._open: dict[CallId, Caller] = {}
         self._questions = Questions(next_id)
         self._subscriptions = {
             uri: _Subscription(SessionListen(uri), None) for uri in subscriptions
         }
-        self.sessions_begun = 0  # how often the peer said `initialize` here
+        self.sessions_begun = 0  # how often the peer sent `initialize` here
         self.error = 0  # the code of the last error that was answered
         self._out: list[tuple[Route, Frame]] = []
 
     # -- frames in -----------------------------------------------------------------------------
 
     def receive(self, frame: Frame) -> list[ServerEvent]:
-        """Take in one message; the answers that need no decision are put among the outgoing frames
-        at once.
+        """Receive one message. Answers that need no decision are added to the outgoing frames at
+        once.
         """
         try:
             if not frame.isascii():
@@ -151,7 +154,7 @@ class ServerConnection:
     def receive_read(
         self, request: Any, meta: t.RequestMeta, frame: Frame | None = None
     ) -> list[ServerEvent]:
-        """Take in a request that `identity.read_request` has read already from `frame`, with its
+        """Receive a request that `identity.read_request` has already decoded from `frame`, with its
         `_meta`.
         """
         id: t.RequestId = request.id
@@ -168,9 +171,7 @@ class ServerConnection:
         return [event]
 
     def adopt(self, event: RequestReceived) -> None:
-        """Go on with a request that was read without a connection: it can be answered from now
-        on.
-        """
+        """Register a request that was decoded without a connection, so that it can be answered."""
         id = event.id
         self._open[id] = event.caller
         if event.method == "subscriptions/listen" and not isinstance(id, SessionListen):
@@ -189,8 +190,8 @@ class ServerConnection:
         return sum(not isinstance(id, SessionListen) for id in self._open) if self._open else 0
 
     def _receive_other(self, frame: Frame) -> list[ServerEvent]:
-        """Whatever is no request that can be read in one pass: looked at piece by piece, to act on
-        it or to say what is wrong with it.
+        """Receive a message that is not a request decodable in one pass: read it piece by piece, to
+        process it or to find its error.
         """
         try:
             envelope = jsonrpc.open_envelope(frame)
@@ -218,19 +219,21 @@ class ServerConnection:
         return self._receive_unread_request(id, envelope)
 
     def refuse_unread(self, why: str) -> None:
-        """A message was lost before it could be read, such as one over the size limit; whose it was
-        is not known.
+        """Report a message that was lost before it could be decoded, such as one over the size
+        limit. Its ID is unknown.
         """
         self.refuse(None, t.INVALID_REQUEST, f"Invalid request: {why}")
 
     def outgoing(self) -> list[tuple[Route, Frame]]:
-        """What is to be sent now, each frame with the request it belongs to."""
+        """Return the frames to send now, each with the request that it belongs to."""
         out = self._out
         self._out = []
         return out
 
     def close(self) -> list[ServerEvent]:
-        """The peer has gone: every open request is cancelled, and nothing will be sent."""
+        """Cancel every open request, because the peer has closed the connection. Nothing is sent
+        any more.
+        """
         events: list[ServerEvent] = [
             RequestCancelled(id, "the connection was closed") for id in self._open
         ]
@@ -244,8 +247,10 @@ class ServerConnection:
         return events
 
     def respond(self, id: CallId, result: AnyResult) -> None:
-        """Answer a request; ignored where it has been cancelled meanwhile. TypeError where the
-        result is no JSON: then `fail` it.
+        """Answer a request. Ignored if the request has been cancelled.
+
+        Raises:
+            TypeError: The result cannot be encoded as JSON; call `fail` then.
         """
         caller = self._open.get(id)
         if caller is None:
@@ -264,7 +269,7 @@ class ServerConnection:
             self._end_listen(id)
 
     def fail(self, id: CallId, code: int, message: str, data: Any = None) -> None:
-        """Answer a request with an error; ignored where it has been cancelled meanwhile."""
+        """Answer a request with an error. Ignored if the request has been cancelled."""
         if id not in self._open:
             return
         if isinstance(id, SessionListen):
@@ -282,12 +287,12 @@ class ServerConnection:
         return id in self._open
 
     def notify(self, id: CallId, method: str, params: Any) -> int:
-        """Send a notification on the way of an open request.
+        """Send a notification that belongs to an open request.
 
-        It is dropped where the revision of the request does not have the method.
+        It is dropped if the revision of the request does not have the method.
 
         Returns:
-            The bytes that it adds to what is outgoing; 0 where it was dropped.
+            The number of bytes to send; 0 if the notification was dropped.
         """
         caller = self._open.get(id)
         if caller is None:
@@ -307,8 +312,8 @@ class ServerConnection:
         return len(frame)
 
     def ask(self, id: CallId, request: t.InputRequest) -> t.RequestId:
-        """Put a question to the peer as a request of our own (handshake era only); its answer comes
-        as ResponseReceived.
+        """Send a question to the peer as a request (handshake era only). The answer arrives as
+        ResponseReceived.
         """
         caller = self._open.get(id)
         method = type(request).__struct_config__.tag
@@ -324,7 +329,7 @@ class ServerConnection:
         return asked
 
     def withdraw(self, asked: t.RequestId, reason: str) -> None:
-        """Stop waiting for the answer to a question, and tell the peer so."""
+        """Stop waiting for the answer to a question, and notify the peer."""
         question = self._questions.forget(asked)
         if question is not None and self.remembered is not None:
             params = t.CancelledNotificationParams(request_id=asked, reason=reason)
@@ -349,8 +354,8 @@ class ServerConnection:
         return self.receive_read(_Unread(id, method, params), meta)
 
     def _is_opening_anew(self, id: t.RequestId, method: str) -> bool:
-        """Whether a request opens a session and has the id of one that belongs to the old
-        session.
+        """Whether a request opens a new session with an ID that an open request of the old session
+        has.
         """
         return method == "initialize" and self._open[id].era is Era.HANDSHAKE
 
@@ -413,8 +418,8 @@ class ServerConnection:
         return [NotificationReceived(str(method), params)]
 
     def _receive_extension_notification(self, envelope: Envelope) -> list[ServerEvent]:
-        """A notification of an extension; one that nobody has declared is ignored, as any that is
-        unknown.
+        """Receive a notification of an extension. It is ignored, like an unknown one, if the
+        extension was not declared.
         """
         try:
             params, meta, method = read_extension_notification(self.identity, envelope)
@@ -467,7 +472,7 @@ class ServerConnection:
         if array is not None:
             self._out.append((id, array))
 
-    # -- the handshake era, and what it asks that is answered here --------------------------------
+    # -- requests of the handshake era that are answered here -------------------------------------
 
     def _greet(self, id: t.RequestId, hello: t.InitializeRequestParams) -> list[ServerEvent]:
         if self._batches.is_reading:  # `RPC-15`
@@ -487,7 +492,7 @@ class ServerConnection:
         revision = hello.protocol_version if hello.protocol_version in spoken else spoken[-1]
         declared = decode(
             encode(hello.capabilities, revision), t.ClientCapabilities
-        )  # what the revision lacks cannot be asked (`LIF-12`)
+        )  # features that the revision lacks cannot be requested (`LIF-12`)
         declared = self.identity.extensions.heard(declared, hello.capabilities, revision)
         caller = Caller(revision, declared, hello.client_info, "info", self.principal, self.session)
         try:
@@ -507,10 +512,10 @@ class ServerConnection:
         return events
 
     def _end_session(self) -> list[ServerEvent]:
-        """A second `initialize` begins a new session: all that runs for the old one is cancelled.
+        """A second `initialize` opens a new session, and cancels every request of the old one.
 
-        It is not answered, for the new session may use the same ids. Requests of the stateless era
-        belong to no session, and go on.
+        The cancelled requests are not answered, because the new session may use the same IDs.
+        Requests of the stateless era belong to no session and continue.
         """
         old = [id for id, caller in self._open.items() if caller.era is Era.HANDSHAKE]
         for id in old:
@@ -592,7 +597,7 @@ class ServerConnection:
     def _notify_session(
         self, listen: SessionListen, method: str, params: Any, caller: Caller
     ) -> None:
-        """What a listen exchange of ours has to say, in the words of the handshake era."""
+        """Translate a notification of an internal listen exchange for a peer of the handshake era."""
         if method != "notifications/subscriptions/acknowledged":
             plain = replace(params, meta=t.NOTHING)
             self._out.append((None, jsonrpc.notification(method, encode(plain, caller.revision))))
@@ -615,7 +620,7 @@ class ServerConnection:
     def _end_session_listen(
         self, listen: SessionListen, code: int, message: str, data: Any = None
     ) -> None:
-        """A listen exchange of ours is over; calls that still wait for it are refused."""
+        """An internal listen exchange has ended; refuse the calls that still wait for it."""
         self._open.pop(
             listen, None
         )  # a session of several connections has listens that were opened by another one
@@ -633,7 +638,7 @@ class ServerConnection:
             self._out.append((id, frame))
 
     def _answer(self, id: CallId, frame: Frame) -> None:
-        """Put a response among the outgoing frames, or among those of its batch."""
+        """Add a response to the outgoing frames, or to the response of its batch."""
         if self._batches:
             taken, array = self._batches.answer(id, frame)
             if taken:
@@ -643,13 +648,11 @@ class ServerConnection:
 
     @property
     def _can_notify(self) -> bool:
-        """Whether a handshake peer can be told of changes."""
+        """Whether change notifications can reach a handshake-era peer."""
         return self._shared or self.session is not None
 
     def _refuse_params(self, id: t.RequestId, method: str, envelope: Envelope, why: str) -> None:
-        """Params that cannot be read; a revision or a method that does not exist is the greater
-        fault and is named first.
-        """
+        """Refuse params that cannot be decoded. An unknown revision or method is reported first."""
         identity = self.identity
         if read_meta(envelope).protocol_version is not None:
             self._refuse_with(params_error(identity, id, method, envelope, why))
@@ -667,8 +670,8 @@ class ServerConnection:
         self.refuse(error.id, error.code, error.message, error.data)
 
     def _end_listen(self, id: t.RequestId) -> None:
-        """A subscription closed from this side; on a shared channel the specification wants a
-        notification besides (`X-01`).
+        """Close a subscription from this side. On a shared channel the specification also requires
+        a notification (`X-01`).
         """
         self._listens.pop(id, None)
         if self._shared:
@@ -683,9 +686,7 @@ class ServerConnection:
 
 
 def _offered(identity: Identity, caller: Caller, *, can_notify: bool) -> t.ServerCapabilities:
-    """The capabilities for a handshake peer; without those of changes where it cannot be notified
-    of them.
-    """
+    """The capabilities for a handshake-era peer; without change notifications if none can reach it."""
     offered = identity.extensions.shown(identity.capabilities(caller), caller.revision)
     if can_notify:
         return offered

@@ -1,5 +1,6 @@
-"""What is kept so that any worker can serve any request of a handshake-era session: its record,
-and the seams of the stores."""
+"""The interfaces of the shared state of workers: sessions, event logs, topics and token buckets, so
+that any worker can serve any request of a session.
+"""
 
 from __future__ import annotations
 
@@ -14,17 +15,19 @@ from ..records import RecordStore
 
 POSITION = "dev.interlock/position"
 SINCE = "dev.interlock/since"
-"""Keys of `_meta` within the house, never sent: where on the board of changes a notice stands, and
-from where a listener wants to hear."""
+"""Internal keys of `_meta`, never sent: the position of a change notification in its topic, and the
+position after which a listener wants to receive them."""
 
 
 class Session(Struct, kw_only=True, frozen=True):
-    """One session of Streamable HTTP (2025-03-26 to 2025-11-25): what `initialize` said once,
-    and what came to it since.
+    """One session of Streamable HTTP (2025-03-26 to 2025-11-25): the contents of `initialize`, and
+    what has changed since.
 
-    `principal` is the key of the one it belongs to (see `Principal.key`), None for nobody in
-    particular. `created` and `until` are seconds of the wall clock; after `until` the session no
-    longer exists.
+    Attributes:
+        id: The ID of the session.
+        principal: The key of the owner (see `Principal.key`); None without authorization.
+        created: When the session was opened, in seconds of the wall clock.
+        until: When the session ends, in seconds of the wall clock.
     """
 
     id: str
@@ -39,8 +42,9 @@ class Session(Struct, kw_only=True, frozen=True):
 
 
 def caller_of(session: Session, principal: Principal | None) -> Caller:
-    """Who asks, on a request of a session;
-    one without an id stands for requests that have no session."""
+    """Return the caller of a request in a session. A session without an ID stands for requests
+    without a session.
+    """
     return Caller(
         session.revision,
         session.capabilities,
@@ -52,121 +56,147 @@ def caller_of(session: Session, principal: Principal | None) -> Caller:
 
 
 class SessionStore(Protocol):
-    """Keeps sessions. A session that is over its `until` is as good as gone,
-    for every method that is told the time."""
+    """Stores sessions. Methods that get the time treat a session past its `until` as deleted."""
 
     async def create(self, session: Session, *, most: int, now: float) -> bool:
-        """Keep a new session; False, and nothing kept, where `most` exist already.
-        One of the same id is replaced."""
+        """Store a new session. One with the same ID is replaced.
+
+        Args:
+            session: The session.
+            most: The limit of sessions.
+            now: The time, in seconds of the wall clock.
+
+        Returns:
+            False, and nothing is stored, if `most` sessions exist already.
+        """
         ...
 
     async def load(self, id: str, *, now: float) -> Session | None:
-        """The session with this id."""
+        """Return the session with this ID; None if it does not exist."""
         ...
 
     async def save(self, session: Session, *, was: Session) -> bool:
-        """Keep the session as it is now, if it still is as it `was` (its `until` aside); False
-        where it is not: look again.
+        """Replace a session, if the stored one still equals `was` (apart from `until`).
 
-        Of its end and the one that is kept the later holds:
-        another worker may have prolonged the session meanwhile.
+        The later of the two ends is kept, because another worker may have prolonged the session.
+
+        Returns:
+            False if another request has changed the session. Load it again then.
         """
         ...
 
     async def prolong(self, id: str, until: float) -> None:
-        """Move the end of a session; nothing happens where it was ended meanwhile."""
+        """Change the end of a session. Nothing happens if the session was deleted."""
         ...
 
     async def load_state(self, id: str) -> bytes | None:
-        """What the server's author keeps for a session, empty where nothing was kept.
+        """Return the state that the server's author stored in a session.
 
         Returns:
-            The bytes of the last `save_state`; None where the session does not exist.
+            The bytes of the last `save_state`, empty if there was none; None if the session does
+            not exist.
         """
         ...
 
     async def save_state(self, id: str, state: bytes, *, was: bytes) -> bool:
-        """Keep the author's state of a session, if no other request has changed it.
+        """Replace the author's state of a session, if no other request has changed it.
 
         Args:
             id: The session.
-            state: What is kept from now on.
-            was: What was kept before, as `load_state` gave it.
+            state: The new state.
+            was: The old state, as `load_state` returned it.
 
         Returns:
-            False, and nothing is kept, where the state is another by now or the session is gone.
+            False, and nothing is stored, if the state has changed or the session has been deleted.
         """
         ...
 
     async def end(self, id: str) -> bool:
-        """Forget a session, its state and its events; False where there was none."""
+        """Delete a session with its state and its events; False if it did not exist."""
         ...
 
     async def count(self, *, now: float) -> int:
-        """How many sessions exist."""
+        """The number of sessions."""
         ...
 
 
 class Replay(Struct, frozen=True):
-    """What an event log has of a stream after a given event: events as (number, data), and whether
-    the last of them is its last."""
+    """The events of a stream after a given one, as (number, data), and whether the last of them
+    ends the stream.
+    """
 
     events: tuple[tuple[int, bytes], ...] = ()
     ended: bool = False
 
 
 class EventLog(Protocol):
-    """Keeps the events of streams, so that a client which lost one can have the rest (2025-11-25,
-    "Resumability and Redelivery").
+    """Stores the events of streams, so that a client can resume a stream (2025-11-25, "Resumability
+    and Redelivery").
 
-    One worker writes a stream, any worker reads it. Events are numbered from 0 without gaps. How
-    much is kept of ended streams and of one session is bounded; the oldest goes first.
+    One worker writes a stream, any worker reads it. Events are numbered from 0 without gaps. Ended
+    streams and sessions have a bounded number of events; the oldest are dropped first.
     """
 
     def append(self, session: str, stream: str, number: int, data: bytes, *, last: bool) -> None:
-        """Note an event; never waits, keeps the order of its calls,
-        and drops what the store cannot take.
+        """Add an event, without waiting. Events are stored in the order of the calls.
 
-        `last` ends the stream. A number that was noted before, and whatever comes after the end,
-        changes nothing; a number that leaves a gap makes the events before it unreadable.
+        Events that the store cannot accept are dropped. A known number changes nothing, nor does an
+        event after the end of its stream. A gap in the numbers makes the events before it
+        unreadable.
+
+        Args:
+            session: The session of the stream.
+            stream: The stream.
+            number: The number of the event.
+            data: The event.
+            last: Whether the event ends the stream.
         """
         ...
 
     async def read(self, session: str, stream: str, after: int) -> Replay | None:
-        """What came after event `after`, all where that is -1; None where the stream is not known,
-        or has lost events after that one.
+        """Return the events after number `after`; -1 returns all.
 
-        What this worker has noted before is part of it;
-        what another worker notes may take a moment.
+        Events of this worker are complete. Events of other workers may arrive with a delay.
+
+        Args:
+            session: The session of the stream.
+            stream: The stream.
+            after: The number of the last event that the client has.
+
+        Returns:
+            None if the stream is unknown, or if events after that number are lost.
         """
         ...
 
 
 class Topic(Protocol):
-    """Short notes that every worker reads in one order, those of the last minutes kept: change
-    notices, and messages between workers."""
+    """A topic (publish and subscribe) that every worker reads in the same order: change
+    notifications, or messages between workers. The messages of the last minutes are kept.
+    """
 
     @property
     def position(self) -> str:
-        """The place of the newest note that this worker has heard;
-        it sorts as nothing but the store may compare it."""
+        """The position of the newest message that this worker has received. Only the store can
+        compare positions.
+        """
         ...
 
     def publish(self, note: bytes) -> None:
-        """Put a note up; never waits; from any thread."""
+        """Publish a message, without waiting, from any thread."""
         ...
 
     def subscribe(self, hear: Callable[[bytes, str], None]) -> Callable[[], None]:
-        """Call `hear` with each note and its position, in the listener's loop,
-        until the returned function is called.
+        """Call `hear` with each message and its position, in the listener's loop, until the
+        returned function is called.
 
-        This worker's own notes are among them.
+        Messages of this worker are included.
         """
         ...
 
     async def replay(self, position: str) -> list[tuple[bytes, str]] | None:
-        """The notes after a position, oldest first; None where some of them are no longer kept,
-        or there was no such position."""
+        """Return the messages after a position, oldest first; None if some are no longer kept or
+        the position is unknown.
+        """
         ...
 
 
@@ -174,38 +204,43 @@ class RateStore(Protocol):
     """Token buckets by key."""
 
     async def acquire(self, key: str, *, rate: float, burst: float, now: float) -> float:
-        """Take one token from a bucket that holds `burst` (1 or more) and gains
-        `rate` (above 0) a second.
+        """Take one token from a bucket that all workers share.
 
-        Returns 0.0 where it was had, else the seconds until one is there. All workers together get
-        no more than the bucket has.
+        Args:
+            key: The bucket.
+            rate: Tokens a second that the bucket gains, above 0.
+            burst: Tokens that a full bucket holds, 1 or more.
+            now: The time, in seconds of the wall clock.
+
+        Returns:
+            0.0 if a token was taken, else the seconds until the next one.
         """
         ...
 
 
 class WorkerStore(Protocol):
-    """Which workers live."""
+    """The workers that are alive."""
 
     async def heartbeat(self, worker: str, *, until: float) -> None:
-        """This worker lives until then at least (seconds of the wall clock)."""
+        """Declare this worker alive until then (seconds of the wall clock)."""
         ...
 
     async def is_alive(self, worker: str, *, now: float) -> bool:
-        """Whether a worker lives, as far as is known."""
+        """Whether a worker is alive, according to its last heartbeat."""
         ...
 
 
 class Store(Protocol):
-    """All that workers share.
+    """The state that all workers share.
 
-    Opened in the loop that uses it; a closed one can be opened again, also in a process forked
-    meanwhile. What is awaited of a store raises StoreError where the store cannot answer or is not
-    open; what is not awaited never raises.
+    Open it in the loop that uses it. A closed store can be opened again, also in a forked process.
+    Coroutines of a store raise StoreError if the store does not answer or is not open; other
+    methods never raise.
     """
 
     @property
     def shared(self) -> bool:
-        """Whether other processes may use the store at the same time."""
+        """Whether several processes can use the store at the same time."""
         ...
 
     @property
@@ -220,12 +255,12 @@ class Store(Protocol):
 
     @property
     def changes(self) -> Topic:
-        """Change notices."""
+        """The topic of change notifications."""
         ...
 
     @property
     def notes(self) -> Topic:
-        """What workers have to tell each other."""
+        """The topic of messages between workers."""
         ...
 
     @property
@@ -240,21 +275,22 @@ class Store(Protocol):
 
     @property
     def workers(self) -> WorkerStore:
-        """Who lives."""
+        """The workers that are alive."""
         ...
 
     async def open(self) -> None:
-        """Connect, and begin to hear what is posted.
-        Raises StoreError with words that say what to do."""
+        """Connect and subscribe to the topics. Raises StoreError with a message that says what to
+        do.
+        """
         ...
 
     async def aclose(self) -> None:
-        """Write what is left, and let go of everything."""
+        """Write pending data and close all connections."""
         ...
 
 
 class StoreError(Exception):
-    """A store cannot be reached, or is no store of this kind."""
+    """A store cannot be reached, or the place contains something else."""
 
     def __init__(self, *args: object) -> None:
         super().__init__(*args)

@@ -128,8 +128,8 @@ def made_route(
 
 
 class HttpResponse:
-    """A complete HTTP response, as an ASGI app: `await HttpResponse({"open": True})(scope,
-    receive, send)`.
+    """A complete HTTP response, as an ASGI app: `await HttpResponse({"open": True})(scope, receive,
+    send)`.
 
     A HEAD request is answered without the body.
 

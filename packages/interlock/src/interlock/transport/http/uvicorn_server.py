@@ -75,8 +75,7 @@ async def serve_http(
         sock: The listening socket. It is closed at the end.
         grace: Seconds that requests in flight have to finish.
         proxies: Addresses or networks of trusted reverse proxies: their `X-Forwarded-For` header
-            names
-            the client. The header is ignored from all others.
+            names the client. The header is ignored from all others.
         on_ready: Called with the address of the socket once the server accepts connections.
         on_large: Called whenever a large piece of data is received or sent.
     """

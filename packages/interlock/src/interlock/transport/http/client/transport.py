@@ -54,14 +54,11 @@ class Http:
         token: A bearer token for every request.
         auth: Authorizes each request, and logs in where necessary (`interlock.auth`).
         fetch: The HTTP client. Without one, an `HttpFetch` is made from the further options. A
-            client
-            that you pass is not closed.
+            client that you pass is not closed.
         legacy_sse: True for servers that speak 2024-11-05 only, False to never try that transport.
-            None
-            tries it if the other transports fail.
+            None tries it if the other transports fail.
         repeat: Whether a call is sent again after its connection was lost. Only calls that are safe
-            to
-            repeat are: read-only requests, and tools that declare themselves idempotent.
+            to repeat are: read-only requests, and tools that declare themselves idempotent.
         listen: Whether a stream for notifications is kept open in the handshake era.
         limit: The largest message, in bytes.
         tap: Sees every frame, with "client" or "server" as its sender.
