@@ -193,10 +193,10 @@ class Client:
         await self.aclose()
 
     async def open(self) -> None:
-        """Reach the server and agree on a revision.
+        """Connect to the server and negotiate a revision.
 
         Raises:
-            ValueError: An extension lacks what it requires.
+            ValueError: A requirement of an extension is not met.
             Unreachable, ProtocolError, McpError: The server cannot be reached or refuses.
         """
         async with self._opening:
@@ -241,12 +241,14 @@ class Client:
             ):
                 await self.set_log_level(self.log_level)
         except BaseException:
-            self._known = None  # it may no longer be so
+            self._known = None  # the server may behave differently by now
             await self.aclose()
             raise
 
     async def aclose(self) -> None:
-        """End the conversation, and the server where it is a child process. May be called twice."""
+        """Close the connection, and end the server if it is a child process. It can be called
+        twice.
+        """
         opened = self._opened
         self._opened = None
         if opened is not None:
@@ -267,7 +269,7 @@ class Client:
             await self._lifespan.leave()
 
     async def _reopen(self, revision: str) -> bool:
-        """Open the server anew, under an older revision; whether that is spoken now."""
+        """Open the server again under an older revision; True if it accepts that revision."""
         async with self._opening:
             if self._opened is None:
                 raise t.Unreachable("The client was closed.")
@@ -280,11 +282,11 @@ class Client:
             return self._can_ask()
 
     def _can_ask(self) -> bool:
-        """Whether the revision that is spoken has requests of the server."""
+        """Whether servers of the negotiated revision send requests."""
         return self._caller is not None and self._caller.era is Era.HANDSHAKE
 
     def _say(self, words: str) -> None:
-        """Tell the user something as a log message of our own."""
+        """Pass a log message of the client itself to the user."""
         log.warning("%s", words)
         if self._on_log is not None:
             message = t.LoggingMessageNotificationParams(
@@ -293,9 +295,7 @@ class Client:
             self._callbacks.call(self._on_log, message)
 
     async def _caller_of_notifications(self) -> Caller:
-        """The caller of the server's notifications; of those of a server that was never open, a
-        guess.
-        """
+        """The caller of the server's notifications; a guess if the server was never open."""
         if self._caller is None:
             await self._introduced.wait()
         return self._caller or Caller(
@@ -309,7 +309,7 @@ class Client:
 
     @property
     def caller(self) -> Caller:
-        """What the client says of itself on each request."""
+        """The client's information and capabilities, which each request contains."""
         if self._caller is None or self._opened is None:
             raise t.Unreachable(
                 "The client is not open; use it in `async with Client(...) as client`."
@@ -318,17 +318,17 @@ class Client:
 
     @property
     def revision(self) -> str:
-        """The revision that was agreed on."""
+        """The negotiated revision."""
         return self.caller.revision
 
     @property
     def server_info(self) -> t.Implementation | None:
-        """What the server says it is; for display only."""
+        """The server's own information; for display only."""
         return self._opened.info if self._opened is not None else None
 
     @property
     def server_capabilities(self) -> t.ServerCapabilities:
-        """What the server offers."""
+        """The features that the server offers."""
         return self._opened.capabilities if self._opened is not None else t.ServerCapabilities()
 
     @property
@@ -338,29 +338,29 @@ class Client:
 
     @property
     def instructions(self) -> str | None:
-        """The server's hint on how to use it."""
+        """The server's hint for models on how to use it."""
         return self._opened.instructions if self._opened is not None else None
 
     @property
     def probe_failed(self) -> bool:
-        """Whether `server/discover` broke the server and a new process had to get the handshake
-        first.
+        """Whether `server/discover` broke the server, so that a new process had to be opened with
+        the handshake.
 
-        Remember `revision` then: a client that is made with it opens this server at once.
+        Store `revision` then: a client with this revision opens the server without the failure.
         """
         return self._opened is not None and self._opened.probe_failed
 
     @staticmethod
     def could_not_ask(outcome: t.Result | t.McpError) -> bool:
-        """Whether a request failed because its server has no way to ask under the revision that is
-        spoken (`asks_under`).
+        """Whether a request failed because the server cannot ask questions under the negotiated
+        revision (`asks_under`).
         """
         return lacks_back_channel(outcome)
 
     @property
     def asks_under(self) -> str | None:
-        """The older revision under which the server can ask, once it has said that it cannot under
-        the present one; else None.
+        """The older revision under which the server can ask questions, once it has reported that it
+        cannot ask under the present one; else None.
         """
         return self._back.older if self._back is not None and self._back.missing else None
 
@@ -622,7 +622,7 @@ class Client:
             )
 
     async def set_log_level(self, level: t.LoggingLevel) -> None:
-        """From which level on log messages are wanted from now on."""
+        """Set the lowest level of log messages that the server sends."""
         caller = self.caller
         self.log_level = level
         if caller.era is Era.HANDSHAKE:
@@ -639,8 +639,8 @@ class Client:
         )
 
     def roots_changed(self) -> None:
-        """Say that the roots are not as they were (handshake era; in the stateless era the server
-        asks each time).
+        """Notify the server that the roots have changed. It is sent in the handshake era only; in
+        the stateless era the server asks each time.
         """
         if (
             self.caller.era is Era.HANDSHAKE and self._answers.capabilities.roots is not None
@@ -669,12 +669,12 @@ class Client:
             params: Its params.
             kind: The type that the result must have.
             timeout: Seconds that it may take.
-            max_timeout: Seconds that it may take in all, where progress begins `timeout` anew.
-            on_progress: Hears how far it has come.
-            asker: Answers its questions in place of the client's own.
+            max_timeout: Seconds that it may take in all, if progress restarts `timeout`.
+            on_progress: Called with the progress of the request.
+            asker: Answers the questions of this request in place of the client's own.
 
         Raises:
-            ValueError: There is no such request.
+            ValueError: The request does not exist.
             McpError: The server answers with an error, or does not offer the extension (-32601).
             ProtocolError: The result is of another type.
             Unreachable: No answer can come.
@@ -689,7 +689,7 @@ class Client:
         )
 
     async def notify(self, method: str, params: t.Params) -> None:
-        """Send a notification of an extension, through all middleware; nobody answers it.
+        """Send a notification of an extension, through all middleware. It has no response.
 
         Raises:
             ValueError: No extension of this client has it.
@@ -700,18 +700,17 @@ class Client:
         await self._handler(Exchange(method, params, caller))
 
     async def send(self, exchange: Exchange) -> AnyResult:
-        """Carry an exchange through all middleware to the server: the client as a handler, for
-        gateways and tests.
+        """Send an exchange through all middleware to the server. This makes the client a handler,
+        for gateways and tests.
 
-        Whoever sent the exchange, the client speaks for itself: under its own revision, with its
-        own capabilities and name. The trace and the log level of the exchange go on, and its
-        progress, logs and questions go back the way it came. A subscription
-        (`subscriptions/listen`) lasts until it is cancelled, under every revision.
+        The request has the client's own revision, capabilities and name, whoever made the exchange.
+        The trace and the log level of the exchange are forwarded. Progress, logs and questions go
+        back to the maker of the exchange. A subscription (`subscriptions/listen`) lasts until it is
+        cancelled, under every revision.
 
         Returns:
-            The result. Where the exchange was received from a peer that speaks the revision of this
-            client, it is a `RawResult`, which `decode` reads; what was not changed has passed as
-            bytes then, in both directions.
+            The result. It is a `RawResult`, which `decode` reads, if the exchange came from a peer
+            of the same revision; unchanged parts are forwarded as bytes then, in both directions.
 
         Raises:
             McpError: The server's answer is an error.
@@ -756,9 +755,9 @@ class Client:
         return await self._back.carry(method, params, send)
 
     async def _carry(self, x: Exchange) -> AnyResult:
-        """Send an exchange; its answer does not overtake the notifications that came before it.
+        """Send an exchange. Its answer is delivered after all notifications that came before it.
 
-        This waits outside of the middleware, which may hold a lock that a notification waits for.
+        It waits outside of the middleware, which may hold a lock that a notification waits for.
         """
         if self._incoming is None or self._opening.locked():
             return await self._handler(x)
@@ -818,8 +817,8 @@ class Client:
         return None if seconds is None else RequestTimeout(method, seconds, most)
 
     async def _all(self, method: str, field: str, timeout: Seconds) -> list[Any]:
-        """Every page of a list (`TOL-29`); begun again where a page that was kept leads to a cursor
-        that is no longer good (`CAC-10`).
+        """Return all pages of a list (`TOL-29`). It starts again if a cached page has a cursor that
+        is no longer valid (`CAC-10`).
         """
         try:
             return await self._pages(method, field, timeout)
@@ -830,8 +829,8 @@ class Client:
         return await self._pages(method, field, timeout)
 
     async def _pages(self, method: str, field: str, timeout: Seconds) -> list[Any]:
-        """Page after page; a cursor that comes twice ends it with an error (`PAG-03`: an empty one
-        is a cursor).
+        """Yield page after page. A cursor that repeats is an error (`PAG-03`: an empty cursor is
+        valid).
         """
         items: list[Any] = []
         cursor: str | None = None
@@ -857,17 +856,18 @@ class Client:
         raise t.ProtocolError(f"The server's {method} has more than {MOST_PAGES} pages.")
 
     def outdate(self, method: str, params: Any) -> None:
-        """A change notice: what was kept of it is stale, and the output schemas of tools with
-        it.
+        """Handle a change notification: cached results of the list are stale, and so are the output
+        schemas of tools.
         """
         self._book.outdate(method, params)
         if method == "notifications/tools/list_changed":
             self._output_validator.forget()
 
     def _lose(self, why: Exception) -> None:
-        """The server has gone.
+        """The connection to the server is lost.
 
-        Subscriptions of the handshake era are no requests that would end with an error.
+        Subscriptions of the handshake era are ended here, because they are not requests that fail
+        by themselves.
         """
         if self._caller is not None and self._caller.era is Era.HANDSHAKE:
             watches = list(self._watches)
@@ -898,14 +898,14 @@ class Client:
         self._hear_unasked(method, params)
 
     def _hear_unasked(self, method: str, params: Any) -> None:
-        """Give a notification to the handler of its extension, else to `on_notification`."""
+        """Pass a notification to the handler of its extension, else to `on_notification`."""
         heard = self._extensions.hear(method, params, self._callbacks, lambda: self.caller)
         if not heard and self._on_notification is not None:
             self._callbacks.call(self._on_notification, method, params)
 
 
 def _allowed_revisions(given: str | Sequence[str] | None) -> tuple[str, ...]:
-    """The revisions that may be spoken. Raises ValueError for an unknown one."""
+    """The revisions that the client may use. Raises ValueError for an unknown one."""
     if given is None:
         return tuple(REVISIONS)
     allowed = (given,) if isinstance(given, str) else tuple(given)
@@ -940,8 +940,8 @@ def _meta(meta: Mapping[str, Any] | None) -> Raw:
     """The author's part of a request's `_meta`.
 
     Raises:
-        ValueError: A key has not the form that the specification demands, or belongs to the
-            protocol itself (`MET-02`, `MET-04`).
+        ValueError: A key does not have the required form, or is one of the protocol's own
+            (`MET-02`, `MET-04`).
     """
     if not meta:
         return t.NOTHING

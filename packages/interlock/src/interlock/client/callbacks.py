@@ -24,15 +24,15 @@ _CLOSING_SECONDS = 5.0  # that functions have to finish once the client closes
 
 
 class Callbacks:
-    """The functions that hear notifications of one call, or those of a connection that belong to no
-    call.
+    """The callbacks for the notifications of one call, or for those of a connection that belong to
+    no call.
 
-    A plain function runs at once, in the turn of the loop in which its notification came. Where one
-    returns an awaitable, what comes after it waits until it is done, in a task of its own that
-    exists only as long as anything waits.
+    A plain function runs at once, in the loop iteration in which its notification arrived. If a
+    function returns an awaitable, later notifications wait until it has finished, in a task that
+    exists only while something is queued.
 
     Args:
-        name: What the functions are called in warnings; None: each by its own name.
+        name: The name of the functions in warnings; None for each one's own name.
     """
 
     __slots__ = ("_bytes", "_closed", "_dropped", "_name", "_task", "_waiting")
@@ -46,7 +46,7 @@ class Callbacks:
         self._dropped = 0
 
     def call(self, function: Callback, *args: Any) -> None:
-        """Call a function, now or after those that were called before it; it never raises."""
+        """Call a function now, or after those called before it. It never raises."""
         if self._closed:
             return
         if self._task is not None:
@@ -99,15 +99,15 @@ class Callbacks:
             self._dropped = 0
 
     def after(self, function: Callable[[], None]) -> None:
-        """Call a function once those called before it have returned; it is never dropped."""
+        """Call a function once those called before it have returned. It is never dropped."""
         if self._task is None:
             self.call(function)
         else:
             self._waiting.append((function, (), 0))
 
     async def caught_up(self) -> None:
-        """Wait until the functions called so far have returned; a wait that is cancelled cancels
-        none.
+        """Wait until the functions called so far have returned. Cancelling the wait cancels no
+        function.
         """
         task = self._task
         if task is None or task is asyncio.current_task():
@@ -118,9 +118,7 @@ class Callbacks:
         await asyncio.wait({task, reached}, return_when=asyncio.FIRST_COMPLETED)
 
     async def finished(self) -> None:
-        """Wait until every function that was called has returned; a wait that is cancelled cancels
-        them.
-        """
+        """Wait until every function has returned. Cancelling the wait cancels the functions."""
         while (task := self._task) is not None and task is not asyncio.current_task():
             try:
                 await asyncio.wait({task})
@@ -129,19 +127,19 @@ class Callbacks:
                 raise
 
     def cancel(self) -> None:
-        """Give up what still runs and what waits."""
+        """Cancel running and queued functions."""
         self._waiting.clear()
         self._bytes = 0
         if self._task is not None and self._task is not asyncio.current_task():
             self._task.cancel()
 
     def close(self) -> None:
-        """Give up what still runs and what waits, and call nothing from now on."""
+        """Cancel running and queued functions, and call none from now on."""
         self._closed = True
         self.cancel()
 
     async def aclose(self) -> None:
-        """Wait until all have returned, for five seconds at the most, and give up the rest."""
+        """Wait until all functions have returned, for at most five seconds, then cancel the rest."""
         task = self._task
         if task is None or task is asyncio.current_task():
             return
@@ -153,9 +151,7 @@ class Callbacks:
 
 
 def _is_cancelled() -> bool:
-    """Whether the task that runs now is being cancelled, and not only something that it
-    waited for.
-    """
+    """Whether the current task itself is being cancelled, not only something that it waits for."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
 

@@ -80,7 +80,7 @@ def _with_name(name: str | None, options: NamedOptions) -> NamedOptions:
 
 
 def _either(own: Capability | None, other: Capability | None) -> Capability | None:
-    """A capability of the server's own features, or else that of its middleware."""
+    """A capability of the server's own features, or that of its middleware."""
     return other if own is None else own
 
 
@@ -198,7 +198,7 @@ class Server:
 
     @property
     def bus(self) -> ChangeBus:
-        """Carries notices of changes between workers. Replace it before the server runs."""
+        """Carries change notifications between workers. Replace it before the server runs."""
         return self.catalogue.bus
 
     @bus.setter
@@ -207,9 +207,9 @@ class Server:
 
     @property
     def page_size(self) -> int:
-        """How many items one page of a list holds.
+        """The number of items on one page of a list.
 
-        It may be changed until the first list is sent.
+        It can be changed until the first list is sent.
         """
         return self.catalogue.pages.page_size
 
@@ -218,10 +218,10 @@ class Server:
         self.catalogue.pages.page_size = size
 
     def capabilities(self, caller: Caller | None = None) -> t.ServerCapabilities:
-        """What the server offers to a caller now: of tools, prompts and resources those that it has
-        or had (`STA-11`).
+        """Return the capabilities for a caller: tools, prompts and resources count if the server
+        has or had any (`STA-11`).
 
-        Without a caller it is what the server offers to somebody who sees everything.
+        Without a caller, visibility is not considered.
         """
         offered = self.visibility.offered(caller)
         listed = t.ListChangedCapability(list_changed=True)
@@ -256,24 +256,28 @@ class Server:
 
     @property
     def scopes(self) -> frozenset[str]:
-        """All the scopes that any feature asks for; empty where everything is for everybody."""
+        """All scopes that any feature requires; empty if every feature is open to everyone."""
         return self.visibility.scopes
 
-    # -- who sees what ----------------------------------------------------------------------------
+    # -- visibility -------------------------------------------------------------------------------
 
     def visible(
         self, by: Callable[[Caller], K], /
     ) -> Callable[[Callable[[K, Feature], bool]], Callable[[K, Feature], bool]]:
-        """Make a function decide who sees which features:
+        """Let a function decide which features a caller sees:
 
         `@server.visible(by)`, with two plain functions.
 
-        `by(caller)` gives a key: plain data, such as a string or a frozenset, that says all that
-        the decision depends on. The decorated function is given a key and a Feature, and says True
-        or False. It does not see the caller, so all callers with one key share their lists, which
-        are kept. A feature that a caller does not see is unknown to it in every way. Features that
-        need scopes need them besides. A hook that raises shows nothing. Raises ValueError where
-        there is a hook already.
+        `by(caller)` returns a key: plain data, such as a string or a frozenset, that contains
+        everything the decision depends on. The decorated function gets a key and a Feature, and
+        returns True or False. It does not get the caller, so all callers with the same key share
+        their cached lists.
+
+        A feature that a caller does not see does not exist for that caller in any way. Scopes that
+        a feature requires are checked in addition. If the function raises, the feature is hidden.
+
+        Raises:
+            ValueError: The server has such a function already.
         """
 
         def decorate(sees: Callable[[K, Feature], bool]) -> Callable[[K, Feature], bool]:
@@ -284,11 +288,11 @@ class Server:
         return decorate
 
     def visibility_changed(self, *keys: Any) -> None:
-        """Say that what callers see has changed: those with one of these keys, now or before, or
-        all; from any thread.
+        """Announce that visibility has changed: for callers that have or had one of these keys, or
+        for all. It can be called from any thread.
 
-        For hooks whose answers depend on something besides the caller and the feature. Lists that
-        are kept are made anew, on every worker, and clients are told that their lists have changed.
+        Use it if the decision depends on something besides the caller and the feature. Cached lists
+        are discarded on every worker, and clients are notified that their lists have changed.
         """
         self.catalogue.visibility_changed(*keys)
 
@@ -352,7 +356,7 @@ class Server:
         self.tools.add(make_tool(function, options, self._defaults), replace=replace)
 
     def remove_tool(self, name: str) -> None:
-        """Take a tool away, also while the server runs. Raises KeyError."""
+        """Remove a tool, also while the server runs. Raises KeyError."""
         self.tools.remove(name)
 
     def app(
@@ -494,7 +498,7 @@ class Server:
             )
 
     def remove_resource(self, uri: str) -> None:
-        """Take a resource or a template away, also while the server runs. Raises KeyError."""
+        """Remove a resource or a template, also while the server runs. Raises KeyError."""
         (self.resources if self.resources.get(uri) is not None else self.templates).remove(uri)
 
     # -- skills -----------------------------------------------------------------------------------
@@ -506,20 +510,20 @@ class Server:
         prefix: str = "",
         scopes: str | Iterable[str] | None = None,
     ) -> None:
-        """Serve every skill beneath a folder: each folder in it that has a `SKILL.md`.
+        """Serve every skill in a folder: each subfolder that has a `SKILL.md`.
 
-        The files are read now and served as they are now. Under `--reload` the server starts again
-        when one of them changes.
+        The files are read once, by this call. With `--reload` the server restarts when one of them
+        changes.
 
         Args:
             folder: A folder of skill folders, or one skill folder.
-            prefix: What stands before the path of each skill in its URI, such as "acme/billing".
-            scopes: What a caller must have to see and read them.
+            prefix: The beginning of each skill's path in its URI, such as "acme/billing".
+            scopes: The scopes that a caller needs to see and read the skills.
 
         Raises:
-            SkillError: A skill breaks a rule of Agent Skills, has a link in it, or exceeds 512
-                files or 16 MiB.
-            ValueError: Something of this URI is served already.
+            SkillError: A skill breaks a rule of Agent Skills, contains a link, or exceeds 512 files
+                or 16 MiB.
+            ValueError: A URI is taken.
         """
         self._skills().add_folder(folder, prefix=prefix, scopes=scopes)
 
@@ -535,14 +539,14 @@ class Server:
 
         Args:
             path: The skill's path, whose last segment is its name, such as "acme/billing/refunds".
-            files: The content of each file, or where it lies, by its path in the skill; one is
-                "SKILL.md".
-            scopes: What a caller must have to see and read it.
-            replace: Whether it may take the place of the skill of this path.
+            files: The files by their path in the skill, each as its content or as the path of a
+                file. One is "SKILL.md".
+            scopes: The scopes that a caller needs to see and read the skill.
+            replace: Whether it may replace a skill of the same path.
 
         Raises:
             SkillError: The skill breaks a rule of Agent Skills or exceeds 512 files or 16 MiB.
-            ValueError: Something of this URI is served already.
+            ValueError: A URI is taken.
         """
         self._skills().add_files(path, files, scopes=scopes, replace=replace)
 
@@ -557,23 +561,23 @@ class Server:
         timeout: float | None = None,
         replace: bool = False,
     ) -> Callable[[Function], Function]:
-        """Make a function a skill whose files it returns, anew each time one is read.
+        """Make a function a skill. The function returns the skill's files, and runs each time one
+        is read.
 
-        Its content has no stable digests, so its entry says "dynamic": hosts cannot bind an
-        approval to it, and some do not load such skills. Where the content is fixed, use
-        `add_skill`.
+        The content has no stable digests, so the skill's entry is marked "dynamic": hosts cannot
+        bind an approval to it, and some do not load such skills. Use `add_skill` for fixed content.
 
         Args:
             path: The skill's path, whose last segment is its name.
-            description: What the skill is for and when to use it; otherwise the docstring.
+            description: What the skill is for and when to use it; the docstring by default.
             frontmatter: Further fields, such as "license".
-            scopes: What a caller must have to see and read it.
+            scopes: The scopes that a caller needs to see and read the skill.
             timeout: Seconds that the function may take.
-            replace: Whether it may take the place of the skill of this path.
+            replace: Whether it may replace a skill of the same path.
 
         Returns:
-            A decorator. The function takes a Context or nothing, and returns a dict from paths to
-            text or bytes. "SKILL.md" gets its frontmatter from here where it has none.
+            A decorator. The function takes a Context or no argument, and returns a dict from paths
+            to text or bytes. A "SKILL.md" without frontmatter gets it from these arguments.
         """
 
         def decorate(function: Function) -> Function:
@@ -592,14 +596,14 @@ class Server:
         return decorate
 
     def remove_skill(self, path: str) -> None:
-        """Take a skill away that was added by its path, also while the server runs.
+        """Remove a skill that was added by its path, also while the server runs.
 
         Raises KeyError.
         """
         self._skills().remove(path)
 
     def _skills(self) -> Skills:
-        """The skills of this server; with the first call it offers the extension."""
+        """The skills of this server; the first access adds the extension."""
         if self._served_skills is None:
             from .extensions.skills import Skills  # late: few servers have skills
 
@@ -667,7 +671,7 @@ class Server:
         self.prompts.add(make_prompt(function, options, self._defaults), replace=replace)
 
     def remove_prompt(self, name: str) -> None:
-        """Take a prompt away, also while the server runs. Raises KeyError."""
+        """Remove a prompt, also while the server runs. Raises KeyError."""
         self.prompts.remove(name)
 
     @overload
@@ -681,23 +685,22 @@ class Server:
     def completion(
         self, function: Any = None, argument: str | None = None, /, *, timeout: float | None = None
     ) -> Any:
-        """Make a function suggest values:
+        """Make a function suggest values for arguments:
 
         `@server.completion`, for every argument of every feature.
 
-        `@server.completion("prompt name or URI template", "argument")` is for one argument.
-        Arguments whose type is a Literal or an Enum need no function (2026-07-28, "Completion").
+        `@server.completion("prompt name or URI template", "argument")` is for one argument. Arguments whose type is a Literal or an Enum need no function (2026-07-28, "Completion").
 
         Args:
             function: The function, or the name of the prompt or the URI template. The function
-                takes any of `value` (what was typed), `arguments` (the other arguments that are
-                known), `ref`, `argument`, `context` and a Context. It returns strings, best first,
-                or None; 100 are sent.
+                takes any of `value` (the text so far), `arguments` (the other known arguments),
+                `ref`, `argument`, `context` and a Context. It returns strings, best first, or None;
+                at most 100 are sent.
             argument: The argument that it completes.
             timeout: Seconds that one call may take; the server's limit by default.
 
         Raises:
-            TypeError: The function has a parameter that it cannot be given.
+            TypeError: The function has an unknown parameter.
         """
         if callable(function):
             self.catalogue.completions.add(
@@ -718,19 +721,19 @@ class Server:
         return decorate
 
     def updated(self, uri: str) -> None:
-        """Say that what stands behind a resource's URI has changed; from any thread."""
+        """Announce that the content of a resource has changed. It can be called from any thread."""
         self.catalogue.updated(uri)
 
     def changed(self, what: str) -> None:
-        """Say that a list ("tools", "prompts", "resources") is not as it was, where adding and
-        removing did not say so already.
+        """Announce that a list ("tools", "prompts", "resources") has changed. Adding and removing a
+        feature announces it already.
         """
         self.catalogue.changed(what)
 
     # -- running ----------------------------------------------------------------------------------
 
     def _offer_extension(self, extension: Extension) -> None:
-        """Offer one more extension, which has neither a lifespan nor keys of the listen filter."""
+        """Add an extension that has neither a lifespan nor keys of the listen filter."""
         extensions = (*self.extensions, extension)
         self.identity.offer(messages_of(extensions))
         self.handlers.add_extension(extension)
@@ -738,16 +741,12 @@ class Server:
         self._requirements_met = False
 
     def use(self, *middleware: Middleware) -> None:
-        """Put more middleware around every exchange, inside of what is there; before the server
-        runs.
-        """
+        """Add middleware inside the present middleware. Call it before the server runs."""
         self._middleware += middleware
         self._handler = None
 
     async def handle(self, exchange: Exchange) -> AnyResult:
-        """Carry out one exchange, through all middleware: the server itself, in the one shape of
-        the house.
-        """
+        """Handle one exchange, through all middleware. A server is itself a handler."""
         self.check_requirements()
         if self._handler is None:
             self._handler = self._stacked()
@@ -755,12 +754,12 @@ class Server:
 
     @property
     def dev(self) -> bool:
-        """Development mode, off by default: errors of your code are answered with type, message and
-        place.
+        """Development mode, off by default: responses to errors of your code contain the error's
+        type, message and line.
 
-        `interlock run --dev` sets it, and so do the commands that start a file to try it out
-        (`interlock call FILE`). Set it before the server runs, and never where others reach it:
-        messages of errors hold file names, addresses and secrets.
+        Never enable it on a server that others can reach: error messages contain file names,
+        addresses and secrets. `interlock run --dev` enables it, as do commands that start a file to
+        try it out (`interlock call FILE`). Set it before the server runs.
         """
         return self.handlers.dev
 
@@ -794,13 +793,13 @@ class Server:
         return limited(concurrency, self.limits.queue, f"The server {self.name}")(handler)
 
     def input_required(self, handler: Handler) -> Handler:
-        """Put the server's layer for questions around a handler of your own, which can then ask
+        """Wrap a handler of your own in the server's layer for questions, so that it can ask
         through `x.asker`.
 
-        All that goes through `Server.handle` and the server's transports has it already:
-        middleware, extensions and features. A retry that resumes a suspended call of this handler
-        does not reach the handler: check before this layer whether its caller may do what the call
-        does.
+        Do not use it for exchanges that go through `Server.handle` or the server's transports:
+        middleware, extensions and features have the layer already. A retry that resumes a suspended
+        call of this handler does not reach the handler, so check the caller's permission outside of
+        this layer.
         """
         return self.suspended_calls.around(handler)
 
@@ -812,12 +811,13 @@ class Server:
         return self._handler
 
     def check_requirements(self) -> None:
-        """Make sure that the extensions have what they require; done whenever serving begins.
+        """Check that the requirements of all extensions are met. It is called whenever serving
+        starts.
 
-        What is there once stays offered, so that requirements which are met stay so.
+        Offered features stay offered, so requirements that are met once stay met.
 
         Raises:
-            ValueError: One of them lacks something; the message names both.
+            ValueError: A requirement is not met; the message names it and its extension.
         """
         if self._requirements_met:
             return
@@ -828,13 +828,12 @@ class Server:
     async def serve(
         self, channel: Channel, *, principal: Principal | None = None, anonymous: bool = False
     ) -> None:
-        """Serve one peer over a channel until it closes.
+        """Serve one peer over a channel until the channel closes.
 
         Args:
             channel: The channel.
             principal: The principal of the peer.
-            anonymous: Whether anybody may be at the other end. Without a principal such a peer has
-                no scopes.
+            anonymous: Whether the peer is unknown. A peer without a principal has no scopes then.
         """
         try:
             await self.enter()
@@ -855,7 +854,7 @@ class Server:
             await self.leave()
 
     def transport(self, *, principal: Principal | None = None, tap: Tap | None = None) -> Memory:
-        """A client's transport to this server within the process; `Client(server)` uses it."""
+        """Return a client's transport to this server in the same process; `Client(server)` uses it."""
         return Memory(
             self.handler,
             self.identity,
@@ -867,8 +866,8 @@ class Server:
         )
 
     def http_app(self, path: str = "/mcp", **options: Unpack[AppOptions]) -> HttpApp:
-        """The server as one bare ASGI app, which can be mounted in Starlette, FastAPI and the like
-        without lifespan wiring.
+        """Return the server as one bare ASGI app, which can be mounted in Starlette, FastAPI and
+        similar frameworks without lifespan wiring.
 
         It serves both eras at `path` (or where it is mounted), a health check at `/health`, and the
         server's own routes.
@@ -882,7 +881,7 @@ class Server:
             The ASGI app.
 
         Raises:
-            ValueError: An option makes no sense, or a route is in the way of a path of the server.
+            ValueError: An option is not valid, or a route conflicts with a path of the server.
             StoreError: A package for the store is missing (2026-07-28, "Streamable HTTP").
         """
         from .run.http import http_app  # late: a server over stdio needs nothing of it
@@ -896,24 +895,24 @@ class Server:
 
         `@server.route("/status")`, or `server.route("/pages/")(app)`.
 
-        No guard stands before a route unless `guarded` says so: anyone who reaches the server
-        reaches it. The checks of the endpoint against DNS rebinding, its rate and its most bytes of
-        a body hold for it too.
+        A route has no access control unless `guarded` is true: everyone who reaches the server can
+        call it. Host and Origin checks, the request rate and the body limit of the endpoint apply
+        to it.
 
         Args:
-            path: The path. With a slash at its end it stands for all that lies beneath, and the app
-                gets it as `root_path`.
-            methods: The HTTP methods that the app answers; all of them unless you say otherwise.
-                GET brings HEAD with it.
-            guarded: Whether the guard of the endpoint stands before the app; the principal is then
-                in the scope under "interlock.principal".
+            path: The path. A path with a slash at its end includes all paths below it; the app gets
+                it as `root_path`.
+            methods: The HTTP methods that the app answers; all of them by default. GET includes
+                HEAD.
+            guarded: Whether the endpoint's guard protects the app. The principal is in the scope
+                then, under "interlock.principal".
 
         Returns:
-            A decorator that gives the app back.
+            A decorator that returns the app.
 
         Raises:
             ValueError: The path is taken, or is one of the server's own: the endpoint, `/health`,
-                or what a guard answers.
+                or a path of the guard.
             RuntimeError: The server is an HTTP app already.
         """
         from ..transport.http.routes import Routes, made_route  # late: few servers have routes
@@ -931,7 +930,7 @@ class Server:
         return decorate
 
     def take_routes(self) -> Routes | None:
-        """The routes, for an HTTP app; there are no further ones from then on."""
+        """Return the routes for an HTTP app. No routes can be added after that."""
         self._is_http_app = True
         return self._routes
 
@@ -939,12 +938,12 @@ class Server:
     _is_http_app = False
 
     def serve_http(self, **options: Unpack[HttpOptions]) -> HttpServer:
-        """Serve HTTP in the event loop that runs, beside whatever else the program does.
+        """Serve HTTP in the running event loop, as one part of a program.
 
         `await server.serve_http(port=8000)` serves until the task is cancelled. `async with
-        server.serve_http(port=0) as http:` serves for the length of the block, within which
-        `http.url` says where. Both need the extra `http`, end in good order (running calls have
-        `grace` seconds, 10 unless you say otherwise), and leave signals to the program.
+        server.serve_http(port=0) as http:` serves for the length of the block; `http.url` is the
+        address. Both need the extra `http`. Both shut down gracefully: running calls have `grace`
+        seconds, 10 by default. Signals are left to the program.
 
         Args:
             options: Those of HttpOptions: `host`, `port`, `sock`, `path`, `proxies`, and those of
@@ -958,37 +957,41 @@ class Server:
         return HttpServer(self, {**options})
 
     async def enter(self) -> None:
-        """One more peer, or one more endpoint: with the first one the lifespan begins."""
+        """Register a peer or an endpoint. The first one starts the lifespan."""
         self.check_requirements()
         await self._lifespan.enter()
         self.catalogue.start()
 
     async def leave(self) -> None:
-        """A peer has gone; with the last one go suspended calls, threads and the lifespan."""
+        """Remove a peer or an endpoint. The last one ends suspended calls, threads and the
+        lifespan.
+        """
         if self._lifespan.users == 1:
             self.catalogue.stop()
             await self.aclose()
         await self._lifespan.leave()
 
     def close_subscriptions(self) -> None:
-        """End every open subscription in good order."""
+        """Close every open subscription in an orderly way."""
         self.catalogue.close_subscriptions()
 
     async def aclose(self) -> None:
-        """End every subscription in good order, give up suspended calls and let the threads end."""
+        """Close every subscription in an orderly way, cancel suspended calls and end the threads."""
         self.close_subscriptions()
         await asyncio.sleep(0)
         await self.suspended_calls.aclose()
         self.handlers.close()
 
     def run(self, transport: str = "stdio", **options: Unpack[RunOptions]) -> None:
-        """Serve until the peer has gone, or until interrupted.
+        """Serve until the peer has closed the connection, or until interrupted.
 
-        `transport` is "stdio" (the default), "http" (with `host`, loopback unless told otherwise,
-        `port` 8000, `workers` processes that share a `store`, `grace` seconds for calls at the end,
-        `proxies` that are believed whom they speak for, and what `http_app` takes), "unix" (with
-        `path`) or "tcp" (with `host`, `port`). `limit`: the most bytes of one message ("http" has
-        `limits`).
+        Args:
+            transport: The transport: "stdio", "http", "unix" or "tcp".
+            options: Options of the transport. For "http": `host` (loopback by default), `port`
+                (8000), `workers` (processes that share a `store`), `grace` (seconds for running
+                calls at the end), `proxies` (trusted reverse proxies), and those of `http_app`. For
+                "unix": `path`. For "tcp": `host` and `port`. All but "http" have `limit`, the
+                largest message in bytes; "http" has `limits`.
         """
         from .run.program import run  # late: a server in memory needs neither signals nor a loop
 

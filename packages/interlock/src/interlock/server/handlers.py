@@ -80,22 +80,22 @@ class Handlers:
         }
 
     async def handle(self, x: Exchange) -> AnyResult:
-        """Carry out one exchange. Raises McpError for what cannot be."""
+        """Handle one exchange. Raises McpError for an error response."""
         handler = self._by_method.get(x.method)
         if handler is None:
             raise t.McpError(t.METHOD_NOT_FOUND, f"Method not found: {x.method}")
         return await handler(x)
 
     def add_extension(self, extension: Extension) -> None:
-        """Carry out the methods of one more extension."""
+        """Add the methods of an extension."""
         self._by_method.update(handlers_of([extension]))
 
     async def run_for(self, what: str, call: Call, x: Exchange) -> Any:
-        """Run an author's function for an extension. Raises McpError as other features do."""
+        """Run an author's function for an extension. Raises McpError like other features."""
         return await self._guarded(what, self._run(call, {}, x), x)
 
     def close(self) -> None:
-        """Let the threads end."""
+        """End the threads."""
         if self._runner is not None:
             self._runner.close()
             self._runner = None
@@ -103,8 +103,8 @@ class Handlers:
     # -- questions --------------------------------------------------------------------------------
 
     def could_ask(self, x: Exchange) -> bool:
-        """Whether carrying out an exchange could ask something: where the feature takes a Context,
-        or belongs to an extension.
+        """Whether an exchange could ask a question: its feature takes a Context, or belongs to an
+        extension.
         """
         if x.method == "tools/call":
             tool = self._catalogue.tools.get(x.params.name)
@@ -116,8 +116,8 @@ class Handlers:
         return x.method not in METHODS
 
     def check_known(self, x: Exchange) -> None:
-        """Check whether the caller may use the feature that an exchange names, where this server
-        has it; else its middleware may.
+        """Check whether the caller may use the feature of an exchange. Features that this server
+        does not have are left to its middleware.
 
         Raises McpError.
         """
@@ -125,7 +125,7 @@ class Handlers:
             self._visibility.check(x)
 
     def _feature(self, x: Exchange) -> AnyFeature | None:
-        """The feature that an exchange names, whoever may see it."""
+        """The feature that an exchange names, regardless of visibility."""
         if x.method == "tools/call":
             return self._catalogue.tools.get(x.params.name)
         if x.method == "prompts/get":
@@ -171,7 +171,7 @@ class Handlers:
             return self._error_result(tool, _relevant_error(bad, x), x)
 
     def _error_result(self, tool: ToolFeature, bad: BaseException, x: Exchange) -> t.CallToolResult:
-        """The result of a tool that raised. Raises what is an answer of its own."""
+        """The result of a tool that raised. Errors that are responses themselves are raised again."""
         if isinstance(bad, t.McpError | t.ProtocolError):
             raise bad
         if isinstance(bad, t.Unanswerable) and (error := unanswerable(bad, x)) is not None:
@@ -184,17 +184,17 @@ class Handlers:
         return self._masked_error(tool, bad, f"The tool {tool.key} failed")
 
     def _masked_error(self, tool: ToolFeature, bad: BaseException, words: str) -> t.CallToolResult:
-        """The result of a tool that raised unforeseen: a plain sentence, the rest in the log
-        (`ERR-20`).
+        """The result of a tool with an unexpected error: a plain sentence with a reference. The log
+        has the details under the same reference (`ERR-20`).
 
-        A reference joins the two. In development mode the error itself stands beside the reference.
+        In development mode the error itself is added.
         """
         reference = os.urandom(4).hex()
         log.error("tool %s failed (reference %s)", tool.key, reference, exc_info=bad)
         return _failed(f"{words} (reference {reference}){self._explained(bad, tool.call.function)}")
 
     def _explained(self, bad: BaseException, function: Callable[..., Any] | None) -> str:
-        """How a masked sentence ends: with the error in development mode, else with a full stop."""
+        """The end of a masked sentence: the error in development mode, else a full stop."""
         if not self.dev:
             return "."
         from .calls.development import (  # late: only for authors who try a server out
@@ -249,7 +249,7 @@ class Handlers:
             exchange,
             method="resources/read",
             params=t.ReadResourceRequestParams(uri=uri),
-            progress_token=None,  # the progress of the request is another's to tell
+            progress_token=None,  # the feature of the request itself reports its progress
         )
         result = await self._read_resource(x)
         if not isinstance(result, t.ReadResourceResult):
@@ -289,9 +289,9 @@ class Handlers:
         return prompt_result(value, prompt.listing.description)
 
     def _by_hand(self, result: AnyResult, x: Exchange) -> AnyResult:
-        """A result that may be questions written by hand.
+        """A result that may be an InputRequiredResult of the author's own.
 
-        Raises McpError where their author could not read the answers.
+        Raises McpError if the author's function could not read the answers.
         """
         if isinstance(result, t.InputRequiredResult) and not self.could_ask(x):
             words = (
@@ -302,8 +302,8 @@ class Handlers:
         return result
 
     async def _guarded(self, what: str, running: Awaitable[Any], x: Exchange) -> Any:
-        """Outside tools every error is a JSON-RPC error; what nobody foresaw is told to the log
-        only.
+        """Outside of tools every error is a JSON-RPC error; details of unexpected errors go to the
+        log only.
         """
         try:
             return await running
@@ -315,7 +315,7 @@ class Handlers:
             raise self._error(what, _relevant_error(bad, x), x) from None
 
     def _error(self, what: str, bad: BaseException, x: Exchange) -> Exception:
-        """The error that is answered where something other than a tool raised."""
+        """The error response for an exception outside of tools."""
         if isinstance(bad, t.Unanswerable):
             return unanswerable(bad, x) or t.McpError(t.INVALID_REQUEST, str(bad))
         if isinstance(bad, t.ToolError | t.TimedOut):
@@ -388,7 +388,9 @@ class Handlers:
         wanted: t.SubscriptionFilter,
         acknowledged: Callable[[], None] | None = None,
     ) -> AnyResult:
-        """Tell what changes of what is wanted, until the client or the server ends it."""
+        """Send notifications of the subscribed changes, until the client or the server ends the
+        subscription.
+        """
         listener = Listener(wanted, self._catalogue.bus, self._visibility.concerns(x.caller))
         stop = self._catalogue.bus.listen(listener.hear)
         self._catalogue.listeners.add(listener)
@@ -421,18 +423,17 @@ class Handlers:
 
 
 def _since(meta: Raw) -> str:
-    """From where on a listener wants to hear, where one within the house says so."""
+    """The position after which an internal listener wants to receive changes, if it gives one."""
     return "" if meta is t.NOTHING else str(msgspec.json.decode(meta).get(SINCE) or "")
 
 
 def _kept(
     result: t.ReadResourceResult, feature: ResourceFeature | TemplateFeature
 ) -> t.ReadResourceResult:
-    """The result with the feature's caching hints, where the author gave none of his own
-    (`CAC-01`).
-    """
-    # what some may not read is for nobody else
-    scope = "private" if feature.scopes else result.cache_scope or feature.cache_scope
+    """The result with the feature's caching hints, unless the author set other ones (`CAC-01`)."""
+    scope = (
+        "private" if feature.scopes else result.cache_scope or feature.cache_scope
+    )  # a result that not every caller may read is cached for one principal only
     if result.ttl_ms is not None and result.cache_scope == scope:
         return result
     return t.ReadResourceResult(
@@ -448,9 +449,7 @@ def _failed(words: str) -> t.CallToolResult:
 
 
 def _is_closing(bad: BaseException) -> bool:
-    """Whether a coroutine is being closed, and was not just raised out of: there is no task
-    then.
-    """
+    """Whether a coroutine is being closed and has not merely raised: no task runs it then."""
     if not isinstance(bad, GeneratorExit):
         return False
     try:
@@ -460,10 +459,9 @@ def _is_closing(bad: BaseException) -> bool:
 
 
 def _relevant_error(bad: BaseException, x: Exchange) -> BaseException:
-    """The error itself, or the one that a task group's errors come to.
+    """The error itself, or the error that represents a task group's errors.
 
-    That is words for the model where all are meant for it, an answer that is an error, else the
-    whole group.
+    That is a message for the model if all of them are, or an error response, else the whole group.
     """
     if not isinstance(bad, BaseExceptionGroup):
         return bad
@@ -494,9 +492,9 @@ def _leaves(group: BaseExceptionGroup[Any]) -> list[BaseException]:
 def _choices(
     p: t.CompleteRequestParams, feature: PromptFeature | TemplateFeature | None
 ) -> list[str] | None:
-    """The values that the argument's type allows, where it names them.
+    """The values of an argument whose type lists them.
 
-    Raises McpError where there is no such argument (`CMP-04`).
+    Raises McpError if the argument does not exist (`CMP-04`).
     """
     if feature is None:
         return None
@@ -511,7 +509,7 @@ def _choices(
 
 
 def _matching(choices: list[str], typed: str) -> list[str]:
-    """Choices that begin with what was typed, then those that hold it, without regard to case
+    """The choices that begin with the typed text, then those that contain it, case-insensitively
     (`CMP-05`).
     """
     low = typed.casefold()
@@ -522,7 +520,7 @@ def _matching(choices: list[str], typed: str) -> list[str]:
 
 
 def _completion(found: Any) -> t.Completion:
-    """What a completion function gave, cut to what the protocol allows (`CMP-02`)."""
+    """The result of a completion function, cut to the protocol's limit (`CMP-02`)."""
     if isinstance(found, t.Completion):
         if len(found.values) <= MOST_COMPLETIONS:
             return found

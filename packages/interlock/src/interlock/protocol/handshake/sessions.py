@@ -25,7 +25,12 @@ class Session(Struct, kw_only=True, frozen=True):
 
     Attributes:
         id: The ID of the session.
+        revision: The negotiated revision.
+        capabilities: What the client supports.
+        info: The name and version of the client.
+        log_level: The lowest level of log messages that the client asked for.
         principal: The key of the owner (see `Principal.key`); None without authorization.
+        subscriptions: The URIs of the resources that the client has subscribed to.
         created: When the session was opened, in seconds of the wall clock.
         until: When the session ends, in seconds of the wall clock.
     """

@@ -33,14 +33,16 @@ from .session_state import SessionState, session_state
 
 if TYPE_CHECKING:
     from types import UnionType
-    from typing import _SpecialForm  # what a checker takes Literal[...] and the like for
+    from typing import (
+        _SpecialForm,
+    )  # the type that a type checker assigns to Literal[...] and similar expressions
 
     from ..server_options import FallbackModel
     from .sampling import Sampler
 
-    State = TypeVar("State", default=Any)  # a plain `Context` is one whose state may be anything
+    State = TypeVar("State", default=Any)  # a `Context` without a parameter has a state of any type
 else:
-    State = TypeVar("State")  # Python knows defaults of type variables from 3.13 on only
+    State = TypeVar("State")  # type variables have defaults only from Python 3.13 on
 T = TypeVar("T")
 _HANDED_OVER_AT_ONCE = 256  # notifications of a thread, until it waits for the loop to take them
 _PATIENCE = 10.0  # seconds that it waits
@@ -53,16 +55,16 @@ _RANK = {level: n for n, level in enumerate(LOGGING_LEVELS)}
 
 
 class Log:
-    """Messages to the client's log, one method for each level; the client says from which level on
-    it wants them.
+    """Log messages for the client, one method for each level. The client sets the lowest level that
+    is sent.
     """
 
     def __init__(self, context: Context[Any]) -> None:
         self._context = context
 
     def write(self, level: LoggingLevel, data: Any, logger: str | None = None) -> None:
-        """Send `data` (any JSON value) at a level; `logger` names the part of the server that
-        speaks (2026-07-28, "Logging").
+        """Send `data` (any JSON value) at a level; `logger` names a part of the server (2026-07-28,
+        "Logging").
         """
         wanted = self._context.caller.log_level
         if wanted is not None and _RANK[level] >= _RANK[wanted]:
@@ -72,11 +74,11 @@ class Log:
             )
 
     def debug(self, data: Any, logger: str | None = None) -> None:
-        """Detail for whoever looks for a fault."""
+        """Details for debugging."""
         self.write("debug", data, logger)
 
     def info(self, data: Any, logger: str | None = None) -> None:
-        """What happens in the normal course."""
+        """Normal operation."""
         self.write("info", data, logger)
 
     def notice(self, data: Any, logger: str | None = None) -> None:
@@ -84,7 +86,7 @@ class Log:
         self.write("notice", data, logger)
 
     def warning(self, data: Any, logger: str | None = None) -> None:
-        """Something that may become a fault."""
+        """A condition that may become an error."""
         self.write("warning", data, logger)
 
     def error(self, data: Any, logger: str | None = None) -> None:
@@ -96,7 +98,7 @@ class Log:
         self.write("critical", data, logger)
 
     def alert(self, data: Any, logger: str | None = None) -> None:
-        """Somebody must act at once."""
+        """Immediate action is needed."""
         self.write("alert", data, logger)
 
     def emergency(self, data: Any, logger: str | None = None) -> None:
@@ -105,11 +107,12 @@ class Log:
 
 
 class Context(Generic[State]):
-    """One call while it runs.
+    """A running call.
 
-    Ask for it with a parameter annotated `Context`, or `Context[State]` for the lifespan's state.
+    A function gets it through a parameter annotated `Context`, or `Context[State]` for the type of
+    the lifespan's state.
 
-    The methods that wait are coroutines; a plain function, which runs in a thread, waits with
+    Methods that wait are coroutines. A plain function runs in a thread, and waits with
     `ctx.wait(...)`.
     """
 
@@ -132,7 +135,7 @@ class Context(Generic[State]):
         # for plain functions to look at: nobody waits for the answer any more
         self.cancelled = False
 
-    # -- who and what ------------------------------------------------------------------------------
+    # -- caller and request ------------------------------------------------------------------------
 
     @property
     def server(self) -> RunningServer:
@@ -141,19 +144,19 @@ class Context(Generic[State]):
 
     @property
     def caller(self) -> Caller:
-        """Who asks, under which revision, with which capabilities."""
+        """The caller, with its revision and its capabilities."""
         return self._exchange.caller
 
     @property
     def principal(self) -> Principal | None:
-        """On whose behalf the call is made, as the guard before the server found it; None where
-        there is none.
+        """The identity on whose behalf the call is made, as the guard established it; None without
+        a guard.
         """
         return self._exchange.caller.principal
 
     @property
     def request(self) -> HttpRequest | None:
-        """The HTTP request that brought the call: headers, client address, method and path; None on
+        """The HTTP request that carried the call: headers, client address, method and path; None on
         every other transport.
         """
         return self._exchange.transport.request
@@ -169,46 +172,47 @@ class Context(Generic[State]):
         return Log(self)
 
     def require(self, *scopes: str) -> None:
-        """Go on only where the caller has all of these scopes.
+        """Require scopes of the caller.
 
-        Raises Forbidden, which ends the call and tells the client what it lacks.
+        Use it if the scopes depend on the arguments, or if all callers may see the feature. Call it
+        once, with all scopes of the call, before the call sends or changes anything. Over stdio and
+        in memory the caller is the person at this machine, who may do everything. Over HTTP without
+        a guard no caller has any scope (2026-07-28, "Scope Challenge Handling").
 
-        For what depends on the arguments, and for features that all may see: name at once all that
-        the call needs, and do it before the call tells or changes anything. Over stdio and in
-        memory it is the person at the machine who asks, and may do everything; over HTTP without a
-        guard nobody has any scope (2026-07-28, "Scope Challenge Handling").
+        Raises:
+            Forbidden: A scope is missing. It ends the call and tells the client which scopes to
+                request.
         """
         check(self._exchange.caller, scopes)
 
     @property
     def lifespan_state(self) -> State:
-        """What the server's lifespan yielded: what all calls of the server share."""
+        """The value that the server's lifespan yielded. All calls of the server share it."""
         state: State = self.server.lifespan_state
         return state
 
     @property
     def session_state(self) -> SessionState:
-        """What the calls of this client's session share: `await ctx.session_state.get("cart", [])`.
+        """The state that all calls of this client's session share: `await
+        ctx.session_state.get("cart", [])`.
 
         Raises:
-            NoSession: The call belongs to no session, as every call of 2026-07-28.
+            NoSession: The call belongs to no session, like every call of 2026-07-28.
         """
         most = self._environment.session_state_bytes
         return session_state(self._exchange, most, self._started)
 
     @property
     def meta(self) -> dict[str, Any]:
-        """The request's `_meta` without the keys of the protocol itself: what its author put
-        there.
+        """The request's `_meta` without the protocol's own keys: the part that the client's author
+        set.
         """
         decoded = msgspec.json.decode(self._exchange.params.meta)
         return decoded if isinstance(decoded, dict) else {}
 
     @property
     def input_responses(self) -> dict[str, Any]:
-        """For tools that write InputRequiredResult by hand: the answers that came with this round,
-        by key.
-        """
+        """The answers of this round by key, for tools that return InputRequiredResult themselves."""
         return {
             key: msgspec.json.decode(raw)
             for key, raw in (self._exchange.params.input_responses or {}).items()
@@ -216,13 +220,13 @@ class Context(Generic[State]):
 
     @property
     def request_state(self) -> str | None:
-        """For tools that write InputRequiredResult by hand: the state of the round before; it was
-        sealed on its way.
+        """The state of the previous round, for tools that return InputRequiredResult themselves. It
+        is sealed while the client holds it.
         """
         state: str | None = self._exchange.params.request_state
         return state
 
-    # -- telling ----------------------------------------------------------------------------------
+    # -- notifications ----------------------------------------------------------------------------
 
     def progress(
         self, progress: float, total: float | None = None, message: str | None = None
@@ -244,7 +248,7 @@ class Context(Generic[State]):
         self._notify("notifications/progress", params)
 
     def updated(self, uri: str) -> None:
-        """Say that what stands behind a resource's URI has changed; whoever watches it is told."""
+        """Announce that the content of a resource has changed, to every client that watches it."""
         self.server.updated(uri)
 
     def _notify(self, method: str, params: Any) -> None:
@@ -256,20 +260,29 @@ class Context(Generic[State]):
         if self._handed_over % _HANDED_OVER_AT_ONCE == 0:
             taken = threading.Event()
             self._loop.call_soon_threadsafe(taken.set)
-            taken.wait(_PATIENCE)  # else a quick thread would fill the memory with what waits
+            taken.wait(
+                _PATIENCE
+            )  # without a limit, a fast thread could fill the memory with queued notifications
 
     async def disconnect(self, *, retry_ms: int | None = None) -> bool:
-        """Let the client go for now, where it can come back: its event stream is closed, and the
-        rest waits for it in the event log.
+        """Close the client's event stream for now. The client resumes it later and receives the
+        rest from the event log.
 
-        For long work over HTTP, so that no connection is held. `retry_ms` asks the client to come
-        back after so many milliseconds. Returns whether it was let go; on every other transport and
-        revision it stays (2025-11-25, "Sending Messages to the Server").
+        Use it in long calls over HTTP, so that no connection stays open (2025-11-25, "Sending
+        Messages to the Server").
+
+        Args:
+            retry_ms: Milliseconds after which the client should come back.
+
+        Returns:
+            Whether the stream was closed. It stays open on every other transport and revision.
         """
         return self._exchange.transport.release(retry_ms)
 
     async def drain(self) -> None:
-        """Wait until the client has taken in most of what was sent; for tools that tell much."""
+        """Wait until the client has read most of what was sent. Use it in tools that send many
+        notifications.
+        """
         await self._exchange.drain()
 
     # -- asking -----------------------------------------------------------------------------------
@@ -316,44 +329,43 @@ class Context(Generic[State]):
     async def elicit_url(
         self, message: str, url: str, *, elicitation_id: str | None = None, key: str | None = None
     ) -> None:
-        """Ask the person to visit a page (to sign in, to pay).
-
-        It returns once they agree.
+        """Ask the person to visit a page (to sign in, to pay), and return once they agree.
 
         Never put a secret or a pre-authenticated link into `url`: the client and its user see it.
-        They are not done at the page when this returns (`ELI-17`, `ELI-27`).
+        When this returns, the person has agreed but has not finished at the page (`ELI-17`,
+        `ELI-27`).
 
         Args:
             message: What the person is asked.
             url: The page.
-            elicitation_id: Your own id of what they do there, for `elicitation_complete`; made by
+            elicitation_id: Your own ID of the visit, for `elicitation_complete`; generated by
                 default.
             key: The name of the question on the wire.
 
         Raises:
             Declined: The person declines.
             Cancelled: The person dismisses the question.
-            Unanswerable: The client has nobody to ask.
+            Unanswerable: The client cannot ask a person.
         """
         id = elicitation_id if self.caller.supports("elicitation_ids") else None  # `ELI-19`
         params = t.ElicitRequestParams(message=message, mode="url", url=url, elicitation_id=id)
         _accepted(await self._ask(t.ElicitRequest(params), key), message)
 
     def elicitation_complete(self, elicitation_id: str) -> None:
-        """Say that the person is done at the page that they were asked to visit; only 2025-11-25
-        has this, others are not told.
+        """Notify the client that the person has finished at a page. Only 2025-11-25 has this
+        notification; other clients get none.
 
-        It goes to the client that makes this call, which has to be the one that was asked
-        (2025-11-25, "Elicitation"; `ELI-20`).
+        It goes to the client of this call, which must be the client that was asked (2025-11-25,
+        "Elicitation"; `ELI-20`).
         """
         params = t.ElicitationCompleteNotificationParams(elicitation_id=elicitation_id)
         self._notify("notifications/elicitation/complete", params)
 
     @to_be_awaited
     async def confirm(self, message: str, *, key: str | None = None) -> bool:
-        """Ask the person for a yes; True only where the form was accepted with it.
+        """Ask the person for a confirmation; True only if the form was accepted with "yes".
 
-        Raises Unanswerable where the client has nobody to ask: a confirmation is never skipped.
+        Raises Unanswerable if the client cannot ask a person: a confirmation is never skipped.
         """
         schema = {
             "type": "object",
@@ -473,26 +485,26 @@ class Context(Generic[State]):
         """Ask the client's model (2026-07-28, "Sampling").
 
         Args:
-            messages: What it is asked; strings are messages of the user.
-            result_type: What its answer is to be: `str` for its text, a type that a tool could take
+            messages: The messages; a string is a message of the user.
+            result_type: The type of the answer: `str` for its text, a type that a tool could take
                 as an argument, or a JSON Schema. Without it the whole CreateMessageResult is
                 returned.
-            retries: How often a model is told that its answer is not of the type, and asked again.
-            max_tokens: The most it may say in one answer.
+            retries: How often the model is asked again after an answer that does not fit the type.
+            max_tokens: The most tokens of one answer.
             system: The system prompt.
-            temperature: How much chance decides.
-            stop: Texts at which it stops.
-            preferences: Which model is wanted.
-            include_context: A wish, which is left out where the client does not take it (`SAM-17`;
-                deprecated since 2025-11-25).
-            tools: What the model may call; its answer may then hold tool uses, which are the
-                caller's to carry out. Not with a `result_type`.
-            tool_choice: Whether it has to call one.
-            metadata: For the client's provider.
-            fallback_model: An async function that answers in place of a client that has no model,
-                or none that takes tools where `tools` are given. Without it the server's is used.
-            prefer_fallback_model: Whether it answers although the client has a model. Without it
-                the server's setting counts.
+            temperature: The randomness of the answer.
+            stop: Texts that end the answer.
+            preferences: The preferred models.
+            include_context: A preference, which is left out if the client does not accept it
+                (`SAM-17`; deprecated since 2025-11-25).
+            tools: Tools that the model may call. The answer may contain tool uses, which you have
+                to run. It excludes `result_type`.
+            tool_choice: Whether the model has to call a tool.
+            metadata: Metadata for the client's provider.
+            fallback_model: An async function that answers if the client has no model, or none that
+                accepts the `tools`. The server's fallback model by default.
+            prefer_fallback_model: Whether the fallback model answers even if the client has a
+                model. The server's setting by default.
             key: The name of the question on the wire.
 
         Returns:
@@ -500,8 +512,8 @@ class Context(Generic[State]):
 
         Raises:
             Declined: The person refused. The fallback model is not asked then.
-            Unanswerable: The client has no model to ask, and there is no fallback model.
-            ToolError: The model did not give an answer of the type.
+            Unanswerable: The client has no model, and there is no fallback model.
+            ToolError: The model's answer does not fit the type.
         """
         if include_context not in (None, "none"):
             warn_deprecated(_INCLUDE_CONTEXT)
@@ -566,7 +578,7 @@ class Context(Generic[State]):
     async def roots(self, *, key: str | None = None) -> list[t.Root]:
         """The folders that the client lets the server work in (2026-07-28, "Roots").
 
-        Raises Unanswerable where it has none to name.
+        Raises Unanswerable if the client does not support roots.
         """
         answer = await self._ask(t.ListRootsRequest(t.ListRootsRequestParams()), key)
         if not isinstance(answer, t.ListRootsResult):
@@ -577,7 +589,10 @@ class Context(Generic[State]):
 
     @to_be_awaited
     async def once(self, name: str, do: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        """Run a side effect exactly once, though a tool that asks may run again from the top.
+        """Run a side effect exactly once in a call.
+
+        A tool that asks a question may run again from the top. Put its side effects before a
+        question into `ctx.once`.
 
         Args:
             name: The name of the effect, unique in the call.
@@ -598,17 +613,18 @@ class Context(Generic[State]):
 
     @to_be_awaited
     async def read_resource(self, uri: str) -> list[t.ResourceContents]:
-        """Read a resource of this server, as a client would.
+        """Read a resource of this server, like a client.
 
-        Raises McpError where there is none.
+        Raises McpError if the resource does not exist.
         """
         result = await self._environment.read_resource(uri, self._exchange)
         return result.contents
 
     def wait(self, awaitable: Awaitable[T]) -> T:
-        """In a plain function: wait in this thread for one of the methods that wait.
+        """Wait in this thread for a coroutine of the Context. Only plain functions use it.
 
-        Raises what it raises, and asyncio.CancelledError once nobody waits for the call any more.
+        It raises what the coroutine raises, and asyncio.CancelledError once the call has been
+        cancelled.
         """
         if threading.get_ident() == self._thread:
             _drop(awaitable)
@@ -638,8 +654,8 @@ class Context(Generic[State]):
             self._waits.remove(task)
 
     def check_awaited(self) -> None:
-        """Raise ToolError where the function, which has returned, did not await a question or
-        another method that waits.
+        """Raise ToolError if the function has returned without awaiting a question or another
+        coroutine of the Context.
         """
         forgotten = self._started.not_awaited()
         if not forgotten:
@@ -653,17 +669,15 @@ class Context(Generic[State]):
         )
 
     def abandon(self) -> None:
-        """Nobody waits for the answer any more: the thread of a plain function is woken from what
-        it waits for.
-        """
+        """The call was cancelled: wake the thread of a plain function that waits."""
         self.cancelled = True
         for task in self._waits:
             task.cancel()
 
     @property
     def _takes_context(self) -> bool:
-        """Whether the client takes includeContext; before 2025-11-25 none could say that it does
-        not.
+        """Whether the client accepts includeContext. Before 2025-11-25 no client can declare that
+        it does not.
         """
         sampling = self.caller.capabilities.sampling
         if not self.caller.supports("sampling_context_declared"):
@@ -698,7 +712,9 @@ class Context(Generic[State]):
 
 
 class RunningCall(Struct, kw_only=True, eq=False):
-    """What get_context makes the Context of a call from, where the author's function takes none."""
+    """The call that get_context returns a Context of, if the author's function has no Context
+    parameter.
+    """
 
     exchange: Exchange
     environment: CallEnvironment
@@ -711,11 +727,11 @@ RUNNING: ContextVar[RunningCall] = ContextVar("interlock.running_call")
 
 
 def get_context() -> Context[Any]:
-    """The Context of the running call, for functions that are called by a tool, resource or prompt.
+    """Return the Context of the running call, in functions that a tool, resource or prompt calls.
 
-    It is the same object that the tool has as its parameter. Plain functions in threads and tasks
-    that the call starts find it too. A tool that asks questions this way on a 2026-07-28 connection
-    has to declare `ctx: Context` itself, so that the call can be suspended.
+    It is the same object as the tool's parameter. Plain functions in threads and tasks that the
+    call starts find it too. A tool that asks questions this way on a 2026-07-28 connection must
+    declare `ctx: Context` itself, so that the call can be suspended.
 
     Returns:
         The Context.
@@ -736,7 +752,7 @@ def get_context() -> Context[Any]:
 
 
 def _drop(awaitable: Awaitable[Any]) -> None:
-    """Nothing will await it."""
+    """Close a coroutine that will never be awaited."""
     if inspect.iscoroutine(awaitable):
         awaitable.close()
 
