@@ -689,7 +689,8 @@ class Server:
 
         `@server.completion`, for every argument of every feature.
 
-        `@server.completion("prompt name or URI template", "argument")` is for one argument. Arguments whose type is a Literal or an Enum need no function (2026-07-28, "Completion").
+        `@server.completion("prompt name or URI template", "argument")` is for one argument.
+        Arguments whose type is a Literal or an Enum need no function (2026-07-28, "Completion").
 
         Args:
             function: The function, or the name of the prompt or the URI template. The function
