@@ -22,6 +22,7 @@ pytest_plugins = [
     "pytester",
     "tests.peers_in_place",
     "tests.endurance",
+    "tests.hangs",
     "tests.lanes",
 ]
 

@@ -1,0 +1,32 @@
+"""Hung tests: the log ends with the traceback, and the traceback has the name of the test."""
+
+from __future__ import annotations
+
+import pytest
+
+LAST = 50
+"""How many lines of a log people look at first."""
+
+
+@pytest.mark.parametrize("workers", [(), ("-n", "1")], ids=["one process", "a worker"])
+def test_the_traceback_of_a_hung_test_names_it(
+    pytester: pytest.Pytester, workers: tuple[str, ...]
+) -> None:
+    """Also where the test is asynchronous, so that no frame of it is on the stack."""
+    pytester.makepyfile(
+        test_sleepers="""
+        import asyncio
+
+        async def test_hangs():
+            await asyncio.Event().wait()
+        """
+    )
+    pytester.makeini(
+        "[pytest]\nasyncio_mode = auto\nasyncio_default_fixture_loop_scope = function\n"
+        "faulthandler_timeout = 0.5\nfaulthandler_exit_on_timeout = true"
+    )
+    run = pytester.runpytest_subprocess("-p", "tests.hangs", "-q", *workers)
+    lines = [*run.outlines, *run.errlines]
+    dumped = [line for line in lines if line.startswith('  File "')]
+    assert dumped[-LAST:]
+    assert any(line.endswith(" in test_sleepers.py::test_hangs") for line in dumped[-LAST:])
