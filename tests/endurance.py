@@ -11,7 +11,9 @@ Three kinds of tests belong to it:
 - Property tests, which run everywhere: here with more examples.
 
 A test is a matrix if it has the marker `matrix` or the fixture of the wired matrix. A tuple as a
-parameter counts as one parameter for each of its parts.
+parameter counts as one parameter for each of its parts. `matrix(pairs=False)` is for parameters
+that do not act on each other, such as the width and the colours of a page: `make test` then takes as
+few combinations as hold every value. `matrix(seconds=3)` says what one combination costs.
 
 Only tests of this suite run with `--endurance`; without it they are left out, but for the sample.
 """
@@ -32,7 +34,7 @@ from hypothesis import settings
 from interlock.wire.revisions import HANDSHAKE_REVISIONS, REVISIONS
 
 MATRIX_SECONDS = 0.1
-"""What one combination of a matrix is taken to cost."""
+"""What one combination of a matrix is taken to cost where its marker does not say so."""
 
 MATRIX_SHARE = 0.5
 """The share of the sample that goes to the matrices."""
@@ -136,10 +138,13 @@ def _costs(items: Iterable[pytest.Item]) -> Iterator[tuple[int, float]]:
         elif _is_matrix(item):
             matrices[item.nodeid.partition("[")[0]].append(item)
     for name, cells in matrices.items():
-        kept = pairwise([_values(cell) for cell in cells], name)
+        mark = cells[0].get_closest_marker("matrix")
+        options = mark.kwargs if mark is not None else {}
+        values = [_values(cell) for cell in cells]
+        kept = pairwise(values, name, pairs=options.get("pairs", True))
         for number, cell in enumerate(cells):
             if number not in kept and not _is_fixed(cell):
-                yield id(cell), MATRIX_SECONDS
+                yield id(cell), float(options.get("seconds", MATRIX_SECONDS))
 
 
 def _is_matrix(item: pytest.Item) -> bool:
@@ -167,20 +172,21 @@ def _values(item: pytest.Item) -> dict[str, Hashable]:
     return values
 
 
-def pairwise(combinations: Sequence[Values], seed: str) -> set[int]:
+def pairwise(combinations: Sequence[Values], seed: str, *, pairs: bool = True) -> set[int]:
     """Choose a few combinations that hold every value, and every pair of values, that any holds.
 
     Args:
         combinations: All combinations, each with the same parameters.
         seed: Decides between combinations that are equally good, so that tests of one shape do not
             all take the same ones.
+        pairs: Whether every pair of values has to be held, or only every value.
 
     Returns:
         The places of the chosen ones in the sequence.
     """
     order = list(range(len(combinations)))
     random.Random(seed).shuffle(order)
-    shown = {number: set(_shown(combinations[number])) for number in order}
+    shown = {number: set(_shown(combinations[number], pairs)) for number in order}
     missing = set().union(*shown.values())
     chosen: set[int] = set()
     while missing:
@@ -190,13 +196,15 @@ def pairwise(combinations: Sequence[Values], seed: str) -> set[int]:
     return chosen
 
 
-def _shown(values: Values) -> Iterator[Hashable]:
-    """Yield the values of a combination, and the pairs of them that matter.
+def _shown(values: Values, pairs: bool) -> Iterator[Hashable]:
+    """Yield the values of a combination, and the pairs of them that matter, if any do.
 
     In pairs an era stands for its revisions. A part of a tuple is paired with the other parts;
     with a parameter of the test's own only if it is the revision.
     """
     yield from values.items()
+    if not pairs:
+        return
     for one, other in itertools.combinations(values.items(), 2):
         related = ("." in one[0]) == ("." in other[0]) or {one[1], other[1]} & set(REVISIONS)
         if related:

@@ -1,6 +1,6 @@
 """Test distribution: which tests run in one worker, and in which order.
 
-A file is the unit, with three exceptions. All files with a browser are one unit, because two
+A file is the unit, with three exceptions. The files with a browser are two units, because more
 browsers at once slow each other down. Files that share something expensive are one unit too: the
 servers of the wired matrix, the parsed source in the architecture tests. The compatibility farm
 goes test by test.
@@ -9,20 +9,24 @@ goes test by test.
 from __future__ import annotations
 
 import gc
+import sys
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from xdist.scheduler import LoadFileScheduling
 
-BROWSERS = (
-    "packages/interlock-apps/tests/demo/test_holiday_in_a_browser.py",
-    "packages/interlock-apps/tests/web/test_page_",
-    "packages/interlock-issuer/tests/issuer/test_browser.py",
-    "packages/interlock/tests/auth/test_login_in_a_browser.py",
-    "tests/interop/test_apps_by_peers.py",
-)
-"""The files that need a browser, as part of their path."""
+BROWSERS = {
+    "browsers": (
+        "packages/interlock-apps/tests/demo/test_holiday_in_a_browser.py",
+        "packages/interlock-apps/tests/web/test_page_a",
+        "packages/interlock-issuer/tests/issuer/test_browser.py",
+        "packages/interlock/tests/auth/test_login_in_a_browser.py",
+        "tests/interop/test_apps_by_peers.py",
+    ),
+    "more browsers": ("packages/interlock-apps/tests/web/test_page_",),
+}
+"""The files that need a browser, as part of their path, by the name of their unit."""
 
 SHARED = {
     "cells": tuple(
@@ -51,9 +55,7 @@ def unit(nodeid: str) -> str:
     path = nodeid.partition("::")[0]
     if FARM in path:
         return nodeid
-    if needs_browser(path):
-        return "browsers"
-    for name, parts in SHARED.items():
+    for name, parts in (BROWSERS | SHARED).items():
         if any(part in path for part in parts):
             return name
     return path
@@ -61,7 +63,7 @@ def unit(nodeid: str) -> str:
 
 def needs_browser(path: str) -> bool:
     """Return whether the tests of a file need a browser."""
-    return any(part in path for part in BROWSERS)
+    return any(part in path for parts in BROWSERS.values() for part in parts)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -72,13 +74,20 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> UnitScheduli
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Iterator[None]:
-    """Collect without garbage collection, and keep the collected tests out of later collections."""
+    """Collect without garbage collection, and keep the collected tests out of later collections.
+
+    pytest may keep the tests that it rewrites, even where Python was told to write no bytecode:
+    to rewrite them is half of the time that a worker needs to begin.
+    """
+    unwritten = sys.dont_write_bytecode
+    sys.dont_write_bytecode = False
     gc.disable()
     try:
         return (yield)
     finally:
         gc.freeze()
         gc.enable()
+        sys.dont_write_bytecode = unwritten
 
 
 @pytest.hookimpl(trylast=True)
@@ -99,5 +108,5 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for item in items
         if item.get_closest_marker("slow") or item.get_closest_marker("interop")
     }
-    rank = {"browsers": 0, "cells": 1}
-    items.sort(key=lambda item: (rank.get(unit(item.nodeid), 2), item.path not in slow))
+    rank = {"browsers": 0, "more browsers": 1, "cells": 2}
+    items.sort(key=lambda item: (rank.get(unit(item.nodeid), len(rank)), item.path not in slow))

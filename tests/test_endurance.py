@@ -4,7 +4,6 @@ same sample."""
 from __future__ import annotations
 
 import itertools
-from pathlib import Path
 
 import pytest
 
@@ -28,6 +27,16 @@ def test_every_pair_of_values_is_held() -> None:
         wanted = {(row[one], row[other]) for row in every}
         assert {(row[one], row[other]) for row in chosen} == wanted
     assert len(chosen) <= 14 < len(every)
+
+
+def test_every_value_is_held_where_pairs_do_not_matter() -> None:
+    """With as few combinations as the longest parameter has values."""
+    every = matrix(colour=COLOURS, size=SIZES, loud=(True, False))
+    chosen = [every[number] for number in pairwise(every, "a test", pairs=False)]
+    assert {row["colour"] for row in chosen} == set(COLOURS)
+    assert {row["size"] for row in chosen} == set(SIZES)
+    assert {row["loud"] for row in chosen} == {True, False}
+    assert len(chosen) <= 5
 
 
 def test_combinations_that_do_not_exist_are_not_wanted() -> None:
@@ -68,7 +77,6 @@ def test_a_sample_is_drawn_by_its_seed(request: pytest.FixtureRequest) -> None:
 def test_what_lasts_is_left_out_and_the_suite_runs_it(pytester: pytest.Pytester) -> None:
     """Without `--endurance` the other tests run, with it only those; no test begins after the
     end."""
-    top = Path(__file__).parents[3]
     pytester.makepyfile(
         """
         import pytest
@@ -86,8 +94,7 @@ def test_what_lasts_is_left_out_and_the_suite_runs_it(pytester: pytest.Pytester)
         """
     )
     pytester.makeini(
-        f"[pytest]\nasyncio_default_fixture_loop_scope = function\npythonpath = {top}\n"
-        "markers =\n  endurance\n  matrix"
+        "[pytest]\nasyncio_default_fixture_loop_scope = function\nmarkers =\n  endurance\n  matrix"
     )
     options = ("-p", "tests.endurance", "-p", "no:cacheprovider", "-q")
     everyday = pytester.runpytest_subprocess(*options).parseoutcomes()

@@ -10,7 +10,7 @@ import re
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from prompt_toolkit.completion import CompleteEvent, Completion
 from prompt_toolkit.data_structures import Size
@@ -169,7 +169,6 @@ def questions(text: str) -> list[q.AnyQuestion]:
 
 
 @given(texts)
-@settings(max_examples=40)
 def test_no_question_carries_a_command(text: str) -> None:
     """`ELI-15`, `SAM-06`: every question, its details and its form, with hostile texts at every
     place.
@@ -227,7 +226,6 @@ def events(text: str) -> list[e.Event]:
 
 
 @given(texts)
-@settings(max_examples=40)
 def test_no_event_carries_a_command(text: str) -> None:
     """`HST-03`: every event that is printed, and what stands below while it is under way."""
     page, out = paper()
@@ -240,7 +238,6 @@ def test_no_event_carries_a_command(text: str) -> None:
 
 
 @given(texts)
-@settings(max_examples=40)
 def test_no_result_carries_a_command(text: str) -> None:
     media = MediaFiles()
     page, out = paper(120)
@@ -258,7 +255,6 @@ def test_no_result_carries_a_command(text: str) -> None:
 
 
 @given(texts, st.sampled_from(["/", "/p", "/plan ", "/plan x=", "@", "@s", "@s:a://"]))
-@settings(max_examples=40)
 def test_no_suggestion_carries_a_command(text: str, typed: str) -> None:
     """What is inserted can be seen, and so can what is shown beside it."""
     prompt = Prompt(

@@ -37,6 +37,9 @@ pytestmark = [
     ),
 ]
 
+LONG = pytest.mark.endurance(seconds=20)
+"""For the whole journey with other hands: `tests/web` shows each of its steps by keys and fingers."""
+
 WISH = "Please plan a trip to Barcelona from 2024-06-15 to 2024-06-22."
 CALLS = [
     "check_weather",
@@ -55,8 +58,8 @@ CALLS = [
     "name, hand, page, second",
     [
         ("desk", Mouse, {"size": DESK}, True),
-        ("keys", Keys, {"size": DESK, "dark": True}, False),
-        (
+        pytest.param("keys", Keys, {"size": DESK, "dark": True}, False, marks=LONG),
+        pytest.param(
             "telephone",
             Fingers,
             {
@@ -67,6 +70,7 @@ CALLS = [
                 "device_scale_factor": 2,
             },
             False,
+            marks=LONG,
         ),
     ],
 )

@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from interlock_apps.fleet.naming import tool_name
@@ -44,7 +44,6 @@ def test_every_name_is_accepted(pair: tuple[str, str]) -> None:
     assert ACCEPTED.fullmatch(tool_name(*pair))
 
 
-@settings(max_examples=500)
 @given(st.lists(PAIRS, min_size=2, max_size=30))
 @example([("a", "b__c"), ("a__b", "c")])
 @example([("a_", "b"), ("a", "_b")])

@@ -127,6 +127,7 @@ async def test_the_page_has_roles_and_names(chromium: Any) -> None:
         await expect(page.get_by_role("log")).to_match_aria_snapshot(QUESTION)
 
 
+@pytest.mark.matrix(pairs=False, seconds=5)
 @pytest.mark.parametrize("size", [DESK, TELEPHONE], ids=["desk", "telephone"])
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 async def test_all_that_is_shown_can_be_read(

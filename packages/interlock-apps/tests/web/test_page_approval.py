@@ -58,6 +58,7 @@ async def labels(box: Any) -> list[str]:
     return found
 
 
+@pytest.mark.matrix(pairs=False, seconds=3)
 @pytest.mark.parametrize("size", [DESK, TELEPHONE], ids=["desk", "telephone"])
 @pytest.mark.parametrize("arguments", HIDING.values(), ids=HIDING)
 async def test_a_call_is_not_simply_allowed_while_a_value_is_out_of_view(
@@ -216,6 +217,7 @@ async def test_an_edited_value_is_seen_again_or_counted(chromium: Any) -> None:
         assert (await task).arguments == {**arguments, "nights": 2, "also": "\n" * 90 + "x"}
 
 
+@pytest.mark.matrix(pairs=False, seconds=3)
 @pytest.mark.parametrize("size", [DESK, TELEPHONE], ids=["desk", "telephone"])
 @pytest.mark.parametrize("where", ["composer", "button"])
 async def test_the_first_click_on_an_answer_counts(
@@ -571,14 +573,19 @@ DRIVE = r"""async ([cases, MARK]) => {
 }"""
 
 
-async def test_every_value_is_on_the_card_or_counted_by_the_button(chromium: Any) -> None:
+@pytest.mark.parametrize(
+    "examples", [30, pytest.param(300, marks=pytest.mark.endurance(seconds=50))]
+)
+async def test_every_value_is_on_the_card_or_counted_by_the_button(
+    chromium: Any, examples: int
+) -> None:
     """For any arguments: as many values as the pixels do not show, at least, the button says were
     not seen; else it is plain (`TOL-24`).
     """
     cases: list[Any] = []
 
     @settings(
-        max_examples=90,
+        max_examples=examples,
         phases=[Phase.generate],
         database=None,
         derandomize=True,
@@ -592,8 +599,8 @@ async def test_every_value_is_on_the_card_or_counted_by_the_button(chromium: Any
 
     collect()
     async with staged(chromium) as stage:
-        await judged(stage, DESK, cases)
-        await judged(stage, TELEPHONE, cases[::3])
+        await judged(stage, DESK, cases[::2])
+        await judged(stage, TELEPHONE, cases[1::2])
 
 
 async def judged(stage: Stage, size: dict[str, int], cases: list[Any]) -> None:
@@ -615,8 +622,8 @@ async def judged(stage: Stage, size: dict[str, int], cases: list[Any]) -> None:
             assert of.split()[0] == f"{total:,}", (value, labels)
             assert unseen <= int(said) <= total, (value, labels)
             blind += 1
-    assert plain > 3  # the examples are of both kinds, or this would have tried nothing
-    assert blind > 10
+    assert plain > 1  # the examples are of both kinds, or this would have tried nothing
+    assert blind > 3
 
 
 def counted(value: Any) -> int:

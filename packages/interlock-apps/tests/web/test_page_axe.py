@@ -49,6 +49,7 @@ class Axe:
             self.found[screen] = found
 
 
+@pytest.mark.matrix(pairs=False, seconds=8)
 @pytest.mark.parametrize("size", [DESK, TELEPHONE], ids=["desk", "telephone"])
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 async def test_axe_finds_nothing(

@@ -154,6 +154,7 @@ async def test_a_skill_in_another_conversation_is_named(chromium: Any) -> None:
         await page.get_by_text("Loaded.").wait_for()
 
 
+@pytest.mark.matrix(pairs=False, seconds=3)
 @pytest.mark.parametrize("size", [DESK, TELEPHONE], ids=["desk", "telephone"])
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 async def test_axe_finds_nothing(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from interlock.models.conversation import NOT_RUN, IdMap, begun_and_ended_by_user, prepared
@@ -22,7 +22,6 @@ MESSAGES = st.builds(said, st.sampled_from(["user", "assistant"])).flatmap(
 )
 
 
-@settings(max_examples=400, deadline=None)
 @given(st.lists(MESSAGES, max_size=8))
 def test_any_conversation_becomes_one_that_is_taken(messages: list[Any]) -> None:
     """SAM-14, SAM-15: roles in turn, nothing empty, each use followed at once by exactly its

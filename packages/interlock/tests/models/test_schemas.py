@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from interlock.models.schema_inlining import _TAKEN
@@ -376,7 +376,6 @@ SCHEMAS = st.recursive(
 )
 
 
-@settings(max_examples=150, deadline=None)
 @given(
     root=_schemas(SCHEMAS),
     x=SCHEMAS,

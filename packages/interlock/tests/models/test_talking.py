@@ -441,9 +441,7 @@ async def test_errors_in_the_middle_of_a_stream(
 
 
 @everybody
-@settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(cuts=st.sets(st.integers(1, 4_000), max_size=12))
 async def test_streams_in_pieces_of_any_size(speaks: str, cuts: set[int]) -> None:
     """HTM-13: where the network cuts a stream changes nothing of what is heard."""
@@ -461,7 +459,6 @@ async def test_streams_in_pieces_of_any_size(speaks: str, cuts: set[int]) -> Non
 
 
 @everybody
-@settings(max_examples=60, deadline=None)
 @given(
     noise=st.lists(
         st.one_of(
@@ -497,7 +494,6 @@ JSONS = st.recursive(
 
 
 @everybody
-@settings(max_examples=80, deadline=None)
 @given(data=st.data())
 async def test_answers_of_the_wrong_shape(speaks: str, data: st.DataObject) -> None:
     """HST-01: members of any type at any place of a real stream lead to an answer or to a

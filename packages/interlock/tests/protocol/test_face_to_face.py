@@ -10,7 +10,7 @@ from itertools import product
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw
 
@@ -258,7 +258,6 @@ acts = st.sampled_from(
 )
 
 
-@settings(max_examples=300)
 @given(
     revision=st.sampled_from(REVISIONS),
     story=st.lists(st.tuples(acts, st.integers(0, 7)), max_size=80),

@@ -83,7 +83,6 @@ class Model:
         return sorted(key for each, key in self.lives() if each == kind)
 
 
-@settings(max_examples=300)
 @given(steps=STEPS)
 def test_the_vault_in_memory_is_a_dictionary_with_ends(steps: list[tuple]):
     """Every answer is that of the model."""

@@ -8,7 +8,7 @@ from itertools import count
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from interlock import Change
@@ -58,7 +58,6 @@ async def told(bus: BoardBus | MemoryBus, since: str, many: int) -> list[tuple[s
     return heard
 
 
-@settings(max_examples=25)
 @given(plan=moves)
 def test_every_change_is_told_once_and_in_order(where, plan: list[tuple[int, int, int]]):
     """Each move: so many changes are told by the first worker, and so many notices taken at one of

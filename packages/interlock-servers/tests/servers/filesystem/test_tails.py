@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from interlock import Client, TextContent
@@ -76,7 +76,6 @@ async def test_the_last_lines_of_long_files(tree: Path, monkeypatch: pytest.Monk
         )
 
 
-@settings(max_examples=200, deadline=None)
 @given(
     st.text(alphabet="a\nü\u0a0a\u0a00\U0001f600\r", max_size=60),
     st.integers(1, 12),

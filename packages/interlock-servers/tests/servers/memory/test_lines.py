@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from interlock import Client
@@ -290,7 +290,6 @@ TEXT = st.text(
 ).filter(lambda text: bool(text.strip()))
 
 
-@settings(max_examples=25)
 @given(
     st.dictionaries(TEXT, st.tuples(TEXT, st.lists(TEXT, unique=True, max_size=3)), max_size=4),
     st.sets(st.tuples(TEXT, TEXT, TEXT), max_size=3),

@@ -250,7 +250,5 @@ class Machine(RuleBasedStateMachine):
             self.folder.cleanup()
 
 
-Machine.TestCase.settings = settings(
-    settings.get_profile("desk"), max_examples=60, stateful_step_count=20
-)
+Machine.TestCase.settings = settings(stateful_step_count=20)
 TestGraphAndModel = Machine.TestCase

@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from interlock import types as t
@@ -482,7 +482,6 @@ def worlds(draw: st.DrawFn) -> dict[str, Any]:
     return whole
 
 
-@settings(max_examples=300)
 @given(
     worlds(),
     st.sampled_from(list(ways())),
