@@ -273,6 +273,9 @@ async def test_without_the_extra(home: Path, curious: Path, package: str, words:
     assert not (home / "demo").exists()
 
 
+COMMANDS = ("host", "chat", "ask", "demo")
+
+
 @pytest.mark.parametrize("package", ["starlette", "uvicorn", "prompt_toolkit", "ruamel"])
 async def test_what_needs_no_extra(home: Path, curious: Path, package: str) -> None:
     """`ask`, and the help of all of them, do without; a file in YAML says what it needs."""
@@ -281,8 +284,7 @@ async def test_what_needs_no_extra(home: Path, curious: Path, package: str) -> N
         package, ["ask", "hello", "-c", "servers.json", "-m", "planner"]
     )
     assert (code, "I am not a language model" in out, err) == (0, True, "")
-    for command in ("host", "chat", "ask", "demo"):
-        assert (await _without(package, [command, "--help"]))[0] == 0
+    assert (await _without(package, *([one, "--help"] for one in COMMANDS)))[0] == 0
     if package == "ruamel":
         (home / "goose.yaml").write_text("extensions: {}\n", encoding="utf-8")
         code, out, err = await _without(
@@ -291,11 +293,16 @@ async def test_what_needs_no_extra(home: Path, curious: Path, package: str) -> N
         assert (code, "interlock[install]" in err) == (2, True), err
 
 
-async def _without(package: str, words: list[str]) -> tuple[int, str, str]:
-    """The command in a Python that lacks a package."""
+async def _without(package: str, *lines: list[str]) -> tuple[int, str, str]:
+    """The command in a Python that lacks a package: one line after the other, up to one that
+    fails.
+    """
     program = (
-        f"import sys; sys.modules[{package!r}] = None\nfrom interlock.cli import "
-        f"main\nmain({words!r})"
+        f"import sys; sys.modules[{package!r}] = None\nfrom interlock.cli import main\n"
+        f"for words in {list(lines)!r}:\n"
+        "    try:\n        main(words)\n"
+        "    except SystemExit as ended:\n"
+        "        if ended.code:\n            raise\n"
     )
     pipe = asyncio.subprocess.PIPE
     process = await asyncio.create_subprocess_exec(

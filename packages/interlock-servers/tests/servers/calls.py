@@ -6,9 +6,18 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from interlock import CallToolResult, Client, TextContent
+from interlock.wire.revisions import NEWEST, R4, REVISIONS
 
 STRUCTURED_SINCE = "2025-06-18"
+
+ON_THE_COMMAND_LINE = [
+    pytest.param(one, marks=[] if one in (R4, NEWEST) else [pytest.mark.endurance(seconds=0.4)])
+    for one in REVISIONS
+]
+"""The revisions under which a server is started as a program: `make test` takes one of each era."""
 
 
 def told(client: Client, result: CallToolResult) -> str:

@@ -30,7 +30,7 @@ from interlock.store import MemoryVault, SqliteVault
 from interlock_servers.thinking import CHAIN, server_of, thinking_server
 from interlock_servers.thinking.chains import Chain, ChainStore, ThinkingLimits, Thought
 from interlock_servers.thinking.results import drawing, outline
-from tests.servers.calls import done, refusal, words
+from tests.servers.calls import ON_THE_COMMAND_LINE, done, refusal, words
 from tests.servers.roads import over, serving
 
 ELSEWHERE = "A" * 22  # an id of the right form that nothing has
@@ -96,6 +96,7 @@ async def test_annotations_are_true(client: Client, name: str) -> None:
     assert (await seen() == once) == hints.idempotent_hint
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("revision", REVISIONS)
 @pytest.mark.parametrize("road", ["memory", "http"])
 async def test_every_revision(revision: str, road: str) -> None:
@@ -126,7 +127,7 @@ async def test_every_revision(revision: str, road: str) -> None:
         )
 
 
-@pytest.mark.parametrize("revision", REVISIONS)
+@pytest.mark.parametrize("revision", ON_THE_COMMAND_LINE)
 async def test_from_the_command_line(revision: str, tmp_path: Path) -> None:
     """`interlock serve thinking` over stdio; a client that knows no `chain` can think as it always
     did.

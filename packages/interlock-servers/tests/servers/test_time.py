@@ -34,7 +34,7 @@ from interlock_servers.time.moments import (
 )
 from interlock_servers.time.results import moment_of
 from interlock_servers.time.zones import Zones, own_zone
-from tests.servers.calls import done, refusal, words
+from tests.servers.calls import ON_THE_COMMAND_LINE, done, refusal, words
 from tests.servers.roads import over, serving
 
 THEN = datetime(2024, 6, 15, 13, 30, 0, 987654, tzinfo=UTC)  # a Saturday
@@ -101,6 +101,7 @@ async def test_annotations_are_there_and_true(
     assert os.listdir(tmp_path) == []
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("revision", REVISIONS)
 @pytest.mark.parametrize("road", ["memory", "http"])
 async def test_every_revision(server: Server, revision: str, road: str) -> None:
@@ -127,7 +128,7 @@ async def test_every_revision(server: Server, revision: str, road: str) -> None:
         )
 
 
-@pytest.mark.parametrize("revision", REVISIONS)
+@pytest.mark.parametrize("revision", ON_THE_COMMAND_LINE)
 async def test_from_the_command_line(revision: str) -> None:
     """`interlock serve time` over stdio; the environment says where the person is, and an argument
     says it louder.

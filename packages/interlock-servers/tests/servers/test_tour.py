@@ -57,31 +57,24 @@ def test_all_goes_well(
     assert "\x1b" not in shown
 
 
-def test_without_network(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_with_as_little_as_there_can_be(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The weather says in clear words that it cannot be had, and the rest goes on: no failure."""
-    monkeypatch.setenv("INTERLOCK_WEATHER_URL", NOBODY)
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    assert main(["--folder", str(folder)]) == 0
-    shown = capsys.readouterr().out
-    assert "! The weather service at 127.0.0.1:9 cannot be reached" in shown
-    assert "steps went well" in shown
-
-
-def test_without_the_extra_for_http(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The part is left out, with the words to install it: no failure."""
+    """Without network, without the extra for HTTP and over an empty folder: each is said in clear
+    words, with what to install, and the rest goes on; no failure.
+    """
     monkeypatch.setenv("INTERLOCK_WEATHER_URL", NOBODY)
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    assert main(["--folder", str(folder)]) == 0
+    assert main(["--folder", str(tmp_path)]) == 0
     shown = capsys.readouterr().out
+    assert "! The weather service at 127.0.0.1:9 cannot be reached" in shown
     assert (
         "! HTTP is not shown: it needs the extra `http` (pip install 'interlock[http]')." in shown
     )
     assert "Over HTTP" not in shown
+    assert "There are no files in" in shown
+    assert "steps went well" in shown
 
 
 def test_a_failure_is_seen(
@@ -100,14 +93,8 @@ def test_a_failure_is_seen(
     assert "2025-11-25 ← elicitation/create" in shown
 
 
-def test_an_empty_folder_and_none(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """A folder without files is remarked on; one that there is not is a usage error."""
-    monkeypatch.setenv("INTERLOCK_WEATHER_URL", NOBODY)
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    assert main(["--folder", str(tmp_path)]) == 0
-    assert "There are no files in" in capsys.readouterr().out
+def test_a_folder_that_there_is_not(tmp_path: Path) -> None:
+    """It is a usage error."""
     with pytest.raises(SystemExit) as ended:
         main(["--folder", str(tmp_path / "missing")])
     assert ended.value.code == 2

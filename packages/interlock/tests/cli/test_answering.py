@@ -56,6 +56,7 @@ REFUSED: list[tuple[str, list[str], str]] = [
 ]
 
 
+@pytest.mark.matrix(pairs=False, seconds=0.2)
 @pytest.mark.parametrize("revision", [HANDSHAKE, STATELESS])
 @pytest.mark.parametrize("tool, options, expected", ANSWERED)
 def test_answered_from_the_command_line(
@@ -68,6 +69,7 @@ def test_answered_from_the_command_line(
     assert (result.exit_code, result.stdout) == (0, f"{expected}\n"), result.stderr
 
 
+@pytest.mark.matrix(pairs=False, seconds=0.2)
 @pytest.mark.parametrize("revision", [HANDSHAKE, STATELESS])
 @pytest.mark.parametrize("tool, options, words", UNANSWERED)
 def test_unanswered_is_code_2_and_says_how(

@@ -61,6 +61,7 @@ GIVEN: list[tuple[list[str], str]] = [
 ]
 
 
+@pytest.mark.matrix(pairs=False, seconds=0.2)
 @pytest.mark.parametrize("revision", [HANDSHAKE, STATELESS])
 @pytest.mark.parametrize("options, expected", GIVEN)
 def test_answered_with_texts(

@@ -15,7 +15,7 @@ import pytest
 
 from interlock import REVISIONS, Client, McpError, Stdio
 from interlock_servers.database import DatabaseLimits, database_server, server_of
-from tests.servers.calls import done, refusal, words
+from tests.servers.calls import ON_THE_COMMAND_LINE, done, refusal, words
 from tests.servers.database.shop import files, rows, shop
 from tests.servers.roads import over_http, serving
 
@@ -580,7 +580,7 @@ async def test_over_http(shop: Path, revision: str) -> None:
         await everything_once(client)
 
 
-@pytest.mark.parametrize("revision", REVISIONS)
+@pytest.mark.parametrize("revision", ON_THE_COMMAND_LINE)
 async def test_from_the_command_line(shop: Path, revision: str) -> None:
     """`interlock serve database FILE` over stdio; a name in the environment lets it be changed."""
     program = Stdio(serving("database", f"store={shop}"), env={"INTERLOCK_DATABASE_WRITE": "store"})

@@ -11,7 +11,7 @@ import pytest
 
 from interlock import REVISIONS, Client, Stdio
 from interlock_servers.fetch import FetchSettings, fetch_server
-from tests.servers.calls import done, refusal
+from tests.servers.calls import ON_THE_COMMAND_LINE, done, refusal
 from tests.servers.fetch.site import PLAIN, Site, text
 from tests.servers.roads import over, serving
 from tests.transport.http_peers import Seen, ok
@@ -59,6 +59,7 @@ async def test_annotations_are_true(site: Site) -> None:
     assert not any(seen.body for seen in site.peer.requests)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("revision", REVISIONS)
 @pytest.mark.parametrize("road", ["memory", "http"])
 async def test_every_revision(site: Site, revision: str, road: str) -> None:
@@ -80,7 +81,7 @@ async def test_every_revision(site: Site, revision: str, road: str) -> None:
         assert "some words" in message.content.text  # type: ignore[union-attr]  # it is text
 
 
-@pytest.mark.parametrize("revision", REVISIONS)
+@pytest.mark.parametrize("revision", ON_THE_COMMAND_LINE)
 async def test_from_the_command_line(site: Site, revision: str) -> None:
     """`interlock serve fetch` over stdio, with the settings of the environment; hosts that are
     named are the only ones.

@@ -17,7 +17,7 @@ import pytest
 from interlock import REVISIONS, Answers, Client, McpError, Server
 from interlock_servers.filesystem import FilesystemLimits, filesystem_server, openat, server_of
 from interlock_servers.filesystem import roots as grounds
-from tests.servers.calls import done, refusal, words
+from tests.servers.calls import ON_THE_COMMAND_LINE, done, refusal, words
 from tests.servers.filesystem.conftest import QUICK
 from tests.servers.roads import over, serving
 
@@ -110,6 +110,7 @@ async def test_annotations_are_true(client: Client, folder: Path, name: str) -> 
         assert again.is_error or contents(folder) != once
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("revision", REVISIONS)
 @pytest.mark.parametrize("road", ["memory", "http"])
 async def test_every_revision(folder: Path, revision: str, road: str) -> None:
@@ -133,7 +134,7 @@ async def test_every_revision(folder: Path, revision: str, road: str) -> None:
         assert (await client.read_resource(f"file://{folder}/g")).contents[0].text == "g"
 
 
-@pytest.mark.parametrize("revision", REVISIONS)
+@pytest.mark.parametrize("revision", ON_THE_COMMAND_LINE)
 async def test_from_the_command_line(folder: Path, tmp_path: Path, revision: str) -> None:
     """`interlock serve filesystem FOLDER...` over stdio; the environment names folders where no
     arguments do.

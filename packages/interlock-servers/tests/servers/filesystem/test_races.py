@@ -89,6 +89,7 @@ def many(
     return given, refused
 
 
+@pytest.mark.matrix(pairs=False, seconds=0.4)
 @pytest.mark.parametrize(
     "path", ["a/secret.txt", "file", "a/../a/secret.txt", "a/deep/../secret.txt"]
 )
@@ -139,6 +140,7 @@ def test_each_wall_holds_alone(
     )
 
 
+@pytest.mark.matrix(pairs=False, seconds=0.4)
 @pytest.mark.parametrize("path", ["a/new.txt", "a/secret.txt", "file"])
 def test_nothing_outside_is_written(
     allowed: AllowedRoots, swapped: Path, outside: Path, path: str, walls: str
@@ -160,8 +162,9 @@ def test_nothing_outside_is_written(
     assert (outside / "secret.txt").read_text() == SECRET
 
 
+@pytest.mark.parametrize("times", [60, pytest.param(250, marks=pytest.mark.endurance(seconds=3.5))])
 def test_nothing_outside_is_listed_or_found(
-    allowed: AllowedRoots, folder: Path, outside: Path, swapped: Path, walls: str
+    allowed: AllowedRoots, folder: Path, outside: Path, swapped: Path, walls: str, times: int
 ) -> None:
     """Lists, globs, searches and copies have nothing of the outside in them."""
     (outside / "only-outside.txt").write_text(SECRET)
@@ -184,7 +187,7 @@ def test_nothing_outside_is_listed_or_found(
         ]
 
     for path in (".", "a"):
-        given, _ = many(allowed, path, look, 250)
+        given, _ = many(allowed, path, look, times)
         assert given
         assert not any(
             "only-outside" in word or "nobody" in word for words in given for word in words

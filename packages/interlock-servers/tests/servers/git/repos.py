@@ -4,8 +4,12 @@ configuration is on this machine.
 
 from __future__ import annotations
 
+import atexit
+import functools
 import os
+import shutil
 import subprocess
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -49,13 +53,23 @@ def git(
 
 
 def repository(folder: Path, files: dict[str, str] | None = None) -> Path:
-    """A repository with one commit of some files."""
-    folder.mkdir(parents=True)
+    """A repository with one commit of some files: a copy of one that is made once."""
+    if files is None:
+        files = {"a.txt": "one\ntwo\nthree\n", "src/b.py": "x = 1\n"}
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copytree(_made_once(tuple(files.items())), folder, symlinks=True)
+    git(folder, "update-index", "-q", "--refresh")  # the copies are other files to git
+    return folder
+
+
+@functools.cache
+def _made_once(files: tuple[tuple[str, str], ...]) -> Path:
+    top = Path(tempfile.mkdtemp(prefix="interlock-git-"))
+    atexit.register(shutil.rmtree, top, ignore_errors=True)
+    folder = top / "repository"
+    folder.mkdir()
     git(folder, "init", "--quiet")
-    write(
-        folder,
-        files if files is not None else {"a.txt": "one\ntwo\nthree\n", "src/b.py": "x = 1\n"},
-    )
+    write(folder, dict(files))
     git(folder, "add", "--all")
     git(folder, "commit", "--quiet", "--allow-empty", "-m", "First")
     return folder

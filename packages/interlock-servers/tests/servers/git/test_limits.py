@@ -320,6 +320,7 @@ async def test_a_hundred_thousand_commits(tmp_path: Path) -> None:
 # -- how it is served ------------------------------------------------------------------------------
 
 
+@pytest.mark.matrix(seconds=0.5)
 @pytest.mark.parametrize("revision", REVISIONS)
 @pytest.mark.parametrize("road", ["http", "stdio"])
 async def test_every_revision(repo: Path, revision: str, road: str) -> None:

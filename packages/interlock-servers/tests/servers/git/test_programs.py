@@ -230,7 +230,7 @@ def _credential(repo: Path) -> None:
     )
 
 
-# Not in the short run: each has a near relative that is.
+# `make endurance` runs these: each has a near relative that `make test` runs.
 ALIKE = {
     "hook-pre-commit",
     "hook-post-index-change",
@@ -325,7 +325,11 @@ async def use(client: Client) -> dict[str, Any]:
 @pytest.mark.parametrize(
     "attack",
     [
-        pytest.param(one, id=one.name, marks=[pytest.mark.slow] if one.name in ALIKE else [])
+        pytest.param(
+            one,
+            id=one.name,
+            marks=[pytest.mark.endurance(seconds=0.7)] if one.name in ALIKE else [],
+        )
         for one in ATTACKS
     ],
 )
