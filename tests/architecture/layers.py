@@ -49,7 +49,7 @@ PURE_PARTS = {
 }
 """Parts of a package that are as pure, and clockless too, with what they may import of the library."""
 
-ACTING = {3: {"http11"}, 4: {"store", "transport", "sandbox"}}
+ACTING = {3: {"http11", "store"}, 4: {"transport", "sandbox"}}
 """Where sockets, processes and files may be opened below layer 5."""
 
 APPS = ({"fleet"}, {"web"}, {"host", "gateway", "inspector"}, {"commands", "demo"})

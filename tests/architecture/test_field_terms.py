@@ -27,7 +27,7 @@ IMPLEMENTED_IN = {
     "rate limit": f"{ISSUER}/rate_limit.py",
     "heartbeat": f"{APPS}/fleet/hub/supervised_client.py",
     "lease": f"{LIBRARY}/store/vaults/leases.py",
-    "compare-and-swap": f"{LIBRARY}/store/memory/sessions.py",
+    "compare-and-swap": f"{LIBRARY}/store/memory/records.py",
     "connection pool": f"{SERVERS}/database/postgres/pool.py",
     "prompt injection": f"{APPS}/fleet/threat_scan/__init__.py",
     "tool poisoning": f"{APPS}/fleet/threat_scan/__init__.py",

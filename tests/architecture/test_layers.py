@@ -17,7 +17,7 @@ PLAN = layers.Plan(
         "protocol": 2,
         "input_required": 3,
         "transport": 4,
-        "store": 4,
+        "store": 3,
         "server": 5,
         "client": 5,
         "auth": 5,

@@ -11,7 +11,7 @@ from pathlib import Path
 import argon2
 import pytest
 
-from interlock.protocol.handshake.sessions import StoreError
+from interlock.store import StoreError
 from interlock.store.vaults.memory import MemoryVault
 from interlock_issuer.accounts import Accounts, BadAccount, Cost
 from interlock_issuer.rate_limit import (

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from starlette.requests import Request
 from starlette.responses import Response
 
-from interlock.protocol.handshake.sessions import StoreError
+from interlock.store import StoreError
 from interlock_issuer import endpoints
 from interlock_issuer.endpoints import Boundary, Endpoint
 from interlock_issuer.parameters import (

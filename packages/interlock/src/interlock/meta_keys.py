@@ -1,5 +1,5 @@
-"""The names of keys in `_meta`: their grammar, and which prefixes are reserved for MCP (2026-07-28,
-"_meta")."""
+"""The names of keys in `_meta`: their grammar, the prefixes that are reserved for MCP (2026-07-28,
+"_meta"), and our own."""
 
 from __future__ import annotations
 
@@ -10,6 +10,11 @@ LABEL = r"[A-Za-z](?:[A-Za-z0-9-]*[A-Za-z0-9])?"
 NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?"
 _KEY = rf"(?:{LABEL}(?:\.{LABEL})*/)?(?:{NAME})?"
 _OWNERS = frozenset({"modelcontextprotocol", "mcp"})
+
+POSITION = "dev.interlock/position"
+"""Inside one process, never sent: the position of a change notice in its topic."""
+SINCE = "dev.interlock/since"
+"""Inside one process, never sent: the position from which a listener wants to hear."""
 
 
 def is_key(key: str) -> bool:

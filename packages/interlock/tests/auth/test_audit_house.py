@@ -8,7 +8,7 @@ import pytest
 
 from interlock import types as t
 from interlock.auth.tokens.interface import BadToken, Unverifiable
-from interlock.protocol.handshake.sessions import StoreError
+from interlock.store import StoreError
 from interlock_issuer.interfaces import User
 from tests.issuer.office import OTHER, SERVER, Office
 from tests.proxy.test_proxy import Street

@@ -13,8 +13,7 @@ from interlock import ClientSettings
 from interlock import types as t
 from interlock.auth import Denied, Unauthorized
 from interlock.auth.single_flight import SingleFlight
-from interlock.protocol.handshake.sessions import StoreError
-from interlock.store import open_vault
+from interlock.store import StoreError, open_vault
 from interlock.wire.revisions import R1, R2, R4, R5
 from tests.auth.test_client import MANY, call
 from tests.auth.world import Person, World, client, login, nothing_left

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from interlock import Change
 from interlock import types as t
-from interlock.protocol.handshake.sessions import POSITION, Store
+from interlock.meta_keys import POSITION
 from interlock.server.changes import BoardBus, Listener, MemoryBus
-from interlock.store import MemoryStore, RedisStore, SqliteStore
+from interlock.store import MemoryStore, RedisStore, SqliteStore, Store
 from tests.workers.conftest import STORES, place
 
 URIS = [f"docs://{n}" for n in range(60)]

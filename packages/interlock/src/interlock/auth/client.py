@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from ..http11.fetch import Fetch, Request, Response
 from ..logs import limited
-from ..protocol.handshake.sessions import StoreError
+from ..store.errors import StoreError
 from ..store.vaults.interface import Vault
 from ..types import TimedOut, Unreachable
 from .errors import leads_to, token_of, too_little, useless, vaulted

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from urllib.parse import urlsplit
 
 from ..http11.fetch import Request
-from ..protocol.handshake.sessions import StoreError
+from ..store.errors import StoreError
 from .oauth.addresses import origin
 from .oauth.challenges import Challenge
 from .oauth.errors import Unauthorized

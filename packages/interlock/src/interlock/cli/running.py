@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from .. import Server
-from ..protocol.handshake.sessions import StoreError
+from ..store.errors import StoreError
 from . import exits
 from .loading import TargetError, load_server, wire_kept_clear
 from .mainblock import advice

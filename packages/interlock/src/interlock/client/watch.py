@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from .. import types as t
 from ..exchange import AnyResult, Exchange, Notify, silent
 from ..logs import limited
-from ..protocol.handshake.sessions import SINCE
+from ..meta_keys import SINCE
 from ..wire.codec import decode
 from ..wire.jsonrpc import encode_json
 from ..wire.revisions import METHODS, Era

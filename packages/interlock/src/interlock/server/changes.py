@@ -13,7 +13,8 @@ from msgspec import Raw, Struct
 
 from .. import types as t
 from ..compact_event import CompactEvent
-from ..protocol.handshake.sessions import POSITION, Topic
+from ..meta_keys import POSITION
+from ..store.interface import Topic
 
 _MOST_REMEMBERED = 10_000
 Kind = Literal["tools", "prompts", "resources", "resource"]

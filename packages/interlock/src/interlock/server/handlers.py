@@ -17,7 +17,7 @@ from ..exchange import AnyResult, Exchange, Handler, RawResult
 from ..extension import Extension, ListenKeys, handlers_of
 from ..input_required import is_unwound, unanswerable
 from ..logs import limited
-from ..protocol.handshake.sessions import SINCE
+from ..meta_keys import SINCE
 from ..protocol.identity import Identity
 from ..protocol.server import MOST_SUBSCRIPTIONS
 from ..typed.content import prompt_result, resource_result

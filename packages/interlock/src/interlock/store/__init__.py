@@ -1,8 +1,8 @@
 """Shared state of workers: in memory, in SQLite, or in Redis or Valkey; and vaults.
 
-`open_store("memory:" | "sqlite:///path" | "redis://...")` gives the store that a URL names. The
-seams that every store fulfils are those of `interlock.protocol.handshake.sessions`, and
-`interlock.testing.check_store` shows whether one does. Small secret things (tokens, registrations,
+`open_store("memory:" | "sqlite:///path" | "redis://...")` gives the store that a URL names. Every
+store fulfils the interfaces of `interlock.store.interface`; `interlock.testing.check_store` shows
+whether one does. Small secret things (tokens, registrations,
 codes) are kept in a `Vault`: `open_vault` gives the one that a URL names,
 `interlock.testing.check_vault` checks one.
 """
@@ -14,22 +14,23 @@ from typing import TYPE_CHECKING
 from ..lazy_names import lazily
 
 if TYPE_CHECKING:
-    from ..protocol.handshake.sessions import (
+    from ..wire.seal import BadSeal, Seal
+    from .errors import StoreError
+    from .files import file_lock, try_lock, write_atomic, write_new
+    from .folders import own_path
+    from .from_url import open_store
+    from .interface import (
         EventLog,
         RateStore,
+        Record,
+        RecordStore,
         Replay,
         Session,
         SessionStore,
         Store,
-        StoreError,
         Topic,
         WorkerStore,
     )
-    from ..protocol.records import Record, RecordStore
-    from ..wire.seal import BadSeal, Seal
-    from .files import file_lock, try_lock, write_atomic, write_new
-    from .folders import own_path
-    from .from_url import open_store
     from .memory import MemoryStore
     from .redis import RedisStore
     from .sqlite import SqliteStore
@@ -49,18 +50,19 @@ if TYPE_CHECKING:
 # Loaded at first use: who keeps everything in memory loads no sqlite3, and nobody loads redis
 # without asking.
 _ROOMS = {
-    "..protocol.handshake.sessions": (
-        "Topic",
+    ".errors": ("StoreError",),
+    ".interface": (
         "EventLog",
         "RateStore",
+        "Record",
+        "RecordStore",
         "Replay",
         "Session",
         "SessionStore",
         "Store",
-        "StoreError",
+        "Topic",
         "WorkerStore",
     ),
-    "..protocol.records": ("Record", "RecordStore"),
     "..wire.seal": ("BadSeal", "Seal"),
     ".files": ("file_lock", "try_lock", "write_atomic", "write_new"),
     ".folders": ("own_path",),

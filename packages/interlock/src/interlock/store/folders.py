@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from ..protocol.handshake.sessions import StoreError
+from .errors import StoreError
 from .vaults.user_folder import data_folder
 
 

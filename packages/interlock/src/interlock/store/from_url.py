@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..protocol.handshake.sessions import Store
+from .interface import Store
 from .urls import path_in
 
 _WHAT_THERE_IS = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from ..logs import limited
-from ..protocol.handshake.sessions import Session
+from .interface import Session
 
 log = limited("interlock.store")
 

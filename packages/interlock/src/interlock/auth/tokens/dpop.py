@@ -8,7 +8,7 @@ import secrets
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable, Sequence
 
-from ...protocol.handshake.sessions import StoreError
+from ...store.errors import StoreError
 from ...store.vaults.interface import Vault
 from ...store.vaults.memory import MemoryVault
 from .interface import Unverifiable

@@ -11,7 +11,7 @@ import click
 from ... import types as t
 from ...auth import Denied, Unauthorized
 from ...http11.headers import is_address
-from ...protocol.handshake.sessions import StoreError
+from ...store.errors import StoreError
 from .. import exits
 from ..screen import note, print_json
 

@@ -19,8 +19,8 @@ from ...auth.oauth.errors import Unauthorized
 from ...auth.oauth.members import Grant, Source
 from ...auth.oauth.steps import Note, ShowCode
 from ...http11.fetch import Authorized, Request, Response
-from ...protocol.handshake.sessions import StoreError
 from ...store import Vault, open_vault
+from ...store.errors import StoreError
 
 if TYPE_CHECKING:
     from ...auth.agents import Agent

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from ...deprecation import warn_deprecated
-from ...protocol.handshake.sessions import Store
 from ...protocol.http import EndpointRules
 from ...store import open_store
+from ...store.interface import Store
 from ...transport.http.app import HttpApp, HttpAppOptions
 from ...transport.http.authorization import EndpointAware, Guarding
 from ...transport.http.limits import Limits

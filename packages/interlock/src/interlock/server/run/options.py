@@ -6,7 +6,7 @@ import socket
 from collections.abc import Callable, Sequence
 from typing import Any, TypedDict
 
-from ...protocol.handshake.sessions import Store
+from ...store.interface import Store
 from ...transport.http.authorization import Guarding
 from ...transport.http.limits import Limits
 

@@ -18,7 +18,7 @@ import msgspec
 from msgspec import Struct
 
 from ...logs import limited
-from ...protocol.handshake.sessions import StoreError
+from ...store.errors import StoreError
 
 log = limited("interlock.server")
 

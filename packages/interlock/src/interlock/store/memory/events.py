@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable
 
-from ...protocol.handshake.sessions import Replay
 from .. import bounds
+from ..interface import Replay
 
 
 class MemoryEvents:

@@ -7,9 +7,9 @@ import os
 
 from msgspec import Struct
 
-from ...protocol.handshake.sessions import StoreError
-from ...protocol.records import Record
 from .. import bounds
+from ..errors import StoreError
+from ..interface import Record
 
 
 class _Kept(Struct):

@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import msgspec
 
-from ...protocol.handshake.sessions import Session
 from .. import records
+from ..interface import Session
 
 _SLACK = 64  # entries of the heap that may be stale before it is worth tidying
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
-from ...protocol.handshake.sessions import StoreError
 from .. import bounds
+from ..errors import StoreError
 from .connection import Link
 from .events import RedisEvents
 from .rates import RedisRates

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ...logs import limited
-from ...protocol.handshake.sessions import StoreError
 from .. import bounds
+from ..errors import StoreError
 from ..urls import server_address
 
 if TYPE_CHECKING:

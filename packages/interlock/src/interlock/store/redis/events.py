@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ...protocol.handshake.sessions import Replay
 from .. import bounds, records
+from ..interface import Replay
 from .connection import Link
 from .keys import Keys
 

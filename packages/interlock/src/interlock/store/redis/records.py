@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 
-from ...protocol.handshake.sessions import StoreError
-from ...protocol.records import Record
 from .. import bounds
+from ..errors import StoreError
+from ..interface import Record
 from .connection import Link
 
 # The server's own expiry only tidies up, and so leaves room for clocks that differ.

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ...protocol.handshake.sessions import Session
 from .. import records
+from ..interface import Session
 from .connection import Link
 from .keys import DROP, Keys
 

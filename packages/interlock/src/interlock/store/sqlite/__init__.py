@@ -9,8 +9,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from ...protocol.handshake.sessions import StoreError
 from .. import bounds
+from ..errors import StoreError
 from .events import SqliteEvents
 from .rates import SqliteRates
 from .records import SqliteRecords

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable
 
-from ...protocol.handshake.sessions import Replay
 from .. import bounds, records
+from ..interface import Replay
 from .writer import Writer
 
 _SWEEP = 30.0  # seconds between two looks for what is too old

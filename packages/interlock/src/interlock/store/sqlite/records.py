@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import sqlite3
 
-from ...protocol.handshake.sessions import StoreError
-from ...protocol.records import Record
 from .. import bounds
+from ..errors import StoreError
+from ..interface import Record
 from .writer import Writer
 
 TABLES = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 import time
 
-from ...protocol.handshake.sessions import StoreError
+from ..errors import StoreError
 
 _APPLICATION = 0x494C4B53
 _VERSION = 2

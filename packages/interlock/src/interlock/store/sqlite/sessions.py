@@ -5,8 +5,9 @@ from __future__ import annotations
 import sqlite3
 from typing import Any
 
-from ...protocol.handshake.sessions import Session, StoreError
 from .. import records
+from ..errors import StoreError
+from ..interface import Session
 from .writer import Writer
 
 _LOAD = "SELECT data, until FROM sessions WHERE id = ?"

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ...logs import limited
-from ...protocol.handshake.sessions import StoreError
 from .. import bounds
+from ..errors import StoreError
 from .schema import prepare
 
 T = TypeVar("T")

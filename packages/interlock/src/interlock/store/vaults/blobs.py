@@ -11,7 +11,7 @@ from typing import TypeVar
 
 import msgspec
 
-from ...protocol.handshake.sessions import StoreError
+from ..errors import StoreError
 from .interface import RECORDS, RECORDS_BYTES, Name, checked, decoded, encoded, ending, name
 
 T = TypeVar("T")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
-from ...protocol.handshake.sessions import StoreError
+from ..errors import StoreError
 from ..files import open_private, write_atomic
 from .blobs import Book, BookVault
 from .privacy import check_file, file_lock, make_folder

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
-from ...protocol.handshake.sessions import StoreError
+from ..errors import StoreError
 from . import os_keyring
 from .blobs import Book, BookVault
 from .privacy import file_lock, make_folder

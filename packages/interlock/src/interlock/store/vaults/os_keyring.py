@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ...protocol.handshake.sessions import StoreError
+from ..errors import StoreError
 
 if TYPE_CHECKING:
     from keyring.backend import KeyringBackend

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from ...protocol.handshake.sessions import StoreError
 from .. import files
+from ..errors import StoreError
 
 _OTHERS = 0o077  # what the group and the world may do
 _MAY_WRITE = 0o022

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from ...protocol.handshake.sessions import StoreError
+from ..errors import StoreError
 from ..urls import server_address
 from .interface import Name, checked, decoded, encoded, ending, name
 from .sealing import Sealing, about

@@ -7,7 +7,7 @@ import os
 import secrets
 from typing import TYPE_CHECKING, Any
 
-from ...protocol.handshake.sessions import StoreError
+from ..errors import StoreError
 from . import os_keyring
 from .interface import Name
 

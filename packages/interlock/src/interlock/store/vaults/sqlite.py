@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from ...protocol.handshake.sessions import StoreError
+from ..errors import StoreError
 from ..files import open_private
 from .interface import Name, checked, decoded, encoded, ending, name
 from .privacy import check_file, file_lock, make_folder

@@ -6,7 +6,7 @@ import os
 import sys
 from pathlib import Path
 
-from interlock.protocol.handshake.sessions import StoreError
+from ..errors import StoreError
 
 VARIABLE = "INTERLOCK_VAULT"
 """The environment variable that names the vault of a user."""

@@ -7,7 +7,7 @@ import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
-from ...protocol.handshake.sessions import Topic
+from ...store.interface import Topic
 
 _PAUSE = 0.005  # seconds between two looks
 

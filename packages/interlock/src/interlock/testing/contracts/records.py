@@ -6,8 +6,8 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 
-from ...protocol.handshake.sessions import Store
 from ...store import bounds
+from ...store.interface import Store
 from .promises import require
 
 Step = Callable[[Store, Store], Awaitable[None]]

@@ -8,7 +8,7 @@ import time
 import msgspec
 
 from ... import types as t
-from ...protocol.handshake.sessions import Replay, Session, Store
+from ...store.interface import Replay, Session, Store
 from .promises import eventually, require
 
 _AGE = 1000.0  # seconds from the beginning to the end of a session

@@ -6,7 +6,8 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
 
-from ...protocol.handshake.sessions import Store, StoreError
+from ...store.errors import StoreError
+from ...store.interface import Store
 from .promises import eventually, promise_of, require, within
 from .records import STEPS as RECORD_STEPS
 from .sessions import STEPS as SESSION_STEPS

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 
-from ...protocol.handshake.sessions import Store
+from ...store.interface import Store
 from .promises import RecordingListener, require
 
 

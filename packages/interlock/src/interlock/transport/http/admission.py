@@ -11,8 +11,8 @@ from typing import Any
 
 from ... import types as t
 from ...exchange import Principal
-from ...protocol.handshake.sessions import Store
 from ...protocol.http import EndpointRules, Headers, HttpRefusal, error
+from ...store.interface import Store
 from .authorization import PRINCIPAL, Scope
 from .error_responses import CLOSE, ErrorResponder
 from .limits import Rate

@@ -15,9 +15,10 @@ from urllib.parse import quote, quote_from_bytes
 from ... import types as t
 from ...exchange import Handler
 from ...protocol.events import CallId, SessionListen
-from ...protocol.handshake.sessions import Store, StoreError
 from ...protocol.http import EndpointRules, error
 from ...protocol.identity import Identity
+from ...store.errors import StoreError
+from ...store.interface import Store
 from ..serve import DEFAULT_MOST_CALLS, Serving
 from .access_log import AccessLog
 from .admission import Admission

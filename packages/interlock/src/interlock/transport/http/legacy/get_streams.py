@@ -10,9 +10,9 @@ import contextlib
 import time
 
 from interlock import types as t
-from interlock.protocol.handshake.sessions import Replay, Session, Store
 from interlock.protocol.http import error
 from interlock.protocol.streams import PostResponse, place
+from interlock.store.interface import Replay, Session, Store
 
 from ..background_tasks import BackgroundTasks
 from ..responses import HOLD, ResponseWriter, gone

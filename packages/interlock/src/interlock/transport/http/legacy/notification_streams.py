@@ -19,7 +19,9 @@ from msgspec.structs import replace
 from interlock import types as t
 from interlock.exchange import Exchange, Handler, Principal
 from interlock.logs import limited
-from interlock.protocol.handshake.sessions import POSITION, SINCE, Session, StoreError, caller_of
+from interlock.meta_keys import POSITION, SINCE
+from interlock.store.errors import StoreError
+from interlock.store.interface import Session
 from interlock.wire import jsonrpc
 from interlock.wire.codec import encode
 from interlock.wire.revisions import speaks, supports
@@ -114,7 +116,7 @@ class NotificationStream:
         self.stop()
 
     async def _listen(self, session: Session) -> None:
-        caller = caller_of(session, self._principal)
+        caller = session.caller(self._principal)
         wanted = t.SubscriptionFilter(
             tools_list_changed=True,
             prompts_list_changed=True,

@@ -8,8 +8,9 @@ import asyncio
 import contextlib
 import os
 
-from interlock.protocol.handshake.sessions import EventLog, Replay, StoreError
 from interlock.protocol.streams import orphaned
+from interlock.store.errors import StoreError
+from interlock.store.interface import EventLog, Replay
 from interlock.wire.sse import event
 
 from ..responses import ResponseWriter

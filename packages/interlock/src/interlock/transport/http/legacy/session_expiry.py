@@ -9,7 +9,8 @@ import contextlib
 import time
 from collections.abc import Callable, Iterable
 
-from interlock.protocol.handshake.sessions import Store, StoreError
+from interlock.store.errors import StoreError
+from interlock.store.interface import Store
 
 from ..limits import Limits
 from .worker_messages import WorkerMessages

@@ -20,13 +20,6 @@ from interlock import types as t
 from interlock.exchange import NO_CAPABILITIES, Principal
 from interlock.protocol.events import NotificationReceived, ServerEvent
 from interlock.protocol.handshake.server import IN_BATCH, STILL_OPEN, ServerConnection
-from interlock.protocol.handshake.sessions import (
-    Session,
-    SessionStore,
-    Store,
-    StoreError,
-    caller_of,
-)
 from interlock.protocol.http import (
     EVENTS,
     SESSION,
@@ -38,6 +31,8 @@ from interlock.protocol.http import (
     text,
 )
 from interlock.protocol.streams import PostResponse
+from interlock.store.errors import StoreError
+from interlock.store.interface import Session, SessionStore, Store
 from interlock.wire import jsonrpc
 from interlock.wire.jsonrpc import Envelope, Frame, Malformed
 from interlock.wire.revisions import R2, supports
@@ -196,7 +191,7 @@ class SessionEndpoint:
         session = await self._session(x, verdict.session, verdict.revision)
         if session is None:
             return
-        caller = caller_of(session, x.principal)
+        caller = session.caller(x.principal)
         if not accepts(
             x.headers, EVENTS
         ):  # a question could not reach it, and its tool would wait for ever

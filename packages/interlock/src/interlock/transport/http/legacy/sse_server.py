@@ -17,9 +17,9 @@ from interlock import types as t
 from interlock.exchange import NO_CAPABILITIES, HttpRequest, Principal
 from interlock.protocol.events import Route
 from interlock.protocol.handshake.server import ServerConnection
-from interlock.protocol.handshake.sessions import Session, Store
 from interlock.protocol.http import EVENTS, JSON, Headers, accepts, error
 from interlock.protocol.streams import PostResponse
+from interlock.store.interface import Session, Store
 from interlock.wire.jsonrpc import Frame
 from interlock.wire.revisions import R1
 from interlock.wire.sse import event

@@ -12,7 +12,8 @@ from collections.abc import Callable
 import msgspec
 from msgspec import Struct
 
-from interlock.protocol.handshake.sessions import Store, StoreError
+from interlock.store.errors import StoreError
+from interlock.store.interface import Store
 
 _HEARTBEAT = 2.0  # seconds between heartbeats of a worker
 _MISSED = 4.0  # heartbeats that may be missing before a worker counts as gone
