@@ -12,7 +12,7 @@ from ..errors import StoreError
 from ..interface import Record
 
 
-class _Kept(Struct):
+class _ExpiringRecord(Struct):
     record: Record
     until: float
     account: str
@@ -31,7 +31,7 @@ class MemoryRecords:
 
     def __init__(self) -> None:
         self.identity = os.urandom(8).hex()
-        self._kept: dict[str, _Kept] = {}
+        self._kept: dict[str, _ExpiringRecord] = {}
         self._ends: list[tuple[float, str]] = []
         self._accounts: dict[str, _Account] = {}
         self._version = 0
@@ -65,7 +65,7 @@ class MemoryRecords:
         if known is not None:
             self._forget(key)
         self._version += 1
-        kept = _Kept(Record(self._version, data), until, account)
+        kept = _ExpiringRecord(Record(self._version, data), until, account)
         self._kept[key] = kept
         holder = self._accounts.setdefault(account, _Account())
         holder.records += 1

@@ -18,7 +18,7 @@ T = TypeVar("T")
 Kept = tuple[bytes, float | None]  # value and end
 
 
-class Record(msgspec.Struct, array_like=True, frozen=True):
+class VaultRecord(msgspec.Struct, array_like=True, frozen=True):
     """One record as it is written."""
 
     kind: bytes
@@ -28,7 +28,7 @@ class Record(msgspec.Struct, array_like=True, frozen=True):
 
 
 _encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(list[Record]).decode
+_decode = msgspec.msgpack.Decoder(list[VaultRecord]).decode
 
 
 class Book:
@@ -39,7 +39,7 @@ class Book:
 
     def __init__(
         self,
-        records: Iterable[Record] = (),
+        records: Iterable[VaultRecord] = (),
         *,
         most: int = RECORDS,
         most_bytes: int = RECORDS_BYTES,
@@ -62,7 +62,10 @@ class Book:
     def written(self) -> bytes:
         """The whole book."""
         return _encode(
-            [Record(kind, key, value, until) for (kind, key), (value, until) in self._kept.items()]
+            [
+                VaultRecord(kind, key, value, until)
+                for (kind, key), (value, until) in self._kept.items()
+            ]
         )
 
     def get(self, of: Name, now: float) -> bytes | None:
