@@ -3,7 +3,8 @@ speed fail.
 
     python scripts/busy.py                     # what `make test-busy` runs: those files, three
     times python scripts/busy.py --list              # only list the files
-    python scripts/busy.py --loops 6 --times 1 -- packages/interlock-apps/tests/host -k log    # other tests; options after
+    python scripts/busy.py --loops 6 --times 1 -- packages/interlock-apps/tests/host -k log #
+    other tests; options after
     -- go to pytest python scripts/busy.py --command -- make check     # any command beside the busy
     loops
 

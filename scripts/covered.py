@@ -1,4 +1,5 @@
-"""Measures the test coverage of each package, and compares it with the figures in `scripts/coverage.toml`.
+"""Measures the test coverage of each package,
+and compares it with the figures in `scripts/coverage.toml`.
 
     python scripts/covered.py                     # what `make coverage` runs: the quick tests
     python scripts/covered.py --write             # take over figures that rose, and new packages

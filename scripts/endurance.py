@@ -3,11 +3,13 @@ examples.
 
     python scripts/endurance.py                           # everything once, in the order of today's
     seed python scripts/endurance.py --seed 7 --duration 1800  # half an hour: no test begins after
-    that python scripts/endurance.py -- packages/interlock/tests/workers -x       # options after -- go to pytest
+    that python scripts/endurance.py -- packages/interlock/tests/workers -x #
+    options after -- go to pytest
 
 With a duration the suite is run again and again, each round with the next seed, until the time is
 up. The seed draws the order of the tests and the examples of property tests. Each round prints the
-command that repeats it. `packages/interlock/tests/endurance.py` says which tests belong to the suite.
+command that repeats it.
+`packages/interlock/tests/endurance.py` says which tests belong to the suite.
 """
 
 from __future__ import annotations

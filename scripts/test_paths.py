@@ -1,8 +1,10 @@
-"""Puts the tests of all packages on the import path of this environment, as one namespace package `tests`.
+"""Puts the tests of all packages on the import path of this environment,
+as one namespace package `tests`.
 
     python scripts/test_paths.py     # what `make dev` runs
 
-Tests start programs such as `python -m tests.wired.server`; a `.pth` file reaches those too, which a setting of pytest would not.
+Tests start programs such as `python -m tests.wired.server`; a `.pth` file reaches those too, which
+a setting of pytest would not.
 """
 
 from __future__ import annotations

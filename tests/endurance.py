@@ -7,7 +7,8 @@ Three kinds of tests belong to it:
 - The rest of a matrix. `make test` runs a matrix pairwise: of all combinations of a test's
   parameters it takes as few as hold every value, and every pair of values of two parameters.
   Revisions are paired by their era only: what two revisions of one era do differently is proved in
-  `packages/interlock/tests/protocol` and `packages/interlock/tests/history`. `make endurance` runs the other combinations.
+  `packages/interlock/tests/protocol` and `packages/interlock/tests/history`.
+  `make endurance` runs the other combinations.
 - Property tests, which run everywhere: here with more examples.
 
 A test is a matrix if it has the marker `matrix` or the fixture of the wired matrix. A tuple as a

@@ -1,4 +1,5 @@
-"""Fixtures of the architecture tests: the source of all distributions, and small trees for a test."""
+"""Fixtures of the architecture tests: the source of all distributions,
+and small trees for a test."""
 
 from __future__ import annotations
 

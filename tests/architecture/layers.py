@@ -1,4 +1,5 @@
-"""Architecture rules: which package may import which, by the table of layers in `docs/ARCHITECTURE.md`."""
+"""Architecture rules: which package may import which,
+by the table of layers in `docs/ARCHITECTURE.md`."""
 
 from __future__ import annotations
 
@@ -21,12 +22,14 @@ DISTRIBUTIONS = {
 """The distributions in `packages/`, each with the package that it holds."""
 
 APART = {4, 5}
-"""On these layers the packages never import each other. On others one may import its neighbour, but not both one another."""
+"""On these layers the packages never import each other. On others one may import its neighbour,
+but not both one another."""
 
 PURE = 2
 """Layers 0 to 2 decide and do not act: no event loops, sockets, processes or threads."""
 IMPURE = {
-    "_thread", "asyncio", "concurrent", "http.client", "http.server", "multiprocessing", "select", "selectors",
+    "_thread", "asyncio", "concurrent", "http.client", "http.server", "multiprocessing", "select",
+    "selectors",
     "signal", "socket", "socketserver", "ssl", "subprocess", "threading", "urllib.request",
 }  # fmt: skip
 
@@ -47,13 +50,15 @@ PURE_PARTS = {
         "interlock.protocol.handshake.messages",
     )
 }
-"""Parts of a package that are as pure, and clockless too, with what they may import of the library."""
+"""Parts of a package that are as pure, and clockless too,
+with what they may import of the library."""
 
 ACTING = {3: {"http11", "store"}, 4: {"transport", "sandbox"}}
 """Where sockets, processes and files may be opened below layer 5."""
 
 APPS = ({"fleet"}, {"web"}, {"host", "gateway", "inspector"}, {"commands", "demo"})
-"""The packages of `interlock_apps` from the bottom up. Those of the middle never import each other."""
+"""The packages of `interlock_apps` from the bottom up.
+Those of the middle never import each other."""
 
 # Distributions whose module has another name.
 OTHERWISE = {
@@ -80,7 +85,8 @@ class Plan:
     Attributes:
         layers: The number of the layer of each package of the library.
         public: The modules of the library that other distributions may import.
-        dependencies: For each package of a distribution, the modules of its dependencies and extras.
+        dependencies: For each package of a distribution,
+            the modules of its dependencies and extras.
     """
 
     layers: Mapping[str, int]
@@ -89,7 +95,8 @@ class Plan:
 
 
 def read_plan(top: Path) -> Plan:
-    """Read the plan from `docs/ARCHITECTURE.md`, `docs/api.txt` and the `pyproject.toml` of each distribution."""
+    """Read the plan from `docs/ARCHITECTURE.md`,
+    `docs/api.txt` and the `pyproject.toml` of each distribution."""
     return Plan(
         layers=layer_table((top / "docs/ARCHITECTURE.md").read_text(encoding="utf-8")),
         public=public_modules((top / "docs/api.txt").read_text(encoding="utf-8")),
@@ -154,9 +161,11 @@ def _same_layer(one: str, other: str, plan: Plan) -> bool:
 
 
 def drawn(source_tree: SourceTree, plan: Plan) -> dict[str, int]:
-    """The layers that the imports allow: for each package of the library the lowest layer that it could stand on.
+    """The layers that the imports allow:
+    for each package of the library the lowest layer that it could stand on.
 
-    A package stands above everything that it imports; on a layer whose packages may use each other it may stand beside it.
+    A package stands above everything that it imports;
+    on a layer whose packages may use each other it may stand beside it.
     """
     uses: dict[str, set[str]] = {name: set() for name in plan.layers}
     for source in source_tree.sources:

@@ -22,7 +22,9 @@ BREACHES = {
     "equal to a date": 'def f(caller):\n    return caller.revision == "2025-11-25"\n',
     "a name": "def f(revision, R3):\n    return revision > R3\n",
     "one of several": "def f(revision, wire):\n    return revision in wire.STATELESS_REVISIONS\n",
-    "a part of the list": "def f(r, HANDSHAKE_REVISIONS):\n    return r in HANDSHAKE_REVISIONS[1:]\n",
+    "a part of the list": (
+        "def f(r, HANDSHAKE_REVISIONS):\n    return r in HANDSHAKE_REVISIONS[1:]\n"
+    ),
     "the order of two": "def f(a, b):\n    return a.revision < b.revision\n",
 }
 

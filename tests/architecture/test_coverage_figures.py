@@ -1,4 +1,5 @@
-"""Coverage: the figures of packages are counted from files, and a drop is not written without a reason."""
+"""Coverage: the figures of packages are counted from files,
+and a drop is not written without a reason."""
 
 from __future__ import annotations
 

@@ -21,7 +21,9 @@ SOUND = {
         "from .tools import *\nfrom .codes import A, B, C, D\n__all__ = ('Icon', 'LIMIT', "
         "'Tool', 'A', 'B', 'C', 'D')\n"
     ),
-    "types/codes.py": "import re\n# Codes.\nA = 1\nB = (\n    2\n)\n\nC = 3\nD = 4\n'''Two more.'''\n",
+    "types/codes.py": (
+        "import re\n# Codes.\nA = 1\nB = (\n    2\n)\n\nC = 3\nD = 4\n'''Two more.'''\n"
+    ),
     "types/tools.py": (
         "class Tool:\n    '''A tool.'''\n"
         "Icon = str\n'''An icon.'''\n"

@@ -36,7 +36,9 @@ PLAN = layers.Plan(
 )
 
 SOUND = {
-    "interlock/__init__.py": "from interlock.server.app import Server\nfrom interlock.types import Tool\n",
+    "interlock/__init__.py": (
+        "from interlock.server.app import Server\nfrom interlock.types import Tool\n"
+    ),
     "interlock/sync.py": "import interlock\n",
     "interlock/types/__init__.py": "from .tools import Tool\n",
     "interlock/types/tools.py": "import msgspec\nTool = 1\n",
@@ -47,7 +49,9 @@ SOUND = {
     "interlock/server/app.py": "from interlock.transport.stdio import asyncio\nServer = 1\n",
     "interlock/testing/plugin.py": "import pytest\n",
     "interlock/cli/__init__.py": "import click\n",
-    "interlock_servers/fetch.py": "import protego\nfrom interlock import Server, types\nfrom interlock.types import Tool\n",
+    "interlock_servers/fetch.py": (
+        "import protego\nfrom interlock import Server, types\nfrom interlock.types import Tool\n"
+    ),
     "interlock_apps/fleet/hub.py": "from interlock import Client\n",
     "interlock_apps/host/app.py": "import starlette\nfrom interlock_apps.fleet import hub\n",
     "interlock_apps/commands/ask.py": "from ..host import app\n",
@@ -56,7 +60,10 @@ SOUND = {
 BREACHES = {
     "upward": (
         {"interlock/wire/codec.py": "import interlock.server.app\n"},
-        "interlock/wire/codec.py:1: interlock.wire (layer 1) imports upward, interlock.server.app (layer 5)",
+        (
+            "interlock/wire/codec.py:1: interlock.wire (layer 1) imports upward, "
+            "interlock.server.app (layer 5)"
+        ),
     ),
     "the public API from below": (
         {"interlock/client/app.py": "from interlock import Server\n"},
@@ -71,7 +78,10 @@ BREACHES = {
     ),
     "for type checking": (
         {
-            "interlock/types/x.py": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from interlock.wire import revisions\n"
+            "interlock/types/x.py": (
+                "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n"
+                "    from interlock.wire import revisions\n"
+            )
         },
         "interlock/types/x.py:3: interlock.types (layer 0) imports upward",
     ),
@@ -81,13 +91,20 @@ BREACHES = {
     ),
     "by name": (
         {
-            "interlock/types/x.py": 'from importlib import import_module\nimport_module("interlock.wire.revisions")\n'
+            "interlock/types/x.py": (
+                'from importlib import import_module\nimport_module("interlock.wire.revisions")\n'
+            )
         },
-        "interlock/types/x.py:2: interlock.types (layer 0) imports upward, interlock.wire.revisions",
+        (
+            "interlock/types/x.py:2: interlock.types (layer 0) imports upward, "
+            "interlock.wire.revisions"
+        ),
     ),
     "by name, of another distribution": (
         {
-            "interlock/cli/x.py": 'from importlib import import_module\nimport_module("interlock_servers.fetch")\n'
+            "interlock/cli/x.py": (
+                'from importlib import import_module\nimport_module("interlock_servers.fetch")\n'
+            )
         },
         "interlock/cli/x.py:2: the library imports interlock_servers.fetch",
     ),
@@ -109,7 +126,10 @@ BREACHES = {
     ),
     "a program imports a private module": (
         {"interlock_servers/x.py": "from interlock.server.app import Server\n"},
-        "interlock_servers.x imports interlock.server.app, which docs/api.txt does not list as public",
+        (
+            "interlock_servers.x imports interlock.server.app, "
+            "which docs/api.txt does not list as public"
+        ),
     ),
     "a program imports another distribution": (
         {"interlock_apps/host/x.py": "from interlock_servers import fetch\n"},
@@ -145,7 +165,10 @@ BREACHES = {
     ),
     "an unknown distribution": (
         {"interlock/server/x.py": "import requests\n"},
-        "interlock/server/x.py:1: imports requests, which the pyproject.toml of interlock does not name",
+        (
+            "interlock/server/x.py:1: imports requests, "
+            "which the pyproject.toml of interlock does not name"
+        ),
     ),
     "a dependency of another distribution": (
         {"interlock/server/x.py": "import protego\n"},
@@ -171,7 +194,8 @@ def test_imports_keep_to_the_layers(source_tree: SourceTree, top: Path) -> None:
 
 
 def test_the_table_shows_what_the_imports_draw(source_tree: SourceTree, top: Path) -> None:
-    """Each package in the table of docs/ARCHITECTURE.md exists, and each that exists is in the table, above all that it imports."""
+    """Each package in the table of docs/ARCHITECTURE.md exists, and each that exists is in the
+    table, above all that it imports."""
     plan = layers.read_plan(top)
     lowest = layers.drawn(source_tree, plan)
     assert lowest.keys() == plan.layers.keys()

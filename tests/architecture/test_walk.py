@@ -1,4 +1,5 @@
-"""The walk of a stateless call in docs/ARCHITECTURE.md: every file exists and imports the next, and every test that the page names exists."""
+"""The walk of a stateless call in docs/ARCHITECTURE.md: every file exists and imports the next, and
+every test that the page names exists."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Our server with the extension of `packages/interlock/tests/extension_package`, over stdio, or over HTTP at a
-port."""
+"""Our server with the extension of `packages/interlock/tests/extension_package`, over stdio,
+or over HTTP at a port."""
 
 import sys
 from pathlib import Path

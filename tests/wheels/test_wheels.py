@@ -1,4 +1,5 @@
-"""The wheels: built, installed into empty environments from the built files, and used as their readers would."""
+"""The wheels: built, installed into empty environments from the built files,
+and used as their readers would."""
 
 from __future__ import annotations
 
@@ -208,7 +209,8 @@ def test_wheels_hold_the_package_and_its_license_alone(wheels: Path) -> None:
 
 @pytest.mark.parametrize("environment", [""], indirect=True, ids=["core"])
 def test_the_core(environment: Environment) -> None:
-    """Three packages besides itself; the command works, a server is called, and what is missing names its extra."""
+    """Three packages besides itself; the command works, a server is called,
+    and what is missing names its extra."""
     assert environment.distributions() == {"interlock", "msgspec", "jsonschema-rs", "click"}
     assert environment.run("interlock", "--version").startswith("interlock ")
     (environment.folder / "server.py").write_text(SERVER)

@@ -248,7 +248,8 @@ OTHERS: list[tuple[str, dict[str, Any]]] = [
 )
 @pytest.mark.parametrize("preset", SIGNED, ids=lambda preset: preset.name)
 async def test_tokens_for_others(preset: Preset, changes: dict[str, Any]) -> None:
-    """A token for another server, from another, or from another time is refused (AUT-07, SEC-06)."""
+    """A token for another server, from another, or from another time is refused (AUT-07,
+    SEC-06)."""
     verifier = preset.verifier(fetch=world(preset), **preset.needs)
     with pytest.raises(BadToken):
         await verifier.verify(token(preset, **changes), resource=SERVER, now=NOW)
@@ -301,7 +302,8 @@ async def test_a_token_that_is_asked_about(preset: Preset) -> None:
 
 
 def test_where_nobody_can_be_asked() -> None:
-    """A provider without introspection, and one who does not say who asks, are refused with words."""
+    """A provider without introspection, and one who does not say who asks,
+    are refused with words."""
     with pytest.raises(ValueError, match="says nowhere"):
         presets.get("auth0").verifier(opaque=True, client_id="own", **presets.get("auth0").needs)
     with pytest.raises(ValueError, match="give client_id"):
@@ -418,7 +420,8 @@ async def test_an_opaque_token_of_another_client(preset: Preset) -> None:
 async def test_an_opaque_token_that_nobody_knows(
     preset: Preset, answer: Answer | Exception, refusal: type[Exception]
 ) -> None:
-    """What the provider does not know is refused, and what it cannot be asked about is not taken."""
+    """What the provider does not know is refused,
+    and what it cannot be asked about is not taken."""
     verifier, _ = asking(preset, answer)
     wanted = (
         Unverifiable
@@ -462,7 +465,8 @@ BAD_PROVIDERS = [
 
 @pytest.mark.parametrize("changes", BAD_PROVIDERS)
 def test_a_provider_that_cannot_be(changes: dict[str, Any]) -> None:
-    """Addresses of a provider are https, or on loopback; people must be found in some way (SEC-13)."""
+    """Addresses of a provider are https, or on loopback;
+    people must be found in some way (SEC-13)."""
     with pytest.raises(ValueError, match=r"cannot be|can be found"):
         Provider(**(GOOD | changes))
     assert Provider(**(GOOD | {"token_endpoint": "http://127.0.0.1:8080/t"}))

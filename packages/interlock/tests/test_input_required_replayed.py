@@ -398,7 +398,10 @@ async def test_both_ways_of_asking_may_be_mixed(suspend: bool) -> None:
         given = x.params.input_responses or {}
         if "second?" not in given:
             return by_hand("s", "second?")
-        return f"{first} {number} {msgspec.json.decode(given['second?'])['content']['words']} {x.params.request_state}"
+        return (
+            f"{first} {number} {msgspec.json.decode(given['second?'])['content']['words']} "
+            f"{x.params.request_state}"
+        )
 
     call = Retries(rounds(suspend=suspend), body)
     second = await call.retry(await call.call(), "a")

@@ -1,4 +1,5 @@
-"""Keyword arguments that are passed on: what is unknown is named, and typed dicts name what functions take."""
+"""Keyword arguments that are passed on: what is unknown is named,
+and typed dicts name what functions take."""
 
 from __future__ import annotations
 

@@ -94,7 +94,8 @@ class Keys(Mouse):
         await button.wait_for()
         key = await button.get_attribute("aria-keyshortcuts")
         free = await box.evaluate(
-            "box => box.contains(document.activeElement) && !document.activeElement.matches('input, textarea, select')"
+            "box => box.contains(document.activeElement) && "
+            "!document.activeElement.matches('input, textarea, select')"
         )
         if key and free:
             await self.page.keyboard.press(key)

@@ -38,7 +38,10 @@ class Traveller:
         """A picture, where this journey is one that is kept; and the page as a whole can be
         scrolled nowhere.
         """
-        beyond = "() => [document.scrollingElement.scrollHeight - innerHeight, document.scrollingElement.scrollWidth - innerWidth, scrollY]"
+        beyond = (
+            "() => [document.scrollingElement.scrollHeight - innerHeight, "
+            "document.scrollingElement.scrollWidth - innerWidth, scrollY]"
+        )
         assert max(await self.page.evaluate(beyond)) <= 0, what
         if self.name:
             self._pictures += 1

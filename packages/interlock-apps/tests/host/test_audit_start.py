@@ -24,9 +24,12 @@ def read(one: dict[str, Any], env: dict[str, str] | None = None) -> Entry:
 @pytest.mark.parametrize(
     "name",
     [
-        "LD_PRELOAD", "PATH", "NODE_OPTIONS", "PYTHONPATH", "PYTHONSTARTUP", "GIT_SSH_COMMAND", "GIT_ASKPASS", "SSH_ASKPASS", "UV_INDEX_URL",
-        "npm_config_registry", "PIP_INDEX_URL", "BASH_ENV", "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "CLASSPATH", "RUBYLIB", "PERL5DB",
-        "DOTNET_STARTUP_HOOKS", "HOME", "XDG_CONFIG_HOME", "SHELL", "HTTPS_PROXY", "NODE_EXTRA_CA_CERTS", "DYLD_INSERT_LIBRARIES",
+        "LD_PRELOAD", "PATH", "NODE_OPTIONS", "PYTHONPATH", "PYTHONSTARTUP", "GIT_SSH_COMMAND",
+        "GIT_ASKPASS", "SSH_ASKPASS", "UV_INDEX_URL",
+        "npm_config_registry", "PIP_INDEX_URL", "BASH_ENV", "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS",
+        "CLASSPATH", "RUBYLIB", "PERL5DB",
+        "DOTNET_STARTUP_HOOKS", "HOME", "XDG_CONFIG_HOME", "SHELL", "HTTPS_PROXY",
+        "NODE_EXTRA_CA_CERTS", "DYLD_INSERT_LIBRARIES",
     ],
 )  # fmt: skip
 def test_what_decides_which_code_runs_is_shown_and_approved(name: str) -> None:

@@ -50,18 +50,25 @@ JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJhZGEifQ.c2lnbmF0dXJl"
         ("server --api-key=sk-argsecret-999", f"server --api-key={DOTS}", {"sk-argsecret-999"}),
         ("server --token s3cret", f"server --token {DOTS}", {"s3cret"}),
         ("npx -y some-server --token s3cret", f"npx -y some-server --token {DOTS}", {"s3cret"}),
-        ("server -H 'Authorization: Bearer abcdef'", f"server -H 'Authorization: Bearer {DOTS}'", {"abcdef"}),
+        ("server -H 'Authorization: Bearer abcdef'", f"server -H 'Authorization: Bearer {DOTS}'",
+            {"abcdef"}),
         ("server --header 'X-Api-Key: abcdef'", f"server --header 'X-Api-Key: {DOTS}'", {"abcdef"}),
         ("server '--header=Cookie: a=b; c=d'", "server '--header=Cookie: a=b; c=d'", set()),
         ("server -H 'Cookie: a=b; c=d'", f"server -H 'Cookie: {DOTS}'", {"a=b; c=d"}),
-        ("npx mcp-remote https://h/ --header 'Authorization:Bearer abcdef'", f"npx mcp-remote https://h/ --header 'Authorization:Bearer {DOTS}'", {"abcdef"}),
-        ("docker run -e GITHUB_TOKEN=abcdef image", f"docker run -e GITHUB_TOKEN={DOTS} image", {"abcdef"}),
+        ("npx mcp-remote https://h/ --header 'Authorization:Bearer abcdef'",
+            f"npx mcp-remote https://h/ --header 'Authorization:Bearer {DOTS}'", {"abcdef"}),
+        ("docker run -e GITHUB_TOKEN=abcdef image", f"docker run -e GITHUB_TOKEN={DOTS} image",
+            {"abcdef"}),
         ("env PGPASSWORD=abcdef psql", f"env PGPASSWORD={DOTS} psql", {"abcdef"}),
-        ("server --dsn postgres://ada:lovelace@db/x", f"server --dsn postgres://ada:{DOTS}@db/x", {"lovelace"}),
-        ("server --db=postgres://ada:lovelace@db/x", f"server --db=postgres://ada:{DOTS}@db/x", {"lovelace"}),
-        ("server 'https://h/?access_token=abcdef&a=b'", f"server 'https://h/?access_token={DOTS}&a=b'", {"abcdef"}),
+        ("server --dsn postgres://ada:lovelace@db/x", f"server --dsn postgres://ada:{DOTS}@db/x",
+            {"lovelace"}),
+        ("server --db=postgres://ada:lovelace@db/x", f"server --db=postgres://ada:{DOTS}@db/x",
+            {"lovelace"}),
+        ("server 'https://h/?access_token=abcdef&a=b'",
+            f"server 'https://h/?access_token={DOTS}&a=b'", {"abcdef"}),
         (f"server {KEY}", f"server {DOTS}", set()),
-        ("server --apiKey abcdef --clientSecret=ghijkl", f"server --apiKey {DOTS} --clientSecret={DOTS}", {"abcdef", "ghijkl"}),
+        ("server --apiKey abcdef --clientSecret=ghijkl",
+            f"server --apiKey {DOTS} --clientSecret={DOTS}", {"abcdef", "ghijkl"}),
         ("server --verbose --port 8080 file.txt", "server --verbose --port 8080 file.txt", set()),
     ],
 )  # fmt: skip
@@ -148,7 +155,8 @@ def test_redaction_is_done_once(text: str) -> None:
     assert without_keys(once) == once
 
 
-@pytest.mark.parametrize("piece", ["a-", "ey", "://", "?a=", "authorization ", "Bearer ", "-----BEGIN PRIVATE KEY-----", "sk-", "a:"])  # fmt: skip
+@pytest.mark.parametrize("piece", ["a-", "ey", "://", "?a=", "authorization ", "Bearer ",
+    "-----BEGIN PRIVATE KEY-----", "sk-", "a:"])  # fmt: skip
 def test_long_texts_are_searched_in_linear_time(piece: str) -> None:
     """No text makes the search slow: if the time grew with the square of the length, this test
     would take hours.

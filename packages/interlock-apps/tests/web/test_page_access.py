@@ -108,7 +108,8 @@ NAMELESS = """() => {
 async def sound(page: Any) -> None:
     """Every text can be read, every control has a name, every reference leads somewhere."""
     await page.evaluate(
-        "() => Promise.all(document.getAnimations().map(one => one.effect.getTiming().iterations === Infinity ? null : one.finished))"
+        "() => Promise.all(document.getAnimations().map(one => one.effect.getTiming().iterations "
+        "=== Infinity ? null : one.finished))"
     )
     assert await page.evaluate(CONTRAST) == []
     assert await page.evaluate(NAMELESS) == []
@@ -209,7 +210,8 @@ async def test_the_focus_is_always_seen(chromium: Any) -> None:
         await page.reload()  # a page that was just opened begins at its top
         await page.locator(".side .dot").first.wait_for()
         await page.evaluate(
-            "() => { const top = document.body; top.tabIndex = -1; top.focus(); top.removeAttribute('tabindex'); }"
+            "() => { const top = document.body; top.tabIndex = -1; top.focus(); "
+            "top.removeAttribute('tabindex'); }"
         )
         seen = []
         for _ in range(12):
@@ -236,7 +238,8 @@ async def test_who_wants_little_motion_gets_little(chromium: Any) -> None:
         await armed(page)
         assert (
             await page.evaluate(
-                "document.getAnimations().filter(one => one.playState === 'running' && one.effect.getTiming().iterations === Infinity).length"
+                "document.getAnimations().filter(one => one.playState === 'running' && "
+                "one.effect.getTiming().iterations === Infinity).length"
             )
             == 0
         )

@@ -277,7 +277,8 @@ async def test_what_an_author_declares_reaches_the_frame(chromium: Any, tmp_path
         await page.get_by_text("https://api.example.com").first.wait_for()
         assert (await ask(frame, "tools/call", name="refresh"))["content"][0]["text"] == "fresh"
         blocked = await frame.evaluate(
-            "new Promise((done) => { document.addEventListener('securitypolicyviolation', (event) => done(event.originalPolicy)); fetch('https://other.example.com').catch(() => {}) })"
+            "new Promise((done) => { document.addEventListener('securitypolicyviolation', (event) "
+            "=> done(event.originalPolicy)); fetch('https://other.example.com').catch(() => {}) })"
         )
         assert "connect-src https://api.example.com;" in blocked
         assert "script-src 'self' 'unsafe-inline' https://cdn.example.com;" in blocked
@@ -342,12 +343,16 @@ async def test_what_is_no_message_is_dropped(chromium: Any) -> None:
     (`APP-13`, `APP-14`, `APP-30`, `APP-31`)."""
     async with laboratory(chromium) as (_, page, frame):
         await page.evaluate(
-            "window.passed = []; window.addEventListener('message', (event) => passed.push(event.data))"
+            "window.passed = []; window.addEventListener('message', (event) => "
+            "passed.push(event.data))"
         )
         await frame.evaluate(
-            "for (const junk of [1, 'x', null, [], {}, {jsonrpc: '2.0'}, {jsonrpc: '1.0', id: 1, method: 'ping'}, {jsonrpc: '2.0', id: {}, method: 'ping'},"
-            " {jsonrpc: '2.0', id: 5, method: 7}, {jsonrpc: '2.0', id: 6, method: 'ping', params: 'x'}, {jsonrpc: '2.0', id: 'host-1', result: {}},"
-            " {jsonrpc: '2.0', method: 'ui/notifications/sandbox-proxy-ready', params: {}}, {jsonrpc: '2.0', method: 'ui/notifications/sandbox-x'}]) post(junk)"
+            "for (const junk of [1, 'x', null, [], {}, {jsonrpc: '2.0'}, {jsonrpc: '1.0', id: 1, "
+            "method: 'ping'}, {jsonrpc: '2.0', id: {}, method: 'ping'},"
+            " {jsonrpc: '2.0', id: 5, method: 7}, {jsonrpc: '2.0', id: 6, method: 'ping', params: "
+            "'x'}, {jsonrpc: '2.0', id: 'host-1', result: {}},"
+            " {jsonrpc: '2.0', method: 'ui/notifications/sandbox-proxy-ready', params: {}}, "
+            "{jsonrpc: '2.0', method: 'ui/notifications/sandbox-x'}]) post(junk)"
         )
         assert (await ask(frame, "resources/list"))["code"] == -32600
         await greet(frame)
@@ -405,11 +410,15 @@ async def test_size_and_mode(chromium: Any) -> None:
                 "height => tell('ui/notifications/size-changed', { width: 5000, height })", asked
             )
             await page.wait_for_function(
-                "height => Math.abs(document.querySelector('.app-place').clientHeight - height) < 2",
+                (
+                    "height => Math.abs(document.querySelector('.app-place').clientHeight - "
+                    "height) < 2"
+                ),
                 arg=height,
             )
         await frame.evaluate(
-            "for (const height of ['x', -5, null]) tell('ui/notifications/size-changed', { height })"
+            "for (const height of ['x', -5, "
+            "null]) tell('ui/notifications/size-changed', { height })"
         )
         assert await ask(frame, "ui/request-display-mode", mode="pip") == {"mode": "inline"}
         assert await ask(frame, "ui/request-display-mode", mode="fullscreen") == {
@@ -480,7 +489,8 @@ async def test_an_app_is_told_before_it_goes(chromium: Any) -> None:
     """Closed, or left with its conversation: it hears of it and can end its work (`APP-25`)."""
     async with laboratory(chromium) as (_, page, frame):
         await page.evaluate(
-            "window.passed = []; window.addEventListener('message', (event) => passed.push(event.data))"
+            "window.passed = []; window.addEventListener('message', (event) => "
+            "passed.push(event.data))"
         )
         ended = "passed.filter((one) => one.result?.ended).length"
         await greet(frame)
@@ -513,7 +523,10 @@ async def test_what_a_hostile_app_can_reach(chromium: Any) -> None:
         }
         for name, code in tries.items():
             assert await frame.evaluate(
-                "code => { try { return String(globalThis.eval(code)) } catch (bad) { return bad.name } }",
+                (
+                    "code => { try { return String(globalThis.eval(code)) } catch "
+                    "(bad) { return bad.name } }"
+                ),
                 code,
             ) in ("SecurityError", "EvalError", "InvalidStateError"), name
         for name, does in {
@@ -527,14 +540,19 @@ async def test_what_a_hostile_app_can_reach(chromium: Any) -> None:
         }.items():
             assert (
                 await frame.evaluate(
-                    f"() => {{ try {{ return String(({does})()) }} catch (bad) {{ return bad.name }} }}"
+                    f"() => {{ try {{ return String(({does})()) }} catch (bad) "
+                    "{ return bad.name } }"
                 )
                 == "SecurityError"
             ), name
         assert await frame.evaluate("window.origin") == "null"
         for target in (stage.site.origin, stage.site.apps_origin):
             outcome = await frame.evaluate(
-                "target => fetch(target + '/api/act', { method: 'POST', credentials: 'include', mode: 'no-cors', body: '{\"act\":\"newSession\"}' }).then(() => 'went', (bad) => bad.name)",
+                (
+                    "target => fetch(target + '/api/act', { method: 'POST', credentials: "
+                    "'include', mode: 'no-cors', body: '{\"act\":\"newSession\"}' }).then(() => "
+                    "'went', (bad) => bad.name)"
+                ),
                 target,
             )
             assert outcome == "TypeError"
@@ -542,10 +560,12 @@ async def test_what_a_hostile_app_can_reach(chromium: Any) -> None:
         await frame.evaluate("try { top.location = 'https://evil.example/' } catch {}")
         await frame.evaluate("try { window.open('https://evil.example/') } catch {}")
         await frame.evaluate(
-            "const link = document.createElement('a'); link.href = 'https://evil.example/'; link.target = '_top'; document.body.append(link); link.click()"
+            "const link = document.createElement('a'); link.href = 'https://evil.example/'; "
+            "link.target = '_top'; document.body.append(link); link.click()"
         )
         await frame.evaluate(
-            "const form = document.createElement('form'); form.action = 'https://evil.example/'; form.target = '_top'; document.body.append(form); form.submit()"
+            "const form = document.createElement('form'); form.action = 'https://evil.example/'; "
+            "form.target = '_top'; document.body.append(form); form.submit()"
         )
         assert await frame.evaluate("alert(1)") is None
         assert len(page.context.pages) == 1
@@ -570,7 +590,10 @@ async def test_what_a_hostile_app_can_load(chromium: Any) -> None:
             )
 
         await page.context.route("**/*.example*/**", meet)
-        image = "url => new Promise((done) => { const image = new Image(); image.onload = () => done('ok'); image.onerror = () => done('no'); image.src = url })"
+        image = (
+            "url => new Promise((done) => { const image = new Image(); image.onload = () => "
+            "done('ok'); image.onerror = () => done('no'); image.src = url })"
+        )
         fetched = "url => fetch(url).then(() => 'ok', () => 'no')"
         for how, url, outcome in [
             (image, "https://cdn.example.com/a.svg", "ok"),
@@ -582,10 +605,12 @@ async def test_what_a_hostile_app_can_load(chromium: Any) -> None:
         ]:
             assert await frame.evaluate(how, url) == outcome, url
         await frame.evaluate(
-            "const inner = document.createElement('iframe'); inner.src = 'https://evil.example/frame'; document.body.append(inner)"
+            "const inner = document.createElement('iframe'); inner.src = "
+            "'https://evil.example/frame'; document.body.append(inner)"
         )
         await frame.evaluate(
-            "const link = document.createElement('link'); link.rel = 'prefetch'; link.href = 'https://evil.example/prefetch'; document.head.append(link)"
+            "const link = document.createElement('link'); link.rel = 'prefetch'; link.href = "
+            "'https://evil.example/prefetch'; document.head.append(link)"
         )
         await frame.evaluate(
             "void new Worker(URL.createObjectURL(new Blob(['fetch(\"https://evil.example/worker\")'])))"
@@ -628,7 +653,8 @@ async def test_a_flood_does_not_freeze_the_page(chromium: Any) -> None:
         )
         await greet(frame)
         await frame.evaluate(
-            "for (let at = 0; at < 10000; at += 1) post({ jsonrpc: '2.0', id: 'f' + at, method: 'ping' })"
+            "for (let at = 0; at < 10000; at += 1) post({ jsonrpc: '2.0', id: "
+            "'f' + at, method: 'ping' })"
         )
         await page.get_by_text("sends too many messages").wait_for()
         assert await page.evaluate("passed") < 500
@@ -688,7 +714,8 @@ async def test_an_app_does_not_get_what_is_typed_elsewhere(chromium: Any) -> Non
         await page.keyboard.type("mine")
         assert await frame.evaluate("field.value") == "mine"
         await frame.evaluate(
-            "() => { field.value = ''; field.blur(); setInterval(() => { field.focus(); window.focus() }, 5) }"
+            "() => { field.value = ''; field.blur(); setInterval(() => { field.focus(); "
+            "window.focus() }, 5) }"
         )
         async with asyncio.timeout(60):  # only a guard against waiting for ever
             while not await page.get_by_text("it took the focus").count():

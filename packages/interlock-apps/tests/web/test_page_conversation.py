@@ -238,7 +238,8 @@ async def test_five_hundred_messages_stay_usable(chromium: Any) -> None:
         await page.get_by_text("answer 249").wait_for()
         assert await page.get_by_role("listitem").count() >= 500
         await page.wait_for_function(
-            "() => { const log = document.querySelector('.log'); return log.scrollHeight - log.scrollTop - log.clientHeight < 90; }"
+            "() => { const log = document.querySelector('.log'); return log.scrollHeight - "
+            "log.scrollTop - log.clientHeight < 90; }"
         )
         assert (
             await page.evaluate(
@@ -310,7 +311,8 @@ async def test_what_a_tool_gives_is_shown_by_its_kind(chromium: Any) -> None:
         assert "cannot be shown" in await card.inner_text()
         assert (
             await card.locator("audio").evaluate(
-                "audio => new Promise(done => { audio.onerror = () => done(audio.error?.message); audio.readyState > 0 ? done('') : audio.onloadedmetadata = () => done(''); })"
+                "audio => new Promise(done => { audio.onerror = () => done(audio.error?.message); "
+                "audio.readyState > 0 ? done('') : audio.onloadedmetadata = () => done(''); })"
             )
             == ""
         )

@@ -43,7 +43,10 @@ from tests.web.test_page_questions import armed, asked
 
 pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="session")]
 
-EVIL = "<img src=x onerror=\"window.hit='img'\"><script>window.hit='script'</script><svg onload=\"window.hit='svg'\">"
+EVIL = (
+    "<img src=x onerror=\"window.hit='img'\"><script>window.hit='script'</script><svg "
+    "onload=\"window.hit='svg'\">"
+)
 TURNED = "safe\u202egpj.exe\u2066\u200b\U000e0041"
 MARKDOWN = f"""{EVIL}
 

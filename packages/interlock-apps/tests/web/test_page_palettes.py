@@ -299,7 +299,8 @@ async def test_the_focus_comes_back_where_it_was(chromium: Any) -> None:
         for _ in range(6):
             await page.keyboard.press("Tab")
             assert await page.evaluate(
-                "document.activeElement === document.body || !!document.activeElement.closest('dialog')"
+                "document.activeElement === document.body || "
+                "!!document.activeElement.closest('dialog')"
             )
         await page.keyboard.press("Escape")
         await focus_on(page, ".search-all")

@@ -155,7 +155,10 @@ async def test_a_table_with_a_long_text_breaks_no_word(chromium: Any, size: dict
         await page.get_by_role("treeitem", name="Weather of a year").click()
         cells = page.get_by_role("cell")
         await cells.first.wait_for()
-        lines = "cell => { const range = document.createRange(); range.selectNodeContents(cell); return new Set([...range.getClientRects()].map(r => Math.round(r.top))).size; }"
+        lines = (
+            "cell => { const range = document.createRange(); range.selectNodeContents(cell); "
+            "return new Set([...range.getClientRects()].map(r => Math.round(r.top))).size; }"
+        )
         heights = [await cells.nth(at).evaluate(lines) for at in range(5)]
         assert heights[:4] == [1, 1, 1, 1]
         assert heights[4] <= 6

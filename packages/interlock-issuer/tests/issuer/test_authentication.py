@@ -92,7 +92,10 @@ def forged(place: Office, header: dict[str, Any]) -> str:
         for part in (header, claims)
     )
     mac = hmac.digest(json.dumps(KEY.public()).encode(), body.encode(), "sha256")
-    return f"{body}.{base64.urlsafe_b64encode(mac).decode().rstrip('=') if header['alg'] != 'none' else ''}"
+    return (
+        f"{body}."
+        f"{base64.urlsafe_b64encode(mac).decode().rstrip('=') if header['alg'] != 'none' else ''}"
+    )
 
 
 FORGED: dict[str, dict[str, Any]] = {
@@ -396,7 +399,8 @@ async def test_wrong_client_secrets_are_throttled(path: str, way: str) -> None:
 
 async def test_an_address_cannot_guess_at_many_clients() -> None:
     """It has thirty tries in all, whichever client each is for, and another network has its own."""
-    many = [Client(id=f"c{n}", secret=f"secret {n}", grants=("client_credentials",)) for n in range(40)]  # fmt: skip
+    many = [Client(id=f"c{n}", secret=f"secret {n}",
+        grants=("client_credentials",)) for n in range(40)]  # fmt: skip
     place = Office(clients=many)
 
     async def guess(client: str, secret: str, address: str) -> int:

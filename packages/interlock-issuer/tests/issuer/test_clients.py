@@ -157,7 +157,8 @@ async def test_a_form_is_not_taken() -> None:
 
 
 async def test_registration_can_be_off() -> None:
-    """Then it is not in the metadata, and nobody registers; who had is not known any more (AUR-02)."""
+    """Then it is not in the metadata, and nobody registers;
+    who had is not known any more (AUR-02)."""
     office = Office()
     told = said(await office.register({"redirect_uris": [BACK]}), 201)
     closed = Office(registration=False, vault=office.vault)
@@ -210,7 +211,8 @@ def test_configured_clients_are_checked() -> None:
 
 
 async def test_a_document_is_a_client() -> None:
-    """Nobody registers: the id is the address of what the client says of itself (AUR-03, AUR-07)."""
+    """Nobody registers: the id is the address of what the client says of itself (AUR-03,
+    AUR-07)."""
     office = Office()
     office.world.documents[PAPER] = DOCUMENT
     tokens = said(await office.redeem(await office.code(client_id=PAPER), client_id=PAPER))
@@ -373,7 +375,8 @@ async def test_one_document_is_fetched_once_for_all_who_wait() -> None:
 
 
 async def test_only_so_many_documents_at_once() -> None:
-    """A stranger who names many addresses does not keep us busy; those who came first are served."""
+    """A stranger who names many addresses does not keep us busy;
+    those who came first are served."""
     gate = asyncio.Event()
     full = asyncio.Event()
     under_way: list[str] = []

@@ -554,7 +554,8 @@ async def test_programs_that_anybody_may_be_are_asked_about_each_time(town: Town
 
 
 async def test_the_host_of_the_document_stands_on_the_page(town: Town) -> None:
-    """A client that calls itself by a good name is shown with the host that its id names (SEC-26)."""
+    """A client that calls itself by a good name is shown with the host
+    that its id names (SEC-26)."""
     town.world.documents["https://evil.example/client.json"] = {
         "client_id": "https://evil.example/client.json",
         "client_name": "Your Bank",
@@ -666,7 +667,8 @@ async def test_a_device_is_denied(town: Town) -> None:
 
 
 async def test_codes_of_devices_cannot_be_guessed(town: Town) -> None:
-    """Wrong codes are counted by address, and soon even the right one has to wait (RFC 8628, 5.1)."""
+    """Wrong codes are counted by address, and soon even the right one has to wait (RFC 8628,
+    5.1)."""
     device = await begin_device(town)
     visitor = await town.insider()
     page = await visitor.get("/auth/device")

@@ -39,7 +39,8 @@ async def test_a_key_that_is_swapped_at_refresh(key: SigningKey | None) -> None:
 
 
 async def test_a_confidential_client_may_change_its_key() -> None:
-    """It has shown who it is otherwise (RFC 9449, 5); yet its tokens do not become bearer tokens."""
+    """It has shown who it is otherwise (RFC 9449, 5);
+    yet its tokens do not become bearer tokens."""
     office = Office()
     headers = basic("vault", "a secret/with+signs%")
     code = await office.code(client_id="vault")

@@ -145,7 +145,8 @@ def test_no_two_strings_match_but_for_loopback_ports(one: str, other: str) -> No
 
 
 def _without_port(uri: str) -> str:
-    """By another way than the one on trial: the digits between a colon and what follows the host."""
+    """By another way than the one on trial:
+    the digits between a colon and what follows the host."""
     scheme = uri[:7]
     rest = uri[7:]
     end = next((n for n, c in enumerate(rest) if c in "/?"), len(rest))

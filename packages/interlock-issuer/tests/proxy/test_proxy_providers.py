@@ -1,4 +1,5 @@
-"""The proxy in front of each provider that there is a preset for, and the manners of some of them."""
+"""The proxy in front of each provider that there is a preset for,
+and the manners of some of them."""
 
 from __future__ import annotations
 

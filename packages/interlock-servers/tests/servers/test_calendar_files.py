@@ -211,7 +211,10 @@ def test_an_end_takes_the_place_of_a_duration(calendars: Calendars) -> None:
 
 def test_a_repetition_keeps_its_own_words(calendars: Calendars) -> None:
     """What it shares with the others is changed in it, too."""
-    own = b"BEGIN:VEVENT\r\nUID:e0\r\nRECURRENCE-ID:20240602T100000Z\r\nDTSTART:20240602T110000Z\r\nSUMMARY:Party\r\nLOCATION:Here\r\nEND:VEVENT\r\n"
+    own = (
+        b"BEGIN:VEVENT\r\nUID:e0\r\nRECURRENCE-ID:20240602T100000Z\r\nDTSTART:20240602T110000Z\r\n"
+        b"SUMMARY:Party\r\nLOCATION:Here\r\nEND:VEVENT\r\n"
+    )
     series = calendar(
         "DTSTART:20240601T100000Z\nRRULE:FREQ=DAILY;COUNT=2\nSUMMARY:Yoga\nLOCATION:Here"
     )

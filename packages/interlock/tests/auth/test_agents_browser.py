@@ -98,7 +98,10 @@ async def test_a_log_in_ends_with_the_query_string_that_the_browser_brought():
 async def test_a_page_says_nothing_of_the_request_and_lets_nothing_happen_in_it():
     """The answer page: no store, no referrer, no script, no frame, and no word of whoever asked."""
     async with visiting(a_browser()) as (redirect_uri, visit):
-        words = "error=%3Cscript%3Ealert(1)%3C/script%3E&error_description=pwned%0d%0aSet-Cookie:%20a=b&state=right"
+        words = (
+            "error=%3Cscript%3Ealert(1)%3C/script%3E&"
+            "error_description=pwned%0d%0aSet-Cookie:%20a=b&state=right"
+        )
         page = (await knock(redirect_uri, words)).decode()
         assert await visit == words
     head, _, html = page.partition("\r\n\r\n")
@@ -139,8 +142,8 @@ STRANGERS: dict[str, Callable[[str], str | bytes]] = {
         f"HEAD /callback?code=evil&state=right HTTP/1.1\r\nHost: {place}\r\n\r\n".encode()
     ),
     "an absolute target": lambda place: (
-        f"GET http://{place}/callback?code=evil&state=right HTTP/1.1\r\nHost: {place}\r\n\r\n".encode()
-    ),
+        f"GET http://{place}/callback?code=evil&state=right HTTP/1.1\r\nHost: {place}\r\n\r\n"
+    ).encode(),
     "a foreign host": lambda place: (
         b"GET /callback?code=evil&state=right HTTP/1.1\r\nHost: rebound.example\r\n\r\n"
     ),
@@ -149,8 +152,8 @@ STRANGERS: dict[str, Callable[[str], str | bytes]] = {
         f"rebound.example:{place.rpartition(':')[2]}\r\n\r\n".encode()
     ),
     "two hosts": lambda place: (
-        f"GET /callback?code=evil&state=right HTTP/1.1\r\nHost: {place}\r\nHost: x.example\r\n\r\n".encode()
-    ),
+        f"GET /callback?code=evil&state=right HTTP/1.1\r\nHost: {place}\r\nHost: x.example\r\n\r\n"
+    ).encode(),
     "no host": lambda place: b"GET /callback?code=evil&state=right HTTP/1.1\r\nAccept: */*\r\n\r\n",
     "a folded header": lambda place: (
         f"GET /callback?code=evil&state=right HTTP/1.1\r\nHost: {place}\r\n x: y\r\n\r\n".encode()
@@ -198,7 +201,8 @@ async def test_a_flood_of_wrong_states_does_not_block_the_right_one():
 
 
 async def test_clients_that_stand_still_keep_nobody_out():
-    """A hundred connections that never finish their request: the one that does is answered at once."""
+    """A hundred connections that never finish their request:
+    the one that does is answered at once."""
     async with visiting(a_browser()) as (redirect_uri, visit):
         parts = urlsplit(redirect_uri)
         slow = [await asyncio.open_connection(parts.hostname, parts.port) for _ in range(100)]

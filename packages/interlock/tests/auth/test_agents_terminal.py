@@ -86,12 +86,14 @@ async def visit(desk: Desk, *answers: bytes, url: str = URL, **options) -> str:
 @pytest.mark.parametrize(
     "pasted, query",
     [
-        (b"http://127.0.0.1:4711/callback?code=abc&state=right&iss=https%3A%2F%2Fas.example\r", "code=abc&state=right&iss=https%3A%2F%2Fas.example"),
+        (b"http://127.0.0.1:4711/callback?code=abc&state=right&iss=https%3A%2F%2Fas.example\r",
+            "code=abc&state=right&iss=https%3A%2F%2Fas.example"),
         (b"  http://127.0.0.1:4711/callback?code=abc&state=right#top \n", "code=abc&state=right"),
         (b"?code=abc&state=right\r", "code=abc&state=right"),
         (b"code=abc&state=right\r", "code=abc&state=right"),
         (b"127.0.0.1:4711/callback?code=abc&state=right\r", "code=abc&state=right"),
-        (b"http://127.0.0.1:4711/callback?error=access_denied&state=right\r", "error=access_denied&state=right"),
+        (b"http://127.0.0.1:4711/callback?error=access_denied&state=right\r",
+            "error=access_denied&state=right"),
         (b"4/0AX4Xf-WgH\r", "code=4%2F0AX4Xf-WgH&state=right"),
         (b"YWJj==\r", "code=YWJj%3D%3D&state=right"),
         (b"\x1b[200~?code=abc&state=right\x1b[201~\r", "code=abc&state=right"),

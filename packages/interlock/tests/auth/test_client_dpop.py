@@ -108,7 +108,8 @@ async def test_a_token_that_has_ended_and_a_nonce_too() -> None:
 
 
 async def test_a_server_that_wants_ever_another_nonce_ends_in_words() -> None:
-    """DPP-03: the number of attempts is bounded, and neither a refresh nor a person is spent on it."""
+    """DPP-03: the number of attempts is bounded,
+    and neither a refresh nor a person is spent on it."""
     world = bound()
     world.nonce["server"] = "0"
     async with client(world, login(world, dpop=True)) as c:

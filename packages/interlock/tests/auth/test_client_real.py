@@ -157,7 +157,8 @@ async def test_log_in_calls_and_renewal(revision: str) -> None:
 
 
 async def test_the_next_program(tmp_path: Any) -> None:
-    """AUS-13: with a vault in a file the second program needs nobody, also after the token's end."""
+    """AUS-13: with a vault in a file the second program needs nobody,
+    also after the token's end."""
     async with place() as there:
         for _ in range(3):
             auth = there.login(vault=f"sqlite:{tmp_path / 'vault'}")
@@ -270,7 +271,10 @@ async def test_a_company_speaks_for_its_people() -> None:
                 typ="oauth-id-jag+jwt",
             )
         )
-        body = f'{{"access_token":"{jags[-1]}","token_type":"N_A","issued_token_type":"urn:ietf:params:oauth:token-type:id-jag"}}'.encode()
+        body = (
+            f'{{"access_token":"{jags[-1]}","token_type":"N_A",'
+            '"issued_token_type":"urn:ietf:params:oauth:token-type:id-jag"}'
+        ).encode()
         await send(
             {
                 "type": "http.response.start",
@@ -288,7 +292,8 @@ async def test_a_company_speaks_for_its_people() -> None:
     )
     async with served(exchange, port), place(trusted=[trusted], clients=[desk]) as there:
         auth = EnterpriseManaged(
-            lambda: "the-id-token", idp_endpoint=f"{idp}/token", idp_client_id="desk-at-idp", idp_client_secret="hush",
+            lambda: "the-id-token", idp_endpoint=f"{idp}/token", idp_client_id="desk-at-idp",
+            idp_client_secret="hush",
             client_id="desk", key=KEY, issuer=there.issuer, clock=there.clock,
         )  # fmt: skip
         async with there.client(auth, R5) as c:

@@ -83,7 +83,8 @@ def test_how_long_a_token_holds(said: Any, seconds: float | None) -> None:
 
 
 async def test_a_server_whose_clock_is_ahead() -> None:
-    """It refuses tokens a minute early: each costs one refresh and one more request, and no log-in."""
+    """It refuses tokens a minute early: each costs one refresh and one more request,
+    and no log-in."""
     world = World()
     world.lives = 540.0
     async with client(world, login(world)) as c:
@@ -370,7 +371,8 @@ async def test_the_next_program_needs_no_log_in(tmp_path: Any) -> None:
 
 @pytest.mark.parametrize(
     "record",
-    [b"", b"{", b"\xff\xfe", b"[]", b'{"resource":1}', b'{"access_token":"x"}', b"null", b'{"resource":"a","issuer":"b","client_id":"c","token_endpoint":"d","access_token":"e","key":{"kty":"EC"}}'],
+    [b"", b"{", b"\xff\xfe", b"[]", b'{"resource":1}', b'{"access_token":"x"}', b"null",
+        b'{"resource":"a","issuer":"b","client_id":"c","token_endpoint":"d","access_token":"e","key":{"kty":"EC"}}'],
 )  # fmt: skip
 async def test_a_record_that_cannot_be_read_costs_a_log_in(record: bytes) -> None:
     """AUS-13: whatever is in its place, the client begins anew."""
@@ -414,7 +416,8 @@ async def put(vault: Vault, kept: Grant) -> None:
 @pytest.mark.parametrize(
     "kept,options",
     [
-        (grant(issuer="https://old.example.net", token_endpoint="https://old.example.net/token"), {"client_id": "app", "client_secret": "hush", "issuer": ISSUER}),
+        (grant(issuer="https://old.example.net", token_endpoint="https://old.example.net/token"),
+            {"client_id": "app", "client_secret": "hush", "issuer": ISSUER}),
         (grant(client_id="other"), {"client_id": "app", "client_secret": "hush"}),
         (grant(), {"dpop": True}),
     ],

@@ -286,7 +286,8 @@ async def test_the_end_of_all_holds_for_people_too(monkeypatch: pytest.MonkeyPat
 
 
 async def test_a_program_that_runs_twice_uses_one_authorization() -> None:
-    """Work that an event loop left behind when it was closed is none that anybody has to wait for."""
+    """Work that an event loop left behind when it was closed is none that
+    anybody has to wait for."""
     flight: SingleFlight[int] = SingleFlight()
 
     def other_loop() -> None:

@@ -238,7 +238,8 @@ async def test_a_company_speaks_for_its_people() -> None:
 
     world.judge = judge
     auth = EnterpriseManaged(
-        lambda: "id-secret", idp_endpoint=IDP, idp_client_id="desk", idp_client_secret="desk-secret", client_id="robot", key=KEY, issuer=ISSUER,
+        lambda: "id-secret", idp_endpoint=IDP, idp_client_id="desk",
+        idp_client_secret="desk-secret", client_id="robot", key=KEY, issuer=ISSUER,
         **options(world),
     )  # fmt: skip
     async with client(world, auth) as c:

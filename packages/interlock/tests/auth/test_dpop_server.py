@@ -61,7 +61,10 @@ def crafted(key: dict[str, Any] | None = None, **more: Any) -> str:
 
 def hs256() -> str:
     """A proof by a secret that it brings itself."""
-    signing = f"{b64({'typ': 'dpop+jwt', 'alg': 'HS256', 'jwk': {'kty': 'oct', 'k': 'AAAA'}})}.{b64(CLAIMS)}"
+    signing = (
+        f"{b64({'typ': 'dpop+jwt', 'alg': 'HS256', 'jwk': {'kty': 'oct', 'k': 'AAAA'}})}."
+        f"{b64(CLAIMS)}"
+    )
     return f"{signing}.{b64(hmac.digest(bytes(3), signing.encode(), 'sha256'))}"
 
 
@@ -74,23 +77,28 @@ def unsigned() -> str:
 TABLE: list[tuple[str, list[tuple[str, str]], int, str | None, str]] = [
     ("a token with a proof", shown(proof()), 200, None, ""),
     ("the scheme in any case", shown(proof(), scheme="dpop"), 200, None, ""),
-    ("the URL with a query, and in another spelling", shown(proof(url="HTTPS://mcp.EXAMPLE.com:443/mcp?a=1")), 200, None, ""),
+    ("the URL with a query, and in another spelling",
+        shown(proof(url="HTTPS://mcp.EXAMPLE.com:443/mcp?a=1")), 200, None, ""),
     ("nearly too old", shown(proof(now=NOW - 299)), 200, None, ""),
     ("nearly too new", shown(proof(now=NOW + 299)), 200, None, ""),
     ("with a content digest (DPP-10)", shown(crafted(content_digest="sha-256=:x:")), 200, None, ""),
-    ("a token that is bound to nothing, as Bearer", shown(access=PLAIN, scheme="Bearer"), 200, None, ""),
+    ("a token that is bound to nothing, as Bearer", shown(access=PLAIN, scheme="Bearer"), 200, None,
+        ""),
     ("a bound token as Bearer (DPP-05)", shown(scheme="Bearer"), 401, "invalid_token", (
         "only good with a DPoP "
         "proof"
     )),
-    ("a bound token as Bearer, with a proof", shown(proof(), scheme="Bearer"), 401, "invalid_token", (
+    ("a bound token as Bearer, with a proof", shown(proof(), scheme="Bearer"), 401, "invalid_token",
+        (
         "only good with a DPoP "
         "proof"
     )),
-    ("a token that is bound to nothing, as DPoP", shown(proof(access_token=PLAIN), access=PLAIN), 401, "invalid_token", "bound to no key"),
+    ("a token that is bound to nothing, as DPoP", shown(proof(access_token=PLAIN), access=PLAIN),
+        401, "invalid_token", "bound to no key"),
     ("no proof", shown(), 401, "invalid_dpop_proof", "not one DPoP header"),
     ("two proofs", shown(proof(), proof()), 401, "invalid_dpop_proof", "more than one DPoP header"),
-    ("two proofs in one", shown(f"{proof()}, {proof()}"), 401, "invalid_dpop_proof", "no signed JWT"),
+    ("two proofs in one", shown(f"{proof()}, {proof()}"), 401, "invalid_dpop_proof",
+        "no signed JWT"),
     ("nonsense as proof", shown("nonsense"), 401, "invalid_dpop_proof", "no signed JWT"),
     ("the token as proof", shown(BOUND), 401, "invalid_dpop_proof", "no DPoP proof"),
     ("another's key (DPP-05)", shown(proof(OTHER)), 401, "invalid_dpop_proof", "another key"),
@@ -104,17 +112,24 @@ TABLE: list[tuple[str, list[tuple[str, str]], int, str | None, str]] = [
         "token"
     )),
     ("for another method", shown(proof(method="GET")), 401, "invalid_dpop_proof", "another method"),
-    ("for another place", shown(proof(url=RESOURCE + "/x")), 401, "invalid_dpop_proof", "another URL"),
-    ("for another server", shown(proof(url="https://other.example/mcp")), 401, "invalid_dpop_proof", "another URL"),
-    ("for the token endpoint", shown(proof(url=f"{ISSUER}/token")), 401, "invalid_dpop_proof", "another URL"),
+    ("for another place", shown(proof(url=RESOURCE + "/x")), 401, "invalid_dpop_proof",
+        "another URL"),
+    ("for another server", shown(proof(url="https://other.example/mcp")), 401, "invalid_dpop_proof",
+        "another URL"),
+    ("for the token endpoint", shown(proof(url=f"{ISSUER}/token")), 401, "invalid_dpop_proof",
+        "another URL"),
     ("too old", shown(proof(now=NOW - 301)), 401, "invalid_dpop_proof", "too old"),
     ("too new", shown(proof(now=NOW + 301)), 401, "invalid_dpop_proof", "from the future"),
     ("a shared secret", shown(hs256()), 401, "invalid_dpop_proof", "not allowed"),
     ("no signature", shown(unsigned()), 401, "invalid_dpop_proof", "not allowed"),
-    ("the private key inside", shown(crafted(MINE.private())), 401, "invalid_dpop_proof", "private key"),
-    ("an expired token (DPP-05)", shown(proof(), access=token(exp=1, cnf={"jkt": MINE.thumbprint})), 401, "invalid_token", "expired"),
-    ("another server's token (DPP-05)", shown(proof(), access=token(aud="https://x.example", cnf={"jkt": MINE.thumbprint})), 401, "invalid_token", "another server"),
-    ("the claim of another's key", shown(proof(), access=token(OTHER, cnf={"jkt": MINE.thumbprint})), 401, "invalid_token", "issuer's keys"),
+    ("the private key inside", shown(crafted(MINE.private())), 401, "invalid_dpop_proof",
+        "private key"),
+    ("an expired token (DPP-05)", shown(proof(), access=token(exp=1, cnf={"jkt": MINE.thumbprint})),
+        401, "invalid_token", "expired"),
+    ("another server's token (DPP-05)", shown(proof(), access=token(aud="https://x.example",
+        cnf={"jkt": MINE.thumbprint})), 401, "invalid_token", "another server"),
+    ("the claim of another's key", shown(proof(), access=token(OTHER,
+        cnf={"jkt": MINE.thumbprint})), 401, "invalid_token", "issuer's keys"),
 ]  # fmt: skip
 
 
@@ -229,7 +244,8 @@ async def test_without_room_to_remember_nobody_is_let_in() -> None:
 
 
 async def test_nonces_can_be_demanded() -> None:
-    """DPP-06: a proof needs a nonce of ours, which the refusal gives, and which ends (RFC 9449, 9)."""
+    """DPP-06: a proof needs a nonce of ours, which the refusal gives, and which ends (RFC 9449,
+    9)."""
     clock = Clock()
     inner = Inner()
     app = jwt_guard(clock, dpop_nonces=True)(inner)

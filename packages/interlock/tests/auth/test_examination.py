@@ -207,7 +207,8 @@ FAULTS: dict[str, tuple[Callable[[World], None], str, str]] = {
     )),
     "403": (says(403), "server", "refused with 403"),
     "404": (says(404), "person", "nothing takes messages here"),
-    "redirect": (says(307, location="https://shop.example/mcp/"), "person", "sends on to https://shop.example/mcp/"),
+    "redirect": (says(307, location="https://shop.example/mcp/"), "person",
+        "sends on to https://shop.example/mcp/"),
     "500": (says(500), "server", ": 500"),
     "http": (moved("http://shop.example/v1/mcp", URL), "server", "not protected on its way"),
     "no metadata": (nothing, "server", "does not say who vouches"),
@@ -216,14 +217,16 @@ FAULTS: dict[str, tuple[Callable[[World], None], str, str]] = {
         "vouches"
     )),
     "named by http": (
-        lambda world: setattr(world, "challenge", 'Bearer resource_metadata="http://shop.example/prm"'),
+        lambda world: setattr(world, "challenge",
+            'Bearer resource_metadata="http://shop.example/prm"'),
         "server",
         "resource_metadata is 'http://shop.example/prm', which is not to be used",
     ),
     "metadata away": (place(NAMED, None), "server", "does not say who vouches"),
     "metadata HTML": (place(NAMED, HTML), "server", "does not say who vouches"),
     "metadata a list": (place(NAMED, Got(200, {}, b"[]")), "server", "does not say who vouches"),
-    "foreign": (change("resource", resource="https://other.example/mcp"), "server", "about https://other.example/mcp"),
+    "foreign": (change("resource", resource="https://other.example/mcp"), "server",
+        "about https://other.example/mcp"),
     "below": (change("resource", resource=f"{URL}/deeper"), "server", f"about {URL}/deeper"),
     "no resource": (change("resource", resource=None), "server", "`resource` is missing"),
     "resource a number": (change("resource", resource=7), "server", (
@@ -252,19 +255,25 @@ FAULTS: dict[str, tuple[Callable[[World], None], str, str]] = {
         "network",
         "it cannot be reached",
     ),
-    "authorization server mute": (lambda world: world.documents.pop(OAUTH) and None, "authorization server", (
+    "authorization server mute": (lambda world: world.documents.pop(OAUTH) and None,
+        "authorization server", (
         "where its endpoints "
         "are"
     )),
-    "issuer mismatch": (change("authority", issuer="https://other.example"), "authorization server", "`issuer` is https://other.example"),
-    "issuer with a slash": (change("authority", issuer=f"{ISSUER}/"), "server", f"`issuer` is {ISSUER}/"),
+    "issuer mismatch": (change("authority", issuer="https://other.example"), "authorization server",
+        "`issuer` is https://other.example"),
+    "issuer with a slash": (change("authority", issuer=f"{ISSUER}/"), "server",
+        f"`issuer` is {ISSUER}/"),
     "no issuer": (change("authority", issuer=None), "authorization server", "`issuer` is missing"),
-    "no PKCE": (change("authority", code_challenge_methods_supported=None), "authorization server", (
+    "no PKCE": (change("authority", code_challenge_methods_supported=None), "authorization server",
+        (
         "does not say that it protects "
         "codes"
     )),
-    "plain PKCE": (change("authority", code_challenge_methods_supported=["plain"]), "authorization server", "PKCE by plain only"),
-    "no token endpoint": (change("authority", token_endpoint=None), "authorization server", "there is no token_endpoint"),
+    "plain PKCE": (change("authority", code_challenge_methods_supported=["plain"]),
+        "authorization server", "PKCE by plain only"),
+    "no token endpoint": (change("authority", token_endpoint=None), "authorization server",
+        "there is no token_endpoint"),
     "authorization by http": (
         change("authority", authorization_endpoint="http://login.example/a"),
         "authorization server",
@@ -275,8 +284,10 @@ FAULTS: dict[str, tuple[Callable[[World], None], str, str]] = {
         "authorization server",
         "registration_endpoint is 'javascript:alert(1)'",
     ),
-    "no codes": (change("authority", response_types_supported=["token"]), "authorization server", "it gives no codes"),
-    "no code grant": (change("authority", grant_types_supported=["implicit"]), "authorization server", "does not do authorization_code"),
+    "no codes": (change("authority", response_types_supported=["token"]), "authorization server",
+        "it gives no codes"),
+    "no code grant": (change("authority", grant_types_supported=["implicit"]),
+        "authorization server", "does not do authorization_code"),
     "no registration": (change("authority", registration_endpoint=None), "client", (
         "it registers nobody by "
         "itself"
@@ -318,8 +329,10 @@ def test_every_fault_is_found_and_is_somebodys(name: str) -> None:
 
 
 REMARKS: dict[str, tuple[Callable[[World], None], str, str]] = {
-    "no challenge": (lambda world: setattr(world, "challenge", ""), "server", "there is no WWW-Authenticate"),
-    "basic": (lambda world: setattr(world, "challenge", 'Basic realm="x"'), "server", "asks for basic"),
+    "no challenge": (lambda world: setattr(world, "challenge", ""), "server",
+        "there is no WWW-Authenticate"),
+    "basic": (lambda world: setattr(world, "challenge", 'Basic realm="x"'), "server",
+        "asks for basic"),
     "no metadata named": (lambda world: setattr(world, "challenge", "Bearer"), "server", (
         "does not say where the metadata "
         "is"
@@ -348,9 +361,12 @@ REMARKS: dict[str, tuple[Callable[[World], None], str, str]] = {
         "does not take tokens in the "
         "header"
     )),
-    "no iss": (change("authority", authorization_response_iss_parameter_supported=None), "authorization server", "does not name itself"),
-    "no refresh": (change("authority", grant_types_supported=["authorization_code"]), "authorization server", "no refresh tokens"),
-    "scopes unknown": (change("authority", scopes_supported=["other"]), "authorization server", "does not list read"),
+    "no iss": (change("authority", authorization_response_iss_parameter_supported=None),
+        "authorization server", "does not name itself"),
+    "no refresh": (change("authority", grant_types_supported=["authorization_code"]),
+        "authorization server", "no refresh tokens"),
+    "scopes unknown": (change("authority", scopes_supported=["other"]), "authorization server",
+        "does not list read"),
 }  # fmt: skip
 
 

@@ -37,33 +37,48 @@ TABLE: list[tuple[str, str, str, Any, str, int, str | None, str | None, Any]] = 
     ("no token, GET", "GET", "/mcp", {}, "", 401, NEED, "unauthorized", None),
     ("no token, DELETE", "DELETE", "/mcp", {}, "", 401, NEED, "unauthorized", None),
     ("no token, elsewhere", "GET", "/anything", {}, "", 401, NEED, "unauthorized", None),
-    ("no token, OPTIONS that is no preflight", "OPTIONS", "/mcp", {"Origin": "https://a.example"}, "", 401, NEED, "unauthorized", None),
-    ("another scheme", "POST", "/mcp", {"Authorization": "Basic amFuZTpzZWNyZXQ="}, "", 401, NEED, "unauthorized", None),
+    ("no token, OPTIONS that is no preflight", "OPTIONS", "/mcp", {"Origin": "https://a.example"},
+        "", 401, NEED, "unauthorized", None),
+    ("another scheme", "POST", "/mcp", {"Authorization": "Basic amFuZTpzZWNyZXQ="}, "", 401, NEED,
+        "unauthorized", None),
     ("another scheme, with parameters", "POST", "/mcp", {"Authorization": (
         'Digest username="j", '
         'x="y"'
     )}, "", 401, NEED, "unauthorized", None),
-    ("a cookie", "POST", "/mcp", {"Cookie": f"access_token={GOOD}"}, "", 401, NEED, "unauthorized", None),
-    ("a session in place of a token (SEC-02)", "POST", "/mcp", {"Mcp-Session-Id": "s"}, "", 401, NEED, "unauthorized", None),
-    ("the token in a header of its own", "POST", "/mcp", {"X-Api-Key": GOOD}, "", 401, NEED, "unauthorized", None),
+    ("a cookie", "POST", "/mcp", {"Cookie": f"access_token={GOOD}"}, "", 401, NEED, "unauthorized",
+        None),
+    ("a session in place of a token (SEC-02)", "POST", "/mcp", {"Mcp-Session-Id": "s"}, "", 401,
+        NEED, "unauthorized", None),
+    ("the token in a header of its own", "POST", "/mcp", {"X-Api-Key": GOOD}, "", 401, NEED,
+        "unauthorized", None),
     # 200: who may, is let in, without the token (AUT-07, AUT-08, SEC-06)
     ("a good token", "POST", "/mcp", bearer(GOOD), "", 200, None, None, JANE),
-    ("a good token, any case of the scheme", "POST", "/mcp", {"Authorization": f"bEaReR   {GOOD}"}, "", 200, None, None, JANE),
-    ("a good token, GET, with a query", "GET", "/mcp", bearer(GOOD), "a=1&token_access=2", 200, None, None, JANE),
+    ("a good token, any case of the scheme", "POST", "/mcp", {"Authorization": f"bEaReR   {GOOD}"},
+        "", 200, None, None, JANE),
+    ("a good token, GET, with a query", "GET", "/mcp", bearer(GOOD), "a=1&token_access=2", 200,
+        None, None, JANE),
     ("a good token, elsewhere", "GET", "/anything", bearer(GOOD), "", 200, None, None, JANE),
-    ("an audience among others", "POST", "/mcp", bearer(token(aud=["https://x.example", RESOURCE])), "", 200, None, None, JANE),
-    ("an audience with upper case (AUF-06)", "POST", "/mcp", bearer(token(aud="HTTPS://MCP.Example.COM:443/mcp/")), "", 200, None, None, JANE),
-    ("an expired token within the leeway", "POST", "/mcp", bearer(token(exp=NOW - 29)), "", 200, None, None, JANE),
-    ("a workload (WIF-05)", "POST", "/mcp", bearer(token(sub="spiffe://x/job")), "", 200, None, None, ("spiffe://x/job", frozenset({"use"}))),
+    ("an audience among others", "POST", "/mcp", bearer(token(aud=["https://x.example", RESOURCE])),
+        "", 200, None, None, JANE),
+    ("an audience with upper case (AUF-06)", "POST", "/mcp",
+        bearer(token(aud="HTTPS://MCP.Example.COM:443/mcp/")), "", 200, None, None, JANE),
+    ("an expired token within the leeway", "POST", "/mcp", bearer(token(exp=NOW - 29)), "", 200,
+        None, None, JANE),
+    ("a workload (WIF-05)", "POST", "/mcp", bearer(token(sub="spiffe://x/job")), "", 200, None,
+        None, ("spiffe://x/job", frozenset({"use"}))),
     # 401: the token is not good (AUT-05, AUT-07, SEC-06, WIF-05)
-    ("nonsense", "POST", "/mcp", bearer("nonsense"), "", 401, BAD.format("it is no signed JWT"), "invalid_token", None),
-    ("expired", "POST", "/mcp", bearer(token(exp=NOW - 31)), "", 401, BAD.format("it has expired"), "invalid_token", None),
+    ("nonsense", "POST", "/mcp", bearer("nonsense"), "", 401, BAD.format("it is no signed JWT"),
+        "invalid_token", None),
+    ("expired", "POST", "/mcp", bearer(token(exp=NOW - 31)), "", 401, BAD.format("it has expired"),
+        "invalid_token", None),
     ("not yet", "POST", "/mcp", bearer(token(nbf=NOW + 31)), "", 401, BAD.format(
         "it is not valid "
         "yet"
     ), "invalid_token", None),
-    ("no end", "POST", "/mcp", bearer(token(exp=None)), "", 401, BAD.format("it has no exp"), "invalid_token", None),
-    ("another server's", "POST", "/mcp", bearer(token(aud="https://other.example/mcp")), "", 401, BAD.format(
+    ("no end", "POST", "/mcp", bearer(token(exp=None)), "", 401, BAD.format("it has no exp"),
+        "invalid_token", None),
+    ("another server's", "POST", "/mcp", bearer(token(aud="https://other.example/mcp")), "", 401,
+        BAD.format(
         "it is for another "
         "server"
     ), "invalid_token", None),
@@ -71,7 +86,8 @@ TABLE: list[tuple[str, str, str, Any, str, int, str | None, str | None, Any]] = 
         "it is for another "
         "server"
     ), "invalid_token", None),
-    ("the whole host's", "POST", "/mcp", bearer(token(aud="https://mcp.example.com")), "", 401, BAD.format(
+    ("the whole host's", "POST", "/mcp", bearer(token(aud="https://mcp.example.com")), "", 401,
+        BAD.format(
         "it is for another "
         "server"
     ), "invalid_token", None),
@@ -83,11 +99,13 @@ TABLE: list[tuple[str, str, str, Any, str, int, str | None, str | None, Any]] = 
         "it does not say for whom it "
         "is"
     ), "invalid_token", None),
-    ("another issuer's", "POST", "/mcp", bearer(token(iss="https://evil.example")), "", 401, BAD.format(
+    ("another issuer's", "POST", "/mcp", bearer(token(iss="https://evil.example")), "", 401,
+        BAD.format(
         "it is from another "
         "issuer"
     ), "invalid_token", None),
-    ("an issuer that is nearly the same", "POST", "/mcp", bearer(token(iss=ISSUER + "/")), "", 401, BAD.format(
+    ("an issuer that is nearly the same", "POST", "/mcp", bearer(token(iss=ISSUER + "/")), "", 401,
+        BAD.format(
         "it is from another "
         "issuer"
     ), "invalid_token", None),
@@ -103,33 +121,51 @@ TABLE: list[tuple[str, str, str, Any, str, int, str | None, str | None, Any]] = 
         "its type, 'dpop+jwt', is not the one expected "
         "here"
     ), "invalid_token", None),
-    ("nobody's behalf", "POST", "/mcp", bearer(token(sub=None, client_id=None)), "", 401, BAD.format(
+    ("nobody's behalf", "POST", "/mcp", bearer(token(sub=None, client_id=None)), "", 401,
+        BAD.format(
         "it does not say on whose "
         "behalf"
     ), "invalid_token", None),
     # 403: the token does not allow it (AUT-06, AUS-04, SEC-25)
-    ("without the scope", "POST", "/mcp", bearer(token(scope="other")), "", 403, LOW, "insufficient_scope", None),
-    ("without any scope", "POST", "/mcp", bearer(token(scope=None)), "", 403, LOW, "insufficient_scope", None),
-    ("a scope of stars is nothing but its name", "POST", "/mcp", bearer(token(scope="* all use:*")), "", 403, LOW, "insufficient_scope", None),
-    ("a scope that begins alike", "POST", "/mcp", bearer(token(scope="users us USE")), "", 403, LOW, "insufficient_scope", None),
+    ("without the scope", "POST", "/mcp", bearer(token(scope="other")), "", 403, LOW,
+        "insufficient_scope", None),
+    ("without any scope", "POST", "/mcp", bearer(token(scope=None)), "", 403, LOW,
+        "insufficient_scope", None),
+    ("a scope of stars is nothing but its name", "POST", "/mcp", bearer(token(scope="* all use:*")),
+        "", 403, LOW, "insufficient_scope", None),
+    ("a scope that begins alike", "POST", "/mcp", bearer(token(scope="users us USE")), "", 403, LOW,
+        "insufficient_scope", None),
     # 400: shown in a way that no request may (AUT-06)
-    ("two headers", "POST", "/mcp", [("Authorization", f"Bearer {GOOD}")] * 2, "", 400, None, "invalid_request", None),
-    ("two headers, of two", "POST", "/mcp", [("Authorization", "Basic eA=="), ("Authorization", f"Bearer {GOOD}")], "", 400, None, "invalid_request", None),
-    ("two tokens", "POST", "/mcp", {"Authorization": f"Bearer {GOOD}, Bearer {GOOD}"}, "", 400, None, "invalid_request", None),
-    ("two words", "POST", "/mcp", {"Authorization": f"Bearer {GOOD} x"}, "", 400, None, "invalid_request", None),
-    ("no token behind the scheme", "POST", "/mcp", {"Authorization": "Bearer "}, "", 400, None, "invalid_request", None),
-    ("a token in quotes", "POST", "/mcp", {"Authorization": f'Bearer "{GOOD}"'}, "", 400, None, "invalid_request", None),
-    ("a token with signs", "POST", "/mcp", {"Authorization": "Bearer a\xe9b"}, "", 400, None, "invalid_request", None),
-    ("an empty header", "POST", "/mcp", {"Authorization": ""}, "", 400, None, "invalid_request", None),
+    ("two headers", "POST", "/mcp", [("Authorization", f"Bearer {GOOD}")] * 2, "", 400, None,
+        "invalid_request", None),
+    ("two headers, of two", "POST", "/mcp", [("Authorization", "Basic eA=="),
+        ("Authorization", f"Bearer {GOOD}")], "", 400, None, "invalid_request", None),
+    ("two tokens", "POST", "/mcp", {"Authorization": f"Bearer {GOOD}, Bearer {GOOD}"}, "", 400,
+        None, "invalid_request", None),
+    ("two words", "POST", "/mcp", {"Authorization": f"Bearer {GOOD} x"}, "", 400, None,
+        "invalid_request", None),
+    ("no token behind the scheme", "POST", "/mcp", {"Authorization": "Bearer "}, "", 400, None,
+        "invalid_request", None),
+    ("a token in quotes", "POST", "/mcp", {"Authorization": f'Bearer "{GOOD}"'}, "", 400, None,
+        "invalid_request", None),
+    ("a token with signs", "POST", "/mcp", {"Authorization": "Bearer a\xe9b"}, "", 400, None,
+        "invalid_request", None),
+    ("an empty header", "POST", "/mcp", {"Authorization": ""}, "", 400, None, "invalid_request",
+        None),
     ("a huge token", "POST", "/mcp", bearer("a" * 20_000), "", 400, None, "invalid_request", None),
-    ("a token in the address", "POST", "/mcp", {}, f"access_token={GOOD}", 400, None, "invalid_request", None),
-    ("a token in the address, too", "POST", "/mcp", bearer(GOOD), f"a=1&access_token={GOOD}", 400, None, "invalid_request", None),
-    ("a token in the address, disguised", "POST", "/mcp", bearer(GOOD), f"%61ccess%5Ftoken={GOOD}", 400, None, "invalid_request", None),
-    ("a token in the address, without a value", "POST", "/mcp", bearer(GOOD), "access_token", 400, None, "invalid_request", None),
+    ("a token in the address", "POST", "/mcp", {}, f"access_token={GOOD}", 400, None,
+        "invalid_request", None),
+    ("a token in the address, too", "POST", "/mcp", bearer(GOOD), f"a=1&access_token={GOOD}", 400,
+        None, "invalid_request", None),
+    ("a token in the address, disguised", "POST", "/mcp", bearer(GOOD), f"%61ccess%5Ftoken={GOOD}",
+        400, None, "invalid_request", None),
+    ("a token in the address, without a value", "POST", "/mcp", bearer(GOOD), "access_token", 400,
+        None, "invalid_request", None),
     # for everybody
     ("the health check", "GET", "/health", {}, "", 200, None, None, ()),
     ("the health check, with a token", "GET", "/health", bearer(GOOD), "", 200, None, None, ()),
-    ("a preflight", "OPTIONS", "/mcp", {"Origin": "https://a.example", "Access-Control-Request-Method": "POST"}, "", 200, None, None, ()),
+    ("a preflight", "OPTIONS", "/mcp", {"Origin": "https://a.example",
+        "Access-Control-Request-Method": "POST"}, "", 200, None, None, ()),
     ("no health check", "GET", "/health/", {}, "", 401, NEED, "unauthorized", None),
     ("no health check either", "GET", "//health", {}, "", 401, NEED, "unauthorized", None),
     ("nor this", "GET", "/health/../mcp", {}, "", 401, NEED, "unauthorized", None),

@@ -1,4 +1,5 @@
-"""The metadata of a guarded server, at all its places; and which server it is, where nobody said."""
+"""The metadata of a guarded server, at all its places; and which server it is,
+where nobody said."""
 
 from __future__ import annotations
 

@@ -159,7 +159,8 @@ async def test_signed_tokens(settings: dict[str, Any], claims: dict[str, Any], s
 
 
 async def test_the_issuer_of_a_principal_is_the_tokens_own() -> None:
-    """SEC-03: a subject is unique within its issuer only; those of two tenants must not become one."""
+    """SEC-03: a subject is unique within its issuer only;
+    those of two tenants must not become one."""
     by = Jwt(ISSUER, also=["https://tenant.example"], keys=KeySet.read(KEYS))
     one, other = [
         await by.verify(token(iss=issuer), resource=RESOURCE, now=NOW)

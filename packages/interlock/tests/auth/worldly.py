@@ -13,7 +13,8 @@ from tests.ports import free_port
 
 
 class Worldly:
-    """Serves a world: what it answers to a `Fetch`, and the page at which a person agrees at once."""
+    """Serves a world: what it answers to a `Fetch`,
+    and the page at which a person agrees at once."""
 
     def __init__(self, world: World) -> None:
         self.world = world

@@ -11,7 +11,10 @@ import time
 from collections.abc import Sequence
 
 # Makes the terminal the one that Ctrl-C comes from, then becomes the program under test.
-_TAKE_THE_TERMINAL = "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execv(sys.argv[1], sys.argv[1:])"
+_TAKE_THE_TERMINAL = (
+    "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); "
+    "os.execv(sys.argv[1], sys.argv[1:])"
+)
 
 
 def at_terminal(

@@ -28,12 +28,15 @@ PATHS = {
     ),
     "claude-code": (".claude.json",) * 3,
     "cursor": (".cursor/mcp.json",) * 3,
-    "vscode": (".config/Code/User/mcp.json", "Library/Application Support/Code/User/mcp.json", "AppData/Roaming/Code/User/mcp.json"),
+    "vscode": (".config/Code/User/mcp.json", "Library/Application Support/Code/User/mcp.json",
+        "AppData/Roaming/Code/User/mcp.json"),
     "codex": (".codex/config.toml",) * 3,
     "gemini": (".gemini/settings.json",) * 3,
-    "goose": (".config/goose/config.yaml", ".config/goose/config.yaml", "AppData/Roaming/Block/goose/config/config.yaml"),
+    "goose": (".config/goose/config.yaml", ".config/goose/config.yaml",
+        "AppData/Roaming/Block/goose/config/config.yaml"),
     "windsurf": (".codeium/windsurf/mcp_config.json",) * 3,
-    "zed": (".config/zed/settings.json", ".config/zed/settings.json", "AppData/Roaming/Zed/settings.json"),
+    "zed": (".config/zed/settings.json", ".config/zed/settings.json",
+        "AppData/Roaming/Zed/settings.json"),
 }  # fmt: skip
 KEYS = {
     "vscode": "servers",

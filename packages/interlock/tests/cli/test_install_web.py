@@ -25,7 +25,8 @@ ENTRIES: dict[str, dict[str, Any]] = {
     "windsurf": {"serverUrl": URL, "headers": HEADERS},
     "zed": {"url": URL, "headers": HEADERS},
     "goose": {
-        "enabled": True, "type": "streamable_http", "name": "shop", "description": "shop, an MCP server",
+        "enabled": True, "type": "streamable_http", "name": "shop",
+        "description": "shop, an MCP server",
         "uri": URL, "headers": HEADERS, "timeout": 300,
     },
 }  # fmt: skip

@@ -17,7 +17,10 @@ import pytest
 from interlock import Client
 from tests.cli.conftest import Program
 
-META = '{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}'
+META = (
+    '{"io.modelcontextprotocol/protocolVersion":"2026-07-28",'
+    '"io.modelcontextprotocol/clientCapabilities":{}}'
+)
 PING = f'{{"jsonrpc":"2.0","id":1,"method":"server/discover","params":{{"_meta":{META}}}}}\n'
 HINTED = """from __future__ import annotations
 from dataclasses import dataclass
@@ -36,12 +39,20 @@ FOUND = {
     "the only one": (HEAD + "mine = Server('a')\n", "", "a"),
     "the only one under two names": (HEAD + "mine = yours = Server('a')\n", "", "a"),
     "the preferred name": (HEAD + "other = Server('b')\nmcp = Server('a')\n", "", "a"),
-    "the most preferred name": (HEAD + "app = Server('c')\nmcp = Server('b')\nserver = Server('a')\n", "", "a"),
+    "the most preferred name": (
+        HEAD + "app = Server('c')\nmcp = Server('b')\nserver = Server('a')\n",
+        "",
+        "a",
+    ),
     "the one that is named": (HEAD + "server = Server('b')\nother = Server('a')\n", ":other", "a"),
     "what a function makes": (HEAD + "def make():\n    return Server('a')\n", ":make", "a"),
-    "not what is under main": (HEAD + "mcp = Server('a')\nif __name__ == '__main__':\n    raise SystemExit('no')\n", "", "a"),
+    "not what is under main": (
+        HEAD + "mcp = Server('a')\nif __name__ == '__main__':\n    raise SystemExit('no')\n",
+        "",
+        "a",
+    ),
     "with type hints as strings": (HINTED, "", "a"),
-}  # fmt: skip
+}
 NOT_FOUND = {
     "none": ("x = 1\n", "", "There is no Interlock Server in"),
     "somebody else's": (

@@ -313,7 +313,10 @@ def test_a_child_that_cannot_start_says_so_to_everybody() -> None:
     bench.relay.child_ended("SyntaxError: invalid syntax (exit code 1)")
     bench.says(id=2, method="tools/list")
     answers = bench.client()
-    words = "The server cannot start: SyntaxError: invalid syntax (exit code 1). It is started again when its file is saved."
+    words = (
+        "The server cannot start: SyntaxError: invalid syntax (exit code 1). It is started again "
+        "when its file is saved."
+    )
     assert [(m["id"], m["error"]["message"]) for m in answers] == [(1, words), (2, words)]
     assert not bench.relay.wants_child
     bench.relay.changed()

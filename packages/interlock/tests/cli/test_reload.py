@@ -177,7 +177,10 @@ async def test_a_mistake_is_told_and_the_next_save_repairs_it(
     async with reloading.client(revision) as client:
         assert await version(client) == "one"
         reloading.write("two", more="def broken(:\n")
-        words = "The server cannot start: SyntaxError: invalid syntax (exit code 1). It is started again when its file is saved."
+        words = (
+            "The server cannot start: SyntaxError: invalid syntax (exit code 1). It is started "
+            "again when its file is saved."
+        )
         await until(lambda: version(client), words)
         assert any("def broken(:" in line for line in reloading.errors)
         reloading.write("three")

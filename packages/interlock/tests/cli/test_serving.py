@@ -120,7 +120,8 @@ def test_a_server_that_comes_along(interlock: Command, serve: Serve) -> None:
         (["--http", ":0", "--path", "s"], "--path is for --transport unix"),
         (["--http", ":0", "--reload"], "--reload is for --transport stdio"),
         (["--http", ":0", "--workers", "0"], "--workers"),
-        (["--http", ":0", "--store", "mysql://x:secret@y"], "--store: mysql: names no store: there are memory:, sqlite:///"),
+        (["--http", ":0", "--store", "mysql://x:secret@y"],
+            "--store: mysql: names no store: there are memory:, sqlite:///"),
         (["--workers", "2"], "are for --http"),
         (["--store", "memory:"], "are for --http"),
         (["--transport", "tcp", "--port", "1", "--cors", "*"], "are for --http"),
@@ -188,7 +189,10 @@ def test_without_an_extra_it_says_what_to_install(
 ) -> None:
     """Code 1 and one line."""
     words = ["run", str(everyday), "--http", ":0", *options]
-    program = f"import sys; sys.modules[{package!r}] = None\nfrom interlock.cli import main\nmain({words!r})"
+    program = (
+        f"import sys; sys.modules[{package!r}] = None\nfrom interlock.cli import main\n"
+        f"main({words!r})"
+    )
     result = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, timeout=60
     )

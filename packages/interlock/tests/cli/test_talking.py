@@ -442,9 +442,9 @@ def test_exit_codes(interlock: Command, everyday: Path, revision: str) -> None:
     )
     refused = interlock("call", everyday, "ad", "a=1", "--revision", revision)
     assert refused.exit_code == 3
-    assert (
-        refused.stderr
-        == "The server lists no tool 'ad'. Did you mean 'add'?\nError: Unknown tool: ad (code -32602)\n"
+    assert refused.stderr == (
+        "The server lists no tool 'ad'. Did you mean 'add'?\n"
+        "Error: Unknown tool: ad (code -32602)\n"
     )
     assert interlock("read", everyday, "no://where", "--revision", revision).exit_code == 3
 

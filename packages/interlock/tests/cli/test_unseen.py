@@ -100,9 +100,9 @@ def test_a_list_shows_what_is_hidden_and_alike(interlock: Command, hostile: Path
     shown = interlock("list", hostile).stdout
     assert shown.startswith("hos⟨U+200B⟩tile 1⟨U+E0041⟩ speaks")
     assert (
-        "  add⟨U+200B⟩ (a⟨U+200B⟩?: integer)\n      ! This name looks like add, but differs from it.\n"
-        in shown
-    )
+        "  add⟨U+200B⟩ (a⟨U+200B⟩?: integer)\n      ! This name looks like add, "
+        "but differs from it.\n"
+    ) in shown
     assert (
         "  \u0430dd (a⟨U+200B⟩?: integer)\n      ! This name looks like add, but differs from it.\n"
         in shown

@@ -238,7 +238,10 @@ def test_the_blocking_client(url: str, site: Site) -> None:
 # -- what goes wrong -------------------------------------------------------------------------------
 
 WORDS = {
-    "/missing": "answered with status 404: nothing here. Is this the address of the server's MCP endpoint, path and all?",
+    "/missing": (
+        "answered with status 404: nothing here. "
+        "Is this the address of the server's MCP endpoint, path and all?"
+    ),
     "/page": "Is http://{address}/page the address of an MCP endpoint?",
     "/locked": "The server wants to know who asks",
     "/closed": "answered with status 403: not you. The server does not let this client in",
@@ -340,7 +343,10 @@ def test_without_the_extra_it_says_what_to_install(
     interlock: Command, program_run: Program
 ) -> None:
     """A client needs httptools; without it: one line, code 4."""
-    program = "import sys; sys.modules['httptools'] = None\nfrom interlock.cli import main\nmain(['ping', 'http://127.0.0.1:1/mcp'])"
+    program = (
+        "import sys; sys.modules['httptools'] = None\nfrom interlock.cli import main\n"
+        "main(['ping', 'http://127.0.0.1:1/mcp'])"
+    )
     result = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, timeout=60
     )

@@ -115,8 +115,10 @@ def test_json_entry_goes_in_in_the_manner_of_the_file(before: str, after: str) -
 @pytest.mark.parametrize(
     "text",
     [
-        '{"a": 1', '{"a" 1}', "[]", "1", "nul", '{"mcpServers": []}', '{"mcpServers": null}', '{"a": 1} x', '{"a": "\n"}', "{'a': 1}",
-        '{"mcpServers": {}, "mcpServers": {}}', '{"mcpServers": {"w": 1, "w": 2}}', '{"a": 01}', '{"a": NaN}', "/* open", '{"\\x": 1}',
+        '{"a": 1', '{"a" 1}', "[]", "1", "nul", '{"mcpServers": []}', '{"mcpServers": null}',
+        '{"a": 1} x', '{"a": "\n"}', "{'a': 1}",
+        '{"mcpServers": {}, "mcpServers": {}}', '{"mcpServers": {"w": 1, "w": 2}}', '{"a": 01}',
+        '{"a": NaN}', "/* open", '{"\\x": 1}',
         "{" * 300,
         '{"a": [1 2]}', '{,}', '{"a":1,,}',
     ],
@@ -298,8 +300,10 @@ def test_yaml_entry_becomes_a_block(before: str, after: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "extensions: {a: {b: 1}}\n", "extensions:\n- a\n", "extensions:\n  - a\n", "- a\n", "extensions: &x\n  a: 1\n", "a: 1\n---\nb: 2\n",
-        "extensions:\n\ta: 1\n", "{extensions: {}}\n", "just words\n", "extensions:\n  <<: *base\n  a: 1\n",
+        "extensions: {a: {b: 1}}\n", "extensions:\n- a\n", "extensions:\n  - a\n", "- a\n",
+        "extensions: &x\n  a: 1\n", "a: 1\n---\nb: 2\n",
+        "extensions:\n\ta: 1\n", "{extensions: {}}\n", "just words\n",
+        "extensions:\n  <<: *base\n  a: 1\n",
         "extensions: {}\nextensions: {}\n",
         "a: \"open\n", "extensions:\n    a: 1\n  b: 2\n", "extensions:\n  a: 1\n  a: 2\n",
         "extensions: nothing\n",

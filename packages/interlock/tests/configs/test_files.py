@@ -246,7 +246,8 @@ A, B, C = (Entry(id=id, command=(id,)) for id in "abc")
         (config(A), config(Entry(id="a", command=("a",), env={"K": "v"})), "", "", "a", "a"),
         (config(A), config(Entry(id="a", command=("a",), disabled=True)), "", "", "a", "a"),
         (config(A), config(Entry(id="a", command=("a",), tools=("x",))), "", "", "a", ""),
-        (config(A), config(Entry(id="a", command=("a",), timeout=5.0, roots=("/x",), trusted=True)), "", "", "a", ""),
+        (config(A), config(Entry(id="a", command=("a",), timeout=5.0, roots=("/x",), trusted=True)),
+            "", "", "a", ""),
         (config(A, B), config(C, Entry(id="b", url="http://h/")), "c", "a", "b", "b"),
     ],
 )  # fmt: skip

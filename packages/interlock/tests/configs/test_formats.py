@@ -430,7 +430,10 @@ def test_targets() -> None:
 
 async def test_a_client_takes_the_target() -> None:
     """An entry that was read reaches a real server."""
-    text = '{"mcpServers": {"weather": {"command": "${PYTHON}", "args": ["-m", "interlock", "serve", "weather"]}}}'
+    text = (
+        '{"mcpServers": {"weather": {"command": "${PYTHON}", "args": ["-m", "interlock", '
+        '"serve", "weather"]}}}'
+    )
     (entry,) = read_config(text, env={"PYTHON": sys.executable}).entries
     async with Client(entry.target) as client:
         assert await client.list_tools()

@@ -108,9 +108,12 @@ def test_mutated_documents(product: str, edits: list[tuple[float, int, str]], na
 
 
 KEYS = sorted(
-    {"command", "args", "env", "envFile", "cwd", "url", "httpUrl", "headers", "type", "disabled", "enabled", "tools", "without", "roots"}
-    | {"timeout", "trusted", "trust", "includeTools", "env_vars", "env_keys", "envs", "cmd", "uri", "http_headers", "env_http_headers"}
-    | {"bearer_token_env_var", "startup_timeout_sec", "available_tools", "source", "sandboxEnabled", "oauth", "headersHelper", "path"}
+    {"command", "args", "env", "envFile", "cwd", "url", "httpUrl", "headers", "type", "disabled",
+        "enabled", "tools", "without", "roots"}
+    | {"timeout", "trusted", "trust", "includeTools", "env_vars", "env_keys", "envs", "cmd", "uri",
+        "http_headers", "env_http_headers"}
+    | {"bearer_token_env_var", "startup_timeout_sec", "available_tools", "source", "sandboxEnabled",
+        "oauth", "headersHelper", "path"}
 )  # fmt: skip
 VALUES: st.SearchStrategy[Any] = st.recursive(
     st.none()
@@ -187,11 +190,16 @@ LARGE = 1_000_000
         ("a:\n" * (LARGE // 3), 0),
         ("- " * (LARGE // 2), 0),
         ("extensions:\n" + "  a: {b: [" + "x, " * (LARGE // 12) + "]}\n", 0),
-        ('{"mcpServers": {' + ",".join(f'"{n}":{{"command":"x"}}' for n in range(LARGE // 30)) + "}}", 1000),
+        (
+            '{"mcpServers": {'
+            + ",".join(f'"{n}":{{"command":"x"}}' for n in range(LARGE // 30))
+            + "}}",
+            1000,
+        ),
         ('{"mcpServers": {' + ",".join('"a":0' for _ in range(LARGE // 7)) + "}}", 0),
     ],
     ids=range(16),
-)  # fmt: skip
+)
 def test_large_texts(text: str, entries: int) -> None:
     """Texts near the bound that would be slow to read in a careless way come to an end, with what
     can be used of them.

@@ -176,7 +176,8 @@ NOTED = [
     (entry(command="a", alwaysLoad=True), True, "its alwaysLoad is not used"),
     (entry(command="a", autoApprove=["b"]), True, "its autoApprove is not used"),
     (entry(command="a", colour="blue"), True, "its colour is unknown and not used"),
-    (entry(command="a", timeout=30), True, "its timeout is not used: it must be at least 1000 (milliseconds)"),
+    (entry(command="a", timeout=30), True,
+        "its timeout is not used: it must be at least 1000 (milliseconds)"),
     (entry(command="a", timeout=10**400), True, "its timeout is not used"),
     (entry(command="a", startTimeout=-1), True, "its startTimeout is not used"),
     (zed(source="extension", settings={"key": "v"}), False, "it is an extension of Zed"),
@@ -184,8 +185,10 @@ NOTED = [
     (zed(command="a", timeout=60), True, "disagree on its unit"),
     (zed(command={"path": "a", "shape": "round"}), True, "its command.shape is unknown"),
     (codex("command = 'a'", "required = true"), True, "its required is not used"),
-    (codex("command = 'a'", "tool_timeout_sec = 0.5"), True, "its tool_timeout_sec is not used: it must be at least 1 (second)"),
-    (codex("command = 'a'", "default_tools_approval_mode = 'approve'"), True, "the policy of the host decides"),
+    (codex("command = 'a'", "tool_timeout_sec = 0.5"), True,
+        "its tool_timeout_sec is not used: it must be at least 1 (second)"),
+    (codex("command = 'a'", "default_tools_approval_mode = 'approve'"), True,
+        "the policy of the host decides"),
     (goose("type: builtin", "name: developer"), False, "it is part of Goose (builtin)"),
     (goose("type: platform", "name: todo"), False, "it is part of Goose (platform)"),
 ]  # fmt: skip
@@ -251,33 +254,109 @@ def test_the_longest_name() -> None:
 UNREADABLE = [
     ("", "", "it cannot be read: it is empty"),
     (" \n\t", "", "it cannot be read: it is empty"),
-    ('{"mcpServers": {"a": {"command": "x"}}', "", "it cannot be read: line 1, column 39: this is not JSON (a comma or } is missing)"),
-    ('{"a": 1,\n  b: 2}', "", "it cannot be read: line 2, column 3: this is not JSON (a string is missing or does not end)"),
-    ('{"a": "never ends\n}', "", "it cannot be read: line 1, column 7: this is not JSON (a string is missing or does not end)"),
-    ('{"a": 1} // {\n x', "", "it cannot be read: line 2, column 2: this is not JSON (text follows after the end)"),
-    ('{"a": NaN}', "", "it cannot be read: line 1, column 7: this is not JSON (a value is missing)"),
+    (
+        '{"mcpServers": {"a": {"command": "x"}}',
+        "",
+        "it cannot be read: line 1, column 39: this is not JSON (a comma or } is missing)",
+    ),
+    (
+        '{"a": 1,\n  b: 2}',
+        "",
+        (
+            "it cannot be read: line 2, column 3: "
+            "this is not JSON (a string is missing or does not end)"
+        ),
+    ),
+    (
+        '{"a": "never ends\n}',
+        "",
+        (
+            "it cannot be read: line 1, column 7: "
+            "this is not JSON (a string is missing or does not end)"
+        ),
+    ),
+    (
+        '{"a": 1} // {\n x',
+        "",
+        "it cannot be read: line 2, column 2: this is not JSON (text follows after the end)",
+    ),
+    (
+        '{"a": NaN}',
+        "",
+        "it cannot be read: line 1, column 7: this is not JSON (a value is missing)",
+    ),
     ("[1, 2]", "x.json", "it cannot be read: it must be an object or a table"),
     ('{"a": ' + "[" * 200 + "]" * 200 + "}", "", "it cannot be read: it has more than 100 levels"),
     ('{"a": ' + "[" * 100_000, "", "it cannot be read: it has more than 100 levels"),
     ("x = " + "9" * 5000, "x.toml", "it cannot be read: a number or date in it cannot be read"),
-    ("[mcp_servers.a]\ncommand = \n", "", "it cannot be read: line 2, column 11: this is not TOML (Invalid value)"),
-    ("[mcp_servers.a]\ncommand = 'x'\ncommand = 'y'\n", "", "it cannot be read: line 3, column 14: this is not TOML (Cannot overwrite a value)"),
+    (
+        "[mcp_servers.a]\ncommand = \n",
+        "",
+        "it cannot be read: line 2, column 11: this is not TOML (Invalid value)",
+    ),
+    (
+        "[mcp_servers.a]\ncommand = 'x'\ncommand = 'y'\n",
+        "",
+        "it cannot be read: line 3, column 14: this is not TOML (Cannot overwrite a value)",
+    ),
     ("x = [", "c.toml", "it cannot be read: at the end: this is not TOML (Invalid value)"),
     ("extensions:\n  a: [1, 2\n", "", "it cannot be read: line 3, column 1: this is not YAML"),
     ("extensions:\n\ta: 1\n", "", "it cannot be read: line 2, column 1: this is not YAML"),
-    ("extensions:\n  a: 1\n  a: 2\n", "", "it cannot be read: line 3, column 3: this key is there a second time"),
-    ("a: &x [1]\nb: *x\n", "", "it cannot be read: line 2, column 4: it repeats a part by an alias (*), which is not supported; write the part out"),
-    ("a: !!python/object/apply:os.system [ls]\n", "c.yaml", "it cannot be read: line 1, column 4: this is not YAML"),
-    ("a: " + "[" * 200 + "]" * 200, "c.yaml", "it cannot be read: line 1, column 103: it has more than 100 levels"),
-    ("a: 2026-13-45", "c.yml", "it cannot be read: this is not YAML, or a value in it cannot be read"),
+    (
+        "extensions:\n  a: 1\n  a: 2\n",
+        "",
+        "it cannot be read: line 3, column 3: this key is there a second time",
+    ),
+    (
+        "a: &x [1]\nb: *x\n",
+        "",
+        (
+            "it cannot be read: line 2, column 4: it repeats a part by an alias (*), which is not "
+            "supported; write the part out"
+        ),
+    ),
+    (
+        "a: !!python/object/apply:os.system [ls]\n",
+        "c.yaml",
+        "it cannot be read: line 1, column 4: this is not YAML",
+    ),
+    (
+        "a: " + "[" * 200 + "]" * 200,
+        "c.yaml",
+        "it cannot be read: line 1, column 103: it has more than 100 levels",
+    ),
+    (
+        "a: 2026-13-45",
+        "c.yml",
+        "it cannot be read: this is not YAML, or a value in it cannot be read",
+    ),
     ("# nothing\n", "c.yaml", "it cannot be read: it is empty"),
     ("just words", "c.yaml", "it cannot be read: it must be an object or a table"),
-    ('{"a": 1}', "", "it holds no servers; they belong under mcpServers, servers (VS Code), context_servers (Zed), mcp_servers (Codex, TOML) or extensions (Goose, YAML)"),
+    (
+        '{"a": 1}',
+        "",
+        (
+            "it holds no servers; they belong under mcpServers, servers (VS Code), context_servers "
+            "(Zed), mcp_servers (Codex, TOML) or extensions (Goose, YAML)"
+        ),
+    ),
     ('{"mcpServers": []}', "", "mcpServers must be an object with the servers by name"),
-    ('{"mcpServers": {}, "mcpServers": {}}', "", "mcpServers is there more than once, and only the last was read; merge them"),
-    (" " * (1 << 20) + "{}", "", "it cannot be read: it is larger than 1 MiB, the limit for configurations"),
-    ('{"a": "' + "ü" * (1 << 19) + '"}', "", "it cannot be read: it is larger than 1 MiB, the limit for configurations"),
-]  # fmt: skip
+    (
+        '{"mcpServers": {}, "mcpServers": {}}',
+        "",
+        "mcpServers is there more than once, and only the last was read; merge them",
+    ),
+    (
+        " " * (1 << 20) + "{}",
+        "",
+        "it cannot be read: it is larger than 1 MiB, the limit for configurations",
+    ),
+    (
+        '{"a": "' + "ü" * (1 << 19) + '"}',
+        "",
+        "it cannot be read: it is larger than 1 MiB, the limit for configurations",
+    ),
+]
 
 
 @pytest.mark.parametrize("text, name, words", UNREADABLE, ids=range(len(UNREADABLE)))

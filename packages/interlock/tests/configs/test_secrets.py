@@ -40,13 +40,16 @@ def read(one: dict[str, Any], env: dict[str, str] | None = None, **more: Any) ->
 @pytest.mark.parametrize(
     "one, shown",
     [
-        ({"command": "npx", "args": ["-y", "a b", "--key=${TOKEN}", "it's"]}, f"npx -y 'a b' '--key={DOTS}' 'it'\"'\"'s'"),
+        ({"command": "npx", "args": ["-y", "a b", "--key=${TOKEN}", "it's"]},
+            f"npx -y 'a b' '--key={DOTS}' 'it'\"'\"'s'"),
         ({"command": "${HOME}/bin/x", "args": ["${HOME}", "${NONE:-usual}"]}, "/h/bin/x /h usual"),
         ({"command": "${PLAIN}"}, "plain-value"),
         ({"command": "run", "args": ["${PLAIN}"]}, f"run '{DOTS}'"),
-        ({"command": "a\nrm -rf /", "args": ["\x1b[2K", "\u202e", "\u200b", "x\ty"]}, "'a⟨U+000A⟩rm -rf /' '⟨U+001B⟩[2K' '⟨U+202E⟩' '⟨U+200B⟩' 'x⟨U+0009⟩y'"),
+        ({"command": "a\nrm -rf /", "args": ["\x1b[2K", "\u202e", "\u200b", "x\ty"]},
+            "'a⟨U+000A⟩rm -rf /' '⟨U+001B⟩[2K' '⟨U+202E⟩' '⟨U+200B⟩' 'x⟨U+0009⟩y'"),
         ({"command": "x", "args": ["y" * 5000]}, "x " + "y" * 5000),
-        ({"url": "https://h.example/mcp?key=${TOKEN}&a=b"}, f"https://h.example/mcp?key={DOTS}&a=b"),
+        ({"url": "https://h.example/mcp?key=${TOKEN}&a=b"},
+            f"https://h.example/mcp?key={DOTS}&a=b"),
         ({"url": "https://${PLAIN}:8443/mcp"}, "https://plain-value:8443/mcp"),
         ({"url": "https://${TOKEN}.example/mcp"}, f"https://{DOTS}.example/mcp"),
         ({"url": "https://ada:lovelace@h.example/mcp"}, f"https://{DOTS}@h.example/mcp"),
@@ -307,7 +310,10 @@ def test_answers_that_do_not_fit() -> None:
     """An answer that is none of the options, or that a header cannot hold, is not repeated in the
     problem.
     """
-    text = '{"inputs": [{"id": "r", "type": "pickString", "options": ["eu", "us"]}], "servers": {"x": {"command": "x", "args": ["${input:r}"]}}}'
+    text = (
+        '{"inputs": [{"id": "r", "type": "pickString", "options": ["eu", "us"]}], "servers": {"x": '
+        '{"command": "x", "args": ["${input:r}"]}}}'
+    )
     (problem,) = read_config(text, env={}, inputs={"r": SECRET}).problems
     assert problem.words == "left out: the answer to 'r' must be one of eu, us"
     header = {"mcpServers": {"x": {"url": "http://h/", "headers": {"A": "${TOKEN}"}}}}

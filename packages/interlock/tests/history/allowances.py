@@ -36,7 +36,9 @@ CALLED = {
 KEPT_AS_JSON = {
     "Tool.inputSchema": "JSON Schema, whose words are not the protocol's",
     "Tool.outputSchema": "JSON Schema",
-    "ElicitRequestFormParams.requestedSchema": "JSON Schema, made from and read into Python types by interlock.schema",
+    "ElicitRequestFormParams.requestedSchema": (
+        "JSON Schema, made from and read into Python types by interlock.schema"
+    ),
     "ResultMetaObject": (
         "open to everyone; the one key that the protocol defines is written and read where it "
         "matters"
@@ -64,7 +66,9 @@ LATER = {
 
 ONLY_OURS = {
     "UnknownContent": "keeps a content block of a kind that no revision knows",
-    "RequestMeta.traceparent": "from the prose of 2026-07-28 (`_meta`, trace context), not in the schema",
+    "RequestMeta.traceparent": (
+        "from the prose of 2026-07-28 (`_meta`, trace context), not in the schema"
+    ),
     "RequestMeta.tracestate": "from the prose",
     "RequestMeta.baggage": "from the prose",
 }
@@ -88,10 +92,18 @@ FILLED_IN = {
         "written by the connection: who asks on each request, which subscription on the end of "
         "a listen"
     ),
-    "CancelledNotificationParams.requestId": "always written; 2025-11-25 lets it be absent, so it must be readable without",
-    "ElicitRequestParams.requestedSchema": "there in every form; only a page to visit, which 2025-06-18 does not have, is without",
-    "io.modelcontextprotocol/protocolVersion": "its absence is answered with an error, so it must be readable without",
-    "io.modelcontextprotocol/clientCapabilities": "its absence is answered with an error, so it must be readable without",
+    "CancelledNotificationParams.requestId": (
+        "always written; 2025-11-25 lets it be absent, so it must be readable without"
+    ),
+    "ElicitRequestParams.requestedSchema": (
+        "there in every form; only a page to visit, which 2025-06-18 does not have, is without"
+    ),
+    "io.modelcontextprotocol/protocolVersion": (
+        "its absence is answered with an error, so it must be readable without"
+    ),
+    "io.modelcontextprotocol/clientCapabilities": (
+        "its absence is answered with an error, so it must be readable without"
+    ),
 }
 """Fields that some revision demands and our types let be absent: who sees to it that they are
 there."""

@@ -18,8 +18,10 @@ from tests.protocol.frames import meta
 Path = tuple[Any, ...]
 
 STRANGE: list[Any] = [
-    None, True, False, 0, 1, -1, 2**31, 2**53 + 1, 2**63, -(2**64), 10**40, 0.5, -0.0, 1e308, "", "x", "2.0", "1.0", "\x00", "\u2028",
-    "𝄞" * 3, "a" * 300, "io.modelcontextprotocol/protocolVersion", [], {}, [[]], [None], {"": None}, {"type": "text", "text": "x"},
+    None, True, False, 0, 1, -1, 2**31, 2**53 + 1, 2**63, -(2**64), 10**40, 0.5, -0.0, 1e308, "",
+    "x", "2.0", "1.0", "\x00", "\u2028",
+    "𝄞" * 3, "a" * 300, "io.modelcontextprotocol/protocolVersion", [], {}, [[]], [None], {"": None},
+    {"type": "text", "text": "x"},
     {"type": "video"}, {"jsonrpc": "2.0"}, *REVISIONS, "2099-01-01",
 ]  # fmt: skip # one value after the other, as many on a line as there is room for
 IDS: list[Any] = [0, 1, 2, 3, 7, "1", "", 2**70, None, 1.5, True, [], {}]
@@ -102,10 +104,12 @@ class Mutator:
         self.corpus = corpus()
         self._places = [list(paths(message)) for message in self.corpus]
         self._on_trees: list[Callable[[Any, Path], Any]] = [
-            self.swap, self.swap, self.drop, self.rename, self.nest, self.splice, self.splice, self.grow, self.other_id, self.other_method,
+            self.swap, self.swap, self.drop, self.rename, self.nest, self.splice, self.splice,
+            self.grow, self.other_id, self.other_method,
         ]  # fmt: skip # a list of equals
         self._on_bytes: list[Callable[[bytes], bytes]] = [
-            self.truncate, self.flip, self.cut_out, self.repeat, self.insert, self.insert, self.doubled_key, self.number, self.batch,
+            self.truncate, self.flip, self.cut_out, self.repeat, self.insert, self.insert,
+            self.doubled_key, self.number, self.batch,
         ]  # fmt: skip # a list of equals
 
     def frames(self, number: int) -> Iterator[bytes]:

@@ -21,8 +21,7 @@ YOUNG_ONLY = identity(revisions=(R3, R4, R5))
 PROUD = EndpointRules(greets=False)  # of a server that serves the newest revision only
 
 
-# -- the order of refusals
-# ---------------------------------------------------------------------------------
+# -- the order of refusals -------------------------------------------------------------------------
 
 
 def with_header(name: str, value: str | None) -> Spoil:
@@ -108,9 +107,8 @@ def test_the_words_say_which_key_and_which_header() -> None:
         words[rung] = verdict.why
     assert "protocolVersion" in words["no revision in _meta"]
     assert "clientCapabilities" in words["no capabilities in _meta"]
-    assert (
-        words["another revision in the header"]
-        == f"Header mismatch: the header MCP-Protocol-Version says '2099-01-01', the body '{NEWEST}'"
+    assert words["another revision in the header"] == (
+        f"Header mismatch: the header MCP-Protocol-Version says '2099-01-01', the body '{NEWEST}'"
     )
     assert "Mcp-Method" in words["another method in the header"]
     assert "Mcp-Name" in words["another name in the header"]
@@ -131,8 +129,7 @@ def test_refusals_carry_the_id_of_the_request() -> None:
         )
 
 
-# -- where it comes from
-# ----------------------------------------------------------------------------------
+# -- where it comes from ---------------------------------------------------------------------------
 
 AT_HOME = EndpointRules()
 PUBLIC = EndpointRules(
@@ -232,8 +229,7 @@ def test_what_is_remembered_of_strangers_is_bounded() -> None:
     )
 
 
-# -- media types
-# --------------------------------------------------------------------------------------------
+# -- media types -----------------------------------------------------------------------------------
 
 TYPES = [
     ("application/json", True),
@@ -295,8 +291,7 @@ def test_what_may_be_answered(header: str | None, json_: bool, events: bool) -> 
     assert isinstance(verdict, Stateless) if json_ or events else refusal(verdict) == (406, BAD)
 
 
-# -- headers that repeat the body
-# ------------------------------------------------------------------------------
+# -- headers that repeat the body ------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -424,8 +419,7 @@ def test_the_headers_of_arguments_go_to_whoever_knows_the_schema() -> None:
     assert verdict.headers == {"mcp-param-region": "us-west1", "mcp-param-x": "=?base64?YQ==?="}
 
 
-# -- what comes after
-# ---------------------------------------------------------------------------------------------------
+# -- what comes after ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

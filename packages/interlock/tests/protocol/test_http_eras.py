@@ -31,8 +31,7 @@ YOUNG_ONLY = identity(revisions=(R3, R4, R5))
 PROUD = EndpointRules(greets=False)  # of a server that serves the newest revision only
 
 
-# -- which era
-# ---------------------------------------------------------------------------------------------------
+# -- which era -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -200,8 +199,7 @@ def test_a_server_of_the_newest_revision_only() -> None:
     assert isinstance(modern().judged(PROUD, MODERN_ONLY), Stateless)
 
 
-# -- bodies that are no request
-# -----------------------------------------------------------------------------------
+# -- bodies that are no request --------------------------------------------------------------------
 
 BODIES: list[tuple[bytes, Any, int]] = [
     # (body, its verdict under the newest revision's header, the code of its refusal)
@@ -257,8 +255,7 @@ def test_bodies_that_no_revision_takes(body: bytes) -> None:
     assert refusal(offered(body).judged())[0] == 400
 
 
-# -- GET and DELETE
-# ------------------------------------------------------------------------------------------------
+# -- GET and DELETE --------------------------------------------------------------------------------
 
 NO_SESSIONS = EndpointRules(sessions=False)
 

@@ -58,14 +58,19 @@ METHODS = [
     "\udcff",
 ]
 NAMES = [
-    b"host", b"origin", b"content-type", b"accept", b"mcp-protocol-version", b"mcp-method", b"mcp-name", b"mcp-session-id", b"last-event-id",
+    b"host", b"origin", b"content-type", b"accept", b"mcp-protocol-version", b"mcp-method",
+    b"mcp-name", b"mcp-session-id", b"last-event-id",
     b"mcp-param-region", b"mcp-param-", b"", b"\xff", b"x",
 ]  # fmt: skip # a list of names
 VALUES = [
-    b"", b" ", b"\t", b"\x00", b"\xff\xfe", b"a\r\nb: c", b"=?base64?", b"?=", b"=?base64??=", b"=?base64?YWRk?=", b"=?base64?YQ?=", b"=?base64?=",
-    b"=?base64?/w==?=", b"127.0.0.1", b"localhost:99999", b"[::1", b"[]", b"]", b":", b"::", b"0x7f.1", b"evil.example", b"http://", b"://", b"null",
-    b"http://localhost:1", b"https://app.example", b"*/*", b"*", b";", b",", b";q=0", b"application/json;q=0", b"text/event-stream", b"application/json",
-    b"tools/call", b"add", b"2099-01-01", b"9" * 5000, b"a.1", b".", b"changes.", *(revision.encode() for revision in REVISIONS),
+    b"", b" ", b"\t", b"\x00", b"\xff\xfe", b"a\r\nb: c", b"=?base64?", b"?=", b"=?base64??=",
+    b"=?base64?YWRk?=", b"=?base64?YQ?=", b"=?base64?=",
+    b"=?base64?/w==?=", b"127.0.0.1", b"localhost:99999", b"[::1", b"[]", b"]", b":", b"::",
+    b"0x7f.1", b"evil.example", b"http://", b"://", b"null",
+    b"http://localhost:1", b"https://app.example", b"*/*", b"*", b";", b",", b";q=0",
+    b"application/json;q=0", b"text/event-stream", b"application/json",
+    b"tools/call", b"add", b"2099-01-01", b"9" * 5000, b"a.1", b".", b"changes.",
+    *(revision.encode() for revision in REVISIONS),
 ]  # fmt: skip # a list of values
 
 Parts = tuple[str, dict[bytes, bytes], list[bytes], bytes]

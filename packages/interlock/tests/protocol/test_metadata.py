@@ -100,8 +100,10 @@ def test_what_is_not_utf_8_is_malformed_or_stays_raw(raw: bytes) -> None:
 
 PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 TRACES = {
-    "all of it": ((PARENT, "a=1,b@c= x ,", "k=v;p;q=1, m = %20"), (PARENT, "a=1,b@c= x ,", "k=v;p;q=1, m = %20")),
-    "a later version with more": ((f"cc{PARENT[2:]}-more", None, None), (f"cc{PARENT[2:]}-more", None, None)),
+    "all of it": ((PARENT, "a=1,b@c= x ,", "k=v;p;q=1, m = %20"),
+        (PARENT, "a=1,b@c= x ,", "k=v;p;q=1, m = %20")),
+    "a later version with more": ((f"cc{PARENT[2:]}-more", None, None),
+        (f"cc{PARENT[2:]}-more", None, None)),
     "version 00 with more": ((f"{PARENT}-more", "a=1", None), None),
     "version ff": ((f"ff{PARENT[2:]}", None, None), None),
     "capitals": ((PARENT.upper(), None, None), None),
@@ -110,7 +112,8 @@ TRACES = {
     "a line break": ((f"{PARENT}\n", None, None), None),
     "a state without a parent": (("nonsense", "a=1", "k=v"), (None, None, "k=v")),
     "a state with one key twice": ((PARENT, "a=1,a=2", None), (PARENT, None, None)),
-    "a state of 33 members": ((PARENT, ",".join(f"k{n}=v" for n in range(33)), None), (PARENT, None, None)),
+    "a state of 33 members": ((PARENT, ",".join(f"k{n}=v" for n in range(33)), None),
+        (PARENT, None, None)),
     "a state with a capital key": ((PARENT, "A=1", None), (PARENT, None, None)),
     "baggage without a value": ((PARENT, None, "k"), (PARENT, None, None)),
     "baggage with a space in its value": ((PARENT, None, "k=a b"), (PARENT, None, None)),

@@ -46,8 +46,7 @@ def frames(stream: bytes) -> list[bytes]:
     return [event.data for event in events(stream) if event.data]
 
 
-# -- JSON or events
-# -------------------------------------------------------------------------------------------------
+# -- JSON or events --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -136,8 +135,7 @@ def test_a_client_that_takes_no_events_gets_the_response() -> None:
         assert (answer.begun, answer.next_piece()) == (False, b"")
 
 
-# -- batches
-# ------------------------------------------------------------------------------------------------------------
+# -- batches ---------------------------------------------------------------------------------------
 
 
 def test_the_responses_of_a_batch_are_an_array() -> None:
@@ -194,8 +192,7 @@ def test_nothing_is_answered_where_all_was_cancelled() -> None:
     )
 
 
-# -- streams that can be come back to
-# ---------------------------------------------------------------------------------------
+# -- streams that can be come back to --------------------------------------------------------------
 
 
 def test_priming() -> None:
@@ -337,8 +334,7 @@ def test_events_that_are_encoded_already() -> None:
     assert answer.next_piece() == b""
 
 
-# -- what holds whatever happens
-# -----------------------------------------------------------------------------------------------
+# -- what holds whatever happens -------------------------------------------------------------------
 
 Act = tuple[str, int]
 acts = st.lists(
@@ -449,8 +445,7 @@ def test_each_response_once_and_the_log_is_what_was_sent(
     )
 
 
-# -- names and places
-# -------------------------------------------------------------------------------------------------------------
+# -- names and places ------------------------------------------------------------------------------
 
 
 @given(

@@ -1,4 +1,5 @@
-"""Parts of messages that a text prints on their own: each is put to work where it belongs, and comes out as it went in."""
+"""Parts of messages that a text prints on their own: each is put to work where it belongs,
+and comes out as it went in."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ Value = dict[str, Any]
 
 
 async def tools(listed: list[Value]) -> None:
-    """Tools are listed as printed, called with arguments that fit, and refused those that do not."""
+    """Tools are listed as printed, called with arguments that fit,
+    and refused those that do not."""
     mirror = Mirror()
     mirror.tools(listed)
     async with wired(mirror.server) as wire:
@@ -39,7 +41,8 @@ async def tools(listed: list[Value]) -> None:
 
 
 async def templates(listed: list[Value]) -> None:
-    """Templates are listed as printed, and a URI that one makes is read with the variables that made it."""
+    """Templates are listed as printed,
+    and a URI that one makes is read with the variables that made it."""
     mirror = Mirror()
     mirror.templates(listed)
     async with wired(mirror.server) as wire:
@@ -66,7 +69,8 @@ async def resources(listed: list[Value]) -> None:
 
 
 async def prompts(listed: list[Value]) -> None:
-    """Prompts are listed as printed, and got with their arguments; one that is required and missing is named."""
+    """Prompts are listed as printed, and got with their arguments;
+    one that is required and missing is named."""
     mirror = Mirror()
     mirror.prompts(listed)
     async with wired(mirror.server) as wire:
@@ -80,7 +84,8 @@ async def prompts(listed: list[Value]) -> None:
 
 
 async def invocation(value: Value) -> None:
-    """What a person chose reaches the prompt: numbers and lists travel as their JSON, for the wire knows strings only (`PRM-05`)."""
+    """What a person chose reaches the prompt: numbers and lists travel as their JSON, for the wire
+    knows strings only (`PRM-05`)."""
     mirror = Mirror()
     mirror.prompts(
         [{"name": value["prompt"], "arguments": [{"name": name} for name in value["arguments"]]}]
@@ -104,7 +109,8 @@ async def prompt_result(value: Value) -> None:
 
 
 async def sampling(value: Value) -> None:
-    """An author's `ctx.sample` says what is printed, and gets what the client's model said (`SAM-01`)."""
+    """An author's `ctx.sample` says what is printed,
+    and gets what the client's model said (`SAM-01`)."""
     wanted = sampling_as_specified(value)
     server = Server("sampling")
 
@@ -138,7 +144,8 @@ async def sampling(value: Value) -> None:
 async def roots(listed: list[Value]) -> None:
     """Roots that a client names reach the tool that asks for them (`ROO-01`), whatever they are.
 
-    Our own client names folders only, as the specification has it (`ROO-05`): those go through it in both eras, and it refuses others.
+    Our own client names folders only, as the specification has it (`ROO-05`): those go through it
+    in both eras, and it refuses others.
     """
     server = Server("roots")
 
@@ -175,7 +182,8 @@ async def configuration(value: Value) -> None:
 
 
 async def request(value: Value, answer: Value | None, where: str) -> None:
-    """A request without its envelope: sent by its side, answered as printed where an answer stands behind it."""
+    """A request without its envelope: sent by its side,
+    answered as printed where an answer stands behind it."""
     if as_specified(value)["method"].startswith(("elicitation/", "sampling/", "roots/")):
         async with wired(Mirror().server) as wire:
             await put(wire, value, None, where)
@@ -232,7 +240,8 @@ CHECKS: dict[str, Callable[[Value], Awaitable[None]]] = {
 
 
 async def check(items: Sequence[Printed], number: int) -> None:
-    """Put the fragment at a place of a text to work. Raises AssertionError or KeyError where that cannot be done."""
+    """Put the fragment at a place of a text to work.
+    Raises AssertionError or KeyError where that cannot be done."""
     kind, value, where = items[number]
     if kind == "request":
         following = items[number + 1].value if number + 1 < len(items) else None

@@ -1,4 +1,5 @@
-"""Reads the messages that a text prints: JSON with comments, and object literals as TypeScript has them."""
+"""Reads the messages that a text prints: JSON with comments,
+and object literals as TypeScript has them."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ class Literal(NamedTuple):
 
 
 def literals(text: str) -> Iterator[Literal]:
-    """The outermost objects of a text that are literals all through, in order; what merely looks like one is passed over."""
+    """The outermost objects of a text that are literals all through, in order;
+    what merely looks like one is passed over."""
     at = text.find("{")
     while at >= 0:
         try:

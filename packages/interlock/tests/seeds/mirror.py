@@ -1,4 +1,5 @@
-"""A server that would answer as a text prints it: its tools, resources and prompts are those of the printed answers."""
+"""A server that would answer as a text prints it: its tools,
+resources and prompts are those of the printed answers."""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ PAGE = 10
 
 
 class Mirror:
-    """Builds the server piece by piece; answers that are printed for a call, a read or a get are given for it."""
+    """Builds the server piece by piece; answers that are printed for a call,
+    a read or a get are given for it."""
 
     def __init__(self, hello: Mapping[str, Any] | None = None) -> None:
         hello = hello or {"serverInfo": {"name": "mirror", "version": "1"}}
@@ -63,7 +65,8 @@ class Mirror:
                 self._gets[_key(params)] = result
 
     def offer(self, capabilities: Iterable[str]) -> None:
-        """Have something of each kind that the printed capabilities name, for a server offers only what it has."""
+        """Have something of each kind that the printed capabilities name,
+        for a server offers only what it has."""
         have = self.server.capabilities()
         if "resources" in capabilities and have.resources is None:
             self.resources([{"uri": "mirror://placeholder", "name": "placeholder"}])
@@ -187,7 +190,8 @@ def _key(params: Mapping[str, Any]) -> str:
 
 
 def _asking(handler: Handler) -> Handler:
-    """A call of ASK puts the request in its arguments to the client, and gives the answer as text."""
+    """A call of ASK puts the request in its arguments to the client,
+    and gives the answer as text."""
 
     async def handle(x: Exchange) -> AnyResult:
         if x.method != "tools/call" or x.params.name != ASK:

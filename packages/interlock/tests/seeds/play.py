@@ -1,4 +1,5 @@
-"""Plays what a text prints: sends the client's messages as they stand, and compares what the server says with what is printed."""
+"""Plays what a text prints: sends the client's messages as they stand,
+and compares what the server says with what is printed."""
 
 from __future__ import annotations
 
@@ -79,7 +80,8 @@ async def wired(server: Server, hello: dict[str, Any] | None = HELLO) -> AsyncIt
 
 
 async def play(session: Sequence[Printed]) -> int:
-    """Play a conversation; returns how many messages of the server were compared. Raises AssertionError where one is not as printed."""
+    """Play a conversation; returns how many messages of the server were compared. Raises
+    AssertionError where one is not as printed."""
     compared = 0
     mirror = mirrored(session)
     answers = _answers(session)
@@ -114,7 +116,8 @@ async def play(session: Sequence[Printed]) -> int:
 async def put(
     wire: Wire, request: dict[str, Any], answer: dict[str, Any] | None, where: str
 ) -> None:
-    """Have the server put a printed request of its own, answer it as printed, and see that the answer arrives."""
+    """Have the server put a printed request of its own, answer it as printed,
+    and see that the answer arrives."""
     wanted = as_specified(request)
     wire.send(
         {
@@ -159,7 +162,8 @@ def mirrored(session: Sequence[Printed]) -> Mirror:
 
 
 def agree(wanted: dict[str, Any], given: dict[str, Any], where: str) -> None:
-    """A result is as printed. What a server offers is its own affair: of the capabilities, those that are printed are there.
+    """A result is as printed. What a server offers is its own affair: of the capabilities,
+    those that are printed are there.
 
     `isError: false` says the same as nothing, and is not sent.
     """
@@ -189,7 +193,8 @@ def _answers(session: Sequence[Printed]) -> dict[int, dict[str, Any]]:
 
 
 def _is_placeholder(message: dict[str, Any]) -> bool:
-    """Whether a request names a cursor that is cut short: it stands for one that the server gave before."""
+    """Whether a request names a cursor that is cut short:
+    it stands for one that the server gave before."""
     return str((message.get("params") or {}).get("cursor") or "").endswith("...")
 
 

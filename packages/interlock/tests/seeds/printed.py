@@ -1,4 +1,5 @@
-"""What a text prints, sorted into messages and parts of messages; where a text and the specification disagree, the specification wins."""
+"""What a text prints, sorted into messages and parts of messages; where a text and the
+specification disagree, the specification wins."""
 
 from __future__ import annotations
 
@@ -103,7 +104,8 @@ def sampling_as_specified(params: dict[str, Any]) -> dict[str, Any]:
 
 
 def plain(value: Any) -> Any:
-    """A value without what only says that there is nothing: a null, an argument that need not be given.
+    """A value without what only says that there is nothing: a null,
+    an argument that need not be given.
 
     An argument of a prompt is always a string to the specification, so its type is left out too.
     """

@@ -1,4 +1,5 @@
-"""The documents that this project was started from, where they lie beside it: all that they print is accepted and answered as printed."""
+"""The documents that this project was started from, where they lie beside it: all that they print
+is accepted and answered as printed."""
 
 from __future__ import annotations
 
@@ -37,9 +38,11 @@ FRAGMENTS = [
 
 @pytest.mark.parametrize("session", SESSIONS)
 async def test_every_conversation_goes_as_printed(session: list[Printed]) -> None:
-    """Requests, answers and notifications of both sides (`LIF-01`, `TOL-02`, `RES-06`, `PRM-02`, `SAM-01`, `ROO-01`).
+    """Requests, answers and notifications of both sides (`LIF-01`, `TOL-02`, `RES-06`, `PRM-02`,
+    `SAM-01`, `ROO-01`).
 
-    Each message is sent or compared: only answers are not counted on their own, and a request whose answer is not printed.
+    Each message is sent or compared: only answers are not counted on their own,
+    and a request whose answer is not printed.
     """
     requests = [item.value for item in session if "method" in item.value]
     answered = {item.value["id"] for item in session if "result" in item.value}
@@ -50,12 +53,14 @@ async def test_every_conversation_goes_as_printed(session: list[Printed]) -> Non
 
 @pytest.mark.parametrize("items, number", FRAGMENTS)
 async def test_every_part_works_where_it_belongs(items: list[Printed], number: int) -> None:
-    """Tools, templates, prompts, roots, sampling, elicitation, configuration: put to work, and out as they went in."""
+    """Tools, templates, prompts, roots, sampling, elicitation, configuration: put to work,
+    and out as they went in."""
     await fragments.check(items, number)
 
 
 def test_no_message_was_passed_over() -> None:
-    """A second, simpler way to count: every `"jsonrpc"` in quotes, and every method that is a literal, was read."""
+    """A second, simpler way to count: every `"jsonrpc"` in quotes,
+    and every method that is a literal, was read."""
     for name, items in TEXTS.items():
         (path,) = SEEDS.glob(f"{name}*")
         text = path.read_text(encoding="utf-8")
@@ -67,7 +72,8 @@ def test_no_message_was_passed_over() -> None:
 
 
 def test_our_own_texts_leave_no_shape_out() -> None:
-    """What is shown with the documents is shown without them too: every method and every kind of part stands in a text of our own."""
+    """What is shown with the documents is shown without them too: every method and every kind of
+    part stands in a text of our own."""
 
     def shapes(texts: list[list[Printed]]) -> set[str]:
         return {item.value.get("method", item.kind) for items in texts for item in items}

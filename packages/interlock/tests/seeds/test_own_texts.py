@@ -1,4 +1,5 @@
-"""Texts of our own with every message that tutorials print: accepted and answered as printed, in a repository that stands alone."""
+"""Texts of our own with every message that tutorials print: accepted and answered as printed, in a
+repository that stands alone."""
 
 from __future__ import annotations
 
@@ -29,7 +30,8 @@ FRAGMENTS = [
 
 @pytest.mark.parametrize("session", SESSIONS)
 async def test_every_conversation_goes_as_printed(session: list[Printed]) -> None:
-    """Requests, answers and notifications of both sides (`LIF-01`, `TOL-02`, `RES-06`, `PRM-02`, `SAM-01`, `ROO-01`)."""
+    """Requests, answers and notifications of both sides (`LIF-01`, `TOL-02`, `RES-06`, `PRM-02`,
+    `SAM-01`, `ROO-01`)."""
     requests = [item.value for item in session if "method" in item.value]
     answered = {item.value["id"] for item in session if "result" in item.value}
     assert await play(session) == sum(
@@ -39,7 +41,8 @@ async def test_every_conversation_goes_as_printed(session: list[Printed]) -> Non
 
 @pytest.mark.parametrize("items, number", FRAGMENTS)
 async def test_every_part_works_where_it_belongs(items: list[Printed], number: int) -> None:
-    """Tools, templates, prompts, roots, sampling, elicitation, configuration: put to work, and out as they went in."""
+    """Tools, templates, prompts, roots, sampling, elicitation, configuration: put to work,
+    and out as they went in."""
     await fragments.check(items, number)
 
 

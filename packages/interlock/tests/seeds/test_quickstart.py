@@ -1,4 +1,5 @@
-"""The tutorial's quickstart: a weather server that runs as it was written, but for the line that imports the server class."""
+"""The tutorial's quickstart: a weather server that runs as it was written,
+but for the line that imports the server class."""
 
 from __future__ import annotations
 
@@ -68,7 +69,8 @@ def quickstart(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("revision", ["2026-07-28", "2025-11-25", "2024-11-05"])
 async def test_the_quickstart_runs(quickstart: Path, revision: str) -> None:
-    """Two tools with schemas from the hints and words from `Args:`; without a way out, the tutorial's own sorry sentences (`TOL-02`)."""
+    """Two tools with schemas from the hints and words from `Args:`; without a way out, the
+    tutorial's own sorry sentences (`TOL-02`)."""
     async with Client(entry(quickstart, **NOWHERE), revision=revision) as client:
         assert client.server_info is not None
         assert client.server_info.name == "weather"
@@ -91,7 +93,8 @@ async def test_the_quickstart_runs(quickstart: Path, revision: str) -> None:
 
 
 async def test_the_quickstart_finds_the_weather(quickstart: Path, site: WeatherSite) -> None:
-    """With its address exchanged (a piece of text) for one on loopback, alerts and forecast come as the tutorial shapes them."""
+    """With its address exchanged (a piece of text) for one on loopback,
+    alerts and forecast come as the tutorial shapes them."""
     program = text(quickstart)
     exchange(quickstart, THEIR_BASE, f'NWS_API_BASE = "{site.url}"')
     async with Client(entry(quickstart, NO_PROXY="127.0.0.1")) as client:
@@ -109,7 +112,8 @@ async def test_the_quickstart_finds_the_weather(quickstart: Path, site: WeatherS
 
 
 async def test_a_script_of_the_same_make(site: WeatherSite, tmp_path: Path) -> None:
-    """The same without the document: `Server as FastMCP`, `@mcp.tool()`, `Args:`, `run(transport="stdio")`."""
+    """The same without the document: `Server as FastMCP`, `@mcp.tool()`, `Args:`,
+    `run(transport="stdio")`."""
     script = HERE / "scripts" / "gales.py"
     async with Client(entry(script, **NOWHERE)) as client:
         gales, outlook = await client.list_tools()

@@ -1,4 +1,5 @@
-"""The travel examples of the tutorials, shown working through the client, whether a tool that asks waits or runs again."""
+"""The travel examples of the tutorials, shown working through the client,
+whether a tool that asks waits or runs again."""
 
 from __future__ import annotations
 
@@ -72,7 +73,8 @@ async def test_templates(client: Client) -> None:
 
 
 async def test_completion(client: Client) -> None:
-    """Three letters of a city, and of an airport once the other one is known (`CMP-02`, `CMP-03`)."""
+    """Three letters of a city, and of an airport once the other one is known (`CMP-02`,
+    `CMP-03`)."""
     assert (await client.complete("weather://forecast/{city}/{date}", "city", "Par")).values == [
         "Paris",
         "Park City",
@@ -87,7 +89,8 @@ async def test_completion(client: Client) -> None:
 
 
 async def test_the_prompt(client: Client) -> None:
-    """Text, number and list arrive as what they are, though the wire has only strings (`PRM-02`, `PRM-05`)."""
+    """Text, number and list arrive as what they are, though the wire has only strings (`PRM-02`,
+    `PRM-05`)."""
     (prompt,) = await client.list_prompts()
     assert prompt.name == "plan-vacation"
     assert [(a.name, a.required) for a in prompt.arguments or ()] == [
@@ -131,7 +134,8 @@ async def test_roots(client: Client) -> None:
 @pytest.mark.parametrize("tool", ["bookVacation", "findBestFlight", "listDocuments"])
 @pytest.mark.parametrize("revision", REVISIONS)
 async def test_a_client_that_cannot_be_asked(tool: str, revision: str) -> None:
-    """Without person, model or folders the call fails and says what is missing; nothing is skipped (`ERR-08`)."""
+    """Without person, model or folders the call fails and says what is missing;
+    nothing is skipped (`ERR-08`)."""
     async with Client(server, revision=revision) as client:
         if revision == "2026-07-28":
             with pytest.raises(McpError, match="capability") as refused:

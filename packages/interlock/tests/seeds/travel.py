@@ -1,4 +1,5 @@
-"""The travel server that tutorials sketch, written as an author would: templates, a prompt, and questions to person, model and folders."""
+"""The travel server that tutorials sketch, written as an author would: templates, a prompt, and
+questions to person, model and folders."""
 
 from __future__ import annotations
 
@@ -72,7 +73,10 @@ async def plan_vacation(
     Args:
         duration: days
     """
-    return f"Plan {duration} days in {destination} for {budget or 'any price'}, with {' and '.join(interests or ['rest'])}."
+    return (
+        f"Plan {duration} days in {destination} for {budget or 'any price'}, with "
+        f"{' and '.join(interests or ['rest'])}."
+    )
 
 
 @dataclass
@@ -98,7 +102,10 @@ async def book(ctx: Context) -> str:
 async def find_best_flight(ctx: Context) -> str:
     """Have the client's model choose among many flights."""
     answer = await ctx.sample(
-        "Choose one of these flights:\n[31 flights]\nThe traveller gets up early, and dislikes changing planes.",
+        (
+            "Choose one of these flights:\n[31 flights]\n"
+            "The traveller gets up early, and dislikes changing planes."
+        ),
         system="You know how to travel.",
         max_tokens=1200,
         preferences=types.ModelPreferences(

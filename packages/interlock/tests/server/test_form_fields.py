@@ -76,7 +76,8 @@ def test_the_kinds_of_fields(
 
 
 def test_all_that_a_field_says() -> None:
-    """ELI-06, ELI-08: the order of the form, titles, descriptions, bounds, formats, and what is required."""
+    """ELI-06, ELI-08: the order of the form, titles, descriptions, bounds, formats,
+    and what is required."""
     form = form_fields(
         schema(
             ["mail"],
@@ -142,12 +143,17 @@ def test_defaults() -> None:
 @pytest.mark.parametrize(
     "bad",
     [
-        {"type": "array"}, {"type": "object", "properties": []}, schema(x=5), schema(x={}), schema(x={"type": "object"}),
-        schema(x={"type": "array", "items": {"type": "string"}}), schema(x={"type": "array"}), schema(x={"type": ["string", "null"]}),
-        schema(x={"type": "string", "enum": []}), schema(x={"type": "string", "enum": [1]}), schema(x={"oneOf": [{"title": "a"}]}),
+        {"type": "array"}, {"type": "object", "properties": []}, schema(x=5), schema(x={}),
+            schema(x={"type": "object"}),
+        schema(x={"type": "array", "items": {"type": "string"}}), schema(x={"type": "array"}),
+        schema(x={"type": ["string", "null"]}),
+        schema(x={"type": "string", "enum": []}), schema(x={"type": "string", "enum": [1]}),
+        schema(x={"oneOf": [{"title": "a"}]}),
         schema(x={"type": "string", "oneOf": "a"}), schema(x={"anyOf": [5]}),
-        schema(x={"type": "string", "pattern": "("}), schema(x={"type": "string", "minLength": "3"}), schema(x={"$ref": "https://example.com/x"}),
-        schema(["y"], x={"type": "string"}), schema(**{f"x{n}": {"type": "string"} for n in range(MAX_FIELDS + 1)}),
+        schema(x={"type": "string", "pattern": "("}), schema(x={"type": "string",
+            "minLength": "3"}), schema(x={"$ref": "https://example.com/x"}),
+        schema(["y"], x={"type": "string"}),
+        schema(**{f"x{n}": {"type": "string"} for n in range(MAX_FIELDS + 1)}),
         schema(x={"type": "string", "enum": [str(n) for n in range(1001)]}),
     ],
 )  # fmt: skip
@@ -281,10 +287,14 @@ def test_what_is_typed_is_read(node: dict[str, Any], text: str, value: Any) -> N
 @pytest.mark.parametrize(
     "node, text",
     [
-        ({"type": "integer"}, "5.5"), ({"type": "integer"}, ""), ({"type": "number"}, "nan"), ({"type": "number"}, "1e999"), ({"type": "boolean"}, "maybe"),
-        (TITLED, "rome"), (TITLED, "0"), (TITLED, "4"), (TITLED, ""), (SEVERAL, "nyc, rome"), (SEVERAL, "[1]x"),
-        ({"type": "string", "format": "email"}, "kim"), ({"type": "string", "minLength": 1}, ""), ({"type": "integer", "maximum": 3}, "4"),
-        ({"type": "string", "enum": ["a", "A"], "enumNames": ["x", "X"]}, "X!"), ({"type": "string", "enum": ["a", "b"], "enumNames": ["x", "x"]}, "x"),
+        ({"type": "integer"}, "5.5"), ({"type": "integer"}, ""), ({"type": "number"}, "nan"),
+            ({"type": "number"}, "1e999"), ({"type": "boolean"}, "maybe"),
+        (TITLED, "rome"), (TITLED, "0"), (TITLED, "4"), (TITLED, ""), (SEVERAL, "nyc, rome"),
+            (SEVERAL, "[1]x"),
+        ({"type": "string", "format": "email"}, "kim"), ({"type": "string", "minLength": 1}, ""),
+            ({"type": "integer", "maximum": 3}, "4"),
+        ({"type": "string", "enum": ["a", "A"], "enumNames": ["x", "X"]}, "X!"),
+            ({"type": "string", "enum": ["a", "b"], "enumNames": ["x", "x"]}, "x"),
     ],
 )  # fmt: skip
 def test_what_is_typed_and_is_no_value(node: dict[str, Any], text: str) -> None:

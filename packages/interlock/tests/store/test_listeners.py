@@ -12,7 +12,8 @@ from interlock.testing.contracts.promises import RecordingListener
 
 
 async def test_a_listener_that_fails_harms_no_other(caplog):
-    """The others hear the note, the one who failed hears the next, and the log has the traceback."""
+    """The others hear the note, the one who failed hears the next,
+    and the log has the traceback."""
     board = MemoryStore().changes
     calls = []
 

@@ -78,6 +78,7 @@ async def test_a_killed_process_leaves_a_store_that_can_be_used(place: str):
 
 
 async def test_a_store_can_be_opened_after_a_fork(place: str):
-    """A store that was open and is closed again works in both processes that a fork makes of one."""
+    """A store that was open and is closed again works in both processes
+    that a fork makes of one."""
     async with asyncio.timeout(30):
         assert await (await start(FORK, place)).wait() == 0

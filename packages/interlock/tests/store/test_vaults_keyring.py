@@ -1,4 +1,5 @@
-"""The vault in the keyring: small entries, writers that die, keyrings that fail, and none at all."""
+"""The vault in the keyring: small entries, writers that die, keyrings that fail,
+and none at all."""
 
 from __future__ import annotations
 

@@ -33,7 +33,9 @@ PLACES = {
     "rediss://user:password@127.0.0.1:1": RedisVault,
     "unix:///{}/socket": RedisVault,
 }
-NOWHERE = ["", "memory", "memory:x", "file:", "file://", "file:///", "file://host/x", "sqlite:", "sqlite://host/x", "keyring:x", "redis:host", "postgres://u:secret@h/d", "/vault", "secret"]  # fmt: skip
+NOWHERE = ["", "memory", "memory:x", "file:", "file://", "file:///", "file://host/x", "sqlite:",
+    "sqlite://host/x", "keyring:x", "redis:host", "postgres://u:secret@h/d", "/vault",
+    "secret"]  # fmt: skip
 
 
 @pytest.mark.parametrize("url", PLACES)

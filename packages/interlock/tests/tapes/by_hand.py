@@ -1,4 +1,5 @@
-"""The tapes whose client's part was written by hand: one for several revisions, whose date stands in them as REVISION."""
+"""The tapes whose client's part was written by hand: one for several revisions,
+whose date stands in them as REVISION."""
 
 from __future__ import annotations
 
@@ -65,7 +66,8 @@ async def answered(written: list[str], server: Server, revision: str) -> list[st
 
 
 def answer_anew(path: Path) -> None:
-    """Write a tape with the server's part of today. Raises ValueError where the revisions that it is for do not agree on it."""
+    """Write a tape with the server's part of today.
+    Raises ValueError where the revisions that it is for do not agree on it."""
     written = path.read_text(encoding="utf-8").splitlines()
     versions = {
         revision: asyncio.run(answered(written, server_of(path), revision))
@@ -74,6 +76,7 @@ def answer_anew(path: Path) -> None:
     first, *others = versions.values()
     if any(other != first for other in others):
         raise ValueError(
-            f"{path.name}: the revisions {', '.join(versions)} do not answer alike; make it two tapes"
+            f"{path.name}: the revisions {', '.join(versions)} do not answer "
+            "alike; make it two tapes"
         )
     path.write_text("".join(f"{line}\n" for line in first), encoding="utf-8")

@@ -29,7 +29,7 @@ from interlock import types as t
 from interlock.wire.revisions import R3
 from tests.tapes.scenarios import fresh, refused, scenario
 
-# -- the life of a connection ------------------------------------------------------------------------------------------
+# -- the life of a connection ----------------------------------------------------------------------
 
 
 def plain(revision: str) -> Server:
@@ -64,7 +64,7 @@ async def probe(client: Client) -> None:
     await client.ping()
 
 
-# -- tools -----------------------------------------------------------------------------------------------------------
+# -- tools -----------------------------------------------------------------------------------------
 
 
 class Place(msgspec.Struct):
@@ -176,7 +176,7 @@ async def tools_errors(client: Client) -> None:
     await refused(client.call_tool("succeed"))
 
 
-# -- resources and prompts ---------------------------------------------------------------------------------------------
+# -- resources and prompts -------------------------------------------------------------------------
 
 
 def resource_server(revision: str) -> Server:

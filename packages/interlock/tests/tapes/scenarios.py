@@ -1,4 +1,5 @@
-"""Scenarios: a small server each, and what a client does with it; the rooms beside this one fill the table."""
+"""Scenarios: a small server each, and what a client does with it;
+the rooms beside this one fill the table."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ Make = Callable[..., Server]
 
 @dataclass(frozen=True)
 class Scenario:
-    """One conversation: what it shows, the server, what the client does, and the revisions that it is recorded under."""
+    """One conversation: what it shows, the server, what the client does,
+    and the revisions that it is recorded under."""
 
     name: str
     title: str
@@ -38,7 +40,8 @@ class Scenario:
         return self.server(revision)
 
     def client_options(self, revision: str) -> dict[str, Any]:
-        """The options of its client, which speaks one revision unless it is to find out by itself."""
+        """The options of its client,
+        which speaks one revision unless it is to find out by itself."""
         answers = self.answers()
         return {
             "revision": revision,

@@ -14,7 +14,7 @@ from interlock.testing import ScriptedAnswers
 from interlock.wire.revisions import R3, R4, R5
 from tests.tapes.scenarios import fresh, refused, scenario
 
-# -- what a call tells ---------------------------------------------------------------------------------------------------
+# -- what a call tells -----------------------------------------------------------------------------
 
 
 def telling_server(revision: str) -> Server:
@@ -76,7 +76,7 @@ async def cancellation(client: Client) -> None:
     await client.ping()
 
 
-# -- questions ------------------------------------------------------------------------------------------------------------
+# -- questions -------------------------------------------------------------------------------------
 
 
 class Seat(msgspec.Struct):

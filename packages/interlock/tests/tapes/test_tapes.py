@@ -47,7 +47,8 @@ BY_HAND = [(path, revision) for path in by_hand.TAPES for revision in by_hand.re
     "path, revision", BY_HAND, ids=lambda value: value.stem if isinstance(value, Path) else value
 )
 async def test_the_server_takes_whatever_comes(path: Path, revision: str):
-    """What no client of ours would send: each message is answered as the tape has it, or not at all, and the next one is heard."""
+    """What no client of ours would send: each message is answered as the tape has it, or not at
+    all, and the next one is heard."""
     await replay_to_server(by_hand.load(path, revision), by_hand.server_of(path))
 
 
@@ -67,7 +68,8 @@ PURE += [
     "path, revision", PURE, ids=lambda value: value.stem if isinstance(value, Path) else value
 )
 def test_the_connection_alone_does_as_the_tape_has_it(path: Path, revision: str):
-    """What needs no decision is answered by the pure connection, without a loop, a task or a handler (`LIF-03`, `PNG-01`, `RPC-16`)."""
+    """What needs no decision is answered by the pure connection, without a loop, a task or a
+    handler (`LIF-03`, `PNG-01`, `RPC-16`)."""
     tape = by_hand.load(path, revision)
     said = Tape()
     scenario = SCENARIOS.get(path.stem)

@@ -188,7 +188,8 @@ class Desk:
         """An ordinary answer to `server/discover`."""
         await asked.gives(
             {
-                "resultType": "complete", "supportedVersions": [R5], "capabilities": self.capabilities, "ttlMs": 0, "cacheScope": "private",
+                "resultType": "complete", "supportedVersions": [R5],
+                "capabilities": self.capabilities, "ttlMs": 0, "cacheScope": "private",
                 "_meta": {"io.modelcontextprotocol/serverInfo": INFO},
             }
         )  # fmt: skip

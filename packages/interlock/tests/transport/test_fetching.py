@@ -64,8 +64,10 @@ async def test_a_request_as_it_goes_out_and_its_answer():
     assert seen.line == "POST /mcp?q=%C3%BC HTTP/1.1"
     assert seen.body == b"body"
     assert seen.headers == [
-        ("Host", f"127.0.0.1:{peer.port}"), ("Accept-Encoding", "identity"), ("User-Agent", "test/1"),
-        ("Accept", "text/event-stream"), ("DPoP", "x"), ("Two", "1"), ("Two", "2"), ("Content-Length", "4"),
+        ("Host", f"127.0.0.1:{peer.port}"), ("Accept-Encoding", "identity"),
+            ("User-Agent", "test/1"),
+        ("Accept", "text/event-stream"), ("DPoP", "x"), ("Two", "1"), ("Two", "2"),
+            ("Content-Length", "4"),
     ]  # fmt: skip
 
 
@@ -219,15 +221,24 @@ BROKEN_HEADS = {
     "nothing": (b"", "closed the connection before it answered"),
     "half a line": (b"HTTP/1.1 200", "in the middle of its answer"),
     "half a head": (b"HTTP/1.1 200 OK\r\nContent-Le", "in the middle of its answer"),
-    "an interim answer and no other": (b"HTTP/1.1 100 Continue\r\n\r\n", "in the middle of its answer"),
+    "an interim answer and no other": (
+        b"HTTP/1.1 100 Continue\r\n\r\n",
+        "in the middle of its answer",
+    ),
     "another protocol": (b"SSH-2.0-OpenSSH_9.2\r\n", "not HTTP/1.1"),
     "no status": (b"HTTP/1.1 abc OK\r\n\r\n", "not HTTP/1.1"),
     "two lengths": (HEAD + b"Content-Length: 5\r\nContent-Length: 6\r\n\r\nhello", "not HTTP/1.1"),
     "a length that is none": (HEAD + b"Content-Length: five\r\n\r\nhello", "not HTTP/1.1"),
-    "a length and chunks": (HEAD + b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", "not HTTP/1.1"),
-    "a switch of protocols": (b"HTTP/1.1 101 x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n", "without being asked"),
+    "a length and chunks": (
+        HEAD + b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        "not HTTP/1.1",
+    ),
+    "a switch of protocols": (
+        b"HTTP/1.1 101 x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n",
+        "without being asked",
+    ),
     "a line in a header": (HEAD + b"A: b\nnonsense\r\n\r\n", "not HTTP/1.1"),
-}  # fmt: skip
+}
 
 
 @both_loops

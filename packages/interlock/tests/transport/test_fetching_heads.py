@@ -66,8 +66,10 @@ def test_where_a_url_leads(url: str, place: Origin, first: str, host: str):
 
 @pytest.mark.parametrize(
     "url",
-    ["", "/mcp", "a.example/mcp", "ftp://a.example/", "http://", "http:///x", "http://:80/", "http://a:b/", "http://a:99999/", "http://a:0/",
-     "http://a b/", "http://a/ b", "http://a/\r\nX: y", "http://a\n/", "http://[::1/", "http://[zz]/", "http://a%0d%0ab/", "http://a%2fb/", "ws://a/",
+    ["", "/mcp", "a.example/mcp", "ftp://a.example/", "http://", "http:///x", "http://:80/",
+        "http://a:b/", "http://a:99999/", "http://a:0/",
+     "http://a b/", "http://a/ b", "http://a/\r\nX: y", "http://a\n/", "http://[::1/",
+     "http://[zz]/", "http://a%0d%0ab/", "http://a%2fb/", "ws://a/",
      "http://-\u3002\u3002/"],
 )  # fmt: skip
 def test_urls_that_lead_nowhere(url: str):
@@ -86,8 +88,10 @@ def test_a_url_that_is_refused_keeps_its_secrets():
 
 @pytest.mark.parametrize(
     "name, value",
-    [("A", "b\r\nC: d"), ("A", "b\n"), ("A", "\r"), ("A", "b\0"), ("A", "\x7f"), ("A", "b\u0100"), ("A", "\u2028"), ("A\r\nB", "c"), ("A B", "c"),
-     ("A:", "c"), ("", "c"), ("Ä", "c"), ("A\n", "c"), ("Content-Length", "3"), ("transfer-encoding", "chunked"), ("Connection", "close"), ("Upgrade", "x"),
+    [("A", "b\r\nC: d"), ("A", "b\n"), ("A", "\r"), ("A", "b\0"), ("A", "\x7f"), ("A", "b\u0100"),
+        ("A", "\u2028"), ("A\r\nB", "c"), ("A B", "c"),
+     ("A:", "c"), ("", "c"), ("Ä", "c"), ("A\n", "c"), ("Content-Length", "3"),
+         ("transfer-encoding", "chunked"), ("Connection", "close"), ("Upgrade", "x"),
      ("Expect", "100-continue")],
 )  # fmt: skip
 def test_headers_that_would_say_more(name: str, value: str):

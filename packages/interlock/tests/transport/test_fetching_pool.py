@@ -444,7 +444,10 @@ async def test_nobody_listens():
     fetch = fetch_for_tests()
     with pytest.raises(
         Unreachable,
-        match=rf"Nobody listens at http://127.0.0.1:{peer.port}: .* Is the server running, and is the port right\?",
+        match=(
+            rf"Nobody listens at http://127.0.0.1:{peer.port}: .* Is the server running, and is "
+            r"the port right\?"
+        ),
     ):
         await fetch(get(peer.url))
     with pytest.raises(Unreachable, match=r"The host no-such-host\.invalid was not found"):

@@ -194,7 +194,8 @@ async def test_plain_http_through_a_proxy():
         await fetch.aclose()
     assert between.opened == 1
     assert [seen.line for seen in between.requests] == [
-        "GET http://one.example/a?b=c HTTP/1.1", "GET http://two.example:8080/a?b=c HTTP/1.1", "GET http://[2001:db8::1]/a?b=c HTTP/1.1",
+        "GET http://one.example/a?b=c HTTP/1.1", "GET http://two.example:8080/a?b=c HTTP/1.1",
+        "GET http://[2001:db8::1]/a?b=c HTTP/1.1",
     ]  # fmt: skip
     assert [seen.header("host") for seen in between.requests] == [
         "one.example",

@@ -71,6 +71,9 @@ async def test_a_stranger_is_refused_before_anything_is_read(
         source = f"host: 127.0.0.1\r\norigin: {origin}" if origin else "host: evil.example"
         framing = "transfer-encoding: chunked" if length is None else f"content-length: {length}"
         await line.send(
-            f"POST /mcp HTTP/1.1\r\n{source}\r\ncontent-type: application/json\r\n{framing}\r\n\r\n".encode()
+            (
+                f"POST /mcp HTTP/1.1\r\n{source}\r\ncontent-type: "
+                f"application/json\r\n{framing}\r\n\r\n"
+            ).encode()
         )
         assert await line.head() == 403

@@ -69,7 +69,8 @@ async def reading(server: Desk, client: Client) -> tuple[Doing, Asked]:
     """Half of a JSON answer has come."""
     doing, asked = await calling(server, client)
     await asked._talk.send(
-        b'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 999\r\n\r\n{"jsonrpc"'
+        b"HTTP/1.1 200 OK\r\nContent-Type: "
+        b'application/json\r\nContent-Length: 999\r\n\r\n{"jsonrpc"'
     )
     return doing, asked
 

@@ -63,7 +63,8 @@ async def test_the_stateless_era() -> None:
             doing = begun(work(*given))
             asked = await server.next()
             expected = {
-                "content-type": "application/json", "accept": BOTH, "mcp-protocol-version": R5, "mcp-method": asked.method,
+                "content-type": "application/json", "accept": BOTH, "mcp-protocol-version": R5,
+                "mcp-method": asked.method,
             }  # fmt: skip
             assert head(asked) == expected | ({"mcp-name": given[0]} if len(given) == 1 else {})
             assert asked.params["_meta"]["io.modelcontextprotocol/protocolVersion"] == R5
@@ -214,8 +215,7 @@ async def test_names_that_a_header_cannot_hold(name: str) -> None:
                 await doing
 
 
-# -- arguments that headers repeat
-# -------------------------------------------------------------------------
+# -- arguments that headers repeat -----------------------------------------------------------------
 
 SCHEMA: dict[str, Any] = {
     "region": {"type": "string", "x-mcp-header": "Region"},
@@ -421,8 +421,7 @@ async def test_the_schema_is_as_it_was() -> None:
         assert server.count("tools/call") == 1
 
 
-# -- the session's id
-# ------------------------------------------------------------------------------------------
+# -- the session's id ------------------------------------------------------------------------------
 
 IDS = ["x", "!~", "0" * 500, "a=b;c", "eyJhbGciOi.J9.x-_"]
 

@@ -135,8 +135,10 @@ async def test_questions_and_cancellation() -> None:
 
 
 ENDPOINTS = [
-    b"http://127.0.0.2/messages", b"//127.0.0.2/messages", b"https://127.0.0.1/messages", b"http://127.0.0.1:1/messages",
-    b"http://[::1/messages", b"http://127.0.0.1:99999/m", b"javascript:alert(1)", b"http://me@127.0.0.2/", b"/mess ages",
+    b"http://127.0.0.2/messages", b"//127.0.0.2/messages", b"https://127.0.0.1/messages",
+    b"http://127.0.0.1:1/messages",
+    b"http://[::1/messages", b"http://127.0.0.1:99999/m", b"javascript:alert(1)",
+    b"http://me@127.0.0.2/", b"/mess ages",
 ]  # fmt: skip
 
 

@@ -305,8 +305,7 @@ async def test_the_notification_that_opens_must_arrive() -> None:
         assert server.keys()[-1] == "DELETE"
 
 
-# -- servers of 2024-11-05 that have nothing else
-# --------------------------------------------------------------
+# -- servers of 2024-11-05 that have nothing else --------------------------------------------------
 
 
 def only_sse(server: Any, status: str) -> None:

@@ -32,8 +32,7 @@ from tests.transport.http_desk import (
 )
 from tests.transport.http_peers import both_loops, serving
 
-# -- redirects
-# ------------------------------------------------------------------------------------------------
+# -- redirects -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("status", [301, 302, 307, 308])
@@ -70,8 +69,10 @@ async def test_redirects_within_the_origin_are_followed(status: int, where: str)
 
 
 AWAY = [
-    "http://127.0.0.2:{port}/mcp", "http://127.0.0.1:1/mcp", "https://127.0.0.1:{port}/mcp", "//evil.example/mcp", "http://127.0.0.1.evil.example/",
-    "http://127.0.0.1:{port}@evil.example/", "http://me:pass@127.0.0.1:{port}/", "file:///etc/passwd", "http://[::1/", "http://127.0.0.1:99999/", "/a b",
+    "http://127.0.0.2:{port}/mcp", "http://127.0.0.1:1/mcp", "https://127.0.0.1:{port}/mcp",
+    "//evil.example/mcp", "http://127.0.0.1.evil.example/",
+    "http://127.0.0.1:{port}@evil.example/", "http://me:pass@127.0.0.1:{port}/",
+    "file:///etc/passwd", "http://[::1/", "http://127.0.0.1:99999/", "/a b",
     "javascript:alert(1)",
 ]  # fmt: skip
 
@@ -117,8 +118,7 @@ async def test_other_answers_of_the_300s() -> None:
             assert caught.value.status == int(status[:3])
 
 
-# -- authorities, proxies, tokens
-# -------------------------------------------------------------------------------
+# -- authorities, proxies, tokens ------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -281,8 +281,7 @@ async def test_an_http_client_of_ones_own() -> None:
     assert {request.url for request in fetch.asked} == {"https://mcp.example/"}
 
 
-# -- the promises of every transport
-# -----------------------------------------------------------------------------
+# -- the promises of every transport ---------------------------------------------------------------
 
 
 @asynccontextmanager

@@ -40,8 +40,7 @@ def note(method: str, **params: Any) -> dict[str, Any]:
     return {"jsonrpc": "2.0", "method": f"notifications/{method}", "params": params}
 
 
-# -- a session that is gone
-# --------------------------------------------------------------------------------
+# -- a session that is gone ------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -158,7 +157,8 @@ async def test_a_new_session_is_told_what_the_old_one_knew() -> None:
                 await doing
                 told = server.all[before:-1]
     assert [(one.key, one.params.get("level") or one.params.get("uri")) for one in told[2:]] == [
-        ("logging/setLevel", "warning"), ("resources/subscribe", "note://a"), ("resources/subscribe", "note://b"),
+        ("logging/setLevel", "warning"), ("resources/subscribe", "note://a"),
+            ("resources/subscribe", "note://b"),
     ]  # fmt: skip
     assert {one.header("mcp-session-id") for one in told[2:]} == {"session-2"}
 
@@ -235,8 +235,7 @@ async def test_404_without_a_session_is_only_404() -> None:
         assert server.count("initialize") == 1
 
 
-# -- the session's own stream
-# ----------------------------------------------------------------------------------
+# -- the session's own stream ----------------------------------------------------------------------
 
 
 @both_loops
@@ -529,8 +528,7 @@ async def test_a_call_finds_the_session_gone() -> None:
         await again.hung_up()
 
 
-# -- giving up, and the end
-# ----------------------------------------------------------------------------------------
+# -- giving up, and the end ------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("begins", ["silence", "a stream"])
@@ -581,8 +579,7 @@ async def test_the_end_of_a_session() -> None:
             )  # one that a kept connection swallowed may come twice
 
 
-# -- subscriptions of the stateless era
-# --------------------------------------------------------------------------------
+# -- subscriptions of the stateless era ------------------------------------------------------------
 
 
 def acknowledged(asked: Asked, wanted: dict[str, Any] | None = None) -> bytes:

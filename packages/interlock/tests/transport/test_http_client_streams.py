@@ -179,25 +179,65 @@ async def test_streams_for_fifty_calls_at_once() -> None:
             ]
 
 
-# -- what cannot be read
-# ---------------------------------------------------------------------------------------
+# -- what cannot be read ---------------------------------------------------------------------------
 
 UNREADABLE: dict[str, tuple[Any, str]] = {
-    "a page": (lambda asked: asked.says("200 OK", b"<html><body>Please log in</body></html>", "Content-Type: text/html"), "Please log in.*endpoint"),
-    "a page of a proxy": (lambda asked: asked.says("502 Bad Gateway", b"<h1>\xff Bad\x1b[31m</h1>", "Content-Type: text/html"), "502: <h1>. Bad .31m</h1>"),
+    "a page": (
+        lambda asked: asked.says(
+            "200 OK", b"<html><body>Please log in</body></html>", "Content-Type: text/html"
+        ),
+        "Please log in.*endpoint",
+    ),
+    "a page of a proxy": (
+        lambda asked: asked.says(
+            "502 Bad Gateway", b"<h1>\xff Bad\x1b[31m</h1>", "Content-Type: text/html"
+        ),
+        "502: <h1>. Bad .31m</h1>",
+    ),
     "nothing": (lambda asked: asked.says("200 OK"), "nothing"),
     "accepted": (lambda asked: asked.taken(), "status 202"),
     "no content": (lambda asked: asked.says("204 No Content"), "204"),
-    "broken JSON": (lambda asked: asked.says("200 OK", b'{"jsonrpc": "2.0", "id"', JSON), 'no answer to it: {"jsonrpc"'),
-    "another's answer": (lambda asked: asked.says("200 OK", b'{"jsonrpc":"2.0","id":"another","result":{}}', JSON), "no answer to it"),
-    "a notification": (lambda asked: asked.says("200 OK", b'{"jsonrpc":"2.0","method":"notifications/message"}', JSON), "no answer to it"),
-    "a body that ends early": (lambda asked: asked.breaks(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n{"), "broke before the answer to tools/call"),
-    "too much JSON": (lambda asked: asked.says("200 OK", b'"' + b"x" * 5000 + b'"', JSON), "more than 4096 bytes"),
-    "too long a line": (lambda asked: asked.streams(b"data: " + b"x" * 5000), "more than 4096 bytes"),
-    "too long an event": (lambda asked: asked.streams(*[b"data: " + b"x" * 1000 + b"\n"] * 5), "more than 4096 bytes"),
-    "an unknown coding": (lambda asked: asked.says("200 OK", b"x", JSON, "Content-Encoding: secret"), "secret"),
-    "a result of another kind": (lambda asked: asked.gives({"resultType": "complete", "content": 7}), "cannot be read"),
-}  # fmt: skip
+    "broken JSON": (
+        lambda asked: asked.says("200 OK", b'{"jsonrpc": "2.0", "id"', JSON),
+        'no answer to it: {"jsonrpc"',
+    ),
+    "another's answer": (
+        lambda asked: asked.says("200 OK", b'{"jsonrpc":"2.0","id":"another","result":{}}', JSON),
+        "no answer to it",
+    ),
+    "a notification": (
+        lambda asked: asked.says(
+            "200 OK", b'{"jsonrpc":"2.0","method":"notifications/message"}', JSON
+        ),
+        "no answer to it",
+    ),
+    "a body that ends early": (
+        lambda asked: asked.breaks(
+            b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n{"
+        ),
+        "broke before the answer to tools/call",
+    ),
+    "too much JSON": (
+        lambda asked: asked.says("200 OK", b'"' + b"x" * 5000 + b'"', JSON),
+        "more than 4096 bytes",
+    ),
+    "too long a line": (
+        lambda asked: asked.streams(b"data: " + b"x" * 5000),
+        "more than 4096 bytes",
+    ),
+    "too long an event": (
+        lambda asked: asked.streams(*[b"data: " + b"x" * 1000 + b"\n"] * 5),
+        "more than 4096 bytes",
+    ),
+    "an unknown coding": (
+        lambda asked: asked.says("200 OK", b"x", JSON, "Content-Encoding: secret"),
+        "secret",
+    ),
+    "a result of another kind": (
+        lambda asked: asked.gives({"resultType": "complete", "content": 7}),
+        "cannot be read",
+    ),
+}
 
 
 @pytest.mark.parametrize("revision", [R4, R5])
@@ -269,8 +309,7 @@ async def test_an_error_on_a_stream() -> None:
             await doing
 
 
-# -- streams that break: the handshake era takes them up again
-# ------------------------------------------------------
+# -- streams that break: the handshake era takes them up again -------------------------------------
 
 
 def story(asked: Asked) -> list[tuple[str | None, bytes]]:
@@ -607,8 +646,7 @@ async def test_event_ids_that_lead_nowhere(id: str) -> None:
         assert server.count("GET") == 1  # the one at the opening
 
 
-# -- streams that break: what is safe is done again
-# ---------------------------------------------------------------
+# -- streams that break: what is safe is done again ------------------------------------------------
 
 READING: dict[str, Any] = {
     "tools/list": (lambda client: client.list_tools(), lambda asked: listed()),
@@ -630,10 +668,15 @@ READING: dict[str, Any] = {
 }
 BREAKS: dict[str, Any] = {
     "before its answer": lambda asked: asked.breaks(),
-    "in JSON": lambda asked: asked.breaks(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n{"),
-    "on a stream": lambda asked: asked.breaks(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n4\r\n:\n\n\n"),
+    "in JSON": lambda asked: asked.breaks(
+        b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n{"
+    ),
+    "on a stream": lambda asked: asked.breaks(
+        b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: "
+        b"chunked\r\n\r\n4\r\n:\n\n\n"
+    ),
     "in good order": lambda asked: asked.says("200 OK", b": nothing came of it\n\n", EVENTS),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("how", BREAKS)

@@ -66,8 +66,7 @@ def feed(id: str, *headers: str) -> bytes:
     return head("GET", f"Mcp-Session-Id: {id}", "Accept: text/event-stream", *headers)
 
 
-# -- the end
-# -------------------------------------------------------------------------------------------------------
+# -- the end ---------------------------------------------------------------------------------------
 
 
 def started(site: Site, said: bytes) -> Wire:
@@ -202,8 +201,7 @@ def test_a_client_that_never_reads_does_not_hold_the_end(site: MakeSite) -> None
     assert one.process.wait(60) == 0
 
 
-# -- limits
-# --------------------------------------------------------------------------------------------------------
+# -- limits ----------------------------------------------------------------------------------------
 
 
 def test_calls_are_limited_and_streams_do_not_count_as_calls(site: MakeSite) -> None:
@@ -299,8 +297,7 @@ def test_whom_a_proxy_speaks_for_is_believed_of_proxies_only(
     assert statuses == ([200] * 4 if believed else [200, 200, 429, 429])
 
 
-# -- sessions
-# ------------------------------------------------------------------------------------------------------
+# -- sessions --------------------------------------------------------------------------------------
 
 
 def test_sessions_end_when_nobody_uses_them_and_live_while_somebody_listens(site: MakeSite) -> None:
@@ -399,8 +396,7 @@ def test_quiet_streams_show_that_they_live(site: MakeSite) -> None:
             quiet += next(events) == {}
 
 
-# -- logs
-# ----------------------------------------------------------------------------------------------------------
+# -- logs ------------------------------------------------------------------------------------------
 
 
 def test_logs_are_json_and_keep_secrets(site: MakeSite) -> None:
@@ -462,8 +458,7 @@ def test_logs_are_json_and_keep_secrets(site: MakeSite) -> None:
     assert {line["session"] for line in told["interlock.access"] if "session" in line} <= digests
 
 
-# -- what a deployment may lack
-# ----------------------------------------------------------------------------------------
+# -- what a deployment may lack --------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("package", ["uvicorn", "httptools"])

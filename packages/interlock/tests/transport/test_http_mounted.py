@@ -262,8 +262,7 @@ def test_behind_a_proxy_that_takes_the_front_of_the_path_away(place: Any) -> Non
     assert one.ask(where("/cp")).status == 404
 
 
-# -- principals
-# --------------------------------------------------------------------------------------------------------
+# -- principals ------------------------------------------------------------------------------------
 
 
 def test_a_session_belongs_to_the_principal_that_opened_it(place: Any) -> None:

@@ -48,15 +48,20 @@ def feed(id: str, *headers: str) -> bytes:
     return head("GET", f"Mcp-Session-Id: {id}", "Accept: text/event-stream", *headers)
 
 
-# -- where a request comes from
-# --------------------------------------------------------------------------------------
+# -- where a request comes from --------------------------------------------------------------------
 
-OWN_HOSTS = ["127.0.0.1", "127.0.0.1:80", "localhost", "LocalHost:65535", "[::1]", "[::1]:8000", "[0:0::1]", "192.168.0.7:3", "mcp.example", "MCP.example:443", "other.example:8443"]  # fmt: skip
+OWN_HOSTS = ["127.0.0.1", "127.0.0.1:80", "localhost", "LocalHost:65535", "[::1]", "[::1]:8000",
+    "[0:0::1]", "192.168.0.7:3", "mcp.example", "MCP.example:443",
+    "other.example:8443"]  # fmt: skip
 STRANGE_HOSTS = [
-    "", "evil.example", "localhost.", "localhost.evil.example", "127.0.0.1.evil.example", "other.example", "other.example:1", "mcp.example.",
-    "sub.mcp.example", "mcp.example.evil.example", "localhost@evil.example", "evil.example#127.0.0.1", "localhost/evil.example",
-    "[::1", "[::1]evil.example", "[::1].evil.example", "::1", "localhost:evil", "localhost:80:80", "127.0.0.1, evil.example",
-    "2130706433", "0x7f000001", "127.1", "localhost\tevil.example", "[localhost]", "*", "[evil.example]", "l\u00f6calhost",
+    "", "evil.example", "localhost.", "localhost.evil.example", "127.0.0.1.evil.example",
+    "other.example", "other.example:1", "mcp.example.",
+    "sub.mcp.example", "mcp.example.evil.example", "localhost@evil.example",
+    "evil.example#127.0.0.1", "localhost/evil.example",
+    "[::1", "[::1]evil.example", "[::1].evil.example", "::1", "localhost:evil", "localhost:80:80",
+    "127.0.0.1, evil.example",
+    "2130706433", "0x7f000001", "127.1", "localhost\tevil.example", "[localhost]", "*",
+    "[evil.example]", "l\u00f6calhost",
 ]  # fmt: skip
 
 
@@ -163,10 +168,14 @@ def test_pages_of_this_machine_and_those_that_were_named_may_ask(
 @pytest.mark.parametrize(
     "origin",
     [
-        "null", "", "http://", "localhost", "http://evil.example", "http://app.example", "https://app.example:444", "https://app.example.evil",
-        "https://evil.example/https://app.example", "http://localhost.evil.example", "http://localhost@evil.example",
-        "http://localhost:80@evil.example", "http://[::1].evil.example", "http://127.0.0.1.evil.example", "file://", "file://localhost",
-        "chrome-extension://abc", "https://app.example, http://evil.example", "http://mcp.example", "https://app.example\u00a0",
+        "null", "", "http://", "localhost", "http://evil.example", "http://app.example",
+        "https://app.example:444", "https://app.example.evil",
+        "https://evil.example/https://app.example", "http://localhost.evil.example",
+        "http://localhost@evil.example",
+        "http://localhost:80@evil.example", "http://[::1].evil.example",
+        "http://127.0.0.1.evil.example", "file://", "file://localhost",
+        "chrome-extension://abc", "https://app.example, http://evil.example", "http://mcp.example",
+        "https://app.example\u00a0",
     ],
 )  # fmt: skip
 def test_other_pages_may_not(shared: Site, origin: str) -> None:
@@ -183,8 +192,7 @@ def test_a_public_server_takes_pages_of_its_own_name_only(shared: Site) -> None:
     assert shared.ask(add("Origin: https://mcp.example", host="other.example:8443")).status == 403
 
 
-# -- pages of other origins (CORS)
-# -------------------------------------------------------------------------------------
+# -- pages of other origins (CORS) -----------------------------------------------------------------
 
 
 def test_a_page_that_is_welcome_may_ask_and_read(shared: Site) -> None:
@@ -251,8 +259,7 @@ def test_cross_origin_access_is_off_unless_asked_for(
         one.close()
 
 
-# -- paths and heads
-# ---------------------------------------------------------------------------------------------------
+# -- paths and heads -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("target", ["/mcp", "/mcp?x=/evil", "/%6dcp", "http://127.0.0.1/mcp"])
@@ -313,8 +320,7 @@ def test_nothing_that_a_client_says_becomes_part_of_a_head(shared: Site, header:
         assert set(response.headers) <= known
 
 
-# -- other people's sessions
-# -------------------------------------------------------------------------------------------
+# -- other people's sessions -----------------------------------------------------------------------
 
 
 def test_a_client_cannot_choose_the_id_of_its_session(shared: Site) -> None:
@@ -374,7 +380,8 @@ def test_the_events_of_one_session_are_never_told_to_another(shared: Site) -> No
 
 
 FORGED = [
-    "", ".", "x", "x.1", ".1", "1", "changes", "a.b.c", "00000.1", "../1.1", "*.1", "x.-1", "x.99999999999999999999", "x.\u00b2", "\u00e9.1",
+    "", ".", "x", "x.1", ".1", "1", "changes", "a.b.c", "00000.1", "../1.1", "*.1", "x.-1",
+    "x.99999999999999999999", "x.\u00b2", "\u00e9.1",
     "' OR 1=1 --.1", "x\t.1", "x" * 5_000 + ".1",
 ]  # fmt: skip
 

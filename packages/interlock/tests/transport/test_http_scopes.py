@@ -151,8 +151,7 @@ NEEDS: dict[str, tuple[str, dict[str, Any], set[str]]] = {
 }
 
 
-# -- the stateless era
-# -----------------------------------------------------------------------------------------------------
+# -- the stateless era -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("what", NEEDS)
@@ -253,8 +252,7 @@ async def test_a_rule_for_everything_may_ask_for_scopes_too(
     assert "insufficient scope: this needs tools" in caplog.text
 
 
-# -- sessions
-# ------------------------------------------------------------------------------------------------------------------
+# -- sessions --------------------------------------------------------------------------------------
 
 
 class Visit:
@@ -395,8 +393,7 @@ async def test_a_refusal_where_streams_are_the_rule(revision: str) -> None:
             assert [message["id"] for message in again.messages] == [3]
 
 
-# -- questions, and whose they are
-# ------------------------------------------------------------------------------------------------
+# -- questions, and whose they are -----------------------------------------------------------------
 
 
 async def test_the_questions_of_the_stateless_era_are_their_principals(web: Web) -> None:
@@ -439,8 +436,7 @@ async def test_the_questions_of_a_session_are_its_principals(web: Web) -> None:
     await line.close()
 
 
-# -- the older transport
-# -----------------------------------------------------------------------------------------------------------
+# -- the older transport ---------------------------------------------------------------------------
 
 
 async def opened(web: Web, who: str, *scopes: str, until: float | None = None) -> tuple[Line, str]:
@@ -505,8 +501,7 @@ async def test_a_post_at_another_worker_is_judged_by_its_own_token(tmp_path: Pat
         await line.close()
 
 
-# -- when a token ends
-# ----------------------------------------------------------------------------------------------------------------
+# -- when a token ends -----------------------------------------------------------------------------
 
 
 async def test_a_stream_ends_with_the_token_that_opened_it(web: Web) -> None:
@@ -571,8 +566,7 @@ async def test_the_stream_of_the_older_transport_lives_as_long_as_its_tokens(web
     assert time.time() >= until
 
 
-# -- without a guard, and with one
-# ------------------------------------------------------------------------------------------------------
+# -- without a guard, and with one -----------------------------------------------------------------
 
 
 async def test_strangers_use_what_is_for_everybody() -> None:

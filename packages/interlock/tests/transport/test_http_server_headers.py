@@ -29,8 +29,7 @@ async def web() -> AsyncIterator[Web]:
         yield shared
 
 
-# -- the ladder
-# -------------------------------------------------------------------------------------------------------
+# -- the ladder ------------------------------------------------------------------------------------
 
 
 def put_meta(key: str, value: Any) -> Spoil:
@@ -125,8 +124,7 @@ async def test_an_error_after_the_stream_has_begun_rides_in_it(web: Web):
     assert reply.messages[-1]["error"] == {"code": t.INTERNAL_ERROR, "message": "Oh dear."}
 
 
-# -- headers
-# -----------------------------------------------------------------------------------------------------------
+# -- headers ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -30,8 +30,7 @@ async def web() -> AsyncIterator[Web]:
         yield shared
 
 
-# -- opening and ending
-# ---------------------------------------------------------------------------------------------
+# -- opening and ending ----------------------------------------------------------------------------
 
 
 async def test_a_session_is_opened_with_an_id_that_nobody_can_guess(web: Web):
@@ -189,8 +188,7 @@ async def test_sessions_belong_to_whoever_opened_them():
                 ).status == 404
 
 
-# -- answers and their streams
-# ------------------------------------------------------------------------------------------
+# -- answers and their streams ---------------------------------------------------------------------
 
 
 @REVISIONS

@@ -275,8 +275,7 @@ async def test_a_request_without_a_revision():
         assert (refused.status, refused.code) == (400, t.HEADER_MISMATCH)
 
 
-# -- subscriptions
-# ------------------------------------------------------------------------------------------------------
+# -- subscriptions ---------------------------------------------------------------------------------
 
 
 async def test_a_subscription_that_the_server_ends():
@@ -316,8 +315,7 @@ async def test_a_subscription_hears_of_nothing_else():
         await line.close()
 
 
-# -- safety
-# ----------------------------------------------------------------------------------------------------------------
+# -- safety ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("method", ["POST", "GET", "DELETE", "PUT", "OPTIONS"])
@@ -398,8 +396,7 @@ async def test_who_asks_reaches_the_tool():
         ).status == 404  # a session is no proof of who asks, and not theirs
 
 
-# -- the socket
-# ---------------------------------------------------------------------------------------------------------------
+# -- the socket ------------------------------------------------------------------------------------
 
 
 async def test_small_answers_are_not_held_back():

@@ -26,8 +26,7 @@ async def web() -> AsyncIterator[Web]:
         yield shared
 
 
-# -- cancelling, and leaving without cancelling
-# -------------------------------------------------------------------------------
+# -- cancelling, and leaving without cancelling ----------------------------------------------------
 
 
 @REVISIONS
@@ -118,8 +117,7 @@ async def test_older_clients_are_not_let_go(revision: str):
         assert reply.json["result"]["content"][0]["text"] == "kept"
 
 
-# -- streams of a session
-# ---------------------------------------------------------------------------------------------------
+# -- streams of a session --------------------------------------------------------------------------
 
 
 @REVISIONS

@@ -170,9 +170,9 @@ def test_a_server_ends_when_its_client_has_gone_whatever_its_tools_do(
     body: str, tmp_path: Path
 ) -> None:
     """Nobody is left who could end it otherwise (`STD-09`)."""
-    program = (
-        PRELUDE
-        + f"import time\n\n@server.tool\nasync def stuck() -> str:\n    {body.strip()}\n\nserver.run()\n"
+    program = PRELUDE + (
+        f"import time\n\n@server.tool\nasync def stuck() -> str:\n    {body.strip()}\n\n"
+        "server.run()\n"
     )
     done = run(tmp_path, program, *calls("stuck"))
     assert b'"result"' not in done.stdout

@@ -23,13 +23,16 @@ from tests.transport.internet import OTHER, PUBLIC, SIX, Internet
 
 KINDS = {
     "an address without a host": ["0.0.0.0", "0.1.2.3", "::"],
-    "a private address": ["10.0.0.1", "172.16.0.1", "172.31.255.254", "192.168.1.1", "fc00::1", "fd12:3456::1", "fec0::1", "::ffff:10.0.0.1",
+    "a private address": ["10.0.0.1", "172.16.0.1", "172.31.255.254", "192.168.1.1", "fc00::1",
+        "fd12:3456::1", "fec0::1", "::ffff:10.0.0.1",
                           "64:ff9b::192.168.1.1"],
     "an address behind a carrier's NAT": ["100.64.0.1", "100.127.255.254"],
-    "a loopback address": ["127.0.0.1", "127.255.255.254", "::1", "::ffff:127.0.0.1", "64:ff9b::7f00:1"],
+    "a loopback address": ["127.0.0.1", "127.255.255.254", "::1", "::ffff:127.0.0.1",
+        "64:ff9b::7f00:1"],
     "a link-local address": ["169.254.0.1", "fe80::1", "febf::1", "::ffff:169.254.1.1"],
     "an address of the protocols themselves": ["192.0.0.1", "2001:10::1", "2001:1ff:ffff::1"],
-    "an address for documentation": ["192.0.2.1", "198.51.100.7", "203.0.113.9", "2001:db8::1", "3fff::1"],
+    "an address for documentation": ["192.0.2.1", "198.51.100.7", "203.0.113.9", "2001:db8::1",
+        "3fff::1"],
     "an address of 6to4 relays": ["192.88.99.1"],
     "an address for benchmarks": ["198.18.0.1", "198.19.255.254"],
     "a multicast address": ["224.0.0.1", "239.255.255.255", "ff02::1"],
@@ -39,8 +42,10 @@ KINDS = {
     "a Teredo address": ["2001:0:4136:e378:8000:63bf:3fff:fdd2"],
     "a 6to4 address": ["2002:7f00:1::1", "2002:808:808::1"],
     "an address with a zone": ["fe80::1%eth0", "::1%lo", "2606:4700::1111%1"],
-    "the address of a cloud's metadata": ["169.254.169.254", "::ffff:169.254.169.254", "64:ff9b::a9fe:a9fe", "fd00:ec2::254", "169.254.170.2",
-                                          "100.100.100.200", "168.63.129.16", "192.0.0.192", "fd20:ce::254"],
+    "the address of a cloud's metadata": ["169.254.169.254", "::ffff:169.254.169.254",
+        "64:ff9b::a9fe:a9fe", "fd00:ec2::254", "169.254.170.2",
+                                          "100.100.100.200", "168.63.129.16", "192.0.0.192",
+                                          "fd20:ce::254"],
 }  # fmt: skip
 ADDRESSES = [(address, kind) for kind, addresses in KINDS.items() for address in addresses]
 
@@ -291,8 +296,11 @@ async def test_urls_that_are_not_asked(url: str, words: str):
         assert "s3cret" not in said
 
 
-@pytest.mark.parametrize("host, name", [("a.example", "a.example"), ("A.Example.", "a.example"), ("bücher.example", "xn--bcher-kva.example"),
-                                        ("%61.example", "a.example"), ("a_b.example", "a_b.example"), ("1a.example", "1a.example")])  # fmt: skip
+@pytest.mark.parametrize("host, name", [("a.example", "a.example"), ("A.Example.", "a.example"),
+    ("bücher.example", "xn--bcher-kva.example"),
+                                        ("%61.example", "a.example"),
+                                            ("a_b.example", "a_b.example"),
+                                                ("1a.example", "1a.example")])  # fmt: skip
 async def test_names_in_other_spellings_are_judged_by_what_they_resolve_to(host: str, name: str):
     """IDN, capitals, a trailing dot, percent-encoding: the name that is resolved is the one that is
     meant (SEC-14).
@@ -333,8 +341,10 @@ async def test_names_without_an_address():
     assert "something that is no address" in await refused("https://a.example/", ["a.example"])
 
 
-@pytest.mark.parametrize("url, answers", [("http://localhost/", [PUBLIC]), ("https://a.localhost/", ["127.0.0.1", "10.0.0.1"]),
-                                          ("http://localhost/", ["::ffff:127.0.0.1"]), ("http://localhost/", ["0.0.0.0"])])  # fmt: skip
+@pytest.mark.parametrize("url, answers", [("http://localhost/", [PUBLIC]),
+    ("https://a.localhost/", ["127.0.0.1", "10.0.0.1"]),
+                                          ("http://localhost/", ["::ffff:127.0.0.1"]),
+                                              ("http://localhost/", ["0.0.0.0"])])  # fmt: skip
 async def test_what_says_that_it_is_this_machine_must_be(url: str, answers: list[str]):
     """Else http would go over a network (SEC-13)."""
     assert "should be this machine and is not" in await refused(url, answers, loopback=True)
@@ -417,8 +427,10 @@ async def test_through_an_egress_proxy(monkeypatch: pytest.MonkeyPatch):
         for url in ("https://a.example/", f"https://{PUBLIC}/", f"https://[{SIX}]/"):
             with pytest.raises(Unreachable, match="would not connect to .*: 403 Not allowed"):
                 await fetch(get(url))
-        for url in ("https://10.0.0.1/", "https://[fd00:ec2::254]/", "https://metadata.google.internal/", "https://intranet/", "https://a.local/",
-                    "https://nas.home.arpa/", "https://a.localhost/", "http://a.example/", "https://0x7f000001/"):  # fmt: skip
+        for url in ("https://10.0.0.1/", "https://[fd00:ec2::254]/",
+            "https://metadata.google.internal/", "https://intranet/", "https://a.local/",
+                    "https://nas.home.arpa/", "https://a.localhost/", "http://a.example/",
+                    "https://0x7f000001/"):  # fmt: skip
             with pytest.raises(BlockedAddress):
                 await fetch(get(url))
         for url in ("https://a.internal/", "https://intranet/"):

@@ -304,7 +304,10 @@ async def test_a_child_has_time_to_end_in_good_order(tmp_path: Path) -> None:
 async def test_a_child_that_is_told_may_still_tidy_up(tmp_path: Path) -> None:
     """SIGTERM comes before SIGKILL (`STD-07`)."""
     note = tmp_path / "note"
-    before = f'def leave(*_):\n    open({str(note)!r}, "w").write("told")\n    os._exit(0)\nsignal.signal(signal.SIGTERM, leave)'
+    before = (
+        f'def leave(*_):\n    open({str(note)!r}, "w").write("told")\n    os._exit(0)\n'
+        "signal.signal(signal.SIGTERM, leave)"
+    )
     async with opened(server(tmp_path, before=before, after=STAYS), patience=0.3):
         pass
     assert note.read_text() == "told"

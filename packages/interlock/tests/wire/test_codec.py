@@ -43,7 +43,9 @@ UNREADABLE = {
     "a block whose kind is a number": b'{"content":[{"type":5}]}',
     "a known block without its data": b'{"content":[{"type":"image","data":"AA=="}]}',
     "a block of another place": b'{"content":[{"type":"tool_use","id":"1","name":"x","input":{}}]}',
-    "a block of a kind whose name never ends": b'{"content":[{"type":"text"}],"messages":[{"type":"%b"}]}'
+    "a block of a kind whose name never ends": (
+        b'{"content":[{"type":"text"}],"messages":[{"type":"%b"}]}'
+    )
     % (b"x" * 1_000_000),
     "a scope whose name never ends": b'{"content":[],"resultType":%b}' % (b"[" * 500 + b"]" * 500),
     "a list": b"[]",
@@ -98,7 +100,10 @@ def test_numbers_pass_unchanged(number: float) -> None:
 
 def test_the_last_of_doubled_members_counts() -> None:
     """Duplicate keys are no error; what stands last is what is read, at every depth."""
-    raw = b'{"content":[],"structuredContent":{"a":1,"a":{"b":1,"b":2}},"content":[{"type":"text","text":"x","text":"y"}]}'
+    raw = (
+        b'{"content":[],"structuredContent":{"a":1,"a":{"b":1,"b":2}},"content":[{"type":"text",'
+        b'"text":"x","text":"y"}]}'
+    )
     result = decode(raw, t.CallToolResult)
     assert result.text == "y"
     assert result.structured_content == {"a": {"b": 2}}

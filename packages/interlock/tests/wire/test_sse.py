@@ -98,7 +98,8 @@ class Naive:
 
 # What streams are made of, so that chance finds more than noise.
 piece = st.sampled_from(
-    [b"data", b"id", b"event", b"retry", b":", b": ", b" ", b"\n", b"\r", b"\r\n", b"\n\n", b"x", b"17", b"\0", b"\xef\xbb\xbf", b"\xc3\xbc", b"\xff",
+    [b"data", b"id", b"event", b"retry", b":", b": ", b" ", b"\n", b"\r", b"\r\n", b"\n\n", b"x",
+        b"17", b"\0", b"\xef\xbb\xbf", b"\xc3\xbc", b"\xff",
      b"data: ", b"data: {}\n\n", b"id: 1\n", b"retry: 5\r\n", b":\n\n", b"event: e\n"]
 )  # fmt: skip
 streams = st.one_of(st.lists(piece, max_size=40).map(b"".join), st.binary(max_size=60))

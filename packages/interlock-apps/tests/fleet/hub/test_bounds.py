@@ -289,7 +289,8 @@ def test_the_longest_secret_goes_first() -> None:
 @pytest.mark.parametrize(
     "bad",
     [
-        McpError(-1, "a sesame", {"sesame": ["sesame", 1, None]}), Unreachable("a sesame", exit_code=1, stderr="b sesame"), TimedOut("sesame"),
+        McpError(-1, "a sesame", {"sesame": ["sesame", 1, None]}),
+        Unreachable("a sesame", exit_code=1, stderr="b sesame"), TimedOut("sesame"),
         ProtocolError("sesame"), FileNotFoundError(2, "sesame", "/sesame"), ValueError("sesame", 7),
     ],
     ids=lambda bad: type(bad).__name__,

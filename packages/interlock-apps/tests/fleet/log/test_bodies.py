@@ -126,7 +126,9 @@ async def test_large_bodies_are_outside_the_entries(tmp_path: Path, event: AnyEv
     assert stat.S_IMODE(bodies(path)[0].parent.stat().st_mode) == 0o700
 
 
-@given(st.recursive(st.text(max_size=30) | st.integers(-9, 9) | st.none(), lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.sampled_from(["arguments", "content", "a", "bodies"]), inner, max_size=4), max_leaves=20))  # fmt: skip
+@given(st.recursive(st.text(max_size=30) | st.integers(-9, 9) | st.none(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.sampled_from(["arguments",
+        "content", "a", "bodies"]), inner, max_size=4), max_leaves=20))  # fmt: skip
 def test_whatever_is_moved_out_comes_back(
     tmp_path_factory: pytest.TempPathFactory, value: Any
 ) -> None:
@@ -268,7 +270,8 @@ async def test_bodies_that_were_tampered_with_are_found(tmp_path: Path, how: str
 
 @pytest.mark.parametrize(
     "statement",
-    ["DELETE FROM dropped", "UPDATE dropped SET why = 'space'", "REPLACE INTO dropped SELECT digest, 0, 'space' FROM dropped"],
+    ["DELETE FROM dropped", "UPDATE dropped SET why = 'space'",
+        "REPLACE INTO dropped SELECT digest, 0, 'space' FROM dropped"],
 )  # fmt: skip
 async def test_what_was_dropped_stays_written_down(tmp_path: Path, statement: str) -> None:
     """The file refuses to forget it, and `verify` sees where it no longer refuses."""

@@ -517,8 +517,12 @@ BOMBS = {
         "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n ORDER BY "
         "hex(zeroblob(2000))"
     ): "needs more memory",
-    "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n": "was stopped",
-    "SELECT count(*) FROM json_each(?) a, json_each(?) b, json_each(?) c, json_each(?) d": "was stopped",
+    (
+        "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n"
+    ): "was stopped",
+    (
+        "SELECT count(*) FROM json_each(?) a, json_each(?) b, json_each(?) c, json_each(?) d"
+    ): "was stopped",
     f"SELECT {'(' * 3000}1{')' * 3000}": "",
     f"SELECT 1 {'UNION ALL SELECT 1 ' * 3000}": "too many terms in compound SELECT",
     "SELECT 'a' LIKE '" + "%a" * 2000 + "'": "too complex",

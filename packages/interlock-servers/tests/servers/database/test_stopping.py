@@ -342,7 +342,9 @@ async def test_a_change_that_is_cancelled(shop: Path, then: str) -> None:
         changes = [
             {"sql": "DELETE FROM orders"},
             {
-                "sql": "INSERT INTO customers (name) SELECT hex(randomblob(5000)) FROM json_each(?)",
+                "sql": (
+                    "INSERT INTO customers (name) SELECT hex(randomblob(5000)) FROM json_each(?)"
+                ),
                 "parameters": [list(range(2_000))],
             },
             {"sql": then},

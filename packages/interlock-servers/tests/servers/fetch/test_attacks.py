@@ -104,8 +104,10 @@ async def test_names_that_lead_inside(trap: Site, addresses: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    "host", ["127.0.0.1", "localhost", "a.localhost", "[::1]", "[::ffff:127.0.0.1]", "2130706433", "0x7f.1", "127.1", "0", "169.254.169.254",
-             "[fd00:ec2::254]", "10.0.0.7", "%6cocalhost", "127.0.0.1.", "metadata.google.internal@127.0.0.1"]
+    "host", ["127.0.0.1", "localhost", "a.localhost", "[::1]", "[::ffff:127.0.0.1]", "2130706433",
+        "0x7f.1", "127.1", "0", "169.254.169.254",
+             "[fd00:ec2::254]", "10.0.0.7", "%6cocalhost", "127.0.0.1.",
+             "metadata.google.internal@127.0.0.1"]
 )  # fmt: skip
 async def test_addresses_of_this_machine_and_of_clouds(trap: Site, host: str) -> None:
     """In every spelling, given and redirected to (SEC-14, SEC-15)."""

@@ -683,7 +683,10 @@ async def test_nobody_reads_what_others_fetched(site: Site) -> None:
     for who in (ada, stranger, here):
         desk.remember(
             who,
-            f"https://site.example/{who.principal.subject if who.principal else who.caller.anonymous}",
+            (
+                "https://site.example/"
+                f"{who.principal.subject if who.principal else who.caller.anonymous}"
+            ),
         )
     assert desk.suggested(ada, "https://") == ["https://site.example/ada"]
     assert desk.suggested(here, "https://") == ["https://site.example/False"]

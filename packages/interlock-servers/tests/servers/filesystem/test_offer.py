@@ -271,8 +271,10 @@ async def test_roots_narrow_and_never_widen(
 @pytest.mark.parametrize(
     "uri, path",
     [
-        ("file:///a/b%20c", "/a/b c"), ("file://localhost/a", "/a"), ("FILE:///a", "/a"), ("file:/a", "/a"), ("file://elsewhere/a", None),
-        ("https:///a", None), ("/a", None), ("file:a", None), ("file:///a%00b", None), ("file://[/a", None), ("", None),
+        ("file:///a/b%20c", "/a/b c"), ("file://localhost/a", "/a"), ("FILE:///a", "/a"),
+            ("file:/a", "/a"), ("file://elsewhere/a", None),
+        ("https:///a", None), ("/a", None), ("file:a", None), ("file:///a%00b", None),
+            ("file://[/a", None), ("", None),
     ],
 )  # fmt: skip
 def test_a_root_is_a_path_of_this_machine(uri: str, path: str | None) -> None:

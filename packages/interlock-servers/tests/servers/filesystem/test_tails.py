@@ -21,7 +21,9 @@ from tests.servers.filesystem.conftest import QUICK
 
 @pytest.mark.parametrize(
     "first, text, numbers",
-    [(-1, "five\n", (5, 5)), (-2, "four\nfive\n", (4, 5)), (-5, "one\ntwo\nthree\nfour\nfive\n", (1, 5)), (-99, "one\ntwo\nthree\nfour\nfive\n", (1, 5))],
+    [(-1, "five\n", (5, 5)), (-2, "four\nfive\n", (4, 5)),
+        (-5, "one\ntwo\nthree\nfour\nfive\n", (1, 5)), (-99, "one\ntwo\nthree\nfour\nfive\n",
+            (1, 5))],
 )  # fmt: skip
 async def test_the_last_lines(
     client: Client, tree: Path, first: int, text: str, numbers: tuple[int, int]

@@ -239,8 +239,8 @@ ATTACKS = [
 
 @pytest.mark.parametrize("name", ATTACKS)
 async def test_nothing_but_files_of_the_folder_is_read(path: Path, folder: Path, name: str) -> None:
-    """No path, no link of either kind, nothing that is not a file: it is refused, and nothing of it is
-    told.
+    """No path, no link of either kind, nothing that is not a file: it is refused,
+    and nothing of it is told.
     """
     async with Client(memory_server(path, QUICK, imports=folder)) as client:
         said = await refusal(client, "import_graph", file=name)

@@ -109,7 +109,8 @@ async def test_where_nothing_has_all_words_some_are_enough(stocked: Client) -> N
 
 @pytest.mark.parametrize(
     "query",
-    ['"', '""', "'", "*", "a*", "^a", "NEAR(a b)", "name : x", "a AND", "OR", "NOT a", "a + b", "(", "{name}: a", "-a", "\\", ";--", "a\0b", "\u202e",
+    ['"', '""', "'", "*", "a*", "^a", "NEAR(a b)", "name : x", "a AND", "OR", "NOT a", "a + b", "(",
+        "{name}: a", "-a", "\\", ";--", "a\0b", "\u202e",
      "¶", "x' OR 1=1 --", "\ufeff", "a" * 2_000, '" OR words MATCH "a', "🦊" * 30, "\n\t"],
 )  # fmt: skip
 async def test_queries_are_never_syntax(stocked: Client, query: str) -> None:

@@ -132,11 +132,13 @@ def test_resources_are_compared_in_their_canonical_form(one: str, other: str, sa
         ("https://h.example/", ["https://h.example/.well-known/oauth-protected-resource"]),
         (
             "https://h.example:8443/a/mcp/",
-            ["https://h.example:8443/.well-known/oauth-protected-resource/a/mcp", "https://h.example:8443/.well-known/oauth-protected-resource"],
+            ["https://h.example:8443/.well-known/oauth-protected-resource/a/mcp",
+                "https://h.example:8443/.well-known/oauth-protected-resource"],
         ),
         (
             "https://h.example/mcp?tenant=a",
-            ["https://h.example/.well-known/oauth-protected-resource/mcp?tenant=a", "https://h.example/.well-known/oauth-protected-resource"],
+            ["https://h.example/.well-known/oauth-protected-resource/mcp?tenant=a",
+                "https://h.example/.well-known/oauth-protected-resource"],
         ),
     ],
 )  # fmt: skip
@@ -211,7 +213,8 @@ def test_what_is_this_machine(url: str, local: bool):
 
 @pytest.mark.parametrize(
     "host, local",
-    [("localhost", True), ("127.0.0.1", True), ("127.9.9.9", True), ("::1", True), ("a.localhost", False), ("::ffff:127.0.0.1", False), ("", False)],
+    [("localhost", True), ("127.0.0.1", True), ("127.9.9.9", True), ("::1", True),
+        ("a.localhost", False), ("::ffff:127.0.0.1", False), ("", False)],
 )  # fmt: skip
 def test_what_is_this_machine_to_everybody(host: str, local: bool):
     """`SEC-01`: where the host is resolved by others, as that of an issuer is, a name below
@@ -228,11 +231,17 @@ USABLE = [
     "HTTPS://AS.example/",
 ]
 UNUSABLE = [
-    "", "http://as.example/", "ftp://as.example/", "ftp://localhost/", "javascript:alert(1)", "JaVaScRiPt:alert(1)", "data:text/html,x",
-    "file:///etc/passwd", "vbscript:x", "//as.example/", "/token", "as.example", "https://", "https:///x", "https://:443/",
-    "https://user@as.example/", "https://user:pw@as.example/", "https://as.example/#f", "https://as.example:0/", "https://as.example:x/",
-    "https://as.example:99999/", "https://as.example/\n", " https://as.example/", "java\nscript:alert(1)", "https://as.example/\\x",
-    "http://127.0.0.1:80@as.example/keys", "http://localhost:1@as.example/", "https://as.example/\"x", "https://ás.example/", "https://as.example/\x1b[2J", "https://[::1/", "http://10.0.0.1/", "http://169.254.169.254/",
+    "", "http://as.example/", "ftp://as.example/", "ftp://localhost/", "javascript:alert(1)",
+    "JaVaScRiPt:alert(1)", "data:text/html,x",
+    "file:///etc/passwd", "vbscript:x", "//as.example/", "/token", "as.example", "https://",
+    "https:///x", "https://:443/",
+    "https://user@as.example/", "https://user:pw@as.example/", "https://as.example/#f",
+    "https://as.example:0/", "https://as.example:x/",
+    "https://as.example:99999/", "https://as.example/\n", " https://as.example/",
+    "java\nscript:alert(1)", "https://as.example/\\x",
+    "http://127.0.0.1:80@as.example/keys", "http://localhost:1@as.example/",
+    "https://as.example/\"x", "https://ás.example/", "https://as.example/\x1b[2J", "https://[::1/",
+    "http://10.0.0.1/", "http://169.254.169.254/",
 ]  # fmt: skip
 
 

@@ -121,7 +121,9 @@ def test_whose_answer_it_is(says_issuer: bool, outcome: str, said: str | None):
         assert ISSUER in refused.value.expected
 
 
-@pytest.mark.parametrize("iss, same", [("https%3A%2F%2Fas.example", True), ("https://as.example", True), ("https:%2F/as%2Eexample", True), ("https%253A%252F%252Fas.example", False)])  # fmt: skip
+@pytest.mark.parametrize("iss, same", [("https%3A%2F%2Fas.example", True),
+    ("https://as.example", True), ("https:%2F/as%2Eexample", True),
+        ("https%253A%252F%252Fas.example", False)])  # fmt: skip
 def test_the_issuer_is_compared_once_decoded(iss: str, same: bool):
     """`AUF-10`: decoded as a form is, once, and then to the letter."""
     come = f"code=c&state=right&iss={iss}"
@@ -162,7 +164,8 @@ def test_no_parameter_may_come_twice(name: str):
 
 
 def test_a_code_is_a_value_and_no_more():
-    """What is encoded in a code does not become another parameter, here or at the token endpoint."""
+    """What is encoded in a code does not become another parameter,
+    here or at the token endpoint."""
     player = Player(world(), back="code=a%26client_id%3Devil%26state%3Dwrong&state={state}")
     player.log_in()
     assert player.forms()[0]["code"] == "a&client_id=evil&state=wrong"
@@ -214,7 +217,10 @@ def test_who_said_no_said_no():
     assert str(refused.value).isprintable()
 
 
-@pytest.mark.parametrize("said, come", [(True, "code=secret-code&state={state}"), (True, "code=secret-code&state={state}&iss=https://evil.example"), (False, "code=secret-code&state={state}&iss=https://evil.example"), (False, "code=secret-code&state=wrong")])  # fmt: skip
+@pytest.mark.parametrize("said, come", [(True, "code=secret-code&state={state}"),
+    (True, "code=secret-code&state={state}&iss=https://evil.example"),
+        (False, "code=secret-code&state={state}&iss=https://evil.example"),
+            (False, "code=secret-code&state=wrong")])  # fmt: skip
 def test_a_code_of_doubtful_origin_is_sent_nowhere(said: bool, come: str):
     """`AUF-08`, `AUF-11`, `AUT-13`: mix-up and injection end before anything is sent to a token
     endpoint.

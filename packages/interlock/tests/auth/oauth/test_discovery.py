@@ -411,10 +411,13 @@ def test_a_development_server_on_this_machine():
     server = "http://127.0.0.1:8000/mcp"
     issuer = "http://localhost:9000"
     answers = {
-        "http://127.0.0.1:8000/.well-known/oauth-protected-resource/mcp": {"resource": server, "authorization_servers": [issuer]},
+        "http://127.0.0.1:8000/.well-known/oauth-protected-resource/mcp": {"resource": server,
+            "authorization_servers": [issuer]},
         f"{issuer}/.well-known/oauth-authorization-server": {
-            "issuer": issuer, "authorization_endpoint": f"{issuer}/authorize", "token_endpoint": f"{issuer}/token",
-            "registration_endpoint": f"{issuer}/register", "code_challenge_methods_supported": ["S256"],
+            "issuer": issuer, "authorization_endpoint": f"{issuer}/authorize",
+            "token_endpoint": f"{issuer}/token",
+            "registration_endpoint": f"{issuer}/register",
+            "code_challenge_methods_supported": ["S256"],
         },
         f"{issuer}/register": {"client_id": "c"}, f"{issuer}/token": token(),
     }  # fmt: skip

@@ -171,7 +171,8 @@ def test_no_secret_stands_in_an_address(way: str):
     assert "secret" not in " ".join(urls)
 
 
-FAILURES: list[Any] = [(400, {"error": "invalid_grant", "error_description": "no"}), (500, b"oh"), (200, b"{"), (200, {"access_token": 5}), t.Unreachable("Cut.")]  # fmt: skip
+FAILURES: list[Any] = [(400, {"error": "invalid_grant", "error_description": "no"}), (500, b"oh"),
+    (200, b"{"), (200, {"access_token": 5}), t.Unreachable("Cut.")]  # fmt: skip
 
 
 @pytest.mark.parametrize("way", ways())
@@ -252,7 +253,8 @@ def test_a_program_does_not_register():
 
 @pytest.mark.parametrize("methods", [["private_key_jwt"], ["client_secret_basic"], None])
 def test_what_a_program_uses_of_what_is_listed(methods: list[str] | None):
-    """`CCR-05`: a secret is presented as a secret, a key as an assertion, whatever else is listed."""
+    """`CCR-05`: a secret is presented as a secret, a key as an assertion,
+    whatever else is listed."""
     player = Player(world(metadata=metadata(token_endpoint_auth_methods_supported=methods)))
     assert player.log_in(ways()["own behalf"]).method == "client_secret_basic"
 
@@ -370,7 +372,8 @@ def test_an_identity_provider_is_asked_over_https(place: str):
     """`SEC-13`: an identity token does not travel unprotected."""
     asked: list[str] = []
     whole = Enterprise(
-        id_token=lambda: asked.append("id") or "id", provider=Member(issuer="", client_id="sso"), provider_endpoint=place,
+        id_token=lambda: asked.append("id") or "id", provider=Member(issuer="", client_id="sso"),
+        provider_endpoint=place,
         member=Member(issuer=ISSUER, client_id="c"),
     )  # fmt: skip
     with pytest.raises(Unauthorized, match="the identity provider's token endpoint"):
@@ -423,8 +426,10 @@ def test_an_assertion_that_is_refused_is_presented_once(error: str):
 # -- whatever peers send ---------------------------------------------------------------------------
 
 URLS = st.sampled_from(
-    [SERVER, ISSUER, f"{ISSUER}/", f"{ISSUER}/token", f"{ISSUER}/x y", "http://as.example", "http://localhost:1/x", "javascript:alert(1)", "",
-     "//x", "https://", "https://u:p@h/", "https://[::1", "https://h:x/", "https://evil.example/\x1b[2J", "https://evil.example/"]
+    [SERVER, ISSUER, f"{ISSUER}/", f"{ISSUER}/token", f"{ISSUER}/x y", "http://as.example",
+        "http://localhost:1/x", "javascript:alert(1)", "",
+     "//x", "https://", "https://u:p@h/", "https://[::1", "https://h:x/",
+     "https://evil.example/\x1b[2J", "https://evil.example/"]
 )  # fmt: skip
 SCALARS = st.one_of(
     URLS,
@@ -440,11 +445,16 @@ VALUES = st.one_of(
     st.dictionaries(st.text(max_size=4), SCALARS, max_size=2),
 )
 NAMES = st.sampled_from([
-    "resource", "authorization_servers", "scopes_supported", "issuer", "authorization_endpoint", "token_endpoint", "registration_endpoint",
-    "device_authorization_endpoint", "code_challenge_methods_supported", "token_endpoint_auth_methods_supported", "client_id", "client_secret",
-    "client_id_metadata_document_supported", "authorization_response_iss_parameter_supported", "token_endpoint_auth_method",
-    "client_secret_expires_at", "access_token", "token_type", "expires_in", "refresh_token", "scope", "error", "error_description",
-    "device_code", "user_code", "verification_uri", "verification_uri_complete", "interval", "issued_token_type",
+    "resource", "authorization_servers", "scopes_supported", "issuer", "authorization_endpoint",
+    "token_endpoint", "registration_endpoint",
+    "device_authorization_endpoint", "code_challenge_methods_supported",
+    "token_endpoint_auth_methods_supported", "client_id", "client_secret",
+    "client_id_metadata_document_supported", "authorization_response_iss_parameter_supported",
+    "token_endpoint_auth_method",
+    "client_secret_expires_at", "access_token", "token_type", "expires_in", "refresh_token",
+    "scope", "error", "error_description",
+    "device_code", "user_code", "verification_uri", "verification_uri_complete", "interval",
+    "issued_token_type",
 ])  # fmt: skip
 CHANGES = st.dictionaries(NAMES, VALUES, max_size=3)
 STATUSES = st.sampled_from([200, 200, 200, 201, 302, 400, 401, 403, 404, 429, 500])

@@ -22,7 +22,8 @@ from tests.auth.oauth.player import ISSUER, SERVER, Player, metadata, token, wor
 SECRET = "secret client:/+é"
 TOKEN = f"{ISSUER}/token"
 A_GRANT = Grant(
-    resource=SERVER, issuer=ISSUER, client_id="c", token_endpoint=TOKEN, access_token="secret-old", refresh_token="secret-refresh",
+    resource=SERVER, issuer=ISSUER, client_id="c", token_endpoint=TOKEN, access_token="secret-old",
+    refresh_token="secret-refresh",
     asked=("a", "b"), scopes=("a",), revocation_endpoint=f"{ISSUER}/revoke", method="none",
 )  # fmt: skip
 PUBLIC = Member(issuer=ISSUER, client_id="c")
@@ -105,13 +106,18 @@ def test_ways_that_cannot_be_gone(method: str, words: str):
 @pytest.mark.parametrize(
     "answer, words, culprit, code",
     [
-        ((401, {"error": "invalid_client", "error_description": "who?"}), "invalid_client: who?", "client", "invalid_client"),
+        ((401, {"error": "invalid_client", "error_description": "who?"}), "invalid_client: who?",
+            "client", "invalid_client"),
         ((400, {"error": "invalid_grant"}), "log in again", "person", "invalid_grant"),
         ((400, {"error": "invalid_scope"}), "Ask for other scopes", "client", "invalid_scope"),
-        ((400, {"error": "invalid_target"}), "does not know this server", "server", "invalid_target"),
-        ((400, {"error": "unauthorized_client"}), "may not use this kind of grant", "client", "unauthorized_client"),
-        ((400, {"error": "unsupported_grant_type"}), "does not do this kind of grant", "authorization server", "unsupported_grant_type"),
-        ((400, {"error": "of_their_own"}), "refused (of_their_own)", "authorization server", "of_their_own"),
+        ((400, {"error": "invalid_target"}), "does not know this server", "server",
+            "invalid_target"),
+        ((400, {"error": "unauthorized_client"}), "may not use this kind of grant", "client",
+            "unauthorized_client"),
+        ((400, {"error": "unsupported_grant_type"}), "does not do this kind of grant",
+            "authorization server", "unsupported_grant_type"),
+        ((400, {"error": "of_their_own"}), "refused (of_their_own)", "authorization server",
+            "of_their_own"),
         ((200, {"error": "bad_verification_code", "error_description": (
             "The code passed is "
             "incorrect."
@@ -120,14 +126,19 @@ def test_ways_that_cannot_be_gone(method: str, words: str):
         ((302, b""), "refused (status 302)", "authorization server", ""),
         ((200, b"<html>"), "that is no JSON", "authorization server", ""),
         ((200, b""), "that is no JSON", "authorization server", ""),
-        ((200, {"token_type": "Bearer"}), "missing required field `access_token`", "authorization server", ""),
-        ((200, token(access_token="")), "a token that no header can carry", "authorization server", ""),
-        ((200, token(access_token="a\r\nX: y")), "a token that no header can carry", "authorization server", ""),
-        ((200, token(access_token="töken")), "a token that no header can carry", "authorization server", ""),
+        ((200, {"token_type": "Bearer"}), "missing required field `access_token`",
+            "authorization server", ""),
+        ((200, token(access_token="")), "a token that no header can carry", "authorization server",
+            ""),
+        ((200, token(access_token="a\r\nX: y")), "a token that no header can carry",
+            "authorization server", ""),
+        ((200, token(access_token="töken")), "a token that no header can carry",
+            "authorization server", ""),
         ((200, token(token_type="mac")), "a token of the type 'mac'", "authorization server", ""),
         ((200, token(token_type="N_A")), "a token of the type 'N_A'", "authorization server", ""),
         (t.Unreachable("The line is cut."), "no answer came (The line is cut)", "network", ""),
-        ((400, {"error": "x", "error_description": "\x1b[2J"}), "x: ?[2J", "authorization server", "x"),
+        ((400, {"error": "x", "error_description": "\x1b[2J"}), "x: ?[2J", "authorization server",
+            "x"),
     ],
 )  # fmt: skip
 def test_what_a_token_endpoint_refuses(answer: Any, words: str, culprit: str, code: str):
@@ -190,7 +201,8 @@ def test_what_is_kept_of_a_grant(told: dict[str, Any], grant: dict[str, Any]):
     assert {name: getattr(got, name) for name in grant} == grant
 
 
-@pytest.mark.parametrize("seconds, at, stale", [(3600, 0, False), (3600, 3569, False), (3600, 3570, True), (10, 8, False), (10, 9, True), (0, 0, True), (-5, 0, True)])  # fmt: skip
+@pytest.mark.parametrize("seconds, at, stale", [(3600, 0, False), (3600, 3569, False),
+    (3600, 3570, True), (10, 8, False), (10, 9, True), (0, 0, True), (-5, 0, True)])  # fmt: skip
 def test_a_token_near_its_end_is_stale(seconds: float, at: float, stale: bool):
     """Half a minute before its end, or a tenth of its time where that is short."""
     grant = replace(A_GRANT, issued=100.0, expires=100.0 + seconds)

@@ -96,7 +96,9 @@ def test_a_document_may_have_keys():
     assert "client_assertion" not in plain.forms()[0]
 
 
-@pytest.mark.parametrize("url", ["https://app.example", "https://app.example/", "http://app.example/c", "http://localhost/c", "app", "", "https://u@a.example/c", "https://a.example/c#f"])  # fmt: skip
+@pytest.mark.parametrize("url", ["https://app.example", "https://app.example/",
+    "http://app.example/c", "http://localhost/c", "app", "", "https://u@a.example/c",
+    "https://a.example/c#f"])  # fmt: skip
 def test_what_cannot_be_a_document(url: str):
     """`AUR-05`: https with a path, and nothing odd."""
     with pytest.raises(ValueError, match="cannot be a client's document"):
@@ -134,9 +136,11 @@ def test_what_is_registered_is_bound_to_its_issuer():
     answers = {
         PROTECTED: resource(authorization_servers=[other]),
         f"{other}/.well-known/oauth-authorization-server": {
-            **metadata(issuer=other), "token_endpoint": f"{other}/token", "registration_endpoint": f"{other}/register",
+            **metadata(issuer=other), "token_endpoint": f"{other}/token",
+            "registration_endpoint": f"{other}/register",
         },
-        f"{other}/register": {"client_id": "new", "client_secret": "secret-new"}, f"{other}/token": token(),
+        f"{other}/register": {"client_id": "new", "client_secret": "secret-new"},
+        f"{other}/token": token(),
     }  # fmt: skip
     player = Player(answers, kept={ISSUER: replace(KEPT, client_secret="secret-old")})
     grant = player.log_in()
@@ -150,7 +154,8 @@ def test_what_is_registered_is_bound_to_its_issuer():
 
 
 def test_credentials_that_were_given_stay_with_their_issuer():
-    """`AUR-17`, `AUR-19`: with another authorization server there is an error, and nothing is sent."""
+    """`AUR-17`, `AUR-19`: with another authorization server there is an error,
+    and nothing is sent."""
     other = "https://new.example"
     player = Player(elsewhere(other))
     with pytest.raises(Unauthorized, match="Register the client with the new authorization server"):

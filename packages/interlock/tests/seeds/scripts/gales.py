@@ -1,4 +1,5 @@
-"""A server as tutorials write it: helpers first, tools with `Args:`, and `run(transport=...)` at the end."""
+"""A server as tutorials write it: helpers first, tools with `Args:`,
+and `run(transport=...)` at the end."""
 
 from typing import Any
 

@@ -157,7 +157,8 @@ async def test_writing_without_temporary_tables(desk: Desk) -> None:
 
 @pytest.mark.parametrize(
     "target",
-    ["postgresql://u:open sesame@h:x/d", "postgresql://u:open/sesame@h/d", "postgresql://u:open#sesame@h/d", "http://h/d", "postgresql://[::1/d"],
+    ["postgresql://u:open sesame@h:x/d", "postgresql://u:open/sesame@h/d",
+        "postgresql://u:open#sesame@h/d", "http://h/d", "postgresql://[::1/d"],
 )  # fmt: skip
 def test_what_is_no_url(target: str) -> None:
     """It is said at once, without what may be a password."""

@@ -109,7 +109,8 @@ class Catalogs:
             self._listeners.remove(listener)
 
     def deferring(self, handler: Handler) -> Handler:
-        """Middleware: the tool `slow` is answered with a ticket where the client knows what that is."""
+        """Middleware: the tool `slow` is answered with a ticket where the
+        client knows what that is."""
 
         async def handle(x: Exchange) -> AnyResult:
             knows = SEARCH.settings_in(x.caller.capabilities) is not None
