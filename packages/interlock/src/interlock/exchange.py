@@ -290,7 +290,9 @@ class SessionStorage(Protocol):
     """Stores the state of one session, as opaque bytes."""
 
     async def load(self) -> bytes | None:
-        """Return the bytes that were saved last: empty if none were, None if the session has ended."""
+        """Return the bytes that were saved last: empty if none were, None if the session has
+        ended.
+        """
         ...
 
     async def save(self, state: bytes, *, was: bytes) -> bool:

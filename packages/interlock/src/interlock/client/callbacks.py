@@ -139,7 +139,9 @@ class Callbacks:
         self.cancel()
 
     async def aclose(self) -> None:
-        """Wait until all functions have returned, for at most five seconds, then cancel the rest."""
+        """Wait until all functions have returned, for at most five seconds, then cancel the
+        rest.
+        """
         task = self._task
         if task is None or task is asyncio.current_task():
             return

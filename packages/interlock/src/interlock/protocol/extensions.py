@@ -147,7 +147,9 @@ class ExtensionMessages(Struct, frozen=True, kw_only=True):
         return None
 
     def mirror(self, method: str, params: Any) -> str | None:
-        """The value of the header `Mcp-Name` for a request; None if the request has no such header."""
+        """The value of the header `Mcp-Name` for a request; None if the request has no such
+        header.
+        """
         field = self.mirrored.get(method)
         if field is None:
             return None

@@ -855,7 +855,9 @@ class Server:
             await self.leave()
 
     def transport(self, *, principal: Principal | None = None, tap: Tap | None = None) -> Memory:
-        """Return a client's transport to this server in the same process; `Client(server)` uses it."""
+        """Return a client's transport to this server in the same process; `Client(server)`
+        uses it.
+        """
         return Memory(
             self.handler,
             self.identity,
@@ -977,7 +979,9 @@ class Server:
         self.catalogue.close_subscriptions()
 
     async def aclose(self) -> None:
-        """Close every subscription in an orderly way, cancel suspended calls and end the threads."""
+        """Close every subscription in an orderly way, cancel suspended calls and end the
+        threads.
+        """
         self.close_subscriptions()
         await asyncio.sleep(0)
         await self.suspended_calls.aclose()

@@ -171,7 +171,9 @@ class Handlers:
             return self._error_result(tool, _relevant_error(bad, x), x)
 
     def _error_result(self, tool: ToolFeature, bad: BaseException, x: Exchange) -> t.CallToolResult:
-        """The result of a tool that raised. Errors that are responses themselves are raised again."""
+        """The result of a tool that raised. Errors that are responses themselves are raised
+        again.
+        """
         if isinstance(bad, t.McpError | t.ProtocolError):
             raise bad
         if isinstance(bad, t.Unanswerable) and (error := unanswerable(bad, x)) is not None:

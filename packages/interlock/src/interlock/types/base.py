@@ -1,4 +1,6 @@
-"""Base classes of all protocol types: how a type is encoded, and the small types that others share."""
+"""Base classes of all protocol types: how a type is encoded, and the small types that others
+share.
+"""
 
 from __future__ import annotations
 
@@ -68,7 +70,9 @@ class Params(WireType, frozen=True, kw_only=True):
 
 
 class Result(WireType, frozen=True, kw_only=True):
-    """The base of all results. A missing `result_type` means "complete" (2026-07-28, "Responses")."""
+    """The base of all results. A missing `result_type` means "complete" (2026-07-28,
+    "Responses").
+    """
 
     meta: JSONObject | None = field(default=None, name="_meta")
     result_type: str | None = None

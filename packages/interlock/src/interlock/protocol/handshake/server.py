@@ -597,7 +597,9 @@ class ServerConnection:
     def _notify_session(
         self, listen: SessionListen, method: str, params: Any, caller: Caller
     ) -> None:
-        """Translate a notification of an internal listen exchange for a peer of the handshake era."""
+        """Translate a notification of an internal listen exchange for a peer of the handshake
+        era.
+        """
         if method != "notifications/subscriptions/acknowledged":
             plain = replace(params, meta=t.NOTHING)
             self._out.append((None, jsonrpc.notification(method, encode(plain, caller.revision))))
@@ -686,7 +688,9 @@ class ServerConnection:
 
 
 def _offered(identity: Identity, caller: Caller, *, can_notify: bool) -> t.ServerCapabilities:
-    """The capabilities for a handshake-era peer; without change notifications if none can reach it."""
+    """The capabilities for a handshake-era peer; without change notifications if none can
+    reach it.
+    """
     offered = identity.extensions.shown(identity.capabilities(caller), caller.revision)
     if can_notify:
         return offered

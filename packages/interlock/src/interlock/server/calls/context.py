@@ -212,7 +212,9 @@ class Context(Generic[State]):
 
     @property
     def input_responses(self) -> dict[str, Any]:
-        """The answers of this round by key, for tools that return InputRequiredResult themselves."""
+        """The answers of this round by key, for tools that return InputRequiredResult
+        themselves.
+        """
         return {
             key: msgspec.json.decode(raw)
             for key, raw in (self._exchange.params.input_responses or {}).items()
