@@ -126,6 +126,7 @@ PYTHON = (
     "pydantic-ai",
     "openai-agents",
     "llama-index",
+    "skills",
 )
 """The peers from the Python index; the lock of each is `requirements/peers-NAME.txt`."""
 
@@ -137,6 +138,7 @@ NPM = {
     "npm-playwright": ("playwright", "peers-npm-playwright", OLDEST_NODE),
     "npm-kubernetes": ("kubernetes", "peers-npm-kubernetes", OLDEST_NODE),
     "npm-apps": ("apps", "peers-npm-apps", OLDEST_NODE),
+    "npm-inspector": ("inspector", "peers-npm-inspector", OLDEST_NODE_OF_THE_SUITE),
     "axe": ("axe", "axe", OLDEST_NODE),
     "conformance": ("conformance", "conformance", OLDEST_NODE_OF_THE_SUITE),
     "oidc-provider": ("oidc_provider", "oidc-provider", OLDEST_NODE_OF_THE_SUITE),

@@ -177,6 +177,7 @@ async def test_directories(folder: Path, uri: str, children: list[str]):
     ]
     assert found == children
     assert result["resultType"] == "complete"
+    assert (result["ttlMs"], result["cacheScope"]) == (0, "private")  # the official client insists
 
 
 async def test_paging(tmp_path: Path):

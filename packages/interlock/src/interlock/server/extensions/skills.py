@@ -321,7 +321,10 @@ class Skills:
         page = children[start : start + self._catalogue.pages.page_size]
         end = start + len(page)
         return DirectoryResult(
-            resources=page, next_cursor=_cursor(end) if end < len(children) else None
+            resources=page,
+            next_cursor=_cursor(end) if end < len(children) else None,
+            ttl_ms=0 if generated is not None else self._ttl,
+            cache_scope="private",  # what a directory shows depends on who asks
         )
 
     def _children(self, uri: str, caller: Caller) -> Any:
