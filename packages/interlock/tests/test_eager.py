@@ -123,3 +123,27 @@ async def test_a_future_that_is_done_before_the_second_step_is_seen() -> None:
     answer.set_result("heard")
     async with asyncio.timeout(30):
         assert await task == "heard"
+
+
+async def test_starts_within_starts_make_no_new_tasks() -> None:
+    """A call starts one, and the layer for questions another: both are used again."""
+    loop = asyncio.get_running_loop()
+    made: list[Any] = []
+
+    def make(loop: Any, work: Any, **more: Any) -> Any:
+        made.append(work)
+        return asyncio.Task(work, loop=loop, **more)
+
+    async def inner() -> int:
+        return 1
+
+    async def outer() -> int:
+        return await start(inner()) + 1
+
+    assert await start(outer()) == 2
+    loop.set_task_factory(make)
+    try:
+        assert await start(outer()) == 2
+    finally:
+        loop.set_task_factory(None)
+    assert made == []

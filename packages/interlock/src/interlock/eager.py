@@ -80,8 +80,8 @@ else:
                     self._idle.set_result(None)
                 return None
             if getrefcount(task) == holders and not task.cancelling() and not task.done():
-                global _spare
-                _spare = self
+                if len(_spares) < _MOST_SPARES:
+                    _spares.append(self)
             else:  # somebody keeps it: it ends as the task of this coroutine would have ended
                 asyncio._register_task(task)
                 self._work = _ended(outcome)
@@ -117,8 +117,11 @@ else:
         def __await__(self) -> Any:
             raise TypeError("only a task runs this")
 
-    # The task that the next coroutine may have. It serves its own loop only, and so its own thread.
-    _spare: _Body | None = None
+    # The tasks that the next coroutines may have, the newest last. Each serves its own loop only,
+    # and so its own thread. First steps are made within first steps: a call of a connection starts
+    # one, and the layer for questions starts another.
+    _spares: list[_Body] = []
+    _MOST_SPARES = 4
 
     async def _ended(outcome: asyncio.Future[Any]) -> Any:
         await sleep(0)
@@ -132,12 +135,9 @@ else:
 
         The first step is done as the task, as eager tasks of Python 3.12 do it.
         """
-        global _spare
-        body = _spare
+        body = _spares.pop() if _spares else None
         if body is None or body.loop is not loop or body.task.done():
             body = _Body(loop)
-        else:
-            _spare = None
         task = body.task
         outer = asyncio.current_task(loop)
         if outer is not None:
