@@ -1,3 +1,3 @@
-"""Transports: stdio, memory, sockets and HTTP. The only packages that open sockets, pipes and
-processes, beside `http11`.
+"""Transports: stdio, memory, sockets and HTTP. Only this package and `http11` open sockets, pipes
+and processes.
 """

@@ -14,29 +14,32 @@ Tap = Callable[[str, Frame], None]
 
 @runtime_checkable
 class Pushing(Protocol):
-    """What a channel may offer besides: frames handed over in the turn of the loop in which they
-    came, which spares a wake-up.
+    """An optional part of a channel: it delivers frames in the loop iteration in which they arrive,
+    which saves a wake-up.
     """
 
     def push(
         self, take: Callable[[list[Frame]], None], ended: Callable[[], None], *, patient: bool
     ) -> None:
-        """Instead of `receive`: call `take` with frames as they come ([] where some were lost), and
-        `ended` once at the end.
+        """Deliver frames by callback instead of `receive`.
 
-        With `patient`, no more is taken in while much is queued for writing.
+        `take` is called with frames as they arrive, and with [] if some were lost; `ended` is
+        called once at the end. With `patient`, nothing more is read while much is queued for
+        writing.
         """
         ...
 
 
 @runtime_checkable
 class Barriers(Protocol):
-    """A write barrier, which a channel may offer that can tell what its peer has read."""
+    """An optional part of a channel: a write barrier, for channels that can find out what the peer
+    has read.
+    """
 
     def barrier(self) -> None:
-        """Hold back what is sent from now on until the peer has read what was sent before.
+        """Hold back all later frames until the peer has read the earlier ones.
 
-        Costs nothing where the peer has read it already, or where nothing is sent afterwards.
+        It costs nothing if the peer has read them already, or if nothing is sent afterwards.
         """
         ...
 
@@ -45,50 +48,50 @@ class Channel(Protocol):
     """A two-way stream of frames: a pipe, a socket, two queues. One task receives; any task of the
     same loop may send.
 
-    Whoever implements it runs `interlock.testing.check_channel` over it. Frames hold no newline and
-    no framing.
+    Test an implementation with `interlock.testing.check_channel`. Frames contain neither newlines
+    nor framing.
     """
 
     async def receive(self) -> list[Frame]:
-        """The next frames, at least one, in order; an empty list once the peer has closed and all
-        was received.
+        """Return the next frames in order, at least one; an empty list after the last frame of a
+        peer that has closed.
         """
         ...
 
     def send(self, frames: list[Frame]) -> None:
-        """Queue frames to be written, in order. Never waits; what is sent after the peer has gone
-        is dropped.
+        """Queue frames for writing, in order. It never waits. Frames for a peer that has gone are
+        dropped.
         """
         ...
 
     async def drain(self) -> None:
-        """Wait until little enough is queued that more may be sent; at once where the peer has
+        """Wait until the queue is short enough to send more; return at once if the peer has
         gone.
         """
         ...
 
     async def aclose(self) -> None:
-        """Write what is queued, as far as the peer takes it, then close. May be called twice."""
+        """Write queued frames as far as the peer reads them, then close. It can be called twice."""
         ...
 
     @property
     def queued(self) -> int:
-        """Bytes sent and not yet written."""
+        """Bytes that are queued for writing."""
         ...
 
     @property
     def lost(self) -> str:
-        """Why frames were dropped on the way in (such as lines that were too long) since the last
-        look; '' where none were.
+        """Why received frames were dropped (such as lines that were too long) since the last
+        access; "" if none were.
         """
         ...
 
 
 async def pump(channel: Channel, take: Callable[[list[Frame]], None], *, patient: bool) -> None:
-    """Give `take` all that a channel receives until its end; with `patient` no more while much is
-    queued for writing.
+    """Pass all frames of a channel to `take` until the channel ends; with `patient`, read nothing
+    more while much is queued for writing.
 
-    `take` is called with an empty list where frames were lost without others coming.
+    `take` gets an empty list if frames were lost and no others arrived.
     """
     if isinstance(channel, Pushing):
         over = asyncio.get_running_loop().create_future()

@@ -1,4 +1,4 @@
-"""A server as a child process: how it is started, watched and ended, and the conversation over its
+"""A server as a child process: its start, its supervision, its end, and the messages over its
 pipes.
 """
 
@@ -28,14 +28,14 @@ _LAST_WORDS = 0.5  # seconds in which what a child wrote before its end may stil
 
 
 class Child:
-    """A child process and the conversation with it.
+    """A child process and the connection to it.
 
     Args:
         command: The program and its arguments, run without a shell.
-        env: All of its environment.
-        cwd: The folder it is started in; None: ours.
+        env: Its whole environment.
+        cwd: Its working directory; None for the one of this process.
         on_stderr: Gets each line that it writes to stderr.
-        limit: The most bytes that one of its lines may have.
+        limit: The longest line, in bytes.
         tap: Sees every frame.
     """
 
@@ -67,11 +67,11 @@ class Child:
 
     @property
     def pid(self) -> int | None:
-        """The process id while the process is there."""
+        """The process ID while the process exists."""
         return self._process.pid if self._process is not None else None
 
     async def start(self, hello: Hello) -> None:
-        """Start the process and begin to receive. Raises Unreachable where it cannot be started."""
+        """Start the process and begin to receive. Raises Unreachable if it cannot be started."""
         starting = asyncio.ensure_future(asyncio.to_thread(self._start))
         try:
             self._process = await asyncio.shield(starting)
@@ -95,7 +95,7 @@ class Child:
             stream.close()
         self.duplex = Duplex(channel, tap=self._tap)
         conversation = self.duplex.start()
-        # Until it is the one that is spoken to, its end is nothing to tell of.
+        # The end of a process that is not selected yet is not reported.
         conversation.hello = replace(hello, lost=_ignore)
         self._conversation = conversation
         self._steps = OpeningSteps(
@@ -121,15 +121,16 @@ class Child:
             raise
         self._read_end = read_end
         if sys.platform == "win32":
-            self._stop_looking()  # there is no call that tells what is in a pipe
+            self._stop_looking()  # this platform has no call for the amount of data in a pipe
         return process
 
     # -- opening -----------------------------------------------------------------------------------
 
     async def run_step(self, step: Step) -> Outcome:
-        """Take a step of `opening` here; Ended where the process has ended or hung up.
+        """Take a step of `opening` with this process; the outcome is Ended if the process has ended
+        or closed its pipes.
 
-        Raises Unreachable where it is closed.
+        Raises Unreachable if it was closed by this side.
         """
         steps = self._steps
         if steps is None:
@@ -140,7 +141,7 @@ class Child:
             return await self._ended(bad)
 
     async def start_with(self, hello: Hello, first: Discover | Handshake) -> Outcome:
-        """Start the process and take a first step; a start that fails is an outcome too."""
+        """Start the process and take a first step. A failed start is an outcome too."""
         try:
             await self.start(hello)
         except t.Unreachable as bad:
@@ -149,7 +150,7 @@ class Child:
 
     @property
     def may_answer(self) -> bool:
-        """Whether the handshake was begun, and can still be answered."""
+        """Whether the handshake was sent and can still be answered."""
         return (
             self._steps is not None
             and self._steps.waits_for_handshake
@@ -158,7 +159,7 @@ class Child:
         )
 
     async def late_answer(self) -> Outcome:
-        """Wait, without a time limit, for an answer to the handshake that did not come in time."""
+        """Wait, without a time limit, for a late answer to the handshake."""
         if self._steps is None:
             raise t.Unreachable("The server was not started.")
         try:
@@ -167,7 +168,7 @@ class Child:
             return await self._ended(bad)
 
     async def settle(self, hello: Hello, opened: Opened) -> None:
-        """This is the process to speak to: its end is told from now on."""
+        """Select this process for the connection: its end is reported from now on."""
         conversation = self._conversation
         steps = self._steps
         if conversation is None or steps is None:
@@ -186,10 +187,9 @@ class Child:
         return Ended(await self.explained(bad), unread=unread is True)
 
     def _unread(self) -> bool | None:
-        """Whether something that was sent still waits in the pipe; None where that cannot be told
-        (any more).
+        """Whether sent data is still unread in the pipe; None if that cannot be found out.
 
-        What a process that has ended left unread is still there.
+        Data that an ended process left unread counts as unread.
         """
         if self._read_end is None or not hasattr(select, "poll"):
             return None
@@ -198,9 +198,9 @@ class Child:
         return any(found & select.POLLIN for _, found in poll.poll(0))
 
     def _stop_looking(self) -> None:
-        """Give up our copy of the read end:
+        """Close this side's copy of the read end.
 
-        as long as there is one, writing to a process that has ended does not fail.
+        While the copy is open, writing to an ended process does not fail.
         """
         read_end = self._read_end
         self._read_end = None
@@ -210,15 +210,15 @@ class Child:
     # -- the end -----------------------------------------------------------------------------------
 
     async def explained(self, bad: t.Unreachable) -> t.Unreachable:
-        """The same misfortune with the exit code and the last words of the process, where it has
-        ended.
+        """Return the same error with the exit code and the last stderr lines of the process, if it
+        has ended.
         """
         if self._process is None:
             return bad
         if self._ending is None or self._ending.done():
             self._ending = asyncio.ensure_future(
                 _exit_code(self._process, 0.5)
-            )  # one look for all calls that wait
+            )  # one check for all waiting calls
         code = await asyncio.shield(self._ending)
         if code is None:
             return bad
@@ -226,9 +226,9 @@ class Child:
         return t.Unreachable("The server has ended.", exit_code=code, stderr=self._stderr.tail)
 
     async def aclose(self, patience: float) -> None:
-        """Close its stdin, wait `patience` seconds, and end it by force where it does not end.
+        """Close its stdin, wait `patience` seconds, then terminate it.
 
-        May be called twice.
+        It can be called twice.
         """
         duplex = self.duplex
         self.duplex = None
@@ -260,8 +260,8 @@ def _ignore(why: Exception) -> None:
 
 
 async def _hang_up_when_ended(process: subprocess.Popen[bytes], duplex: Duplex) -> None:
-    """A child that has ended answers nothing more, though something it has started may hold its end
-    of the pipe open.
+    """Close the connection when the child has ended. Processes that the child has started may still
+    hold the pipe open.
     """
     if hasattr(os, "pidfd_open"):
         while await _exit_code(process, 3600.0) is None:
@@ -273,7 +273,7 @@ async def _hang_up_when_ended(process: subprocess.Popen[bytes], duplex: Duplex) 
 
 
 async def _exit_code(process: subprocess.Popen[bytes], seconds: float) -> int | None:
-    """The exit code once the child has ended, None where it has not within `seconds`."""
+    """The exit code of the child; None if it has not ended within `seconds`."""
     if process.poll() is None:
         loop = asyncio.get_running_loop()
         ended: asyncio.Future[None] = loop.create_future()
@@ -291,7 +291,7 @@ async def _exit_code(process: subprocess.Popen[bytes], seconds: float) -> int | 
 def _watch(
     process: subprocess.Popen[bytes], loop: asyncio.AbstractEventLoop, ended: asyncio.Future[None]
 ) -> Callable[[], None]:
-    """Set `ended` when the child ends; returns how to stop watching."""
+    """Set `ended` when the child ends; return a function that stops watching."""
 
     def settle() -> None:
         if not ended.done():
@@ -313,7 +313,9 @@ def _watch(
 
 
 async def _end(process: subprocess.Popen[bytes], patience: float) -> None:
-    """Wait, then ask, then force: whoever the child has started in its session goes with it."""
+    """Wait for the child, then terminate it, then kill it, together with all processes of its
+    session.
+    """
     if await _exit_code(process, patience) is None:
         _signal(process, signal.SIGTERM)
         if await _exit_code(process, patience) is None:
@@ -333,7 +335,7 @@ def _signal(process: subprocess.Popen[bytes], number: int) -> None:
 
 
 class StderrTail:
-    """The last of what a child wrote to stderr, and each line of it to whoever wants it."""
+    """The last lines of a child's stderr; each line is also passed to a callback."""
 
     def __init__(self, on_line: Callable[[str], None] | None) -> None:
         self._on_line = on_line
@@ -354,7 +356,7 @@ class StderrTail:
             asyncio.get_running_loop().add_reader(fd, self.read_rest, True)
 
     def read_rest(self, once: bool = False) -> None:
-        """Take in what is there now."""
+        """Read what is available now."""
         while self._fd is not None:
             try:
                 chunk = os.read(self._fd, 65536)

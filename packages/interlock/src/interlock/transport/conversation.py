@@ -1,5 +1,5 @@
-"""The client's conversation over a shared channel: sends requests, settles their answers, and
-answers the server's questions.
+"""The client's end of a shared channel: it sends requests, assigns responses, and answers the
+server's questions.
 """
 
 from __future__ import annotations
@@ -71,13 +71,17 @@ GONE = {"reason": "session"}
 
 
 class Hello(Struct, kw_only=True):
-    """What a client says of itself when a conversation is opened, and what it allows.
+    """The client's information for opening a connection.
 
-    `known` is a revision that this server spoke before; `probe_seconds` bounds the wait for the
-    answer to `server/discover` where the handshake can be tried after it (None: as `opening` has
-    it), and `open_seconds` every other wait. `asker` answers the server's questions that belong to
-    no request of ours, `notify` hears its notifications of that kind, and `lost` is called once
-    where no answer can come any more. `extensions` are the messages of the client's extensions.
+    Attributes:
+        known: A revision that this server is known to support.
+        probe_seconds: The longest wait for the answer to `server/discover` if the handshake can be
+            tried after it; None for the default of `opening`.
+        open_seconds: The longest of all other waits.
+        asker: Answers the server's questions that belong to no request.
+        notify: Gets the server's notifications that belong to no request.
+        lost: Called once when no answer can arrive any more.
+        extensions: The messages of the client's extensions.
     """
 
     info: t.Implementation
@@ -93,22 +97,22 @@ class Hello(Struct, kw_only=True):
     extensions: ExtensionMessages = NO_EXTENSIONS
 
     def capabilities_in(self, revision: str) -> t.ClientCapabilities:
-        """What the client declares under a revision, which need not have all of its extensions."""
+        """The client's capabilities under a revision, which may lack some of its extensions."""
         return self.extensions.shown(self.capabilities, revision)
 
 
 class ClientTransport(Protocol):
-    """The way to one server: a Handler that must be opened first and closed at the end."""
+    """The transport to one server: a Handler that must be opened first and closed at the end."""
 
     async def open(self, hello: Hello) -> Opened:
-        """Reach the server and agree on a revision. Raises Unreachable, UnsupportedRevision or
-        McpError.
+        """Connect to the server and negotiate a revision. Raises Unreachable, UnsupportedRevision
+        or McpError.
         """
         ...
 
     async def __call__(self, exchange: Exchange) -> AnyResult:
-        """Carry one exchange to the server and back. Raises McpError for its errors, Unreachable
-        where no answer can come.
+        """Send one exchange and return its result. Raises McpError for an error response,
+        Unreachable if no answer can arrive.
         """
         ...
 
@@ -117,7 +121,7 @@ class ClientTransport(Protocol):
         ...
 
     async def aclose(self) -> None:
-        """End the conversation; what is still waiting raises Unreachable. May be called twice."""
+        """Close the connection. Waiting calls raise Unreachable. It can be called twice."""
         ...
 
 
@@ -127,19 +131,19 @@ class _Waiting(Struct):
 
 
 class Conversation:
-    """Requests that wait, by id. `transmit` takes frames to send and never waits."""
+    """The open requests by ID. `transmit` queues frames and never waits."""
 
     def __init__(self, transmit: Callable[[list[Frame]], None]) -> None:
         self.connection = ClientConnection()
         self._hello: Hello | None = None
-        self.broken: Exception | None = None  # set once no answer can come any more
+        self.broken: Exception | None = None  # set once no answer can arrive any more
         self.transmit = transmit
         self._loop = asyncio.get_running_loop()
         self._waiting: dict[t.RequestId, _Waiting] = {}
         self._answering: dict[t.RequestId, asyncio.Task[None]] = {}
         self._asked_for: dict[
             t.RequestId, list[t.RequestId]
-        ] = {}  # by request: the questions that came on its way
+        ] = {}  # by request: the questions that belong to it
         self._flush_is_due = False
         self._still: contextlib.ExitStack | None = None  # ends what `unhurried` has begun
         # By identity: a caller is encoded once for many requests. The caller is kept, so that no id
@@ -148,7 +152,7 @@ class Conversation:
 
     @property
     def hello(self) -> Hello | None:
-        """What the client says of itself, once the conversation is being opened."""
+        """The client's information, once the connection is being opened."""
         return self._hello
 
     @hello.setter
@@ -160,21 +164,19 @@ class Conversation:
     # ------------------------------------------------------------------------------------
 
     async def carry(self, x: Exchange) -> AnyResult:
-        """Send a request and wait for its answer; a wait that is cancelled cancels the request at
-        the server too.
+        """Send a request and wait for its answer. Cancelling the wait cancels the request at the
+        server too.
         """
         id, future = self.start_request(x)
         self._flush_soon()
         return await self.finish(id, future, x)
 
     def start_request(self, x: Exchange) -> tuple[t.RequestId, asyncio.Future[Any]]:
-        """Put a request among the outgoing frames; return its id and what will hold the raw
-        answer.
-        """
+        """Queue a request; return its ID and the future of its undecoded answer."""
         if self.broken is not None:
             raise self.broken.with_traceback(
                 None
-            )  # else it would grow with each call that fails, and keep what that held
+            )  # otherwise it would grow with each failed call, and keep references to its objects
         own = x.params.meta
         params = None if x.received is None else passed_params(x)
         if params is None:
@@ -195,7 +197,7 @@ class Conversation:
         return id, future
 
     async def finish(self, id: t.RequestId, future: asyncio.Future[Any], x: Exchange) -> AnyResult:
-        """Wait for the answer to a request that was begun, and read it."""
+        """Wait for the answer to a started request, and decode it."""
         try:
             raw = await future
         except asyncio.CancelledError:
@@ -206,10 +208,11 @@ class Conversation:
         return self._read(x.method, raw)
 
     async def read(self, x: Exchange, raw: Raw) -> AnyResult:
-        """Read a result; a large page of a list in pieces, and one that only passes not at all.
+        """Decode a result. A large page of a list is decoded in pieces, a forwarded result not at
+        all.
 
         Raises:
-            ProtocolError: It is no result of the method.
+            ProtocolError: It is not a result of the method.
         """
         passed = passed_result(x.method, raw, x.caller.revision) if passes(x) else None
         if passed is not None and x.method in self.connection.extensions.results:
@@ -235,8 +238,8 @@ class Conversation:
             self._flush_soon()
 
     def forget(self, id: t.RequestId) -> None:
-        """Nobody waits for a request any more; the server is not told. What it asked on the way of
-        that request is not answered.
+        """Remove a request without notifying the server. The server's questions that belong to it
+        are not answered.
         """
         if self._waiting.pop(id, None) is not None:
             self.connection.forget(id)
@@ -245,8 +248,8 @@ class Conversation:
                 self._answering.pop(asked).cancel()
 
     def _meta(self, x: Exchange, own: Raw) -> bytes:
-        """The members of `_meta`, without braces: what the revision demands (encoded once for a
-        caller), the progress token, `own`.
+        """The members of `_meta`, without braces: the revision's required keys (encoded once for a
+        caller), the progress token, and `own`.
         """
         caller = x.caller
         key: Any = id(caller)
@@ -273,15 +276,15 @@ class Conversation:
             part for part in (head, token, trace, bytes(own).strip()[1:-1].strip()) if part
         )
 
-    # -- what comes in
+    # -- receiving
     # ---------------------------------------------------------------------------------
 
     def receive(
         self, frame: Frame, asker: Asker | None = None, call: t.RequestId | None = None
     ) -> None:
-        """Take in one frame of the server; a frame that is no message is logged and passed over.
+        """Receive one frame of the server. A frame that is not a message is logged and skipped.
 
-        `asker` answers a question where the way it came says to which request (`call`) it belongs.
+        `asker` answers a question if its channel shows which request (`call`) it belongs to.
         """
         try:
             events = self.connection.receive(frame)
@@ -305,7 +308,7 @@ class Conversation:
                     return
                 if isinstance(answer, Exception):
                     waiting.future.set_exception(answer)
-                    waiting.future.exception()  # no fault where the waiter has just gone
+                    waiting.future.exception()  # not an error if the waiting call has just been cancelled
                 else:
                     waiting.future.set_result(answer)
             case ProgressReceived(id, params) if id in self._waiting:
@@ -365,7 +368,7 @@ class Conversation:
             if task is not None and task.cancelling():
                 self.connection.drop(id)
                 raise
-            # Whoever was asked has given up; the server would wait for ever.
+            # The question was cancelled locally; without an answer the server would wait forever.
             self.connection.fail(id, t.INTERNAL_ERROR, "The question could not be answered.")
         except BaseException as bad:
             log.exception("answering the server's question failed")
@@ -377,8 +380,8 @@ class Conversation:
             self._flush_soon()
 
     def _asked_by(self, call: t.RequestId | None) -> Exchange | None:
-        """The exchange that a question belongs to. On a shared channel it does not say so: then the
-        only one that runs, if it is one.
+        """The exchange that a question belongs to. A shared channel does not show it; then it is
+        the only running exchange, if there is exactly one.
         """
         if call is not None:
             return self._waiting[call].exchange if call in self._waiting else None
@@ -391,8 +394,8 @@ class Conversation:
 
     @contextlib.contextmanager
     def unhurried(self) -> Iterator[None]:
-        """Let the time of all who wait, and who begin to meanwhile, stand still: it cannot be told
-        for whom a person is asked.
+        """Pause the timeouts of all waiting calls, including those that start meanwhile, because
+        the question cannot be assigned to one of them.
         """
         with contextlib.ExitStack() as self._still:
             for waiting in list(self._waiting.values()):
@@ -406,7 +409,7 @@ class Conversation:
     # -----------------------------------------------------------------------------
 
     async def open(self, hello: Hello) -> Opened:
-        """Agree on a revision with the server, and introduce ourselves."""
+        """Negotiate a revision with the server, and send the client's information."""
         self.hello = hello
         steps = OpeningSteps(hello, self.connection, self.carry)
         try:
@@ -417,8 +420,8 @@ class Conversation:
         return opened
 
     def settle(self, opened: Opened) -> None:
-        """Speak the revision that was agreed on from now on, and say so to a server of the
-        handshake era (`LIF-08`).
+        """Use the negotiated revision from now on, and notify a server of the handshake era
+        (`LIF-08`).
         """
         self.connection.revision = opened.revision
         if era(opened.revision) is Era.HANDSHAKE:
@@ -432,7 +435,7 @@ class Conversation:
             self._flush_soon()
 
     def flush(self) -> None:
-        """Send what is to be sent, now."""
+        """Send queued frames now."""
         self._flush_is_due = False
         out = self.connection.outgoing()
         if out:
@@ -444,7 +447,7 @@ class Conversation:
             self._loop.call_soon(self.flush)
 
     def fail_all(self, why: Exception) -> None:
-        """Whoever waits now, or asks from now on, is told why there is no answer."""
+        """Fail all waiting requests and all later ones with this error."""
         if self.broken is None:
             self.broken = why
             if self.hello is not None:
@@ -455,10 +458,10 @@ class Conversation:
         for call in waiting.values():
             if not call.future.done():
                 call.future.set_exception(why)
-                call.future.exception()  # it is no fault where nobody waits for it any more
+                call.future.exception()  # not an error if no call waits for it any more
 
     async def close(self, why: Exception) -> None:
-        """No answer can come any more: whoever waits is told why."""
+        """Fail all waiting requests, because no answer can arrive any more."""
         self.fail_all(why)
         tasks = list(self._answering.values())
         for task in tasks:
@@ -470,7 +473,7 @@ class Conversation:
 
 @contextlib.contextmanager
 def unhurried(bound: asyncio.Timeout) -> Iterator[None]:
-    """Let the time of a bound stand still."""
+    """Pause a timeout."""
     loop = asyncio.get_running_loop()
     end = bound.when()
     if end is None or bound.expired():
@@ -481,12 +484,12 @@ def unhurried(bound: asyncio.Timeout) -> Iterator[None]:
     try:
         yield
     finally:
-        with contextlib.suppress(RuntimeError):  # whoever it was for has gone meanwhile
+        with contextlib.suppress(RuntimeError):  # the call has ended meanwhile
             bound.reschedule(loop.time() + left)
 
 
 class _Bounded(ExchangeTransport):
-    """The transport of a request whose time has a bound of its own."""
+    """The transport of a request that has a timeout of its own."""
 
     __slots__ = ("_pause",)
 
@@ -494,12 +497,12 @@ class _Bounded(ExchangeTransport):
         self._pause = pause
 
     def pause_timeout(self) -> contextlib.AbstractContextManager[object]:
-        """Let the time of the bound stand still."""
+        """Pause the timeout."""
         return self._pause()
 
 
 async def agree(hello: Hello, take: Callable[[Step], Awaitable[Outcome]]) -> Opened:
-    """Agree on a revision: run `opening`, each step by `take`. Raises what these raise."""
+    """Negotiate a revision: run `opening`, each step by `take`. Raises what these raise."""
     steps = opening(hello.revisions, known=hello.known, seconds=hello.probe_seconds)
     step = next(steps)
     while True:
@@ -512,17 +515,18 @@ async def agree(hello: Hello, take: Callable[[Step], Awaitable[Outcome]]) -> Ope
 
 
 class OpeningSteps:
-    """Takes the steps of `opening` on one connection, each exchange by `carry`; it cannot start a
-    server afresh.
+    """Takes the steps of `opening` on one connection, each exchange by `carry`. It cannot restart a
+    server.
 
     Args:
-        hello: What the client says of itself.
+        hello: The client's information.
         connection: Gets the revision of each step.
-        carry: Carries one exchange. What it raises is raised, unless it is an error of the server.
-        unread: Whether something sent has not been read by the server yet; None where that cannot
-            be told.
-        keeps: Whether a request that was not answered in time stays open, so that an answer that
-            comes late still counts.
+        carry: Sends one exchange. Its exceptions are raised, except for error responses of the
+            server.
+        unread: Whether the server has not read everything that was sent; None if that cannot be
+            found out.
+        keeps: Whether an unanswered request stays open after its time, so that a late answer
+            counts.
     """
 
     def __init__(
@@ -543,7 +547,7 @@ class OpeningSteps:
         self._bound: asyncio.Timeout | None = None
 
     async def run_step(self, step: Step) -> Outcome:
-        """Take one step; see `opening` for what comes of it."""
+        """Take one step; see `opening` for the outcomes."""
         if isinstance(step, Restart):
             return CannotRestart()
         self._connection.revision = step.revision
@@ -560,18 +564,18 @@ class OpeningSteps:
 
     @property
     def waits_for_handshake(self) -> bool:
-        """Whether the handshake was begun and its answer can still come."""
+        """Whether the handshake was sent and its answer can still arrive."""
         task = self._open.get(OPENING)
         return task is not None and not task.done()
 
     async def late(self) -> Outcome:
-        """Wait for the answer to the handshake that did not come in time, without a time limit; as
+        """Wait, without a time limit, for a late answer to the handshake; the outcomes are those of
         `run_step`.
         """
         return await self._first_result(self._open[OPENING])
 
     async def aclose(self) -> None:
-        """Give up what was not answered."""
+        """Cancel unanswered requests."""
         tasks = list(self._open.values())
         self._open = {}
         for task in tasks:
@@ -598,8 +602,8 @@ class OpeningSteps:
     async def _patience(
         self, answer: asyncio.Future[Outcome], step: Discover | Handshake
     ) -> float | None:
-        """How many seconds to wait from now on; None: no bound of the step's. Returns once the
-        server has read the request.
+        """The seconds to wait from now on; None for no limit. It returns once the server has read
+        the request.
         """
         if step.read_seconds is not None:
             await asyncio.wait({answer}, timeout=_LOOK)
@@ -610,7 +614,7 @@ class OpeningSteps:
         return step.seconds if isinstance(step, Discover) else None
 
     async def _first_result(self, task: asyncio.Task[Outcome]) -> Outcome:
-        """The outcome of the handshake, or a DiscoverResult that comes before it."""
+        """The outcome of the handshake, or a DiscoverResult that arrives before it."""
         probe = self._open.get("server/discover")
         if probe is None or probe is task:
             return await asyncio.shield(task)
@@ -646,14 +650,14 @@ class OpeningSteps:
 
 
 def _seen(task: asyncio.Task[Any]) -> None:
-    """An answer for which nobody waits any more is no fault, whatever it is."""
+    """Ignore an answer that no call waits for any more."""
     if not task.cancelled():
         task.exception()
 
 
 def _wants_progress(x: Exchange) -> bool:
-    """Whether somebody hears of the progress of a request; of one that is forwarded, its sender
-    says so.
+    """Whether the maker of an exchange receives progress; for a forwarded request its sender
+    decides.
     """
     if x.notify is silent or x.method == "subscriptions/listen":
         return False
@@ -681,8 +685,8 @@ def _head(caller: Caller) -> bytes:
 
 
 def signed(params: t.Params, caller: Caller) -> t.Params:
-    """The params of a notification that says who sends it, as every request of the stateless era
-    does.
+    """The params of a notification with the sender's keys, like every request of the stateless
+    era.
     """
     own = b"" if params.meta is t.NOTHING else bytes(params.meta).strip()[1:-1].strip()
     members = [part for part in (_head(caller), own) if part]
@@ -690,7 +694,7 @@ def signed(params: t.Params, caller: Caller) -> t.Params:
 
 
 def _trace(trace: TraceContext) -> bytes:
-    """The members of `_meta` that say to which trace a request belongs (`OTL-01`)."""
+    """The members of `_meta` for the trace of a request (`OTL-01`)."""
     members = {
         "traceparent": trace.traceparent,
         "tracestate": trace.tracestate,
@@ -700,8 +704,8 @@ def _trace(trace: TraceContext) -> bytes:
 
 
 def read_result(method: str, raw: Raw, extensions: ExtensionMessages = NO_EXTENSIONS) -> AnyResult:
-    """Read a result as its method has it, as an extension has it, or as the questions that came in
-    its place.
+    """Decode a result as the type of its method, as the type of an extension, or as an
+    InputRequiredResult.
 
     (`RPC-20`, `RPC-21`, `RPC-22`)
 

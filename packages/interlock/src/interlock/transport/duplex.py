@@ -24,11 +24,11 @@ class Duplex:
         self._pump: asyncio.Task[None] | None = None
 
     async def open(self, hello: Hello) -> Opened:
-        """Agree on a revision with the server at the other end."""
+        """Negotiate a revision with the server."""
         return await self.start().open(hello)
 
     def start(self) -> Conversation:
-        """Begin to receive, without a word of our own yet."""
+        """Begin to receive without sending anything."""
         self._conversation = Conversation(
             self.channel.send if self._tap is None else self._send_tapped
         )
@@ -36,7 +36,7 @@ class Duplex:
         return self._conversation
 
     async def __call__(self, exchange: Exchange) -> AnyResult:
-        """Carry one exchange to the server and back."""
+        """Send one exchange and return its result."""
         if self._conversation is None:
             raise t.Unreachable("The connection was not opened.")
         return await self._conversation.carry(exchange)
@@ -47,7 +47,7 @@ class Duplex:
             self._conversation.send_notification(method, params)
 
     def unhurried(self) -> contextlib.AbstractContextManager[None]:
-        """Let the time of all who wait for an answer stand still."""
+        """Pause the timeouts of all waiting calls."""
         return (
             contextlib.nullcontext()
             if self._conversation is None
@@ -56,18 +56,18 @@ class Duplex:
 
     @property
     def is_broken(self) -> bool:
-        """Whether no answer can come any more, though it was not closed."""
+        """Whether no answer can arrive any more, although it was not closed."""
         return self._conversation is not None and self._conversation.broken is not None
 
     def hang_up(self, why: t.Unreachable) -> None:
-        """No answer can come any more, though the channel has not ended: whoever waits is told
-        why.
+        """Fail all waiting requests with a reason: no answer can arrive any more, although the
+        channel has not ended.
         """
         if self._conversation is not None:
             self._conversation.fail_all(why)
 
     async def aclose(self) -> None:
-        """Close the channel, and with it the conversation."""
+        """Close the channel and the connection."""
         conversation = self._conversation
         self._conversation = None
         if conversation is not None:

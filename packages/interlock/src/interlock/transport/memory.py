@@ -21,10 +21,10 @@ from .serve import DEFAULT_MOST_CALLS, ConnectionSession, Serving
 
 
 class Memory:
-    """Carries exchanges to a handler by hand: the caller's own task runs the call.
+    """Passes exchanges to a handler directly: the caller's own task runs the call.
 
-    `enter` and `leave` are awaited at its two ends; `tap` sees every frame, with "client" or
-    "server" as its sender.
+    `enter` and `leave` are awaited at the beginning and the end; `tap` sees every frame, with
+    "client" or "server" as its sender.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class Memory:
         self._thrown_out: set[asyncio.Task[Any]] = set()
 
     async def open(self, hello: Hello) -> Opened:
-        """Agree on a revision with the server."""
+        """Negotiate a revision with the server."""
         await self._enter()
         self._entered = True
         connection = ServerConnection(self._identity, principal=self._principal)
@@ -77,7 +77,7 @@ class Memory:
         return opened
 
     async def __call__(self, exchange: Exchange) -> AnyResult:
-        """Carry one exchange to the server and back, in this task."""
+        """Send one exchange and return its result, in this task."""
         conversation = self._conversation
         serving = self._serving
         if conversation is None or serving is None:
@@ -94,7 +94,7 @@ class Memory:
     async def _run(
         self, event: RequestReceived, serving: Serving, conversation: Conversation
     ) -> None:
-        """Run a call in the caller's own task, which `aclose` can throw out of it."""
+        """Run a call in the caller's own task; `aclose` can cancel it."""
         task = asyncio.current_task()
         assert task is not None
         over = asyncio.get_running_loop().create_future()
@@ -116,8 +116,8 @@ class Memory:
                 task.uncancel()
 
     def _hand_over(self, serving: Serving, frame: Frame, id: t.RequestId) -> RequestReceived | None:
-        """Give one frame to the server; the request that we are about is not started but
-        returned.
+        """Pass one frame to the server. The request that this task runs is returned instead of
+        started.
         """
         if self._tap is not None:
             self._tap("client", frame)
@@ -139,7 +139,7 @@ class Memory:
             self._conversation.send_notification(method, params)
 
     async def aclose(self) -> None:
-        """End the conversation on both sides."""
+        """Close the connection on both sides."""
         conversation = self._conversation
         serving = self._serving
         self._conversation = self._serving = None

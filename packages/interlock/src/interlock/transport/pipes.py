@@ -39,8 +39,8 @@ def open_pipe_channel(
     limit: int = DEFAULT_LIMIT,
     on_close: Callable[[], None] | None = None,
 ) -> PipeChannel | ThreadChannel:
-    """A channel over two descriptors, which it owns from now on; `limit` is the most bytes one line
-    may have.
+    """Return a channel over two descriptors, which it owns from now on; `limit` is the longest line
+    in bytes.
     """
     if sys.platform != "win32" and _pollable(read_fd) and _pollable(write_fd):
         return PipeChannel(read_fd, write_fd, limit=limit, on_close=on_close)
@@ -48,18 +48,19 @@ def open_pipe_channel(
 
 
 def _pollable(fd: int) -> bool:
-    """Pipes and sockets can be waited for; files cannot, and a terminal's flags are shared with the
-    shell.
+    """Whether a descriptor can be polled: pipes and sockets can, files cannot, and a terminal's
+    flags are shared with the shell.
     """
     mode = os.fstat(fd).st_mode
     return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)
 
 
 def _unread(fd: int) -> int | None:
-    """What the reader of a pipe or socket has not read yet, in bytes (of a socket: of memory).
+    """The bytes that the reader of a pipe or socket has not read yet (for a socket: bytes of
+    memory).
 
-    None where nobody can tell: only Linux tells the writing end. A reader that has gone has
-    nothing left to read.
+    None if the platform does not tell: only Linux tells the writing end. For a reader that has gone
+    it is 0.
     """
     if sys.platform != "linux":
         return None
@@ -75,14 +76,16 @@ def _unread(fd: int) -> int | None:
 
 
 def _is_deserted(fd: int) -> bool:
-    """Whether nobody holds the reading end of a pipe any more: what is left in it stays there."""
+    """Whether the reading end of a pipe is closed everywhere: the pipe's content is never read
+    then.
+    """
     watch = select.poll()
     watch.register(fd, 0)
     return any(event & select.POLLERR for _, event in watch.poll(0))
 
 
 def _chunks(frames: list[Frame]) -> list[memoryview]:
-    """The bytes of many frames: small ones joined, large ones as they are, for a copy costs."""
+    """The bytes of many frames: small ones are joined, large ones are not copied."""
     chunks: list[memoryview] = []
     small: list[Frame] = []
     held = 0
@@ -106,7 +109,7 @@ def _chunks(frames: list[Frame]) -> list[memoryview]:
 
 
 def _size(frames: list[Frame]) -> int:
-    """The bytes that frames take, with their newlines."""
+    """The bytes of frames, with their newlines."""
     return sum(map(len, frames)) + len(frames)
 
 
@@ -119,8 +122,8 @@ def _too_long(splitter: LineSplitter, reported: int) -> str:
 
 
 class PipeChannel:
-    """Non-blocking descriptors and the loop's own readiness calls: no thread, no queue, one write
-    for each turn of the loop.
+    """A channel over non-blocking descriptors, driven by the loop's readiness callbacks: no thread,
+    no queue, one write for each loop iteration.
     """
 
     def __init__(
@@ -148,7 +151,7 @@ class PipeChannel:
         # called once, when the first large message goes by
         self.on_large: Callable[[], None] | None = None
         self._out: deque[memoryview] = deque()
-        self._behind: deque[list[Frame]] = deque()  # what stands behind each barrier
+        self._behind: deque[list[Frame]] = deque()  # the frames behind each barrier
         self._looking: asyncio.TimerHandle | None = None
         self.queued = 0
         self._room: asyncio.Event = asyncio.Event()
@@ -160,10 +163,10 @@ class PipeChannel:
     def push(
         self, take: Callable[[list[Frame]], None], ended: Callable[[], None], *, patient: bool
     ) -> None:
-        """Instead of `receive`: call `take` with frames as they come, in the turn of the loop in
-        which they came, and `ended` at the end.
+        """Deliver frames by callback instead of `receive`: `take` gets frames in the loop iteration
+        in which they arrive, `ended` is called at the end.
 
-        `take` gets an empty list where a line was dropped. With `patient`, no more is read while
+        `take` gets an empty list if a line was dropped. With `patient`, nothing more is read while
         much is queued for writing.
         """
         self._take = take
@@ -199,7 +202,7 @@ class PipeChannel:
         return frames
 
     def send(self, frames: list[Frame]) -> None:
-        """Queue frames to be written; they are tried at once where nothing waits before them."""
+        """Queue frames for writing; they are written at once if the queue is empty."""
         if self._write_closed:
             return
         if self._behind:
@@ -211,7 +214,7 @@ class PipeChannel:
             self._room.clear()
 
     def barrier(self) -> None:
-        """Hold back what is sent from now on until the peer has read what was sent before."""
+        """Hold back all later frames until the peer has read the earlier ones."""
         if self._write_closed:
             return
         if self._out or self._behind or _unread(self._write_fd) != 0:
@@ -234,12 +237,14 @@ class PipeChannel:
                 self._loop.add_writer(self._write_fd, self._writable)
 
     def _look_soon(self, after: float = _FIRST_LOOK) -> None:
-        """Look in a moment whether the peer has read all before the barrier, if it is written."""
+        """Check soon whether the peer has read everything before the barrier, once that is
+        written.
+        """
         if self._looking is None and self._behind and not self._out:
             self._looking = self._loop.call_later(after, self._look, after)
 
     def _look(self, after: float) -> None:
-        """Write what stands behind the barrier if the peer has read everything before it."""
+        """Write the frames behind the barrier if the peer has read everything before it."""
         self._looking = None
         unread = _unread(self._write_fd)
         if unread is None and after < _GRACE_TO_READ:
@@ -259,16 +264,16 @@ class PipeChannel:
             self._relax()
 
     async def drain(self) -> None:
-        """Wait until little is queued."""
+        """Wait until the queue is short."""
         if self.queued > HIGH_WATER and not self._write_closed:
             await self._room.wait()
 
     async def aclose(self) -> None:
-        """Write what is queued for a moment longer, then close both descriptors."""
+        """Write queued frames for a moment longer, then close both descriptors."""
         if self._closed:
             return
         self._closed = True
-        while self._behind:  # a peer that is leaving does not mind what it reads together
+        while self._behind:  # a peer that is closing may read frames together
             self._pass_barrier()
         if self._out and not self._write_closed:
             with contextlib.suppress(TimeoutError):
@@ -286,12 +291,12 @@ class PipeChannel:
 
     @property
     def lost(self) -> str:
-        """Why lines were dropped since the last look."""
+        """Why lines were dropped since the last access."""
         why = _too_long(self._splitter, self._reported)
         self._reported = self._splitter.dropped
         return why
 
-    # -- what the loop calls
+    # -- callbacks of the loop
     # ------------------------------------------------------------------------
 
     def _readable(self) -> None:
@@ -361,7 +366,7 @@ class PipeChannel:
             self._relax()
 
     def _relax(self) -> None:
-        """Nothing is queued any more: whoever waited for that goes on, and so does reading."""
+        """The queue is empty: wake waiting tasks and continue reading."""
         self._room.set()
         if self._take is not None and self._paused and not self._ended:
             self._paused = False
@@ -402,8 +407,8 @@ class PipeChannel:
 
 
 class ThreadChannel:
-    """Blocking reads and writes in two threads, for descriptors that the loop cannot wait for
-    (files, terminals, Windows).
+    """A channel with blocking reads and writes in two threads, for descriptors that the loop cannot
+    poll (files, terminals, Windows).
     """
 
     def __init__(
@@ -438,10 +443,11 @@ class ThreadChannel:
     def push(
         self, take: Callable[[list[Frame]], None], ended: Callable[[], None], *, patient: bool
     ) -> None:
-        """Instead of `receive`: call `take` with frames as they come, and `ended` at the end.
+        """Deliver frames by callback instead of `receive`: `take` gets frames as they arrive,
+        `ended` is called at the end.
 
-        `take` gets an empty list where a line was dropped. With `patient`, no more is taken in
-        while much is queued for writing.
+        `take` gets an empty list if a line was dropped. With `patient`, nothing more is read while
+        much is queued for writing.
         """
         self._pushing = self._loop.create_task(self._push(take, ended, patient))
 
@@ -472,7 +478,7 @@ class ThreadChannel:
         return frames
 
     def send(self, frames: list[Frame]) -> None:
-        """Queue frames to be written."""
+        """Queue frames for writing."""
         data = b"\n".join(frames) + b"\n"
         with self._work:
             if self._stopping:
@@ -484,18 +490,18 @@ class ThreadChannel:
                 self._room.clear()
 
     def barrier(self) -> None:
-        """Hold back what is sent from now on until the peer has read what was sent before."""
+        """Hold back all later frames until the peer has read the earlier ones."""
         with self._work:
             if not self._stopping:
                 self._out.append(_BARRIER)
                 self._work.notify()
 
     async def drain(self) -> None:
-        """Wait until little is queued."""
+        """Wait until the queue is short."""
         await self._room.wait()
 
     async def aclose(self) -> None:
-        """Write what is queued for a moment longer, then let the threads end."""
+        """Write queued frames for a moment longer, then let the threads end."""
         if self._closed:
             return
         self._closed = True
@@ -507,13 +513,13 @@ class ThreadChannel:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(1.0):
                 await self._written.wait()
-        self._room.set()  # nobody waits for a peer that takes no more
+        self._room.set()  # no one waits for a peer that reads nothing more
         if self._on_close is not None:
             self._on_close()
 
     @property
     def lost(self) -> str:
-        """Why lines were dropped since the last look."""
+        """Why lines were dropped since the last access."""
         why = _too_long(self._splitter, self._reported)
         self._reported = self._splitter.dropped
         return why
@@ -591,7 +597,7 @@ class ThreadChannel:
         return True
 
     def _post(self, callback: Callable[..., None], *args: object) -> bool:
-        """Call in the loop's thread; False where the loop has gone."""
+        """Call a function in the loop's thread; False if the loop is closed."""
         try:
             self._loop.call_soon_threadsafe(callback, *args)
         except RuntimeError:

@@ -1,8 +1,8 @@
-"""Reconnects: a connection that broke is opened again with the next request, and what the server
-was told once is told again.
+"""Reconnects: the next request opens a broken connection again, and restores the state that the
+server had been sent.
 
-For connections that a conversation lives on: the pipes of a child process, a socket, the event
-stream of HTTP with SSE.
+For connections with state: the pipes of a child process, a socket, the event stream of HTTP with
+SSE.
 """
 
 from __future__ import annotations
@@ -33,37 +33,37 @@ at once would else be started with every call."""
 
 
 class Reconnectable(Protocol):
-    """What can be opened again."""
+    """A connection that can be opened again."""
 
     @property
     def is_broken(self) -> bool:
-        """Whether no answer can come over it any more, though it was not closed."""
+        """Whether no answer can arrive any more, although it was not closed."""
         ...
 
     async def connect(self, hello: Hello) -> Opened:
-        """Open it, in place of the one that broke.
+        """Open a new connection in place of the broken one.
 
         Raises Unreachable, ProtocolError or McpError.
         """
         ...
 
     async def exchange(self, exchange: Exchange) -> AnyResult:
-        """Carry one exchange. Raises Unreachable where it breaks."""
+        """Send one exchange. Raises Unreachable if the connection breaks."""
         ...
 
 
 class Recovery:
-    """Carries exchanges over a connection that is opened again when it has broken.
+    """Sends exchanges over a connection that is opened again after it has broken.
 
-    Requests under way when it breaks fail with Unreachable, and are sent again only where that is
-    safe (`RetryRules`). The next request finds an open connection.
+    Requests in flight fail with Unreachable when the connection breaks, and are sent again only if
+    that is safe (`RetryRules`). The next request opens the connection.
 
     Args:
-        connection: What carries them.
-        repeats: Which requests may be sent again.
-        most_restarts: How often it may be opened again within `RESTARTS_WITHIN` seconds; None: as
-            often as something is asked; 0: never.
-        sleep: Waits so many seconds.
+        connection: The connection.
+        repeats: The requests that may be sent again.
+        most_restarts: How often it may be opened again within `RESTARTS_WITHIN` seconds; None for
+            no limit, 0 for never.
+        sleep: Waits for a number of seconds.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class Recovery:
         self._subscribed: dict[str, Exchange] = {}
 
     def opened(self, hello: Hello, opened: Opened) -> None:
-        """It was opened for the first time."""
+        """The connection was opened for the first time."""
         self._hello = hello
         self._revision = opened.revision
         self._level = None
@@ -94,7 +94,7 @@ class Recovery:
         self._restarts.clear()
 
     async def carry(self, x: Exchange) -> AnyResult:
-        """Carry one exchange. Raises what the connection raises."""
+        """Send one exchange. Raises what the connection raises."""
         tries = 0
         while True:
             try:
@@ -114,7 +114,7 @@ class Recovery:
                 return result
 
     async def aclose(self) -> None:
-        """Give up opening it again."""
+        """Stop reconnecting."""
         task = self._reopening
         self._reopening = None
         self._hello = None
@@ -123,7 +123,7 @@ class Recovery:
             await asyncio.wait({task})
 
     async def _reopened(self) -> None:
-        """Open it again; whoever needs it at the same time waits for the same one."""
+        """Open the connection again. Concurrent callers share one attempt."""
         if self._reopening is None:
             self._reopening = asyncio.get_running_loop().create_task(self._reopen())
             self._reopening.add_done_callback(self._done)
@@ -158,7 +158,7 @@ class Recovery:
                 await self._connection.exchange(told)
 
     def _count(self) -> None:
-        """Raise Unreachable where it was opened again too often."""
+        """Raise Unreachable if the connection was opened again too often."""
         if self._most_restarts is None:
             return
         now = asyncio.get_running_loop().time()
@@ -174,7 +174,9 @@ class Recovery:
         self._restarts.append(now)
 
     def _learn(self, x: Exchange, result: AnyResult) -> None:
-        """Note what an answer says about later requests, and what the server was told."""
+        """Record what an answer means for later requests, and the state that the server was
+        sent.
+        """
         self._repeats.learn(result)
         if x.method == "logging/setLevel":
             self._level = x
@@ -185,16 +187,16 @@ class Recovery:
 
 
 class ReconnectingDuplex:
-    """A conversation over one channel at a time: when it has broken, the next exchange gets
-    another.
+    """A connection over one channel at a time. After it has broken, the next exchange gets a new
+    channel.
 
-    For transports that have nothing to end but the channel. Their own part is `dial`.
+    For transports that only have a channel to close. Each one provides `dial`.
 
     Args:
-        dial: Connects, and returns what carries the conversation. Raises Unreachable.
-        repeats: Which requests may be sent again.
-        reconnect: Whether it is connected again at all.
-        sleep: Waits so many seconds.
+        dial: Connects, and returns the new Duplex. Raises Unreachable.
+        repeats: The requests that may be sent again.
+        reconnect: Whether it reconnects at all.
+        sleep: Waits for a number of seconds.
     """
 
     def __init__(
@@ -212,22 +214,22 @@ class ReconnectingDuplex:
         self._recovery = Recovery(self, repeats, most_restarts=most_restarts, sleep=sleep)
 
     async def open(self, hello: Hello) -> Opened:
-        """Connect for the first time and agree on a revision. Raises what `dial` raises."""
+        """Connect for the first time and negotiate a revision. Raises what `dial` raises."""
         opened = await self.connect(hello)
         self._recovery.opened(hello, opened)
         return opened
 
     async def __call__(self, exchange: Exchange) -> AnyResult:
-        """Carry one exchange to the server and back."""
+        """Send one exchange and return its result."""
         return await self._recovery.carry(exchange)
 
     @property
     def is_broken(self) -> bool:
-        """Whether no answer can come any more, though it was not closed."""
+        """Whether no answer can arrive any more, although it was not closed."""
         return self._is_open and (self._duplex is None or self._duplex.is_broken)
 
     async def connect(self, hello: Hello) -> Opened:
-        """Connect anew and agree on a revision."""
+        """Connect again and negotiate a revision."""
         await self._disconnect()
         self._is_open = True
         self._duplex = duplex = await self._dial()
@@ -238,7 +240,7 @@ class ReconnectingDuplex:
             raise
 
     async def exchange(self, exchange: Exchange) -> AnyResult:
-        """Carry one exchange over the connection that is there."""
+        """Send one exchange over the present connection."""
         if self._duplex is None:
             raise t.Unreachable("The client is closed, or was not opened.")
         return await self._duplex(exchange)

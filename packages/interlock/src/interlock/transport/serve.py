@@ -48,7 +48,7 @@ from .channel import Barriers, Channel, pump
 log = limited("interlock.server")
 
 DEFAULT_MOST_CALLS = 4096
-_CLEAN_UP = 5.0  # seconds that cancelled calls have to put things in order
+_CLEAN_UP = 5.0  # seconds that cancelled calls have to clean up
 MOST_QUEUED = 8 * 1024 * 1024
 """Bytes that wait for a peer, beyond which it is sent no more progress and log messages."""
 
@@ -58,7 +58,7 @@ Transmit = Callable[[list[Sent]], None]
 
 
 class ConnectionSession:
-    """The state of the session that a connection is: in memory, gone with the connection or with a
+    """The session state of a connection: it is in memory, and ends with the connection or with a
     new handshake.
     """
 
@@ -70,14 +70,14 @@ class ConnectionSession:
         self._state = b""
 
     async def load(self) -> bytes:
-        """The bytes kept last."""
+        """Return the bytes that were saved last."""
         if self._number != self._connection.sessions_begun:
             self._number = self._connection.sessions_begun
             self._state = b""
         return self._state
 
     async def save(self, state: bytes, *, was: bytes) -> bool:
-        """Keep bytes in place of those that were loaded."""
+        """Replace the bytes that were loaded."""
         if await self.load() != was:
             return False
         self._state = state
@@ -87,9 +87,7 @@ class ConnectionSession:
 async def carry_out_notification(
     handler: Handler, event: NotificationReceived, caller: Caller, transport: ExchangeTransport
 ) -> None:
-    """Run the handler of a notification of an extension; what goes wrong is told to the log
-    only.
-    """
+    """Run the handler of an extension's notification; errors go to the log only."""
     try:
         await handler(Exchange(event.method, event.params, caller, transport=transport))
     except Exception:
@@ -97,12 +95,12 @@ async def carry_out_notification(
 
 
 class Serving:
-    """One peer being served.
+    """The server's side of one peer.
 
-    `transmit` takes what is to be sent and never waits; `drain` waits until the peer keeps up.
-    `barrier` holds back what is transmitted after it until the peer has read what was transmitted
-    before. It stands between the progress of a call and its response: the TypeScript SDK loses
-    progress that it reads together with the response.
+    `transmit` queues frames and never waits; `drain` waits until the peer keeps up. `barrier` holds
+    back later frames until the peer has read the earlier ones. A barrier separates the progress of
+    a call from its response, because the TypeScript SDK loses progress that it reads together with
+    the response.
     """
 
     __slots__ = (
@@ -172,10 +170,11 @@ class Serving:
         self._closed = False
 
     def receive(self, frames: Iterable[Frame], transport: ExchangeTransport | None = None) -> None:
-        """Take in frames of the peer; what they set off runs on its own, and what is answered at
-        once is sent in one write.
+        """Receive frames of the peer. Requests run as tasks; immediate answers are sent in one
+        write.
 
-        `transport` is that of these frames, where each message comes by a request of its own.
+        `transport` is that of these frames, on transports where each message arrives in a request
+        of its own.
         """
         self._taking = True
         if transport is not None:
@@ -189,7 +188,7 @@ class Serving:
         self.flush()
 
     def flush(self) -> None:
-        """Send what is to be sent, now."""
+        """Send queued frames now."""
         self._flush_is_due = False
         self._unflushed = 0
         out = self.connection.outgoing()
@@ -205,10 +204,10 @@ class Serving:
         self._transmit(out)
 
     def _split(self, out: list[Sent]) -> tuple[list[Sent], list[Sent]]:
-        """Take the responses of calls that have sent progress out of what is sent.
+        """Separate the responses of calls that have sent progress from the other frames.
 
         Returns:
-            What may be read together with progress, and those responses.
+            The frames that may be read together with progress, and those responses.
         """
         before: list[Sent] = []
         after: list[Sent] = []
@@ -226,8 +225,8 @@ class Serving:
         return id is not None and self.connection.is_open(id)
 
     async def aclose(self, grace: float = 0.0) -> None:
-        """The peer has gone: let running calls finish for `grace` seconds, then cancel what is left
-        and give it time to clean up.
+        """The peer has gone: give running calls `grace` seconds to finish, then cancel them and let
+        them clean up.
         """
         self._closed = True
         if self.dropped > 1:
@@ -255,14 +254,14 @@ class Serving:
         self.running.clear()
 
     def run(self, event: RequestReceived) -> Coroutine[Any, Any, None]:
-        """Carry out one request, from its event to its answer among the outgoing frames."""
+        """Run one request, from its event to its queued answer."""
         return self._run(event, self.exchange(event))
 
     async def _run(self, event: RequestReceived, exchange: Exchange) -> None:
         await self.finish(event, self.handler(exchange))
 
     def exchange(self, event: RequestReceived) -> Exchange:
-        """A request as its handler sees it."""
+        """Make the exchange of a request."""
         id = event.id
         asker: Asker = MUTE
         session = None
@@ -284,7 +283,7 @@ class Serving:
         )
 
     async def finish(self, event: RequestReceived, work: Awaitable[AnyResult]) -> None:
-        """Wait for the outcome of a request, and put its answer among the outgoing frames."""
+        """Wait for the outcome of a request, and queue its answer."""
         id = event.id
         connection = self.connection
         task = asyncio.current_task()
@@ -292,7 +291,7 @@ class Serving:
             result = await work
             if (
                 task not in self._cancelled
-            ):  # else it has eaten its cancelling, and the id may be another call's by now
+            ):  # otherwise it suppressed its cancellation, and its ID may belong to another call by now
                 connection.respond(id, result)
         except t.McpError as bad:
             if task not in self._cancelled:
@@ -321,8 +320,8 @@ class Serving:
                 self.flush()
 
     def is_full(self, elsewhere: int = 0) -> bool:
-        """Whether as many requests run as may, `elsewhere` of them not in tasks of ours; listens on
-        the peer's behalf do not count.
+        """Whether the limit of concurrent requests is reached; `elsewhere` of them run in other
+        tasks. Internal listens do not count.
         """
         return (
             sum(not isinstance(id, SessionListen) for id in self.running) + elsewhere
@@ -330,7 +329,7 @@ class Serving:
         )
 
     def refuse(self, event: RequestReceived) -> None:
-        """Answer a request that is one too many."""
+        """Refuse a request over the limit."""
         words = (
             f"The server is busy: {self.most_calls} requests are running on this connection. Try "
             "again later."
@@ -340,7 +339,7 @@ class Serving:
     # -- events ------------------------------------------------------------------------------------
 
     def handle(self, event: ServerEvent) -> None:
-        """Act on one event of the connection."""
+        """Handle one event of the connection."""
         if type(event) is RequestReceived:
             if (
                 len(self.running) >= self.most_calls
@@ -372,7 +371,7 @@ class Serving:
                 log.exception("a listener for %s failed", event.method)
 
     def _start_notified(self, event: NotificationReceived, caller: Caller) -> None:
-        """Carry out a notification of an extension."""
+        """Start the handler of an extension's notification."""
         if len(self.notified) >= self.most_calls:
             log.warning("%s is dropped: %d are running", event.method, self.most_calls)
             return
@@ -400,7 +399,7 @@ class Serving:
         if method == "notifications/progress" and params.progress_token != token:
             if token is None:
                 return  # nobody asked for it
-            params = replace(params, progress_token=token)  # it comes from another conversation
+            params = replace(params, progress_token=token)  # it comes from another connection
         sent = self.connection.notify(id, method, params)
         self._unflushed += sent
         if sent and self._barrier is not None and method == "notifications/progress":
@@ -429,15 +428,15 @@ class Serving:
                 self._flush_soon()
 
     def _flush_soon(self) -> None:
-        """One write for all that happens in this turn of the loop."""
+        """Schedule one write for everything that happens in this loop iteration."""
         if not self._flush_is_due and not self._taking:
             self._flush_is_due = True
             self._loop.call_soon(self.flush)
 
 
 def _what_failed(bad: BaseException) -> str:
-    """What a client is told of an exception: what a server behind this one does is said, without
-    its words.
+    """The part of an exception that a client may see: for a server behind this one, the kind of
+    failure without its message.
     """
     if isinstance(bad, t.TimedOut):
         return "The server behind this one did not answer in time"
@@ -458,8 +457,8 @@ async def serve(
     grace: float = 1.0,
     on_notification: Callable[[str, Any, Caller | None], None] | None = None,
 ) -> None:
-    """Serve one peer over a channel until it closes; calls that still run then have `grace` seconds
-    to finish.
+    """Serve one peer over a channel until it closes; running calls then have `grace` seconds to
+    finish.
 
     The channel is closed at the end, whatever happens.
     """

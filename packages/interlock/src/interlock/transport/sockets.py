@@ -36,7 +36,7 @@ Address = str | Path | tuple[str, int]
 
 
 async def connect(address: Address, *, limit: int = DEFAULT_LIMIT) -> PipeChannel:
-    """A channel to whoever listens at an address. Raises Unreachable."""
+    """Return a channel to a listening peer. Raises Unreachable."""
     loop = asyncio.get_running_loop()
     try:
         if not isinstance(address, tuple):
@@ -89,11 +89,11 @@ class Socket:
         self._line = ReconnectingDuplex(self._dial, RetryRules(), reconnect=reconnect)
 
     async def open(self, hello: Hello) -> Opened:
-        """Connect and agree on a revision. Raises Unreachable."""
+        """Connect and negotiate a revision. Raises Unreachable."""
         return await self._line.open(hello)
 
     async def __call__(self, exchange: Exchange) -> AnyResult:
-        """Carry one exchange to the server and back."""
+        """Send one exchange and return its result."""
         return await self._line(exchange)
 
     def send_notification(self, method: str, params: Any) -> None:
@@ -181,13 +181,11 @@ def _listening(address: Address) -> socket.socket:
 
 
 def _clear(path: str) -> None:
-    """Remove what a server that was killed has left behind: a socket at which nobody listens any
-    more.
-    """
+    """Remove the socket file of a server that was killed."""
     with contextlib.suppress(OSError):
         if stat.S_ISSOCK(os.stat(path).st_mode):
             with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as knock:
-                knock.setblocking(False)  # a server that is too busy to accept is no dead one
+                knock.setblocking(False)  # a server that is too busy to accept is alive
                 try:
                     knock.connect(path)
                 except ConnectionRefusedError:

@@ -1,5 +1,5 @@
-"""The stdio transport: our own standard streams on the server's side, a child process on the
-client's (2026-07-28, "stdio").
+"""The stdio transport: this process's standard streams on the server's side, a child process on the
+client's side (2026-07-28, "stdio").
 """
 
 from __future__ import annotations
@@ -76,11 +76,11 @@ _INHERITED = frozenset(
 
 @contextlib.asynccontextmanager
 async def own_streams(limit: int = DEFAULT_LIMIT) -> AsyncIterator[PipeChannel | ThreadChannel]:
-    """This process's stdin and stdout as a channel.
+    """Return this process's stdin and stdout as a channel.
 
-    While it is open nothing else can reach the wire: descriptor 1 leads to stderr, so that `print`
-    in a server, or a program that a tool starts, writes there, and descriptor 0 is empty. Both are
-    put back at the end.
+    While it is open, nothing else can reach the wire. Descriptor 1 leads to stderr, so `print` in a
+    server, or a program that a tool starts, writes there. Descriptor 0 is empty. Both are restored
+    at the end.
     """
     sys.stdout.flush()
     read_fd = os.dup(0)
@@ -121,9 +121,8 @@ def _stderr_writer() -> io.TextIOWrapper:
 
 
 def inherited_environment() -> dict[str, str]:
-    """The variables that a child server gets unasked:
-
-    those that programs need to run, none that may hold secrets.
+    """Return the variables that a child server inherits by default: those that programs need to
+    run, without any that may contain secrets.
     """
     return {name: value for name, value in os.environ.items() if name in _INHERITED}
 
@@ -171,41 +170,41 @@ class Stdio:
         self._on_stderr = on_stderr
         self._limit = limit
         self._tap = tap
-        self._child: Child | None = None  # the one that is spoken to
+        self._child: Child | None = None  # the child of the connection
         self._is_settled = False
-        self._children: list[Child] = []  # all that have not surely ended
+        self._children: list[Child] = []  # all children that may still run
         self._ending: set[asyncio.Task[None]] = set()
         self._recovery = Recovery(self, RetryRules(), most_restarts=MOST_RESTARTS if restart else 0)
 
     @property
     def pid(self) -> int | None:
-        """The child's process id while it is there."""
+        """The child's process ID while the child exists."""
         return self._child.pid if self._child is not None else None
 
     async def open(self, hello: Hello) -> Opened:
-        """Start the server and agree on a revision. Raises Unreachable where it cannot be started
-        or ends at once.
+        """Start the server and negotiate a revision. Raises Unreachable if it cannot be started or
+        ends at once.
         """
         opened = await self.connect(hello)
         self._recovery.opened(hello, opened)
         return opened
 
     async def __call__(self, exchange: Exchange) -> AnyResult:
-        """Carry one exchange to the child and back; a child that has ended is started again
-        before.
+        """Send one exchange and return its result. A child that has ended is started again
+        first.
         """
         return await self._recovery.carry(exchange)
 
     @property
     def is_broken(self) -> bool:
-        """Whether the child can answer nothing any more, though it was not closed."""
+        """Whether the child cannot answer any more, although it was not closed."""
         child = self._child
         if child is None:
             return False
         return not self._is_settled or child.duplex is None or child.duplex.is_broken
 
     async def connect(self, hello: Hello) -> Opened:
-        """Start a child in place of the one that is there, and agree on a revision with it; see
+        """Start a new child in place of the present one, and negotiate a revision; see
         `Recovery`.
         """
         before = self._child
@@ -223,7 +222,7 @@ class Stdio:
         return opened
 
     async def exchange(self, exchange: Exchange) -> AnyResult:
-        """Carry one exchange to the child that is there, and back; see `Recovery`."""
+        """Send one exchange to the present child, and return its result; see `Recovery`."""
         child = self._child
         if child is None or child.duplex is None:
             raise t.Unreachable("The server was not started.")
@@ -233,7 +232,7 @@ class Stdio:
             raise
         except t.Unreachable as bad:
             if self._child is None:
-                raise  # we have closed it: how the child ended is not why
+                raise  # closed by this side: the child's exit is not the cause
             raise await child.explained(bad) from None
 
     def send_notification(self, method: str, params: Any) -> None:
@@ -242,7 +241,7 @@ class Stdio:
             self._child.duplex.send_notification(method, params)
 
     async def aclose(self) -> None:
-        """Close the child's stdin, wait for it to end, and make it end where it does not."""
+        """Close the child's stdin, wait for it to end, and kill it if it does not."""
         self._child = None
         await self._recovery.aclose()
         while self._children:
@@ -273,7 +272,7 @@ class Stdio:
     # -- opening -----------------------------------------------------------------------------------
 
     async def _take(self, hello: Hello, step: Step) -> Outcome:
-        """Take a step of the opening, with a new child where it says so."""
+        """Take a step of the opening, with a new child if the step requires it."""
         child = self._there()
         if not isinstance(step, Restart):
             return await child.run_step(step)
@@ -289,10 +288,10 @@ class Stdio:
     async def _race(
         self, rival: Child, fresh: Child, hello: Hello, first: Discover | Handshake
     ) -> Outcome:
-        """The first result of two children; the other one is ended.
+        """Return the first result of two children, and end the other child.
 
-        The rival has read what it was sent and is silent. Most such servers have stopped, but it
-        may be a wrapper that reads for a server that still starts. So it is not ended before the
+        The old child has read the request and is silent. Most such servers have stopped, but it may
+        be a wrapper that reads for a server that still starts. Therefore it is not ended before the
         new child has answered.
         """
         late = asyncio.ensure_future(rival.late_answer())
@@ -328,7 +327,9 @@ class Stdio:
 
 
 def _with_advice(bad: t.Unreachable, command: Sequence[str]) -> t.Unreachable:
-    """For a Python file that ran to its end and served nobody: with what its author has to do."""
+    """For a Python file that ran to its end without serving: the error with advice for its
+    author.
+    """
     file = next((part for part in command if part.endswith(".py")), None)
     if bad.exit_code != 0 or file is None:
         return bad
