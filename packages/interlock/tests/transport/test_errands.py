@@ -42,6 +42,15 @@ class Desk:
             return "done"
 
         @server.tool
+        async def leave(ctx: Context) -> str:
+            async def tell_late() -> None:
+                await self.go.wait()
+                ctx.log.error("told too late")
+
+            self.late = asyncio.create_task(tell_late())
+            return "done"
+
+        @server.tool
         async def refuse() -> str:
             raise McpError(4050, "not today")
 
@@ -92,6 +101,18 @@ async def test_a_call_that_is_over_leaves_nothing_behind(
     offer.body["params"]["_meta"]["io.modelcontextprotocol/logLevel"] = "info"
     found, body = await desk.ask(offer)
     assert (found, words in body) == (status, True), body
+    assert desk.left == 0
+    await desk.app.aclose()
+
+
+async def test_what_a_call_says_after_its_answer_leaves_nothing_behind():
+    """A task that outlives its call has nobody to tell, and the endpoint makes nothing for it."""
+    desk = Desk()
+    offer = call("leave", {})
+    offer.body["params"]["_meta"]["io.modelcontextprotocol/logLevel"] = "info"
+    assert (await desk.ask(offer))[0] == 200
+    desk.go.set()
+    await desk.late
     assert desk.left == 0
     await desk.app.aclose()
 

@@ -8,7 +8,7 @@ import asyncio
 import os
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 from msgspec.structs import replace
 
@@ -92,6 +92,48 @@ async def carry_out_notification(
         await handler(Exchange(event.method, event.params, caller, transport=transport))
     except Exception:
         log.exception("the handler of %s failed", event.method)
+
+
+class Answers(Protocol):
+    """Takes the outcomes of requests: of all on a connection, or of the only one in a POST."""
+
+    def respond(self, event: RequestReceived, result: AnyResult) -> None:
+        """Answer a request. TypeError where the result is no JSON."""
+        ...
+
+    def fail(self, event: RequestReceived, error: t.McpError) -> None:
+        """Answer a request with an error."""
+        ...
+
+    def end(self, event: RequestReceived) -> None:
+        """A request is over, answered or not."""
+        ...
+
+
+async def carry_out(
+    handler: Handler, event: RequestReceived, exchange: Exchange, answers: Answers
+) -> None:
+    """Run the handler of one request to its answer: every request on every transport runs here."""
+    try:
+        answers.respond(event, await handler(exchange))
+    except t.McpError as bad:
+        answers.fail(event, bad)
+    except asyncio.CancelledError:
+        task = asyncio.current_task()
+        if task is not None and task.cancelling():
+            raise  # by the peer, or because it has gone: a cancelled call is never answered
+        error = t.McpError(t.INTERNAL_ERROR, "The call was cancelled by the server.")
+        answers.fail(event, error)
+    except BaseException as bad:
+        # Whatever it is, the call is answered; the reference leads to what the log says of it.
+        reference = os.urandom(4).hex()
+        log.exception("%s failed (reference %s)", event.method, reference)
+        words = f"{_what_failed(bad)} (reference {reference})"
+        answers.fail(event, t.McpError(t.INTERNAL_ERROR, words))
+        if isinstance(bad, KeyboardInterrupt | GeneratorExit):
+            raise  # the first ends the program, after the second nothing may wait
+    finally:
+        answers.end(event)
 
 
 class Serving:
@@ -255,25 +297,20 @@ class Serving:
 
     def run(self, event: RequestReceived) -> Coroutine[Any, Any, None]:
         """Run one request, from its event to its queued answer."""
-        return self._run(event, self.exchange(event))
-
-    async def _run(self, event: RequestReceived, exchange: Exchange) -> None:
-        await self.finish(event, self.handler(exchange))
+        return carry_out(self.handler, event, self.exchange(event), self)
 
     def exchange(self, event: RequestReceived) -> Exchange:
         """Make the exchange of a request."""
-        id = event.id
         asker: Asker = MUTE
         session = None
         if event.caller.era is Era.HANDSHAKE:
-            asker = Direct(event.caller, partial(self._ask, id))
+            asker = Direct(event.caller, partial(self._ask, event.id))
             session = self._session
-        notify = partial(self._notify, id, event.progress_token)
         return Exchange(
             event.method,
             event.params,
             event.caller,
-            notify,
+            partial(self.notify, event),
             asker,
             event.progress_token,
             self._drain,
@@ -282,42 +319,34 @@ class Serving:
             session,
         )
 
-    async def finish(self, event: RequestReceived, work: Awaitable[AnyResult]) -> None:
-        """Wait for the outcome of a request, and queue its answer."""
-        id = event.id
-        connection = self.connection
-        task = asyncio.current_task()
-        try:
-            result = await work
-            if (
-                task not in self._cancelled
-            ):  # otherwise it suppressed its cancellation, and its ID may belong to another call by now
-                connection.respond(id, result)
-        except t.McpError as bad:
-            if task not in self._cancelled:
-                if isinstance(bad, t.Forbidden):
-                    self.denied += (bad.scopes,)
-                connection.fail(id, bad.code, bad.message, bad.data)
-        except asyncio.CancelledError:
-            if task is not None and task.cancelling():
-                raise  # by the peer, or because it has gone: a cancelled call is never answered
-            connection.fail(id, t.INTERNAL_ERROR, "The call was cancelled by the server.")
-        except BaseException as bad:
-            # Whatever it is, the call is answered; the reference leads to what the log says of it.
-            reference = os.urandom(4).hex()
-            log.exception("%s failed (reference %s)", event.method, reference)
-            if task not in self._cancelled:
-                words = f"{_what_failed(bad)} (reference {reference})"
-                connection.fail(id, t.INTERNAL_ERROR, words)
-            if isinstance(bad, KeyboardInterrupt | GeneratorExit):
-                raise  # the first ends the program, after the second nothing may wait
-        finally:
-            if self.running.get(id) is task:
-                self.running.pop(id, None)
-            if self.running or self._taking:
-                self._flush_soon()
-            else:
-                self.flush()
+    def respond(self, event: RequestReceived, result: AnyResult) -> None:
+        """Queue the result of a request."""
+        if not self._was_cancelled():
+            self.connection.respond(event.id, result)
+
+    def fail(self, event: RequestReceived, error: t.McpError) -> None:
+        """Queue the error that a request has ended with."""
+        if self._was_cancelled():
+            return
+        if isinstance(error, t.Forbidden):
+            self.denied += (error.scopes,)
+        self.connection.fail(event.id, error.code, error.message, error.data)
+
+    def end(self, event: RequestReceived) -> None:
+        """A request is over: what it has left to send goes out."""
+        task = self.running.get(event.id)
+        if task is not None and task is asyncio.current_task():
+            del self.running[event.id]
+        if self.running or self._taking:
+            self._flush_soon()
+        else:
+            self.flush()
+
+    def _was_cancelled(self) -> bool:
+        """Whether the peer has cancelled the request of the current task; its ID may belong to
+        another request by now.
+        """
+        return bool(self._cancelled) and asyncio.current_task() in self._cancelled
 
     def is_full(self, elsewhere: int = 0) -> bool:
         """Whether the limit of concurrent requests is reached; `elsewhere` of them run in other
@@ -390,9 +419,12 @@ class Serving:
         else:
             waiting.set_result(event.answer)
 
-    def _notify(self, id: CallId, token: t.ProgressToken | None, method: str, params: Any) -> None:
+    def notify(self, event: RequestReceived, method: str, params: Any) -> None:
+        """Send a notification of a request that runs."""
         if self._closed:
             return
+        id = event.id
+        token = event.progress_token
         if method in _DROPPABLE and self._queued() + self._unflushed > MOST_QUEUED:
             self._drop()
             return

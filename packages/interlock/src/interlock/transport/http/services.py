@@ -6,11 +6,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...exchange import Handler
+from ...exchange import ExchangeTransport, Handler
+from ...protocol.events import RequestReceived
+from ...protocol.handshake.server import ServerConnection
 from ...protocol.identity import Identity
+from ...protocol.streams import PostResponse
+from ..serve import Serving
 from .access_log import AccessLog
 from .error_responses import ErrorResponder
 from .limits import Limits
+from .responses import ResponseWriter, Send
 from .running_calls import RunningCalls
 from .shutdown import Shutdown
 from .ticker import Ticker
@@ -28,3 +33,34 @@ class Services:
     ticker: Ticker
     calls: RunningCalls
     shutdown: Shutdown
+
+    def serve_alone(
+        self,
+        event: RequestReceived,
+        response: PostResponse,
+        send: Send,
+        transport: ExchangeTransport,
+        *,
+        cancels: bool,
+    ) -> tuple[Serving, ResponseWriter]:
+        """Make a connection for one stateless request, and the writer of its response.
+
+        Args:
+            event: The request.
+            response: What its response may be.
+            send: The ASGI `send` of its POST.
+            transport: What its handler is told of the transport.
+            cancels: Whether the client's disconnect cancels it.
+        """
+        connection = ServerConnection(self.identity, principal=event.caller.principal, shared=False)
+        connection.adopt(event)
+        reply = ResponseWriter(response, send, connection, cancels=cancels)
+        serving = Serving(
+            self.handler,
+            connection,
+            reply.transmit,
+            drain=reply.drain,
+            queued=lambda: reply.queued,
+            transport=transport,
+        )
+        return serving, reply

@@ -5,23 +5,29 @@ once it is answered.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping, Sequence
 from typing import Any
 
 from ... import types as t
-from ...exchange import MUTE, AnyResult, Exchange, Principal
+from ...exchange import MUTE, AnyResult, Exchange, Principal, ready
 from ...protocol.events import RequestReceived
-from ...protocol.handshake.server import ServerConnection
 from ...protocol.http import EVENTS, Headers, Stateless, accepts, status_of
-from ...protocol.server import RequestError, accept, receive_notification, result_frame
+from ...protocol.server import (
+    RequestError,
+    accept,
+    error_frame,
+    receive_notification,
+    result_frame,
+)
 from ...protocol.server import receive as read_request
 from ...protocol.streams import PostResponse
-from ..serve import Serving
+from ...wire.jsonrpc import Frame
+from ..serve import Serving, carry_out
 from .authorization import Scope
 from .error_responses import busy
 from .notifications import NotificationRunner
 from .request_info import HttpTransport
-from .responses import Receive, ResponseWriter, Send, send_body
+from .responses import Pairs, Receive, ResponseWriter, Send, send_body
 from .services import Services
 from .subscriptions import Subscriptions
 
@@ -70,7 +76,15 @@ class StatelessEndpoint:
             await services.errors.send(send, error)
             return
         call = StatelessRequest(services, event, scope, headers, verdict.headers, receive, send)
-        await call.run()
+        services.ticker.add_light(call)
+        try:
+            await carry_out(services.handler, event, call.exchange(), call)
+            await call.sending()
+        except asyncio.CancelledError:
+            if not await call.recover():
+                raise
+        finally:
+            call.close()
 
     async def accept_notification(
         self, body: bytes, principal: Principal | None, scope: Scope, send: Send
@@ -86,23 +100,25 @@ class StatelessEndpoint:
 
 
 class StatelessRequest:
-    """One stateless request; its client's disconnect cancels it (`HTM-14`).
+    """The answer of one stateless request; its client's disconnect cancels it (`HTM-14`).
 
-    Most calls only give their answer. What else a call may need (a connection, an event stream, a
-    disconnect monitor) is made by `grow`: when it sends a notification, when it lasts, when it ends
-    in another way, and when the server shuts down. To make all of it for each call would cost as
-    much as all the rest.
+    Most calls only give their answer, which is kept here as one frame. What else a call may need (a
+    connection, an event stream, a disconnect monitor) is made by `grow`: when it sends a
+    notification, when it lasts, and when the server shuts down. To make all of it for each call
+    would cost as much as all the rest.
 
     Attributes:
         age: How many ticks it lasts.
     """
 
     __slots__ = (
+        "_denied",
+        "_error",
         "_event",
+        "_frame",
         "_grown",
         "_headers",
-        "_id",
-        "_is_answered",
+        "_is_over",
         "_receive",
         "_scope",
         "_send",
@@ -129,18 +145,19 @@ class StatelessRequest:
         self._scope = scope
         self._receive = receive
         self._send = send
-        self._id: t.RequestId = event.id  # type: ignore[assignment]  # a peer's request: its ID
         task = asyncio.current_task()
         self._task: asyncio.Task[Any] = task  # type: ignore[assignment]  # made inside a task
-        self._grown: tuple[Serving, ResponseWriter, Exchange] | None = None
-        self._is_answered = False
+        self._grown: tuple[Serving, ResponseWriter] | None = None
+        self._frame: Frame = b""
+        self._error = 0
+        self._denied: tuple[tuple[str, ...], ...] = ()
+        self._is_over = False
         self.age = 0
 
-    async def run(self) -> None:
-        """Carry it out, and answer."""
-        services = self._services
+    def exchange(self) -> Exchange:
+        """The request as its handler sees it."""
         event = self._event
-        exchange = Exchange(
+        return Exchange(
             event.method,
             event.params,
             event.caller,
@@ -151,91 +168,98 @@ class StatelessRequest:
             self._transport,
             event,
         )
-        services.ticker.add_light(self)
-        frame = None
-        try:
-            result = await services.handler(exchange)
-            if self._grown is None:
-                frame = result_frame(services.identity, self._id, result, event.caller.revision)
-        except BaseException as bad:  # the serving answers it or raises it again
-            await self._finish(None, bad)
+
+    def respond(self, event: RequestReceived, result: AnyResult) -> None:
+        """Answer the request."""
+        if self._grown is not None:
+            self._grown[0].respond(event, result)
             return
-        if frame is None:
-            await self._finish(result, None)
+        id: t.RequestId = event.id  # type: ignore[assignment]  # a peer's request: its ID
+        self._frame = result_frame(self._services.identity, id, result, event.caller.revision)
+
+    def fail(self, event: RequestReceived, error: t.McpError) -> None:
+        """Answer the request with an error."""
+        if self._grown is not None:
+            self._grown[0].fail(event, error)
             return
-        self._is_answered = True
-        try:
-            await send_body(self._send, 200, frame)
-        finally:
+        if isinstance(error, t.Forbidden):
+            self._denied = (error.scopes,)
+        id: t.RequestId = event.id  # type: ignore[assignment]  # a peer's request: its ID
+        self._error, self._frame = error_frame(
+            id, error.code, error.message, error.data, event.caller.revision
+        )
+
+    def end(self, event: RequestReceived) -> None:
+        """The request is over: it needs nothing more than it has."""
+        self._is_over = True
+        if self._grown is not None:
+            self._grown[0].end(event)
+
+    def sending(self) -> Awaitable[None]:
+        """Send what is left of the response, once the request is over."""
+        if self._grown is not None:
+            serving, reply = self._grown
+            if not reply.answer.ended:
+                return ready()
+            return reply.finish(*self._status(serving.denied, serving.connection.error))
+        if not self._error:
+            return send_body(self._send, 200, self._frame)
+        status, headers = self._status(self._denied, self._error)
+        return send_body(self._send, status, self._frame, headers=headers)
+
+    async def recover(self) -> bool:
+        """Whether the request was cancelled by its client's disconnect or answered by the server's
+        shutdown, so that the task that carries it out goes on.
+        """
+        if self._grown is None:
+            return False
+        serving, reply = self._grown
+        if self._services.calls.was_answered(serving):
+            self._task.uncancel()
+            await reply.finish()
+            return True
+        return self._services.ticker.was_cancelled(reply)
+
+    def close(self) -> None:
+        """The request is done: nothing watches it any more."""
+        services = self._services
+        if self._grown is None:
             services.ticker.discard_light(self)
+            return
+        serving, reply = self._grown
+        services.calls.discard(serving)
+        services.ticker.discard(reply)
 
     def grow(self) -> None:
         """Make what more than an answer needs, if it is still needed."""
-        if self._grown is None and not self._is_answered:
+        if self._grown is None and not self._is_over:
             self._grow()
 
-    def _grow(self) -> tuple[Serving, ResponseWriter, Exchange]:
+    def _grow(self) -> tuple[Serving, ResponseWriter]:
         if self._grown is not None:
             return self._grown
         services = self._services
         event = self._event
-        connection = ServerConnection(
-            services.identity, principal=event.caller.principal, shared=False
-        )
-        connection.adopt(event)
-        id = self._id
-        reply = ResponseWriter(
-            PostResponse(ids=(id,), events=accepts(self._headers, EVENTS)),
-            self._send,
-            connection,
-            cancels=True,
+        id: t.RequestId = event.id  # type: ignore[assignment]  # a peer's request: its ID
+        response = PostResponse(ids=(id,), events=accepts(self._headers, EVENTS))
+        serving, reply = services.serve_alone(
+            event, response, self._send, self._transport, cancels=True
         )
         reply.age = self.age
-        serving = Serving(
-            services.handler,
-            connection,
-            reply.transmit,
-            drain=reply.drain,
-            queued=lambda: reply.queued,
-            transport=self._transport,
-        )
         serving.running[id] = self._task
         services.calls.servings.add(serving)
         services.ticker.add(reply, self._receive, self._task)
         services.ticker.discard_light(self)
-        self._grown = serving, reply, serving.exchange(event)
+        self._grown = serving, reply
         return self._grown
 
-    async def _finish(self, result: AnyResult | None, bad: BaseException | None) -> None:
-        """Answer through the connection."""
-        services = self._services
-        serving, reply, _ = self._grow()
-        connection = serving.connection
-        try:
-            await serving.finish(self._event, _outcome(result, bad))
-            if reply.answer.ended:
-                status = status_of(connection.error)
-                await reply.finish(*services.errors.status(self._scope, serving.denied, 1, status))
-        except asyncio.CancelledError:
-            if services.calls.was_answered(serving):
-                self._task.uncancel()
-                await reply.finish()
-            elif not services.ticker.was_cancelled(reply):
-                raise
-        finally:
-            services.calls.discard(serving)
-            services.ticker.discard(reply)
-
     def _notify(self, method: str, params: Any) -> None:
-        self._grow()[2].notify(method, params)
+        if self._grown is not None or not self._is_over:
+            self._grow()[0].notify(self._event, method, params)
 
     async def _drain(self) -> None:
         if self._grown is not None:
-            await self._grown[2].drain()
+            await self._grown[1].drain()
 
-
-async def _outcome(result: AnyResult | None, bad: BaseException | None) -> Any:
-    """The outcome of a handler, once more."""
-    if bad is not None:
-        raise bad
-    return result
+    def _status(self, denied: Sequence[Sequence[str]], error: int) -> tuple[int, Pairs]:
+        return self._services.errors.status(self._scope, denied, 1, status_of(error))

@@ -8,14 +8,13 @@ import asyncio
 
 from ... import types as t
 from ...protocol.events import CallId, RequestReceived
-from ...protocol.handshake.server import ServerConnection
 from ...protocol.http import EVENTS, Headers, accepts, error, status_of
 from ...protocol.streams import PostResponse
 from ..serve import Serving
 from .authorization import ExpiryTimer, Scope
 from .error_responses import busy
 from .request_info import HttpTransport
-from .responses import HOLD, Receive, ResponseWriter, Send, gone
+from .responses import HOLD, Receive, Send, gone
 from .services import Services
 
 
@@ -48,18 +47,8 @@ class Subscriptions:
         if services.ticker.streams >= services.limits.streams:
             await services.errors.send(send, busy(id))
             return
-        connection = ServerConnection(
-            services.identity, principal=event.caller.principal, shared=False
-        )
-        connection.adopt(event)
-        reply = ResponseWriter(PostResponse(ids=(id,)), send, connection, cancels=False)
-        serving = Serving(
-            services.handler,
-            connection,
-            reply.transmit,
-            drain=reply.drain,
-            queued=lambda: reply.queued,
-            transport=HttpTransport(scope),
+        serving, reply = services.serve_alone(
+            event, PostResponse(ids=(id,)), send, HttpTransport(scope), cancels=False
         )
         loop = asyncio.get_running_loop()
         reply.first = loop.create_future()
@@ -67,7 +56,7 @@ class Subscriptions:
         task.add_done_callback(lambda _: reply.close())
         services.calls.subscriptions.add(serving)
         services.ticker.add(reply, receive, listens=True)
-        term = ExpiryTimer(connection.principal, lambda: self._end(serving))
+        term = ExpiryTimer(event.caller.principal, lambda: self._end(serving))
 
         def close() -> None:
             term.over()
@@ -80,7 +69,7 @@ class Subscriptions:
             await reply.first
             reply.first = None
             if reply.answer.ended:
-                status = status_of(connection.error)
+                status = status_of(serving.connection.error)
                 await reply.finish(*services.errors.status(scope, serving.denied, 1, status))
             else:
                 is_held = await reply.rest(scope.get(HOLD), close)
