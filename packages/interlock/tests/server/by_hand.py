@@ -104,4 +104,4 @@ async def written(
 
 def pages_of(server: Server) -> ListPages:
     """The pages of the server's lists, apart from those that the server keeps."""
-    return ListPages(server.visibility, page_size=1000, list_ttl_ms=0)
+    return ListPages(server.visibility, page_size=1000, list_ttl_ms=0, keys=[b"k" * 16])

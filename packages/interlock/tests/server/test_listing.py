@@ -16,6 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from interlock import Client, McpError, Server, ServerLimits
 from interlock import types as t
+from interlock.cursors import encode_cursor
 from interlock.wire.revisions import NEWEST, REVISIONS
 from tests.server.by_hand import OLDEST, listed, pages_of
 
@@ -85,10 +86,10 @@ async def test_pages(what: str, count: int, size: int, pages: int):
         "",
         "é",
         "====",
-        *(
-            base64.urlsafe_b64encode(body).decode()
-            for body in (b"", b"x", b"-1", b"0", b"1.5", b'"1"', b"[1]", b"1 1", b"\xff")
-        ),
+        base64.urlsafe_b64encode(b"1").decode(),
+        *(encode_cursor(place, "tools") for place in (None, -1, 1, 1.5, "1", [1], b"", b"1")),
+        encode_cursor((1).to_bytes(6), "extras"),
+        encode_cursor((1).to_bytes(6), "tools", [b"k" * 16]),
     ],
 )
 async def test_cursors_that_nobody_gave(what: str, cursor: str):
@@ -100,7 +101,7 @@ async def test_cursors_that_nobody_gave(what: str, cursor: str):
 
 async def test_a_cursor_of_huge_numbers():
     """A place that no list reaches is behind all that there is."""
-    page = await listed(stocked(3), "tools/list", base64.urlsafe_b64encode(b"9" * 30).decode())
+    page = await listed(stocked(3), "tools/list", encode_cursor(b"\xff" * 6, "tools"))
     assert page["tools"] == []
     assert "nextCursor" not in page
 
@@ -181,7 +182,7 @@ async def test_cursors_do_not_fill_the_memory():
     """Whoever makes up cursor after cursor finds that few answers are kept."""
     pages = pages_of(stocked(1))
     for place in range(1, 2000):
-        pages.page("tools", base64.urlsafe_b64encode(b"%d" % place).decode(), NEWEST)
+        pages.page("tools", encode_cursor(place.to_bytes(6), "tools"), NEWEST)
     assert len(pages._pages) <= 1024
 
 

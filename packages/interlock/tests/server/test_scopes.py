@@ -5,6 +5,7 @@ not.
 from __future__ import annotations
 
 import asyncio
+import base64
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from interlock import (
     Socket,
 )
 from interlock import types as t
+from interlock.cursors import encode_cursor
 from interlock.exchange import RawResult
 from interlock.server.catalogue.visibility import Audience
 from interlock.server.run.program import _sockets
@@ -375,6 +377,27 @@ async def test_the_cursor_of_another_principal_shows_nothing_more() -> None:
     little = await page(server, "tools/list", who())
     assert (shown(little), little.get("nextCursor") is None) == (["f0", "f3"], False)
     assert shown(await page(server, "tools/list", who("a"), little["nextCursor"])) == ["f4", "f5"]
+
+
+async def test_cursors_do_not_say_how_much_is_hidden() -> None:
+    """Two servers with one key, and many more features hidden on one of them: a page and its cursor
+    have the same length, nothing of the place can be read, and a place made up is refused.
+    """
+    keys = QuestionSettings(state_keys=[b"k" * 16])
+    few = shelf([None, "a", None, None], limits=ServerLimits(page_size=2), questions=keys)
+    many = shelf([None, *["a"] * 500, None, None], limits=ServerLimits(page_size=2), questions=keys)
+    cursors = []
+    for server in (few, many):
+        first = await page(server, "tools/list", who())
+        assert len(first["tools"]) == 2
+        cursors.append(first["nextCursor"])
+        assert len((await page(server, "tools/list", who(), cursors[-1]))["tools"]) == 1
+    assert len(cursors[0]) == len(cursors[1])
+    for cursor, place in zip(cursors, (3, 502), strict=True):
+        read = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
+        assert place.to_bytes(2) not in read
+        with pytest.raises(McpError, match="Invalid cursor"):
+            await page(few, "tools/list", who(), encode_cursor(place.to_bytes(6), "tools"))
 
 
 async def test_whose_a_list_is() -> None:

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 import hashlib
 import re
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
 from interlock import ToolError
+from interlock.cursors import encode_cursor
+
+from ..cursors import read_cursor
 
 # What a terminal obeys, and what turns the direction of text or cannot be seen: shown as escapes.
 _UNSEEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u2069\ud800-\udfff\ufeff\U000e0000-\U000e0fff]"
 )
-_MOST_SKIPPED = 10**12
 
 
 def visible(text: str) -> str:
@@ -48,7 +48,7 @@ class PageCursor(msgspec.Struct, array_like=True):
     """
 
     call: str
-    skip: int
+    skip: Annotated[int, msgspec.Meta(ge=1, le=10**12)]
     last: str
 
 
@@ -59,30 +59,15 @@ def digest(*parts: Any) -> str:
 
 def cursor_of(place: PageCursor) -> str:
     """A place as callers hold it."""
-    return base64.urlsafe_b64encode(msgspec.json.encode(place)).decode().rstrip("=")
+    return encode_cursor(place, "database")
 
 
 def place_of(cursor: str, call: str) -> PageCursor:
-    """The place of a cursor that belongs to a call.
-
-    It is the caller's, and says nothing but numbers. Raises ToolError.
-    """
-    try:
-        place = msgspec.json.decode(
-            base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True),
-            type=PageCursor,
-        )
-    except (binascii.Error, ValueError, msgspec.DecodeError):
-        raise ToolError(
-            "This is not a cursor. Pass the `next` of the page before, or no cursor to begin again."
-        ) from None
+    """The place of a cursor that belongs to a call. Raises ToolError."""
+    place = read_cursor(cursor, PageCursor, "database")
     if place.call != call:
         raise ToolError(
             "This cursor belongs to another call. Repeat the call that gave it, with the same "
             "arguments."
-        )
-    if not 0 < place.skip <= _MOST_SKIPPED:
-        raise ToolError(
-            "This is not a cursor. Pass the `next` of the page before, or no cursor to begin again."
         )
     return place

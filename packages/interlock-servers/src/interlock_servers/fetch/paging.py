@@ -5,9 +5,14 @@ from __future__ import annotations
 import hashlib
 import re
 import unicodedata
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
-_CURSOR = re.compile(r"([0-9a-f]{16})\.(\d{1,12})")
+import msgspec
+
+from interlock.cursors import encode_cursor
+
+from ..cursors import read_cursor
+
 _UNSEEN = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u180e\u200b\u2060-\u2064\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
     # One chooses a form of the letter before it; many of them are a message
@@ -22,14 +27,11 @@ _HEADING = re.compile(r"(#{1,6}) (.{1,2000})")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")
 
 
-class TextCursor(NamedTuple):
+class TextPlace(msgspec.Struct, array_like=True):
     """A position in a text: which text, and how far."""
 
     digest: str
-    start: int
-
-    def __str__(self) -> str:
-        return f"{self.digest}.{self.start}"
+    start: Annotated[int, msgspec.Meta(ge=0)]
 
 
 class Heading(NamedTuple):
@@ -52,10 +54,14 @@ def digest_of(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
-def cursor_of(text: str) -> TextCursor | None:
-    """The cursor that a caller has sent; None if it is invalid."""
-    found = _CURSOR.fullmatch(text.strip())
-    return TextCursor(found[1], int(found[2])) if found else None
+def cursor_of(digest: str, start: int) -> str:
+    """The cursor of a position in a text."""
+    return encode_cursor(TextPlace(digest, start), "fetch")
+
+
+def place_of(cursor: str) -> TextPlace:
+    """The position that a cursor stands for. Raises ToolError."""
+    return read_cursor(cursor, TextPlace, "fetch")
 
 
 def end_of(text: str, start: int, length: int) -> int:

@@ -24,7 +24,7 @@ from .documents import (
     wanted,
 )
 from .fetcher import FetchedResponse, WebFetcher, address
-from .paging import TextCursor, cursor_of, end_of, headings_of
+from .paging import cursor_of, end_of, headings_of, place_of
 from .results import Outline, PageInfo, PageLink, PageLinks, ResponseSource, Section
 from .settings import FetchSettings
 
@@ -172,12 +172,7 @@ async def fetch(
         fresh: Ask the server anew, though what is kept may still hold.
     """
     desk = ctx.lifespan_state
-    at = cursor_of(cursor) if cursor else None
-    if cursor and at is None:
-        raise ToolError(
-            f"{errors.shown(cursor, 60)!r} is not a cursor. Take the `next` of an earlier page, or "
-            "begin without one."
-        )
+    at = place_of(cursor) if cursor else None
     reading = desk.readings.get(desk.key(ctx, url, at.digest)) if at is not None else None
     if reading is None:
         reading = await desk.read(
@@ -220,7 +215,7 @@ def shown(reading: OpenDocument, start: int, length: int) -> ToolResult[PageInfo
             *_notes(reading, None),
         )
     end = end_of(document.text, start, length)
-    more = str(TextCursor(document.digest, end)) if end < len(document.text) else None
+    more = cursor_of(document.digest, end) if end < len(document.text) else None
     page = PageInfo(reading.source, document.kind, len(document.text), start, end, more, **about)
     text = document.text[start:end]
     scripts = document.kind == "markdown" and reading.source.size > 0
@@ -327,7 +322,7 @@ async def fetch_outline(
         )
     found = await asyncio.to_thread(headings_of, document.text)
     sections = [
-        Section(one.level, errors.shown(one.title), str(TextCursor(document.digest, one.start)))
+        Section(one.level, errors.shown(one.title), cursor_of(document.digest, one.start))
         for one in found[:_MOST_SECTIONS]
     ]
     lines = [f"{'  ' * (one.level - 1)}{one.title} (cursor={one.cursor})" for one in sections] or [

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 import re
 from typing import Annotated
 
@@ -11,6 +9,9 @@ import msgspec
 from msgspec import Meta
 
 from interlock import ToolError
+from interlock.cursors import encode_cursor
+
+from ..cursors import read_cursor
 
 Path = Annotated[str, Meta(min_length=1, max_length=4096, examples=["src/app.py"])]
 Paths = Annotated[list[Path], Meta(min_length=1, max_length=1000)]
@@ -31,7 +32,6 @@ _UNSEEN = re.compile(
 _IGNORED_BY_HFS = re.compile("[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]")
 _GIT_FOLDER = re.compile(r"(?:\.git|git~[0-9]+)[ .]*(?::.*)?", re.IGNORECASE | re.DOTALL)
 _COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
-_MOST_SKIPPED = 1_000_000_000
 
 
 def visible(text: str) -> str:
@@ -112,32 +112,20 @@ def is_commit(text: str) -> bool:
 class PageCursor(msgspec.Struct, array_like=True):
     """Where a next page begins: the revisions it is about, how much to skip, and the digest of what
     is skipped (or nothing).
+
+    A caller can make one up, so nothing in it can be anything but commits and numbers.
     """
 
-    revisions: list[str]
-    skip: int
+    revisions: list[Annotated[str, Meta(pattern=rf"\A{_COMMIT.pattern}\Z")]]
+    skip: Annotated[int, Meta(ge=0, le=1_000_000_000)]
     digest: str = ""
 
 
 def cursor_of(place: PageCursor) -> str:
     """A place as callers hold it."""
-    return base64.urlsafe_b64encode(msgspec.json.encode(place)).decode().rstrip("=")
+    return encode_cursor(place, "git")
 
 
 def place_of(cursor: str) -> PageCursor:
-    """The place of a cursor.
-
-    It is the caller's, so nothing in it can be anything but commits and numbers. Raises ToolError.
-    """
-    try:
-        place = msgspec.json.decode(
-            base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True),
-            type=PageCursor,
-        )
-        if all(map(is_commit, place.revisions)) and 0 <= place.skip <= _MOST_SKIPPED:
-            return place
-    except (binascii.Error, ValueError, msgspec.DecodeError):
-        pass
-    raise ToolError(
-        "This is not a cursor. Pass the one of the page before, or no cursor to begin again."
-    )
+    """The place of a cursor. Raises ToolError."""
+    return read_cursor(cursor, PageCursor, "git")

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from interlock import ToolError
+from interlock.cursors import encode_cursor
 
 from .graph import CallProgress, Graph
 from .results import ChangeList, ChangeResult, ChangeSteps, ChangeView, StepView, listed
@@ -48,7 +49,10 @@ def changes(db: sqlite3.Connection, name: str | None, before: int | None, limit:
         values += [name, name]  # type: ignore[list-item]  # numbers and texts
     query = f"SELECT {_COLUMNS} FROM changes WHERE {' AND '.join(where)} ORDER BY id DESC LIMIT ?"
     found = [ChangeView(*row) for row in db.execute(query, (*values, limit + 1)).fetchall()]
-    return ChangeList(found[:limit], str(found[limit - 1].id) if len(found) > limit else None)
+    return ChangeList(
+        found[:limit],
+        encode_cursor(found[limit - 1].id, "list_changes") if len(found) > limit else None,
+    )
 
 
 def change_of(db: sqlite3.Connection, id: int) -> ChangeView:
@@ -70,7 +74,7 @@ def steps(db: sqlite3.Connection, id: int, after: int, limit: int) -> ChangeStep
     return ChangeSteps(
         change,
         [_step(kind, name, data) for _, kind, name, data in rows[:limit]],
-        str(rows[limit][0]) if len(rows) > limit else None,
+        encode_cursor(rows[limit][0], "show_change") if len(rows) > limit else None,
     )
 
 

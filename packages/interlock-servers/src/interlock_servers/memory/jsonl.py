@@ -7,13 +7,15 @@ import sqlite3
 import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Annotated, NamedTuple
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from interlock import ToolError
+from interlock.cursors import encode_cursor
 
+from ..cursors import read_cursor
 from .graph import CallProgress, Graph
 from .history import digest
 from .limits import MemoryLimits
@@ -224,10 +226,17 @@ def opened(folder: Path, name: str, limits: MemoryLimits) -> IO[bytes]:
 # -- the other way ---------------------------------------------------------------------------------
 
 
+class ExportPlace(NamedTuple):
+    """A place in the lines of a graph: the last entity and the last relation before it."""
+
+    entities: Annotated[int, Meta(ge=-1)] = 0
+    relations: Annotated[int, Meta(ge=0)] = 0
+
+
 def export_lines(
     db: sqlite3.Connection, entities: int = 0, relations: int = 0
-) -> Iterator[tuple[str, bytes]]:
-    """The lines of a graph, each with the cursor of the next: entities and then relations, each in
+) -> Iterator[tuple[ExportPlace, bytes]]:
+    """The lines of a graph, each with the place of the next: entities and then relations, each in
     the order in which they came.
 
     The same graph gives the same bytes. They begin after these numbers; after -1 none of a kind
@@ -241,27 +250,22 @@ def export_lines(
             texts = db.execute(
                 "SELECT text FROM observations WHERE entity = ? ORDER BY id", (id_,)
             ).fetchall()
-            yield f"e{id_}", _encode(_EntityLine(name, kind, [text for (text,) in texts])) + b"\n"
+            yield (
+                ExportPlace(id_),
+                _encode(_EntityLine(name, kind, [text for (text,) in texts])) + b"\n",
+            )
     rows = db.execute(
         "SELECT id, source, target, kind FROM relations WHERE id > ? ORDER BY id", (relations,)
     )
     for id_, *values in rows:
-        yield f"r{id_}", _encode(_RelationLine(*values)) + b"\n"
+        yield ExportPlace(-1, id_), _encode(_RelationLine(*values)) + b"\n"
 
 
-def places(cursor: str | None) -> dict[str, Any]:
-    """Where a cursor of `export_lines` goes on. Raises ToolError for an invalid one."""
-    if cursor is None:
-        return {}
-    if (
-        cursor[:1] in ("e", "r")
-        and cursor[1:].isdecimal()
-        and cursor.isascii()
-        and len(cursor) < 20
-    ):
-        return (
-            {"entities": int(cursor[1:])}
-            if cursor[0] == "e"
-            else {"entities": -1, "relations": int(cursor[1:])}
-        )
-    raise ToolError(f"{shown(cursor[:50])} is not a cursor of this tool.")
+def cursor_of(place: ExportPlace) -> str:
+    """The cursor of a place in the lines of a graph."""
+    return encode_cursor(place, "export_graph")
+
+
+def place_of(cursor: str | None) -> ExportPlace:
+    """Where a cursor of `export_graph` goes on. Raises ToolError for an invalid one."""
+    return ExportPlace() if cursor is None else read_cursor(cursor, ExportPlace, "export_graph")

@@ -9,10 +9,12 @@ import msgspec
 from msgspec import Meta
 
 from interlock import Context, Server, ToolAnnotations, ToolError, ToolResult
+from interlock.cursors import encode_cursor
 
+from ..cursors import read_number
 from . import history, search, views
 from .graph import Graph
-from .jsonl import export_lines, places
+from .jsonl import cursor_of, export_lines, place_of
 from .results import (
     ChangeList,
     ChangeSteps,
@@ -50,13 +52,13 @@ def read_graph(
     """
     graph = ctx.lifespan_state
     size = _size(graph, limit)
-    after = _number(cursor)
+    after = read_number(cursor, "read_graph")
     with graph.reading(graph.progress(ctx)) as db:
         where, values = ("kind = ? AND ", [type]) if type is not None else ("", [])
         query = f"SELECT id FROM entities WHERE {where}id > ? ORDER BY id LIMIT ?"
         ids = [id_ for (id_,) in db.execute(query, (*values, after, size + 1))]
         found, taken = views.subgraph(db, ids[:size], graph.limits, direction="out")
-        found.cursor = str(ids[taken - 1]) if len(ids) > taken else None
+        found.cursor = encode_cursor(ids[taken - 1], "read_graph") if len(ids) > taken else None
         if type is None and found.cursor is None:
             found.relations += views.adrift(db, graph.limits.relations)
     return ToolResult(found, found.words("There is nothing in the graph."))
@@ -83,14 +85,14 @@ def search_nodes(
     """
     graph = ctx.lifespan_state
     size = _size(graph, limit)
-    skip = _number(cursor)
+    skip = read_number(cursor, "search_nodes")
     progress = graph.progress(ctx)
     with graph.reading(progress) as db:
         ids, note = search.search(
             db, query, type, skip + size + 1, graph.limits.ranked, progress, indexed=graph.indexed
         )
         found, taken = views.subgraph(db, ids[skip : skip + size], graph.limits)
-    found.cursor = str(skip + taken) if len(ids) > skip + taken else None
+    found.cursor = encode_cursor(skip + taken, "search_nodes") if len(ids) > skip + taken else None
     found.note = "; ".join(filter(None, (note if ids else None, found.note))) or None
     return ToolResult(found, found.words(f"Nothing was found for {shown(query)}."))
 
@@ -120,13 +122,13 @@ def open_nodes(
             f"{len(names):,}."
         )
     size = min(_size(graph, limit) if limit else graph.limits.pages, graph.limits.pages)
-    first = _number(cursor)
+    first = read_number(cursor, "open_nodes")
     with graph.reading(graph.progress(ctx)) as db:
         ids = views.ids_of(db, [kept(name, _NAME, graph.limits.name) for name in names])
         found, taken = views.subgraph(
             db, list(ids.values())[first : first + size], graph.limits, skip
         )
-    found.cursor = str(first + taken) if len(ids) > first + taken else None
+    found.cursor = encode_cursor(first + taken, "open_nodes") if len(ids) > first + taken else None
     missing = [shown(name) for name in names if kept(name, _NAME, graph.limits.name) not in ids]
     if missing:
         found.note = "; ".join(filter(None, (f"not there: {', '.join(missing[:20])}", found.note)))
@@ -285,7 +287,7 @@ def list_changes(
     size = _size(graph, limit)
     name = kept(name, _NAME, graph.limits.name) if name is not None else None
     with graph.reading(graph.progress(ctx)) as db:
-        found = history.changes(db, name, _number(cursor) if cursor is not None else None, size)
+        found = history.changes(db, name, read_number(cursor, "list_changes") or None, size)
     lines = [one.line() for one in found.changes] or [
         "Nothing was changed yet, or it was forgotten."
     ]
@@ -316,7 +318,7 @@ def show_change(
     """
     graph = ctx.lifespan_state
     with graph.reading(graph.progress(ctx)) as db:
-        found = history.steps(db, change, _number(cursor), _size(graph, limit))
+        found = history.steps(db, change, read_number(cursor, "show_change"), _size(graph, limit))
     lines = [found.change.line()]
     for one in found.steps:
         before = _side(one.before)
@@ -351,13 +353,13 @@ def export_graph(ctx: Ctx, cursor: Cursor | None = None) -> ToolResult[ExportRes
     last = cursor
     more = False
     with graph.reading(graph.progress(ctx)) as db:
-        for at, line in export_lines(db, **places(cursor)):
+        for at, line in export_lines(db, *place_of(cursor)):
             room -= len(line)
             if lines and room < 0:
                 more = True
                 break
             lines.append(line)
-            last = at
+            last = cursor_of(at)
     return ToolResult(ExportResult(len(lines), last if more else None), b"".join(lines).decode())
 
 
@@ -380,12 +382,3 @@ def _size(graph: Graph, limit: int | None) -> int:
 
 def _side(about: dict[str, Any] | None) -> str:
     return ", ".join(f"{key}: {shown(str(value))}" for key, value in (about or {}).items())
-
-
-def _number(cursor: str | None) -> int:
-    """The place that a cursor stands for. Raises ToolError for an invalid one."""
-    if cursor is None:
-        return 0
-    if not (cursor.isascii() and cursor.isdecimal() and len(cursor) < 18):
-        raise ToolError(f"{shown(cursor[:50])} is not a cursor of this tool.")
-    return int(cursor)

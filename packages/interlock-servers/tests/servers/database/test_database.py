@@ -14,6 +14,7 @@ import msgspec
 import pytest
 
 from interlock import REVISIONS, Client, McpError, Stdio
+from interlock.cursors import encode_cursor
 from interlock_servers.database import DatabaseLimits, database_server, server_of
 from tests.servers.calls import ON_THE_COMMAND_LINE, done, refusal, words
 from tests.servers.database.shop import files, rows, shop
@@ -300,7 +301,8 @@ async def test_a_cursor_belongs_to_its_call_and_to_its_rows(writer: Client) -> N
     assert "belongs to another call" in await refusal(
         writer, "query", sql=sql, cursor=cursor, parameters=[1]
     )
-    for forged in ("x", "!!!", "e30", "WyJhIiwxLDJd"):
+    made_up = [encode_cursor(place, "database") for place in ({}, ["a", 1, 2], ["a", -1, ""])]
+    for forged in ("x", "!!!", *made_up):
         assert "This is not a cursor" in await refusal(writer, "query", sql=sql, cursor=forged)
     await done(
         writer,

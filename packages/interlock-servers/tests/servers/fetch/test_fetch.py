@@ -16,6 +16,7 @@ import pytest
 from interlock import Caller, Client, McpError, Principal
 from interlock_servers.fetch import FetchSettings
 from interlock_servers.fetch.fetcher import WebFetcher
+from interlock_servers.fetch.paging import cursor_of, place_of
 from interlock_servers.fetch.tools import DocumentReader
 from tests.servers.calls import done, refusal
 from tests.servers.fetch.papers import pdf
@@ -283,7 +284,7 @@ async def test_cursors_that_are_none(site: Site) -> None:
         assert "not the one any more" in await refusal(
             client, "fetch", url=site.url("/other"), cursor=first["next"]
         )
-        beyond = first["next"].partition(".")[0] + ".99999999"
+        beyond = cursor_of(place_of(first["next"]).digest, 99_999_999)
         assert "not the one any more" in await refusal(
             client, "fetch", url=site.url(), cursor=beyond
         )

@@ -11,17 +11,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interlock import ToolError, settings_of
+from interlock.cursors import encode_cursor
 from interlock_servers.fetch import FetchSettings, server_of
 from interlock_servers.fetch.charsets import decoded
 from interlock_servers.fetch.documents import leaves, type_of
 from interlock_servers.fetch.fetcher import address
 from interlock_servers.fetch.paging import (
-    TextCursor,
+    TextPlace,
     clean,
     cursor_of,
     digest_of,
     end_of,
     headings_of,
+    place_of,
 )
 from interlock_servers.fetch.settings import PREFIX
 
@@ -107,17 +109,16 @@ def test_headings_but_for_those_in_code() -> None:
     [
         "",
         "1",
-        "x.1",
-        "0123456789abcdef",
-        "0123456789abcdef.-1",
-        "0123456789ABCDEF.1",
-        "0123456789abcdef.1e3",
+        "0123456789abcdef.1",
+        *(encode_cursor(made_up, "fetch") for made_up in ("x", ["x"], ["x", -1], ["x", "1"])),
+        encode_cursor(["x", 1], "git"),
     ],
 )
 def test_what_is_no_cursor(sent: str) -> None:
     """Only what was given is taken."""
-    assert cursor_of(sent) is None
-    assert cursor_of(str(TextCursor(digest_of("text"), 7))) == TextCursor(digest_of("text"), 7)
+    with pytest.raises(ToolError, match="not a cursor"):
+        place_of(sent)
+    assert place_of(cursor_of(digest_of("text"), 7)) == TextPlace(digest_of("text"), 7)
 
 
 @pytest.mark.parametrize(

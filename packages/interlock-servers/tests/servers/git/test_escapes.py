@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interlock import Client, McpError, ToolError
+from interlock.cursors import encode_cursor
 from interlock_servers.git import git_server
 from interlock_servers.git.arguments import inside, place_of, visible
 from tests.servers.calls import refusal
@@ -263,12 +264,18 @@ def test_a_path_that_is_let_through_lies_inside(path: str) -> None:
     "cursor",
     [
         "x",
-        "W10",
         "-",
-        "W1siLS1vdXRwdXQ9L3RtcC94Il0sMCwiIl0",
-        "W1siSEVBRCJdLDAsIiJd",
-        "W1tdLC01LCIiXQ",
-        "W1tdLDFlOTksIiJd",
+        *(
+            encode_cursor(made_up, "git")
+            for made_up in (
+                [],
+                [["--output=/tmp/x"], 0, ""],
+                [["HEAD"], 0, ""],
+                [["a" * 40 + "\n"], 0, ""],
+                [[], -5, ""],
+                [[], 1e99, ""],
+            )
+        ),
     ],
 )
 async def test_a_cursor_is_read_with_care(client: Client, cursor: str) -> None:

@@ -146,7 +146,8 @@ class Server:
         )
         self.limits = limits
         self.questions = questions
-        self.catalogue = Catalogue(limits.page_size, limits.list_ttl_ms)
+        keys = list(questions.state_keys) or [state_key()]
+        self.catalogue = Catalogue(limits.page_size, limits.list_ttl_ms, keys)
         self.tools = self.catalogue.tools
         self.resources = self.catalogue.resources
         self.templates = self.catalogue.templates
@@ -157,7 +158,7 @@ class Server:
         self._capabilities_besides = capabilities
         self.extensions = tuple(extensions)
         self.suspended_calls = SuspendedCalls(
-            Seal(list(questions.state_keys) or [state_key()], seconds=questions.timeout),
+            Seal(keys, seconds=questions.timeout),
             server=name,
             suspend=questions.suspend,
         )

@@ -72,9 +72,10 @@ class QuestionSettings(Struct, frozen=True, kw_only=True):
             the answers; then put side effects in `ctx.once`.
         timeout: Seconds that a question may stay open under 2026-07-28.
         state_keys: Secrets (16 random bytes or more) that seal the state of calls while it travels
-            through clients. The first one seals, all of them open. Several workers need the same
-            keys. Without any, the variable INTERLOCK_STATE_KEY (hexadecimal) is used, else a random
-            key of this process. Servers of different names cannot open each other's state.
+            through clients, and the cursors of lists that not every caller sees whole. The first
+            one seals, all of them open. Several workers need the same keys. Without any, the
+            variable INTERLOCK_STATE_KEY (hexadecimal) is used, else a random key of this process.
+            Servers of different names cannot open each other's state.
         fallback_model: Answers `ctx.sample` for clients that have no model.
         prefer_fallback_model: Whether it also answers for clients that have one.
     """

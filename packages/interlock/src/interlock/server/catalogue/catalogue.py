@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -27,7 +27,7 @@ class Catalogue:
         listeners: The subscriptions that are open.
     """
 
-    def __init__(self, page_size: int, list_ttl_ms: int) -> None:
+    def __init__(self, page_size: int, list_ttl_ms: int, keys: Sequence[bytes]) -> None:
         self.tools: FeatureList[ToolFeature] = FeatureList("tool", partial(self._announce, "tools"))
         self.resources: FeatureList[ResourceFeature] = FeatureList(
             "resource", partial(self._announce, "resources")
@@ -42,7 +42,7 @@ class Catalogue:
         self.visibility = Visibility(
             Features(self.tools, self.resources, self.templates, self.prompts, self.completions)
         )
-        self.pages = ListPages(self.visibility, page_size, list_ttl_ms)
+        self.pages = ListPages(self.visibility, page_size, list_ttl_ms, keys)
         self.bus: ChangeBus = MemoryBus()
         self.listeners: set[Listener] = set()
         self._stop_listening: Callable[[], None] | None = None

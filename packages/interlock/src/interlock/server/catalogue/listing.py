@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
-from collections.abc import Callable
-from typing import Annotated
+from collections.abc import Callable, Sequence
+from typing import Annotated, TypeVar
 
 import msgspec
 
 from ... import types as t
 from ...caches import BoundedCache
+from ...cursors import InvalidCursor, decode_cursor, encode_cursor
 from ...wire.codec import encode
 from .scopes import NONE
 from .visibility import Audience, Visibility
@@ -23,6 +22,10 @@ _RESULTS: dict[str, Callable[..., t.PaginatedResult]] = {
 }
 _MOST_KEPT = 1024  # pages
 _MOST_BYTES = 32 * 1024 * 1024
+_PLACE_BYTES = 6
+_PlaceBytes = Annotated[bytes, msgspec.Meta(min_length=_PLACE_BYTES, max_length=_PLACE_BYTES)]
+
+T = TypeVar("T")
 
 # What is listed, the cursor, the revision, the name of the audience, the scopes that count, and
 # whether apps are shown.
@@ -30,10 +33,21 @@ _Place = tuple[str, str | None, str, bytes, frozenset[str], bool]
 
 
 class ListPages:
-    """The lists of one server in pages, encoded once for each revision and audience."""
+    """The lists of one server in pages, encoded once for each revision and audience.
 
-    def __init__(self, visibility: Visibility, page_size: int, list_ttl_ms: int) -> None:
+    Args:
+        visibility: Which features a caller sees.
+        page_size: How many features one page holds.
+        list_ttl_ms: For how many milliseconds clients may cache a page.
+        keys: Seal the cursors of lists that have hidden features: the distance of two places would
+            say how many. All workers share them.
+    """
+
+    def __init__(
+        self, visibility: Visibility, page_size: int, list_ttl_ms: int, keys: Sequence[bytes]
+    ) -> None:
         self._visibility = visibility
+        self._keys = keys
         self.page_size = page_size
         self._list_ttl_ms = list_ttl_ms
         self._offered: dict[str, tuple[Callable[..., t.PaginatedResult], int]] = {}
@@ -87,7 +101,14 @@ class ListPages:
     def _page(self, what: str, cursor: str | None, audience: Audience | None) -> t.PaginatedResult:
         visibility = self._visibility
         shelf = visibility.shelf(what)
-        found = shelf.after(_place(cursor))
+        # What depends on who asks is for nobody else.
+        is_private = (
+            visibility.has_hook
+            or bool(self._asked(what))
+            or (what == "tools" and visibility.has_tools_for_apps)
+        )
+        keys = self._keys if is_private else ()
+        found = shelf.after(0 if cursor is None else _place_of(cursor, what, keys))
         if audience is not None:
             found = [
                 (place, feature)
@@ -96,39 +117,33 @@ class ListPages:
             ]
         kind, page_size = self._offered.get(what) or (_RESULTS[what], self.page_size)
         page = found[:page_size]
-        # What depends on who asks is for nobody else.
-        is_private = (
-            visibility.has_hook
-            or bool(self._asked(what))
-            or (what == "tools" and visibility.has_tools_for_apps)
-        )
         return kind(
             **{what: [feature.listing for _, feature in page]},
-            next_cursor=_cursor(page[-1][0]) if len(page) < len(found) else None,
+            next_cursor=_cursor_of(page[-1][0], what, keys) if len(page) < len(found) else None,
             ttl_ms=self._list_ttl_ms,
             cache_scope="private" if is_private else "public",
         )
 
 
-def _cursor(place: int) -> str:
-    """Where the next page begins: behind the place of this page's last feature, whatever comes and
-    goes until it is asked for.
-
-    Workers that add the same features in the same order understand each other's cursors.
-    """
-    return base64.urlsafe_b64encode(b"%d" % place).decode()
-
-
-def _place(cursor: str | None) -> int:
-    if cursor is None:
-        return 0
+def read_cursor(cursor: str, kind: type[T], what: str, keys: Sequence[bytes] = ()) -> T:
+    """The place that the cursor of a list stands for. McpError (-32602) where there is none."""
     try:
-        place: int = msgspec.json.decode(
-            base64.b64decode(cursor, altchars=b"-_", validate=True),
-            type=Annotated[int, msgspec.Meta(ge=1)],
-        )
-    except (binascii.Error, ValueError):
+        return decode_cursor(cursor, kind, what, keys)
+    except InvalidCursor:
         raise t.McpError(
             t.INVALID_PARAMS, "Invalid cursor: it is not one that this server gave"
         ) from None
-    return place
+
+
+def _cursor_of(place: int, what: str, keys: Sequence[bytes]) -> str:
+    """Where the next page begins: behind the place of this page's last feature, whatever comes and
+    goes until it is asked for.
+
+    Workers that add the same features in the same order understand each other's cursors. All
+    places have the same number of bytes: a longer cursor would say that there is more before it.
+    """
+    return encode_cursor(place.to_bytes(_PLACE_BYTES), what, keys)
+
+
+def _place_of(cursor: str, what: str, keys: Sequence[bytes]) -> int:
+    return int.from_bytes(read_cursor(cursor, _PlaceBytes, what, keys))

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import base64
 import inspect
 import os
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Struct
 
 from ... import types as t
+from ...cursors import encode_cursor
 from ...exchange import AnyResult, Caller, Exchange, RawResult
 from ...extension import Extension
 from ...logs import limited
@@ -37,6 +37,7 @@ from ...typed.uri_templates import Template
 from ...types.errors import SkillError
 from ..catalogue.catalogue import Catalogue
 from ..catalogue.features import Call, FeatureList, ResourceFeature, TemplateFeature, call_of
+from ..catalogue.listing import read_cursor
 from ..catalogue.scopes import NONE, check, held, scopes_of
 from ..handlers import Handlers
 from .skill_files import SkillFiles, read_folder
@@ -52,6 +53,8 @@ MOST_DESCRIPTION = 1024
 """The longest description that Agent Skills allow, in characters."""
 
 _LIST = "skills"
+_DIRECTORY = "resources/directory"
+_Place = Annotated[int, msgspec.Meta(ge=1)]
 FileContent = str | bytes | os.PathLike[str]
 
 
@@ -317,12 +320,13 @@ class Skills:
             )
             what = "is not a directory resource" if is_file else "does not exist"
             raise t.McpError(t.INVALID_PARAMS, f"{uri} {what}")
-        start = _place(x.params.cursor)
+        cursor = x.params.cursor
+        start = 0 if cursor is None else read_cursor(cursor, _Place, _DIRECTORY)
         page = children[start : start + self._catalogue.pages.page_size]
         end = start + len(page)
         return DirectoryResult(
             resources=page,
-            next_cursor=_cursor(end) if end < len(children) else None,
+            next_cursor=encode_cursor(end, _DIRECTORY) if end < len(children) else None,
             ttl_ms=0 if generated is not None else self._ttl,
             cache_scope="private",  # what a directory shows depends on who asks
         )
@@ -587,19 +591,3 @@ def _then(function: Callable[..., Any], finish: Callable[..., Any]) -> Callable[
 
 def _file(file: str) -> None:
     """The variable of the template of a generated skill."""
-
-
-def _cursor(place: int) -> str:
-    return base64.urlsafe_b64encode(b"%d" % place).decode()
-
-
-def _place(cursor: str | None) -> int:
-    if cursor is None:
-        return 0
-    try:
-        place = int(base64.b64decode(cursor, altchars=b"-_", validate=True))
-    except ValueError:
-        place = -1
-    if place < 1:
-        raise t.McpError(t.INVALID_PARAMS, "Invalid cursor: it is not one that this server gave")
-    return place

@@ -1,0 +1,32 @@
+"""Pagination cursors of the tools: what a caller passes back to get the next page."""
+
+from __future__ import annotations
+
+from typing import Annotated, TypeVar
+
+from msgspec import Meta
+
+from interlock import ToolError
+from interlock.cursors import InvalidCursor, decode_cursor
+
+T = TypeVar("T")
+_Number = Annotated[int, Meta(ge=0, lt=2**62)]
+
+
+def read_cursor(cursor: str, kind: type[T], purpose: str) -> T:
+    """The place that a cursor stands for.
+
+    It is the caller's, and can be made up: `kind` says all that it may hold. Raises ToolError.
+    """
+    try:
+        return decode_cursor(cursor.strip(), kind, purpose)
+    except InvalidCursor:
+        raise ToolError(
+            "This is not a cursor of this tool. Pass the one of the page before, or no cursor to "
+            "begin again."
+        ) from None
+
+
+def read_number(cursor: str | None, purpose: str) -> int:
+    """The number that a cursor stands for; 0 without one. Raises ToolError."""
+    return 0 if cursor is None else read_cursor(cursor, _Number, purpose)
