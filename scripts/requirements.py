@@ -95,22 +95,29 @@ def _requirement(line: str, section: str) -> Requirement | None:
     return None
 
 
-@cache
 def named(*folders: Path) -> dict[str, list[str]]:
     """The tests that name each ID, as `file::function`, or as `file` where a table outside of a
     function does."""
     found: dict[str, set[str]] = defaultdict(set)
     for path in sorted(path for folder in folders for path in folder.rglob("*.py")):
-        text = path.read_text(encoding="utf-8")
-        if path.name == TESTS_OF_THE_LIST or not ID.search(text):
-            continue
-        places = _functions(ast.parse(text))
-        where = _shown(path)
-        for number, line in enumerate(text.splitlines(), 1):
-            for id in set(ID.findall(line)) - NOT_IDS:
-                name = places.get(number, "")
-                found[id].add(f"{where}::{name}" if name else where)
+        for id, place in _named_in(path):
+            found[id].add(place)
     return {id: sorted(tests) for id, tests in found.items()}
+
+
+@cache
+def _named_in(path: Path) -> tuple[tuple[str, str], ...]:
+    """Each ID that a file names, with the place."""
+    text = path.read_text(encoding="utf-8")
+    if path.name == TESTS_OF_THE_LIST or not ID.search(text):
+        return ()
+    places = _functions(ast.parse(text))
+    where = _shown(path)
+    return tuple(
+        (id, f"{where}::{places[number]}" if number in places else where)
+        for number, line in enumerate(text.splitlines(), 1)
+        for id in set(ID.findall(line)) - NOT_IDS
+    )
 
 
 def _shown(path: Path) -> str:

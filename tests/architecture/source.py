@@ -47,6 +47,11 @@ class Source:
         return self.name if self.is_package else self.name.rpartition(".")[0]
 
     @cached_property
+    def nodes(self) -> list[tuple[ast.AST, bool]]:
+        """Every node, and whether it stands in the body of a function."""
+        return list(_walk(self.tree, False))
+
+    @cached_property
     def comments(self) -> dict[int, str]:
         """The comment on each line that has one, without its sign."""
         tokens = tokenize.generate_tokens(io.StringIO(self.text).readline)
@@ -66,15 +71,21 @@ class SourceTree:
         ]
         self.modules = {source.name: source for source in self.sources}
         self._packages = {parent for name in self.modules for parent in _parents(name)}
+        self._imports: dict[Source, tuple[Import, ...]] = {}
 
     def has(self, name: str) -> bool:
         """Whether ``name`` is a module or a folder of the source."""
         return name in self.modules or name in self._packages
 
-    def imports(self, source: Source) -> Iterator[Import]:
+    def imports(self, source: Source) -> tuple[Import, ...]:
         """Every import of a file, also under ``TYPE_CHECKING``, inside functions, and by name at
         run time."""
-        for node, inside in _walk(source.tree):
+        if source not in self._imports:
+            self._imports[source] = (*self._written(source), *self._named_in_text(source))
+        return self._imports[source]
+
+    def _written(self, source: Source) -> Iterator[Import]:
+        for node, inside in source.nodes:
             if isinstance(node, ast.Import):
                 yield from (Import(alias.name, node.lineno, inside) for alias in node.names)
             elif isinstance(node, ast.ImportFrom):
@@ -82,17 +93,15 @@ class SourceTree:
                 for alias in node.names:
                     deeper = f"{base}.{alias.name}"
                     yield Import(deeper if self.has(deeper) else base, node.lineno, inside)
-        yield from self._named_in_text(source)
 
     def _named_in_text(self, source: Source) -> Iterator[Import]:
         """In a file that imports at run time, each text that is the name of a module counts as an
         import of it."""
         if not any(
-            isinstance(node, ast.Call) and _imports_at_run_time(node)
-            for node, _ in _walk(source.tree)
+            isinstance(node, ast.Call) and _imports_at_run_time(node) for node, _ in source.nodes
         ):
             return
-        for node, inside in _walk(source.tree):
+        for node, inside in source.nodes:
             if (
                 isinstance(node, ast.Constant)
                 and isinstance(node.value, str)
@@ -121,13 +130,15 @@ def absolute(source: Source, node: ast.ImportFrom) -> str:
     return ".".join([*base, node.module] if node.module else base)
 
 
-def _walk(tree: ast.AST, inside: bool = False) -> Iterator[tuple[ast.AST, bool]]:
-    """Every node, and whether it stands in the body of a function."""
-    for child in ast.iter_child_nodes(tree):
-        yield child, inside
-        yield from _walk(
-            child, inside or isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
-        )
+def _walk(tree: ast.AST, inside: bool) -> Iterator[tuple[ast.AST, bool]]:
+    """Every node in the order of the text, and whether it stands in the body of a function."""
+    left = [(tree, inside)]
+    while left:
+        parent, inside = left.pop()
+        if parent is not tree:
+            yield parent, inside
+        inside = inside or isinstance(parent, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+        left.extend((child, inside) for child in reversed(list(ast.iter_child_nodes(parent))))
 
 
 def _imports_at_run_time(call: ast.Call) -> bool:
