@@ -2,6 +2,7 @@
 machine.
 
     python scripts/pythons.py                  # what `make check-all-pythons` runs
+    python scripts/pythons.py --newest -- packages/interlock/tests    # what is newest, these tests
     python scripts/pythons.py --find           # only say which interpreters were found
     python scripts/pythons.py 3.13 -- -k log   # one version; options after -- go to pytest
 
@@ -45,6 +46,9 @@ def main() -> int:
         description=" ".join((__doc__ or "").partition("\n\n")[0].split())
     )
     parser.add_argument("versions", nargs="*", help="versions such as 3.13 (default: all others)")
+    parser.add_argument(
+        "--newest", action="store_true", help="only the newest that is found, of those wanted"
+    )
     parser.add_argument("--find", action="store_true", help="only list the interpreters")
     parser.add_argument("--pip-of", default=sys.executable, help="an interpreter that has pip")
     given, _, options = _split(sys.argv[1:])
@@ -58,6 +62,9 @@ def main() -> int:
     for version in wanted:
         where = found.get(version)
         _say(f"Python {_name(version)}: {where or 'NOT FOUND on PATH or in pyenv; NOT TESTED'}")
+    if asked.newest:
+        found = {version: found[version] for version in sorted(found)[-1:]}
+        wanted = list(found) or wanted
     if asked.find:
         return 0
     failed = [
