@@ -305,13 +305,13 @@ def written(facts: dict[str, Facts]) -> str:
 
     def block(value: Facts, depth: int, indent: str = "") -> str:
         inner = indent + " "
-        lines = (
-            (
-                f"{inner}{json.dumps(key)}: "
-                f"{block(one, depth - 1, inner) if depth and isinstance(one, dict) and one else json.dumps(one)}"
-            )
-            for key, one in sorted(value.items())
-        )
+        lines = []
+        for key, one in sorted(value.items()):
+            if depth and isinstance(one, dict) and one:
+                text = block(one, depth - 1, inner)
+            else:
+                text = json.dumps(one)
+            lines.append(f"{inner}{json.dumps(key)}: {text}")
         return "{\n" + ",\n".join(lines) + f"\n{indent}}}"
 
     return block(facts, 2) + "\n"

@@ -13,8 +13,8 @@ Three kinds of tests belong to it:
 
 A test is a matrix if it has the marker `matrix` or the fixture of the wired matrix. A tuple as a
 parameter counts as one parameter for each of its parts. `matrix(pairs=False)` is for parameters
-that do not act on each other, such as the width and the colours of a page: `make test` then takes as
-few combinations as hold every value. `matrix(seconds=3)` says what one combination costs.
+that do not act on each other, such as the width and the colours of a page: `make test` then takes
+as few combinations as hold every value. `matrix(seconds=3)` says what one combination costs.
 
 Only tests of this suite run with `--endurance`; without it they are left out, but for the sample.
 """

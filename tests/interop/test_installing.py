@@ -88,7 +88,14 @@ def machine(monkeypatch: pytest.MonkeyPatch, made: list[Path], tmp_path: Path) -
     programs.mkdir()
     place_program(
         programs / "apt-get",
-        f"""case $* in *install*browser-shell) echo >> {tmp_path}/done; echo > {programs}/browser-shell; /bin/chmod +x {programs}/browser-shell;; *update) ;; *) exit 1;; esac""",
+        f"""case $* in
+*install*browser-shell)
+  echo >> {tmp_path}/done
+  echo > {programs}/browser-shell
+  /bin/chmod +x {programs}/browser-shell;;
+*update) ;;
+*) exit 1;;
+esac""",
     )
     monkeypatch.setenv("PATH", str(programs))
     monkeypatch.setattr(peers.os, "geteuid", lambda: 0)

@@ -37,7 +37,9 @@ FILES = {
     b'license: MIT\nmetadata:\n  version: "1.10"\n---\n\nUse templates/letter.md.\n',
     "refunds/templates/letter.md": "Sehr geehrte Käuferin, ...\n".encode(),
     "refunds/seal.bin": bytes(range(256)),
-    "greeting/SKILL.md": b"---\nname: greeting\ndescription: How we say hello.\n---\n\nSay hello.\n",
+    "greeting/SKILL.md": (
+        b"---\nname: greeting\ndescription: How we say hello.\n---\n\nSay hello.\n"
+    ),
 }
 """The files of two skills: text, text beyond ASCII, and bytes that are no text."""
 

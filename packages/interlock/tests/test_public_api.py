@@ -82,8 +82,8 @@ def in_a_new_process(code: str) -> Any:
 LOADED = """
 import json, sys
 print(json.dumps(sorted(name for name in sys.modules if name.split(".")[0] in
-      ("interlock", "asyncio", "msgspec", "jsonschema_rs", "pydantic", "attrs", "click", "rich", "joserfc", "cryptography",
-       "argon2", "keyring"))))
+      ("interlock", "asyncio", "msgspec", "jsonschema_rs", "pydantic", "attrs", "click", "rich",
+       "joserfc", "cryptography", "argon2", "keyring"))))
 """
 
 LOADS: dict[str, tuple[str, set[str], set[str]]] = {
@@ -173,7 +173,8 @@ def test_a_star():
     code = """
 from interlock import *
 import json
-print(json.dumps(sorted(name for name in vars() if name not in ("json", "__annotations__", "__builtins__", "__doc__", "__file__",
+print(json.dumps(sorted(name for name in vars() if name not in ("json", "__annotations__",
+    "__builtins__", "__doc__", "__file__",
       "__loader__", "__name__", "__package__", "__spec__", "__cached__"))))
 """
     assert in_a_new_process(code) == sorted(interlock.__all__)

@@ -42,7 +42,8 @@ server = "mail"
 JSON = """{
   "default": "deny", "trustedReadOnly": "ask",
   "rules": [
-    {"decision": "allow", "server": "files", "tool": "read_*", "arguments": {"path": {"under": "/home/kim/notes"}}},
+    {"decision": "allow", "server": "files", "tool": "read_*",
+        "arguments": {"path": {"under": "/home/kim/notes"}}},
     {"decision": "ask", "destructive": true, "reason": "It cannot be undone."}
   ],
   "review": [{"server": "mail"}]

@@ -79,29 +79,84 @@ QUESTION = """
 # fall short, with their texts.
 CONTRAST = """() => {
   const canvas = new OffscreenCanvas(1, 1).getContext("2d", {willReadFrequently: true});
-  const rgb = (colour, under) => { canvas.clearRect(0, 0, 1, 1); if (under) { canvas.fillStyle = under; canvas.fillRect(0, 0, 1, 1); } canvas.fillStyle = colour; canvas.fillRect(0, 0, 1, 1); return [...canvas.getImageData(0, 0, 1, 1).data]; };
-  const light = ([r, g, b]) => { const [x, y, z] = [r, g, b].map(v => (v /= 255) <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4); return 0.2126 * x + 0.7152 * y + 0.0722 * z; };
-  const behind = (element) => { const all = []; for (let e = element; e; e = e.parentElement) { const colour = getComputedStyle(e).backgroundColor; all.push(colour); if (rgb(colour)[3] === 255) break; } let under = "rgb(255,255,255)"; for (const colour of all.reverse()) { const [r, g, b] = rgb(colour, under); under = `rgb(${r},${g},${b})`; } return under; };
+  const fill = (colour) => {
+    canvas.fillStyle = colour;
+    canvas.fillRect(0, 0, 1, 1);
+  };
+  const rgb = (colour, under) => {
+    canvas.clearRect(0, 0, 1, 1);
+    if (under) fill(under);
+    fill(colour);
+    return [...canvas.getImageData(0, 0, 1, 1).data];
+  };
+  const linear = (v) => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4;
+  const light = (colour) => {
+    const [r, g, b] = colour.map(v => linear(v / 255));
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const behind = (element) => {
+    const all = [];
+    for (let e = element; e; e = e.parentElement) {
+      const colour = getComputedStyle(e).backgroundColor;
+      all.push(colour);
+      if (rgb(colour)[3] === 255) break;
+    }
+    let under = "rgb(255,255,255)";
+    for (const colour of all.reverse()) {
+      const [r, g, b] = rgb(colour, under);
+      under = `rgb(${r},${g},${b})`;
+    }
+    return under;
+  };
   const bad = [];
-  const walker = document.createTreeWalker(document.querySelector("dialog[open]") ?? document.body, NodeFilter.SHOW_TEXT);
+  const walker = document.createTreeWalker(document.querySelector("dialog[open]") ?? document.body,
+      NodeFilter.SHOW_TEXT);
   for (let node = walker.nextNode(); node; node = walker.nextNode()) {
     const element = node.parentElement;
-    if (!node.data.trim() || !element.checkVisibility({opacityProperty: true, visibilityProperty: true}) || element.closest(".hidden-text, .hidden, :disabled, option, .skip, kbd")) continue;
+    if (!node.data.trim()) continue;
+    if (!element.checkVisibility({opacityProperty: true, visibilityProperty: true})) continue;
+    if (element.closest(".hidden-text, .hidden, :disabled, option, .skip, kbd")) continue;
     const under = behind(element), style = getComputedStyle(element);
     const [one, other] = [light(rgb(style.color, under)), light(rgb(under))].sort((a, b) => b - a);
     const ratio = (one + 0.05) / (other + 0.05);
-    if (ratio < (parseFloat(style.fontSize) >= 24 ? 3 : 4.5)) bad.push(`${node.data.trim().slice(0, 40)}: ${ratio.toFixed(2)} ${style.color} on ${under}`);
+    const words = node.data.trim().slice(0, 40);
+    if (ratio < (parseFloat(style.fontSize) >= 24 ? 3 : 4.5)) {
+      bad.push(`${words}: ${ratio.toFixed(2)} ${style.color} on ${under}`);
+    }
   }
   return bad;
 }"""
 
 # Controls without a name, and ids that are there twice.
 NAMELESS = """() => {
-  const name = e => (e.getAttribute("aria-label") || (e.getAttribute("aria-labelledby") ?? "").split(" ").map(id => document.getElementById(id)?.textContent ?? "").join("") || [...(e.labels ?? [])].map(l => l.textContent).join("") || e.textContent || e.title || "").trim();
-  const ids = [...document.querySelectorAll("[id]")].map(e => e.id);
-  return [...[...document.querySelectorAll("button, a[href], input, select, textarea, [role=treeitem], [role=option], dialog, [role=listbox], [role=tree]")].filter(e => e.checkVisibility() && !e.closest("[aria-hidden=true]") && !name(e)).map(e => e.outerHTML.slice(0, 120)),
-    ...ids.filter((id, at) => ids.indexOf(id) !== at),
-    ...[...document.querySelectorAll("[aria-controls], [aria-labelledby], [aria-describedby], [aria-activedescendant]")].flatMap(e => ["aria-controls", "aria-labelledby", "aria-describedby", "aria-activedescendant"].flatMap(a => (e.getAttribute(a) ?? "").split(" ").filter(Boolean)).filter(id => !document.getElementById(id)).map(id => `${id} of ${e.outerHTML.slice(0, 80)}`))];
+  const controls = [
+    "button", "a[href]", "input", "select", "textarea", "dialog",
+    "[role=treeitem]", "[role=option]", "[role=listbox]", "[role=tree]",
+  ];
+  const references = [
+    "aria-controls", "aria-labelledby", "aria-describedby", "aria-activedescendant",
+  ];
+  const ids = (e, attribute) => (e.getAttribute(attribute) ?? "").split(" ").filter(Boolean);
+  const text = id => document.getElementById(id)?.textContent ?? "";
+  const name = e => (
+    e.getAttribute("aria-label")
+    || ids(e, "aria-labelledby").map(text).join("")
+    || [...(e.labels ?? [])].map(l => l.textContent).join("")
+    || e.textContent || e.title || ""
+  ).trim();
+  const is_nameless = e => (
+    e.checkVisibility() && !e.closest("[aria-hidden=true]") && !name(e)
+  );
+  const all = [...document.querySelectorAll("[id]")].map(e => e.id);
+  const nameless = [...document.querySelectorAll(controls.join())]
+    .filter(is_nameless)
+    .map(e => e.outerHTML.slice(0, 120));
+  const lost = [...document.querySelectorAll(references.map(a => `[${a}]`).join())]
+    .flatMap(e => references
+      .flatMap(a => ids(e, a))
+      .filter(id => !document.getElementById(id))
+      .map(id => `${id} of ${e.outerHTML.slice(0, 80)}`));
+  return [...nameless, ...all.filter((id, at) => all.indexOf(id) !== at), ...lost];
 }"""
 
 

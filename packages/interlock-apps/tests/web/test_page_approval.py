@@ -135,7 +135,8 @@ async def test_values_below_something_else_are_not_seen(chromium: Any) -> None:
             """() => {
               const cover = document.createElement("div");
               cover.id = "cover";
-              cover.style = "position: fixed; inset: 0; bottom: 30%; z-index: 99; background: white";
+              cover.style =
+                "position: fixed; inset: 0; bottom: 30%; z-index: 99; background: white";
               document.body.append(cover);
             }"""
         )
@@ -558,8 +559,10 @@ DRIVE = r"""async ([cases, MARK]) => {
   };
   const told = [];
   for (const [number, value] of cases.entries()) {
-    const question = { type: "call", id: `case${number}`, server: "s", tool: "t", arguments: value };
-    render(h("div", { class: "card is-asking" }, h(CallQuestion, { question, key: question.id })), host);
+    const question = { type: "call", id: `case${number}`, server: "s", tool: "t",
+        arguments: value };
+    render(h("div", { class: "card is-asking" }, h(CallQuestion, { question, key: question.id })),
+        host);
     for (let n = 0; n < 3; n += 1) await frames();
     const texts = [...JSON.stringify(value).matchAll(new RegExp(`${MARK}(\\d+)a`, "g"))];
     const seen = inView();

@@ -45,11 +45,21 @@ GREETING = {
 LAB = """<!doctype html><meta charset="utf-8"><title>lab</title><p id="words">An app</p><script>
 window.heard = []; window.waiting = new Map(); window.count = 0;
 window.post = (message) => window.parent.postMessage(message, "*");
-window.ask = (method, params = {}) => new Promise((done) => { const id = ++count; waiting.set(id, done); post({ jsonrpc: "2.0", id, method, params }); });
+window.ask = (method, params = {}) => new Promise((done) => {
+  const id = ++count;
+  waiting.set(id, done);
+  post({ jsonrpc: "2.0", id, method, params });
+});
 window.tell = (method, params = {}) => post({ jsonrpc: "2.0", method, params });
 window.addEventListener("message", ({ data }) => {
-  if (data?.method) { heard.push(data); if (data.method === "ui/resource-teardown") post({ jsonrpc: "2.0", id: data.id, result: { ended: true } }); }
-  else if (waiting.has(data?.id)) { waiting.get(data.id)(data.error ?? data.result); }
+  if (data?.method) {
+    heard.push(data);
+    if (data.method === "ui/resource-teardown") {
+      post({ jsonrpc: "2.0", id: data.id, result: { ended: true } });
+    }
+  } else if (waiting.has(data?.id)) {
+    waiting.get(data.id)(data.error ?? data.result);
+  }
 });
 </script>"""
 

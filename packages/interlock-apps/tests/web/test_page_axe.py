@@ -26,10 +26,12 @@ PANELS = {
 # What is wrong, by rule, with the elements that it is about. Animations are waited for first: half
 # a fade has no contrast.
 RUN = """async () => {
-  const finite = document.getAnimations().filter(one => one.effect.getTiming().iterations !== Infinity);
+  const finite = document.getAnimations().filter(
+    one => one.effect.getTiming().iterations !== Infinity);
   await Promise.all(finite.map(one => one.finished));
   const { violations } = await axe.run(document, { resultTypes: ["violations"] });
-  return violations.map(one => `${one.id} (${one.impact}): ${one.nodes.map(node => node.html.slice(0, 120)).join(" | ")}`);
+  return violations.map(one =>
+      `${one.id} (${one.impact}): ${one.nodes.map(node => node.html.slice(0, 120)).join(" | ")}`);
 }"""
 
 

@@ -209,8 +209,14 @@ async def test_a_thousand_pieces_leave_the_rest_alone(chromium: Any) -> None:
         await page.evaluate("""() => {
             const last = document.querySelector(".streaming").closest(".item");
             window.elsewhere = 0; window.changes = 0;
-            new MutationObserver(all => { for (const one of all) { window.changes += 1; if (!last.contains(one.target)) window.elsewhere += 1; } })
-                .observe(document.querySelector(".log-inner"), { subtree: true, childList: true, characterData: true, attributes: true });
+            new MutationObserver(all => {
+                for (const one of all) {
+                    window.changes += 1;
+                    if (!last.contains(one.target)) window.elsewhere += 1;
+                }
+            })
+                .observe(document.querySelector(".log-inner"),
+                    { subtree: true, childList: true, characterData: true, attributes: true });
         }""")
         for n in range(1000):
             stage.host.publish(
@@ -538,9 +544,11 @@ async def test_what_stands_above_the_composer_stands_in_line_with_it(
         box = page.get_by_label("Your message")
         assert await box.evaluate("box => box.scrollHeight <= box.clientHeight")
         fits = """box => {
-            const canvas = new OffscreenCanvas(1, 1).getContext("2d"), looks = getComputedStyle(box);
+            const canvas = new OffscreenCanvas(1, 1).getContext("2d"),
+                looks = getComputedStyle(box);
             canvas.font = looks.font;
-            return canvas.measureText(box.placeholder).width + 2 * parseFloat(looks.paddingLeft) <= box.clientWidth;
+            return canvas.measureText(box.placeholder).width + 2 * parseFloat(looks.paddingLeft) <=
+                box.clientWidth;
         }"""
         assert await box.evaluate(fits)
         for n in range(30):

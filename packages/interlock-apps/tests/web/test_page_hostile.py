@@ -50,15 +50,19 @@ EVIL = (
 TURNED = "safe\u202egpj.exe\u2066\u200b\U000e0041"
 MARKDOWN = f"""{EVIL}
 
-[a](javascript:window.hit='link') [b](JaVaScRiPt:window.hit=1) [c](data:text/html,<script>window.hit=1</script>) [d](vbscript:x) [e]( javascript:x ) <javascript:window.hit=1>
-[f](https://ok.example/"onmouseover="window.hit=1) [g](//evil.example) [h](file:///etc/passwd) [i](java&#115;cript:window.hit=1)
+[a](javascript:window.hit='link') [b](JaVaScRiPt:window.hit=1) \
+[c](data:text/html,<script>window.hit=1</script>) [d](vbscript:x) [e]( javascript:x ) \
+<javascript:window.hit=1>
+[f](https://ok.example/"onmouseover="window.hit=1) [g](//evil.example) [h](file:///etc/passwd) \
+[i](java&#115;cript:window.hit=1)
 
 ![picture](https://tracker.example/pixel.png) ![q](data:image/svg+xml,<svg/onload=window.hit=1>)
 
 [r]: javascript:window.hit=1 "title"
 [r]
 
-<a href="javascript:window.hit=1">x</a> <iframe src="https://evil.example"></iframe> <style>*{{display:none}}</style>
+<a href="javascript:window.hit=1">x</a> <iframe src="https://evil.example"></iframe> \
+<style>*{{display:none}}</style>
 
 {">" * 300} deep {TURNED}
 
@@ -99,8 +103,13 @@ async def calm(stage: Stage, page: Any) -> None:
     """Nothing ran, nothing was fetched from elsewhere, and no element of theirs is there."""
     assert await page.evaluate("window.hit") is None
     found = await page.evaluate("""() => {
-        const places = [document, ...[...document.querySelectorAll("*")].map(e => e.shadowRoot).filter(Boolean)];
-        return places.flatMap(place => [...place.querySelectorAll("script:not([src='static/main.js']), iframe, object, embed, form[action], base, [onerror], [onload], [onmouseover], [style]:not(textarea), body style")].map(e => e.outerHTML));
+        const roots = [...document.querySelectorAll("*")].map(e => e.shadowRoot).filter(Boolean);
+        const theirs = [
+            "script:not([src='static/main.js'])", "iframe", "object", "embed", "form[action]",
+            "base", "[onerror]", "[onload]", "[onmouseover]", "[style]:not(textarea)", "body style",
+        ].join();
+        return [document, ...roots]
+            .flatMap(place => [...place.querySelectorAll(theirs)].map(e => e.outerHTML));
     }""")
     assert found == []
     links = await page.evaluate(

@@ -36,7 +36,8 @@ async def look() -> str:
     return "tea"
 
 
-server.run("http", port=0, guard=Guard(Jwt(sys.argv[1])), on_ready=lambda at: print(f"at http://127.0.0.1:{at[1]}/mcp", flush=True))
+server.run("http", port=0, guard=Guard(Jwt(sys.argv[1])),
+    on_ready=lambda at: print(f"at http://127.0.0.1:{at[1]}/mcp", flush=True))
 """
 PERSON = f"""
 import html.parser, sys, urllib.parse, urllib.request
@@ -54,7 +55,10 @@ class Forms(html.parser.HTMLParser):
             self.onward = known["href"]
         elif tag == "form":
             self.all.append([known["action"], {{}}, False])
-        elif self.all and tag in ("input", "button") and known.get("type") != "checkbox" and (tag == "input" or known.get("class") == "yes"):
+        elif self.all and (
+            (tag == "input" and known.get("type") != "checkbox")
+            or (tag == "button" and known.get("class") == "yes")
+        ):
             if known.get("name"):
                 self.all[-1][1][known["name"]] = known.get("value") or ""
             self.all[-1][2] = self.all[-1][2] or tag == "button"
@@ -66,14 +70,17 @@ try:
     for _ in range(2):
         here = came.geturl()
         action, fields, _ = next(form for form in Forms(came.read().decode()).all if form[2])
-        fields.update({{name: value for name, value in (("name", "ada"), ("password", "{PASSWORD}")) if name in fields}})
-        request = urllib.request.Request(urllib.parse.urljoin(here, action), urllib.parse.urlencode(fields).encode())
+        mine = {{"name": "ada", "password": "{PASSWORD}"}}
+        fields.update({{name: value for name, value in mine.items() if name in fields}})
+        request = urllib.request.Request(urllib.parse.urljoin(here, action),
+            urllib.parse.urlencode(fields).encode())
         request.add_header("Origin", "{{0.scheme}}://{{0.netloc}}".format(urllib.parse.urlsplit(here)))
         came = browser.open(request, timeout=20)
     browser.open(Forms(came.read().decode()).onward, timeout=20)
 except Exception:  # nobody shall wait for what does not come
     asked = dict(urllib.parse.parse_qsl(urllib.parse.urlsplit(sys.argv[1]).query))
-    lost = urllib.parse.urlencode({{"error": "server_error", "state": asked["state"], "iss": "a browser that is lost"}})
+    lost = urllib.parse.urlencode({{"error": "server_error", "state": asked["state"],
+        "iss": "a browser that is lost"}})
     browser.open(asked["redirect_uri"] + "?" + lost, timeout=20)
     raise
 """

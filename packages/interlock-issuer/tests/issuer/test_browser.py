@@ -291,7 +291,8 @@ async def test_a_form_of_another_site(chromium: Any, serve: Any, tmp_path: Path)
         """([url, fields]) => {
             const form = document.createElement('form'); form.method = 'post'; form.action = url;
             for (const [name, value] of Object.entries(fields)) {
-                const input = document.createElement('input'); input.name = name; input.value = value; form.append(input);
+                const input = document.createElement('input'); input.name = name;
+                input.value = value; form.append(input);
             }
             document.body.append(form); form.submit();
         }""",

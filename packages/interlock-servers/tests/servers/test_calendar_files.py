@@ -498,7 +498,8 @@ from interlock_servers.calendar import calendar_server
 async def main(folder, name, count):
     async with Client(calendar_server(folder)) as client:
         for n in range(count):
-            result = await client.call_tool("create_event", {"title": f"{name}-{n}", "start_date": "2024-06-15"})
+            result = await client.call_tool("create_event",
+                {"title": f"{name}-{n}", "start_date": "2024-06-15"})
             assert not result.is_error, result.text
 
 asyncio.run(main(sys.argv[1], sys.argv[2], int(sys.argv[3])))
@@ -608,7 +609,8 @@ if place == "half":
     builtins.open = half
 else:
     setattr(os, place, stop)
-add_event(Calendars(sys.argv[1]), "my-calendar", "new", "2024-06-15", None, time_zone=None, location=None, notes=None)
+add_event(Calendars(sys.argv[1]), "my-calendar", "new", "2024-06-15", None, time_zone=None,
+    location=None, notes=None)
 """
 
 

@@ -144,7 +144,8 @@ for line in sys.stdin:
     if "id" not in message:
         continue
     if message["method"] == "initialize":
-        result = {"protocolVersion": "2024-11-05", "capabilities": {"tools": {}}, "serverInfo": {"name": "stranger", "version": "0"}}
+        result = {"protocolVersion": "2024-11-05", "capabilities": {"tools": {}},
+            "serverInfo": {"name": "stranger", "version": "0"}}
     elif message["method"] == "tools/list":
         result = {"tools": [{"name": "arguments", "inputSchema": {"type": "object"}}]}
     elif message["method"] == "tools/call":
@@ -154,7 +155,8 @@ for line in sys.stdin:
     elif message["method"] == "ping":
         result = {}
     else:
-        print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "error": {"code": -32601, "message": "no such method"}}), flush=True)
+        print(json.dumps({"jsonrpc": "2.0", "id": message["id"],
+            "error": {"code": -32601, "message": "no such method"}}), flush=True)
         continue
     print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}), flush=True)
 """

@@ -19,7 +19,8 @@ The authorization of {root}/mcp
 
 1  A request without a token
    ok      POST server/discover: refused with 401, as it should be
-   ok      WWW-Authenticate: Bearer resource_metadata="{root}/.well-known/oauth-protected-resource/mcp", scope="shop:read"
+   ok      WWW-Authenticate: Bearer \
+resource_metadata="{root}/.well-known/oauth-protected-resource/mcp", scope="shop:read"
            it needs the scopes shop:read
 
 2  What the server says of its protection
@@ -36,7 +37,8 @@ The authorization of {root}/mcp
    ok      it names itself in its answers (`iss`, RFC 9207)
 
 4  What a log-in would do
-   ok      it registers clients by itself (RFC 7591); not tried, for that would leave a client behind
+   ok      it registers clients by itself (RFC 7591); not tried, for that would leave a client \
+behind
            clients show who they are by none, client_secret_basic
    ok      it would ask for shop:read
    ok      it gives refresh tokens: a log-in lasts

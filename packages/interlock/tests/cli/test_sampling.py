@@ -25,7 +25,8 @@ server = Server("curious")
 @server.tool
 async def wonder(ctx: Context, times: int = 1) -> str:
     answers = [await ctx.sample(f"What is {n}?", max_tokens=90_000) for n in range(times)]
-    blocks = [each.content if isinstance(each.content, list) else [each.content] for each in answers]
+    contents = [each.content for each in answers]
+    blocks = [content if isinstance(content, list) else [content] for content in contents]
     return ", ".join(block.text for found in blocks for block in found)
 
 

@@ -253,7 +253,8 @@ def greet(capabilities=None):
         message = read()
         if message["method"] == "initialize":
             answer(message["id"], result={"protocolVersion": message["params"]["protocolVersion"],
-                   "capabilities": capabilities or {}, "serverInfo": {"name": "script", "version": "1"}})
+                   "capabilities": capabilities or {},
+                   "serverInfo": {"name": "script", "version": "1"}})
         elif message["method"] == "notifications/initialized":
             return
         else:

@@ -25,14 +25,16 @@ from interlock.configs import (
 VSCODE = """{
   "inputs": [
     {"type": "promptString", "id": "key", "description": "The key", "password": true},
-    {"type": "pickString", "id": "region", "options": [{"label": "Europe", "value": "eu"}, "us"], "default": "eu"},
+    {"type": "pickString", "id": "region", "options": [{"label": "Europe", "value": "eu"}, "us"],
+        "default": "eu"},
     {"type": "promptString", "id": "unused"},
     {"type": "command", "id": "told", "command": "some.command"},
     "nonsense", {"id": 5}
   ],
   "servers": {
     "a": {"command": "x", "args": ["${input:key}", "${input:region}"]},
-    "b": {"command": "x", "env": {"K": "${input:key}", "L": "${input:told}", "M": "${input:nowhere}"}},
+    "b": {"command": "x", "env": {"K": "${input:key}", "L": "${input:told}",
+        "M": "${input:nowhere}"}},
     "off": {"command": "x", "args": ["${input:unused}"], "disabled": true}
   }
 }"""

@@ -24,21 +24,26 @@ FOLDER = Path("/srv/holiday")
 CLAUDE_DESKTOP = """{
   "globalShortcut": "Ctrl+Space",
   "mcpServers": {
-    "files": {"command": "npx", "args": ["-y", "@example/files", "/home/ada/Documents"], "env": {"LEVEL": "info"}}
+    "files": {"command": "npx", "args": ["-y", "@example/files", "/home/ada/Documents"],
+        "env": {"LEVEL": "info"}}
   }
 }"""
 
 CLAUDE_CODE = """{
   "mcpServers": {
-    "trips": {"type": "http", "url": "https://${API_HOST}:${PORT:-443}/mcp", "headers": {"Authorization": "Bearer ${TRIPS_TOKEN}"}},
+    "trips": {"type": "http", "url": "https://${API_HOST}:${PORT:-443}/mcp",
+        "headers": {"Authorization": "Bearer ${TRIPS_TOKEN}"}},
     "old": {"type": "sse", "url": "${OLD_URL:-https://old.example.net}/sse"},
-    "local": {"command": "${HOME}/bin/serve", "args": ["--root", "${CLAUDE_PROJECT_DIR}"], "env": {"MAPS_KEY": "${MAPS_KEY}", "MODE": "${MODE:-fast}"}, "timeout": 90000}
+    "local": {"command": "${HOME}/bin/serve", "args": ["--root", "${CLAUDE_PROJECT_DIR}"],
+        "env": {"MAPS_KEY": "${MAPS_KEY}", "MODE": "${MODE:-fast}"}, "timeout": 90000}
   }
 }"""
 
 CURSOR = """{
   "mcpServers": {
-    "here": {"type": "stdio", "command": "python", "args": ["${workspaceFolder}${pathSeparator}tools.py", "${userHome}"], "env": {"KEY": "${env:MAPS_KEY}"}},
+    "here": {"type": "stdio", "command": "python",
+        "args": ["${workspaceFolder}${pathSeparator}tools.py", "${userHome}"],
+        "env": {"KEY": "${env:MAPS_KEY}"}},
     "there": {"url": "https://api.example.net/mcp", "headers": {"X-Key": "${env:MAPS_KEY}"}}
   }
 }"""
@@ -46,18 +51,24 @@ CURSOR = """{
 VSCODE = """{
   // what a person is asked for
   "inputs": [
-    {"type": "promptString", "id": "trips-token", "description": "Token of the trips", "password": true},
-    {"type": "pickString", "id": "region", "description": "Region", "options": ["eu", "us"], "default": "eu"},
+    {"type": "promptString", "id": "trips-token", "description": "Token of the trips",
+        "password": true},
+    {"type": "pickString", "id": "region", "description": "Region", "options": ["eu", "us"],
+        "default": "eu"},
   ],
   "servers": {
-    "trips": {"type": "http", "url": "https://trips.example.net/${input:region}/mcp", "headers": {"Authorization": "Bearer ${input:trips-token}"}},
-    "local": {"type": "stdio", "command": "node", "args": ["${workspaceFolder}/server.js", /* the name */ "${workspaceFolderBasename}"], "cwd": "${workspaceFolder}"}, // last
+    "trips": {"type": "http", "url": "https://trips.example.net/${input:region}/mcp",
+        "headers": {"Authorization": "Bearer ${input:trips-token}"}},
+    "local": {"type": "stdio", "command": "node",
+        "args": ["${workspaceFolder}/server.js", /* the name */ "${workspaceFolderBasename}"],
+        "cwd": "${workspaceFolder}"}, // last
   },
 }"""
 
 VSCODE_SETTINGS = """{
   "editor.fontSize": 13,
-  "mcp": {"inputs": [{"type": "promptString", "id": "k"}], "servers": {"one": {"command": "uvx", "args": ["one", "${input:k}"]}}}
+  "mcp": {"inputs": [{"type": "promptString", "id": "k"}],
+      "servers": {"one": {"command": "uvx", "args": ["one", "${input:k}"]}}}
 }"""
 
 CODEX = """
@@ -116,7 +127,9 @@ extensions:
 GEMINI = """{
   "theme": "dark",
   "mcpServers": {
-    "local": {"command": "python", "args": ["-m", "maps", "--port", "$PORT"], "env": {"K": "$MAPS_KEY", "J": "${TRIPS_TOKEN}"}, "cwd": "./maps", "timeout": 15000, "trust": true, "includeTools": ["route"], "excludeTools": ["delete"]},
+    "local": {"command": "python", "args": ["-m", "maps", "--port", "$PORT"],
+        "env": {"K": "$MAPS_KEY", "J": "${TRIPS_TOKEN}"}, "cwd": "./maps", "timeout": 15000,
+        "trust": true, "includeTools": ["route"], "excludeTools": ["delete"]},
     "new": {"httpUrl": "http://127.0.0.1:3000/mcp"},
     "older": {"url": "http://127.0.0.1:3000/sse"},
     "said": {"url": "http://127.0.0.1:3000/mcp", "type": "http"}
@@ -125,14 +138,16 @@ GEMINI = """{
 
 WINDSURF = """{
   "mcpServers": {
-    "maps": {"serverUrl": "https://maps.example.net/mcp", "headers": {"X-Key": "${env:MAPS_KEY}"}, "disabled": true, "disabledTools": ["delete"]}
+    "maps": {"serverUrl": "https://maps.example.net/mcp", "headers": {"X-Key": "${env:MAPS_KEY}"},
+        "disabled": true, "disabledTools": ["delete"]}
   }
 }"""
 
 ZED = """{
   "vim_mode": true,
   "context_servers": {
-    "maps": {"source": "custom", "command": "uvx", "args": ["maps-server", "${NOT_A_VARIABLE}"], "env": {"LEVEL": "info"}},
+    "maps": {"source": "custom", "command": "uvx", "args": ["maps-server", "${NOT_A_VARIABLE}"],
+        "env": {"LEVEL": "info"}},
     "older": {"command": {"path": "/opt/maps", "args": ["-q"], "env": {"LEVEL": "info"}}},
     "remote": {"enabled": false, "url": "https://maps.example.net/mcp", "headers": {"X-Key": "k"}},
   },
@@ -140,7 +155,9 @@ ZED = """{
 
 INTERLOCK = """{
   "mcpServers": {
-    "mail": {"command": "interlock", "args": ["serve", "mail"], "trusted": true, "roots": ["Letters", "/srv/post"], "tools": ["draft*", "send"], "without": ["*_all"], "timeout": 30000, "startTimeout": 5000, "revision": "2025-06-18"},
+    "mail": {"command": "interlock", "args": ["serve", "mail"], "trusted": true,
+        "roots": ["Letters", "/srv/post"], "tools": ["draft*", "send"], "without": ["*_all"],
+        "timeout": 30000, "startTimeout": 5000, "revision": "2025-06-18"},
     "socket": {"url": "unix:///run/user/1000/calendar.sock"},
     "wire": {"url": "tcp://127.0.0.1:8765"}
   }
@@ -371,7 +388,8 @@ def test_projects_of_claude_code() -> None:
     text = """{
       "mcpServers": {"mine": {"command": "a"}, "both": {"command": "b"}},
       "projects": {
-        "/srv/holiday": {"allowedTools": [], "mcpServers": {"ours": {"command": "c"}, "both": {"command": "d"}}},
+        "/srv/holiday": {"allowedTools": [],
+            "mcpServers": {"ours": {"command": "c"}, "both": {"command": "d"}}},
         "/srv/other": {"mcpServers": {"theirs": {"command": "e"}}}
       }
     }"""

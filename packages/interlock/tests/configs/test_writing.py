@@ -162,7 +162,8 @@ BEFORE = """{
     "theme": "däñk",
     "mcpServers": {
         "kept": {"command": "a", "args": ["${WHO}"], "strange": [1, 2]},
-        "replaced": {"command": "b", "serverUrl": "http://old/", "alwaysLoad": true, "oauth": {"clientId": "x"}},
+        "replaced": {"command": "b", "serverUrl": "http://old/", "alwaysLoad": true,
+            "oauth": {"clientId": "x"}},
         "dropped": {"command": "c"}
     },
     "inputs": [{"id": "t", "type": "promptString"}]

@@ -73,16 +73,20 @@ for line in sys.stdin:
         continue
     id, method = message["id"], message["method"]
     if method == "server/discover":
-        found = {"resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}}
+        found = {"resultType": "complete", "supportedVersions": ["2026-07-28"],
+            "capabilities": {"tools": {}}}
         say({"jsonrpc": "2.0", "id": id, "result": found})
         continue
-    answer = {"jsonrpc": "2.0", "id": id, "result": {"content": [{"type": "text", "text": message["params"]["name"]}]}}
+    answer = {"jsonrpc": "2.0", "id": id,
+        "result": {"content": [{"type": "text", "text": message["params"]["name"]}]}}
     if how == "silent":
         continue
     if how == "twice":
-        say(answer); say({**answer, "result": {"content": [{"type": "text", "text": "the second"}]}})
+        say(answer)
+        say({**answer, "result": {"content": [{"type": "text", "text": "the second"}]}})
     elif how == "garbage":
-        sys.stdout.write("Traceback (most recent call last):\\n{\\"jsonrpc\\": \\n[1, 2\\n\\u00ff\\n\\n{}\\n")
+        sys.stdout.write("Traceback (most recent call last):\\n{\\"jsonrpc\\": \\n")
+        sys.stdout.write("[1, 2\\n\\u00ff\\n\\n{}\\n")
         say(answer)
     elif how == "half":
         sys.stdout.write(json.dumps(answer)[:20]); sys.stdout.flush(); sys.exit(3)
@@ -99,7 +103,8 @@ from interlock import Client
 async def main():
     async with Client([sys.executable, sys.argv[1]]) as client:
         print((await client.call_tool("pid")).value(), flush=True)
-        await client.call_tool("wait_for_ever", on_progress=lambda _: print("under way", flush=True))
+        await client.call_tool("wait_for_ever",
+            on_progress=lambda _: print("under way", flush=True))
 
 asyncio.run(main())
 """

@@ -41,7 +41,8 @@ for line in sys.stdin:
         result = {"supportedVersions": ["2026-07-28"], "capabilities": {}}
     else:
         sys.stdout.buffer.write(flood)
-    sys.stdout.buffer.write(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}).encode() + b"\\n")
+    sys.stdout.buffer.write(json.dumps({"jsonrpc": "2.0", "id": message["id"],
+        "result": result}).encode() + b"\\n")
     sys.stdout.flush()
 """
 

@@ -28,7 +28,8 @@ from tests.models.holidays import (
 LOOK = ["check_weather", "search_flights", "search_flights", "search_hotels"]
 CHOOSE = ["find_best_flight", "find_best_flight"]
 WHOLE = [*LOOK, *CHOOSE, "book_trip", "create_event", "send_mail"]
-FLIGHTS = """Analyze these 4 flights from New York (NYC) to Barcelona (BCN) on 2024-06-15 and recommend the best choice:
+FLIGHTS = """Analyze these 4 flights from New York (NYC) to Barcelona (BCN) on 2024-06-15 and \
+recommend the best choice:
 - AA1-2024-06-15 | Early Air | 05:30 -> 19:00 | 2 stops | 8h 00m | $300
 - BB2-2024-06-15 | Noon Air | 12:30 -> 22:00 | 0 stops | 7h 30m | $310
 - CC3-2024-06-15 | Night Air | 23:00 -> 12:00+1 | 1 stop | 9h 00m | $290

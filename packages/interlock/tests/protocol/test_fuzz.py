@@ -368,9 +368,9 @@ def test_the_quick_way_to_read_a_request_comes_to_the_same_as_the_thorough_one()
 
     read = 0
     for frame in Mutator(9).frames(4_000):
-        if (
-            b'"error":' in frame
-        ):  # a request with an error beside its method is a request to the one and malformed to the other
+        # A request with an error beside its method is a request to the one and malformed to the
+        # other.
+        if b'"error":' in frame:
             continue
         for revision in (R2, NEWEST):
             quick = Servant(revision, random.Random(0)).connection

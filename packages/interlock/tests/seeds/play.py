@@ -106,9 +106,9 @@ async def play(session: Sequence[Printed]) -> int:
                 agree(answer, given["result"], where)
             else:
                 wire.send(message)
-                await wire.request(
-                    "ping"
-                )  # the next word of the server is the answer to this: it had none for the notification
+                # the next word of the server is the answer to this: it had none for the
+                # notification
+                await wire.request("ping")
             compared += 1
     return compared
 

@@ -69,11 +69,13 @@ async def where() -> str:
 
 
 def ready(address):
-    print("ready", address[1] if isinstance(address, tuple) else address, file=sys.stderr, flush=True)
+    print("ready", address[1] if isinstance(address, tuple) else address, file=sys.stderr,
+        flush=True)
 
 
 transport, *options = sys.argv[1].split(":")
-server.run(transport, **dict(option.split("=") for option in options), **({"on_ready": ready} if options else {}))
+server.run(transport, **dict(option.split("=") for option in options),
+    **({"on_ready": ready} if options else {}))
 """
 
 

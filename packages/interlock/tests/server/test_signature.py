@@ -875,7 +875,8 @@ from interlock.typed.type_hints import doc_of
 from interlock.typed.signature import signature_of, ArgumentsError
 @dataclasses.dataclass
 class Point: x: typing.Annotated[int, msgspec.Meta(ge=0)]
-def tool(a: Point | None, b: list[pathlib.Path], c: Point | typing.NamedTuple("Pair", [("x", int)])): ...
+def tool(a: Point | None, b: list[pathlib.Path],
+    c: Point | typing.NamedTuple("Pair", [("x", int)])): ...
 signature = signature_of(tool, context_type=type("Context", (), {}))
 assert signature.decode(b'{"a":{"x":1},"b":["/"],"c":[1]}')["c"] == (1,)
 try: signature.decode(b'{"a":1}')

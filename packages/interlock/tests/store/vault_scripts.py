@@ -108,13 +108,16 @@ FORK_BUSY = (
     OPENING
     + """
 import threading, warnings
-warnings.simplefilter("ignore")  # newer Pythons warn of forks among threads, which is what this is about
+# Newer Pythons warn of forks among threads, which is what this is about.
+warnings.simplefilter("ignore")
 begun, over = threading.Event(), threading.Event()
 async def busy():
     count = 0
     while not over.is_set():
         await vault.put("busy", str(count % 10), b"x" * 5000)
-        begun.set()  # what has to be imported is: a child would wait for ever for an import that its parent's thread was at
+        # What has to be imported is: a child would wait for ever for an import that its parent's
+        # thread was at.
+        begun.set()
         count += 1
 async def use(who):
     for n in range(3):

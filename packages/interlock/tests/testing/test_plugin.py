@@ -73,7 +73,8 @@ def test_ways_of_ones_own(project: pytest.Pytester):
     project.makepyfile("""
         import pytest
 
-        @pytest.mark.parametrize("interlock_way", ["2024-11-05", "2026-07-28-replayed", "2027"], indirect=True)
+        @pytest.mark.parametrize("interlock_way", ["2024-11-05", "2026-07-28-replayed", "2027"],
+            indirect=True)
         async def test_ways(server, interlock_client, interlock_way):
             async with interlock_client(server) as client:
                 assert client.revision == interlock_way.revision

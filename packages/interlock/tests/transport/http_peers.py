@@ -36,9 +36,9 @@ def both_loops(test: Callable[..., Any]) -> Any:
     def run(loop: str, **given: Any) -> None:
         with asyncio.Runner(loop_factory=LOOPS[loop]) as runner:
             runner.run(tidily(test(**given)))
-        gc.collect(
-            1
-        )  # a socket or a transport that was forgotten warns, and warnings are errors; a full collection takes far longer
+        # A socket or a transport that was forgotten warns, and warnings are errors; a full
+        # collection takes far longer.
+        gc.collect(1)
 
     functools.update_wrapper(run, test)
     # it is not a coroutine function any more, and nobody should look below

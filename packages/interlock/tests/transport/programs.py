@@ -30,7 +30,8 @@ def answer(words):
 for line in sys.stdin:
     message = json.loads(line)
     if message.get("method") == "server/discover":
-        say({{"id": message["id"], "result": {{"supportedVersions": ["2026-07-28"], "capabilities": {{}}}}}})
+        say({{"id": message["id"], "result": {{"supportedVersions": ["2026-07-28"],
+            "capabilities": {{}}}}}})
     elif message.get("method") == "tools/call":
 {during}
 {after}
@@ -87,7 +88,8 @@ def fail(code=-32601, words="Method not found"):
 
 def greet():
     say({{"id": message["id"], "result": {{
-        "protocolVersion": "2024-11-05", "capabilities": {{}}, "serverInfo": {{"name": "old", "version": "{version}"}}
+        "protocolVersion": "2024-11-05", "capabilities": {{}},
+            "serverInfo": {{"name": "old", "version": "{version}"}}
     }}}})
 
 def swallow():
@@ -116,7 +118,10 @@ NUMBER = (
 )
 EMPTY = """say({"id": message["id"], "result": {}})"""
 
-DISCOVERED = """say({"id": message["id"], "result": {"supportedVersions": ["2026-07-28"], "capabilities": {}}})"""
+DISCOVERED = (
+    'say({"id": message["id"], "result": '
+    '{"supportedVersions": ["2026-07-28"], "capabilities": {}}})'
+)
 
 BROKEN_BY_THE_PROBE = {
     "it dies": {"probe": "sys.exit('unknown request')"},
@@ -202,7 +207,8 @@ def ask(method):
             return answer(isError=True, content=[{{"type": "text", "text": {words!r}}}])
         return fail({words!r})
     say({{"id": "q", "method": "elicitation/create", "params": {{
-        "message": "Which size?", "requestedSchema": {{"type": "object", "properties": {{"size": {{"type": "string"}}}}}}
+        "message": "Which size?", "requestedSchema": {{"type": "object",
+            "properties": {{"size": {{"type": "string"}}}}}}
     }}}})
     while line := sys.stdin.readline():
         reply = json.loads(line)
@@ -231,7 +237,8 @@ for line in lines():
         answer(supportedVersions=["2026-07-28"], capabilities=HAS)
     elif method == "initialize" and {older!r}:
         greeted = True
-        answer(protocolVersion="2025-11-25", capabilities=HAS, serverInfo={{"name": "asker", "version": "1"}})
+        answer(protocolVersion="2025-11-25", capabilities=HAS,
+            serverInfo={{"name": "asker", "version": "1"}})
     elif method == "tools/list":
         answer(tools=TOOLS)
     elif method == "prompts/list":

@@ -34,8 +34,10 @@ async def made_of() -> list[str]:
     import gc
     from asyncio import Protocol
     loop = type(asyncio.get_running_loop())
-    spoken = {base.__module__ for thing in gc.get_objects() if isinstance(thing, Protocol) for base in type(thing).__mro__}
-    return [loop.__module__, *sorted(name for name in spoken if name.startswith("uvicorn.protocols"))]
+    kinds = {type(thing) for thing in gc.get_objects() if isinstance(thing, Protocol)}
+    spoken = {base.__module__ for kind in kinds for base in kind.__mro__}
+    uvicorns = sorted(name for name in spoken if name.startswith("uvicorn.protocols"))
+    return [loop.__module__, *uvicorns]
 
 @server.tool
 async def order(ctx: Context) -> str:
@@ -95,9 +97,9 @@ async def test_workers_with_a_store_of_redis(tmp_path: Path) -> None:
             async with asyncio.timeout(60), Client(url, revision=revision, elicit=order) as client:
                 seen = set[str]()
                 at_once = 10
-                while (
-                    len(seen) < 2
-                ):  # which worker takes a connection is the system's choice, and more calls at once need more of them
+                # Which worker takes a connection is the system's choice,
+                # and more calls at once need more of them.
+                while len(seen) < 2:
                     seen |= {
                         result.text
                         for result in await asyncio.gather(

@@ -70,7 +70,8 @@ def fastapi():
     return app
 
 def guarded():
-    app = make("guarded").http_app("/mcp", limits=Limits(rate=Rate(per_second=0.001, burst=50)), legacy_sse=True)
+    app = make("guarded").http_app("/mcp", limits=Limits(rate=Rate(per_second=0.001, burst=50)),
+        legacy_sse=True)
 
     async def guard(scope, receive, send):
         if scope["type"] == "http":
@@ -103,7 +104,8 @@ threading.Thread(target=lambda: (os.read(0, 1), os._exit(1)), daemon=True).start
 listener = socket.create_server(("127.0.0.1", 0))
 print(listener.getsockname()[1], flush=True)
 name, *options = sys.argv[1:]
-config = uvicorn.Config(globals()[name](), log_level="warning", **dict(option.split("=") for option in options))
+config = uvicorn.Config(globals()[name](), log_level="warning",
+    **dict(option.split("=") for option in options))
 uvicorn.Server(config).run(sockets=[listener])
 """
 

@@ -47,7 +47,8 @@ def in_a_thread() -> str:
 
 @server.tool
 async def listen() -> str:
-    return repr(sys.stdin.read()) + repr(os.read(0, 10)) + subprocess.run(["cat"], capture_output=True, text=True).stdout
+    return repr(sys.stdin.read()) + repr(os.read(0, 10)) + subprocess.run(["cat"],
+        capture_output=True, text=True).stdout
 
 @server.tool
 async def states() -> str:

@@ -31,7 +31,6 @@ async def cell(whole_cell: Cell) -> AsyncIterator[Cell]:
 
 def pytest_report_header() -> str:
     """Say whether the judges are there."""
-    return (
-        "wired matrix: official schemas "
-        f"{'judge every message' if AT_HAND else 'are not beside this repository, so they do not judge'}"
-    )
+    if AT_HAND:
+        return "wired matrix: official schemas judge every message"
+    return "wired matrix: official schemas are not beside this repository, so they do not judge"

@@ -28,10 +28,12 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
         f"""
         PRAGMA synchronous = OFF;
         CREATE TABLE shops (id INTEGER PRIMARY KEY, name TEXT);
-        CREATE TABLE sales (id INTEGER PRIMARY KEY, shop INTEGER REFERENCES shops, status TEXT, cents INTEGER, day TEXT, note TEXT);
+        CREATE TABLE sales (id INTEGER PRIMARY KEY, shop INTEGER REFERENCES shops, status TEXT,
+            cents INTEGER, day TEXT, note TEXT);
         INSERT INTO shops SELECT value, 'shop ' || value FROM json_each('[0,1,2,3,4,5,6,7,8,9]');
         WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n LIMIT {MANY})
-        INSERT INTO sales SELECT i, i % 10, 'status ' || (i % 3), i, date('2020-01-01', (i % 2000) || ' days'), 'note ' || i FROM n;
+        INSERT INTO sales SELECT i, i % 10, 'status ' || (i % 3), i,
+            date('2020-01-01', (i % 2000) || ' days'), 'note ' || i FROM n;
         CREATE INDEX sales_by_cents ON sales (cents);
         ANALYZE;
         """

@@ -184,8 +184,10 @@ async def test_examples_are_what_the_engine_has_looked_at(tmp_path: Path) -> Non
     file = made(
         tmp_path / "odd.db",
         f"""CREATE TABLE good (id INTEGER PRIMARY KEY, status TEXT);
-        CREATE TABLE "bad\n\u202e" (id INTEGER PRIMARY KEY, status TEXT, good REFERENCES good (id), other REFERENCES good (id));
-        CREATE TABLE "{long}" ("{long}" TEXT PRIMARY KEY, status TEXT, "good{long}" REFERENCES good (id), g REFERENCES good (id));""",
+        CREATE TABLE "bad\n\u202e" (id INTEGER PRIMARY KEY, status TEXT, good REFERENCES good (id),
+            other REFERENCES good (id));
+        CREATE TABLE "{long}" ("{long}" TEXT PRIMARY KEY, status TEXT,
+            "good{long}" REFERENCES good (id), g REFERENCES good (id));""",
     )
     async with Client(database_server([file])) as client:
         text = getattr(

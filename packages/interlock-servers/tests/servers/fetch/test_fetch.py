@@ -27,12 +27,16 @@ PNG = b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 )
 ARTICLE = """<!doctype html><html lang="de-AT"><head><title> Roses
- &amp; beans </title><meta name="description" content="How to grow both."><base href="/garden/"></head><body>
-<nav><a href="/">Home</a></nav><header><h1>Roses</h1></header><main><p>Plant them in <a href="spring#may">spring</a>,
-<b>deep</b>.</p><p hidden>not to be seen</p><p style="display:none">nor this</p><script>evil()</script><datalist><option>for old ones</datalist>
+ &amp; beans </title><meta name="description" content="How to grow both."><base \
+href="/garden/"></head><body>
+<nav><a href="/">Home</a></nav><header><h1>Roses</h1></header><main><p>Plant them in <a \
+href="spring#may">spring</a>,
+<b>deep</b>.</p><p hidden>not to be seen</p><p style="display:none">nor \
+this</p><script>evil()</script><datalist><option>for old ones</datalist>
 <pre><code class="language-py">if x:
     y()</code></pre><table><tr><th>bed</th><th>rows</th></tr><tr><td>one</td><td>2</td></tr></table>
-<h2>Beans</h2><p>Grüße <img src="data:image/png;base64,AAAA" alt="a bean"></p></main><footer>imprint</footer></body></html>"""
+<h2>Beans</h2><p>Grüße <img src="data:image/png;base64,AAAA" alt="a \
+bean"></p></main><footer>imprint</footer></body></html>"""
 
 
 async def test_a_page_as_markdown(site: Site) -> None:

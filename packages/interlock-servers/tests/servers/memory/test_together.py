@@ -208,9 +208,11 @@ from interlock import Client
 from interlock_servers.memory import memory_server
 
 async def main():
-    things = [{"name": f"e{n}", "entityType": "t", "observations": [f"{n} words " * 100]} for n in range(500)]
+    things = [{"name": f"e{n}", "entityType": "t",
+        "observations": [f"{n} words " * 100]} for n in range(500)]
     async with Client(memory_server(sys.argv[1])) as client:
-        print((await client.call_tool("create_entities", {"entities": [{"name": "first", "entityType": "t"}]})).text)
+        print((await client.call_tool("create_entities",
+            {"entities": [{"name": "first", "entityType": "t"}]})).text)
         most = resource.getrlimit(resource.RLIMIT_FSIZE)
         resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, most[1]))
         failed = await client.call_tool("create_entities", {"entities": things})

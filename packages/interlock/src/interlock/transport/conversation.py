@@ -308,7 +308,8 @@ class Conversation:
                     return
                 if isinstance(answer, Exception):
                     waiting.future.set_exception(answer)
-                    waiting.future.exception()  # not an error if the waiting call has just been cancelled
+                    # not an error if the waiting call has just been cancelled
+                    waiting.future.exception()
                 else:
                     waiting.future.set_result(answer)
             case ProgressReceived(id, params) if id in self._waiting:

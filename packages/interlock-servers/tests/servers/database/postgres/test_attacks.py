@@ -26,8 +26,9 @@ class Attack(NamedTuple):
     real: bool = False
 
 
-STATE = """SELECT concat_ws(' ', current_setting('transaction_read_only'), session_user, current_user,
-  (SELECT count(*) FROM pg_prepared_statements WHERE from_sql), (SELECT count(*) FROM pg_listening_channels()))"""
+STATE = """SELECT concat_ws(' ', current_setting('transaction_read_only'), session_user,
+  current_user, (SELECT count(*) FROM pg_prepared_statements WHERE from_sql),
+  (SELECT count(*) FROM pg_listening_channels()))"""
 MALLORY = "INSERT INTO people VALUES (97, 'Mallory')"
 ATTACKS = {
     "insert": Attack(MALLORY, True),

@@ -188,8 +188,10 @@ async def test_connections_come_back_clean(desk: Desk) -> None:
             "CREATE TEMPORARY TABLE mine (a int)",
             "PREPARE p AS SELECT 1",
         )
-        clean = """SELECT concat_ws(' ', current_setting('work_mem'), (SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'),
-          (SELECT count(*) FROM pg_listening_channels()), to_regclass('mine'), (SELECT count(*) FROM pg_prepared_statements WHERE from_sql))"""
+        clean = """SELECT concat_ws(' ', current_setting('work_mem'),
+          (SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'),
+          (SELECT count(*) FROM pg_listening_channels()), to_regclass('mine'),
+          (SELECT count(*) FROM pg_prepared_statements WHERE from_sql))"""
         assert await value(made, clean) == f"{await desk.ask('SHOW work_mem')} 0 0 0"
 
 

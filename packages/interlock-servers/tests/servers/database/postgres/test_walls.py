@@ -182,10 +182,14 @@ async def test_a_search_path_that_leads_astray(desk: Desk, astray: None) -> None
         assert (await rows(made, "SELECT name FROM people")).columns[0].type.endswith("text")
 
 
-STATE = """SELECT concat_ws(' ', current_setting('default_transaction_read_only'), current_setting('transaction_read_only'),
-  current_setting('search_path'), current_setting('session_replication_role'), (SELECT count(*) FROM pg_catalog.pg_cursors WHERE is_holdable),
-  (SELECT count(*) FROM pg_prepared_statements WHERE from_sql), to_regclass('pg_temp.people'), current_user,
-  (SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'), nullif(current_setting('my.secret', true), ''))"""
+STATE = """SELECT concat_ws(' ', current_setting('default_transaction_read_only'),
+  current_setting('transaction_read_only'), current_setting('search_path'),
+  current_setting('session_replication_role'),
+  (SELECT count(*) FROM pg_catalog.pg_cursors WHERE is_holdable),
+  (SELECT count(*) FROM pg_prepared_statements WHERE from_sql),
+  to_regclass('pg_temp.people'), current_user,
+  (SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'),
+  nullif(current_setting('my.secret', true), ''))"""
 
 
 async def test_what_one_caller_leaves_the_next_does_not_find(desk: Desk) -> None:
