@@ -51,7 +51,7 @@ def opened(place: tuple[str, Path, dict[str, str]], clock=time.time) -> Vault:
     return kind(path, key=variables.get("INTERLOCK_VAULT_KEY"), keyring=False, clock=clock)
 
 
-@pytest.mark.slow
+@pytest.mark.endurance(seconds=2)
 async def test_eight_processes_lose_nothing(place, run):
     """Eight add, swap and take at once: all that was added is there, no count is lost, and each
     ticket was had by one.
@@ -83,6 +83,7 @@ async def test_eight_processes_lose_nothing(place, run):
     await vault.aclose()
 
 
+@pytest.mark.endurance(seconds=1)
 async def test_a_killed_writer_leaves_a_whole_vault(place, run):
     """kill -9 in the middle of writing, again and again: what was said to be kept is there, nothing
     is torn, and writing goes on.
