@@ -360,6 +360,8 @@ async def test_changes_are_seen(
     stirs.
     """
     monkeypatch.setattr(watch, "_PAUSE", 0.02)
+    if poll:
+        monkeypatch.setitem(sys.modules, "watchfiles", None)
     (tmp_path / "refunds" / "templates").mkdir(parents=True)
     (tmp_path / "refunds" / "SKILL.md").write_text("1")
     (tmp_path / "a.py").write_text("1")
@@ -367,7 +369,7 @@ async def test_changes_are_seen(
     seen: asyncio.Queue[set[str]] = asyncio.Queue()
 
     async def see() -> None:
-        async for paths in watch.changes([tmp_path], poll=poll):
+        async for paths in watch.changes([tmp_path]):
             seen.put_nowait({Path(path).name for path in paths})
 
     seeing = asyncio.create_task(see())
@@ -428,6 +430,9 @@ async def _until_seen(seen: asyncio.Queue[set[str]], name: str) -> bool:
 )
 def test_whose_changes_count(tmp_path: Path, path: str, wanted: bool) -> None:
     """Python files, pages of apps and skills that somebody writes, below the folder."""
-    (tmp_path / "skills" / "refunds").mkdir(parents=True)
-    (tmp_path / "skills" / "refunds" / "SKILL.md").touch()
-    assert watch.is_source(os.path.normpath(tmp_path / path), [tmp_path]) is wanted
+    (tmp_path / "top" / "skills" / "refunds").mkdir(parents=True)
+    (tmp_path / "top" / "skills" / "refunds" / "SKILL.md").touch()
+    file = tmp_path / "top" / path
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.touch()
+    assert (os.path.normpath(file) in watch.look([tmp_path / "top"])) is wanted

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
-import os
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import click
@@ -19,6 +18,7 @@ from interlock.cli.user_folder import make_folder, user_folder
 from interlock.configs import PROJECT_FILES, Config, Entry, Input, load_config
 from interlock.http11.fetch import Authorizer
 from interlock.store import file_lock, write_atomic
+from interlock.watching import file_changes, stamps
 
 from ..demo.planner import Planner
 from ..fleet.events import Notice
@@ -137,40 +137,22 @@ async def follow(host: Host, given: HostCommandOptions) -> None:
     """Take a changed configuration over whenever one of its files changes, until cancelled; broken
     ones are told of and left.
     """
-    paths = config_paths(given)
-    before = await asyncio.to_thread(_times, paths)
-    while True:
-        await asyncio.sleep(EVERY)
-        now = await asyncio.to_thread(_times, paths)
-        if now != before:
-            before = now
-            config = _read(given)
-            if any(
-                problem.level == "error" and not problem.id for problem in config.problems
-            ):  # half written, perhaps
-                words = "; ".join(str(problem) for problem in config.problems)
-                host.publish(
-                    Notice(
-                        level="warning",
-                        words=(
-                            "The configuration cannot be read; the servers stay as they are: "
-                            f"{words}"
-                        ),
-                    )
+    async for _ in file_changes(partial(stamps, config_paths(given)), every=EVERY):
+        config = _read(given)
+        if any(
+            problem.level == "error" and not problem.id for problem in config.problems
+        ):  # half written, perhaps
+            words = "; ".join(str(problem) for problem in config.problems)
+            host.publish(
+                Notice(
+                    level="warning",
+                    words=(
+                        f"The configuration cannot be read; the servers stay as they are: {words}"
+                    ),
                 )
-            else:
-                await host.reload(config)
-
-
-def _times(paths: Sequence[Path]) -> list[tuple[int, int] | None]:
-    found: list[tuple[int, int] | None] = []
-    for path in paths:
-        try:
-            status = os.stat(path)
-            found.append((status.st_mtime_ns, status.st_size))
-        except OSError:
-            found.append(None)  # it may be being written anew
-    return found
+            )
+        else:
+            await host.reload(config)
 
 
 def policy_of(given: HostCommandOptions) -> Policy:

@@ -31,7 +31,7 @@ class SchemaWatcher(ChangePoller):
 
     async def look_now(self) -> None:
         """Look at once, if a client listens."""
-        if self.has_listeners:
+        if self.is_wanted:
             await self.look()
             await self.notify()
 
