@@ -3,7 +3,8 @@
 The rule: each public name of the modules below, and each public method of its classes, has a
 docstring. A function or method with three parameters or more (besides `self`) has a section
 `Args:`; so has a class whose constructor has that many, in the docstring of the class. Records need
-`Attributes:` instead. Exempt are methods that override a documented one, errors, wire types (their
+`Attributes:` instead. Exempt are methods that override a documented one or refer to it ("See
+`Verifier.verify`."), errors, wire types (their
 fields have the names of the specification), objects that only the library makes, and
 `interlock.sync` and `RunningServer`, which repeat the methods of `Client` and `Server`.
 """
@@ -22,11 +23,21 @@ from interlock.types.base import WireType
 MODULES = [
     "interlock",
     "interlock.addresses",
+    "interlock.auth",
+    "interlock.auth.tokens",
+    "interlock.caches",
+    "interlock.configs",
+    "interlock.http11.fetch",
     "interlock.lazy_names",
+    "interlock.logs",
     "interlock.models.model_choice",
+    "interlock.rates",
+    "interlock.redaction",
     "interlock.schema",
+    "interlock.skills",
     "interlock.sync",
     "interlock.testing",
+    "interlock.typed.form_fields",
     "interlock.types",
     "interlock.untrusted.invisible",
     "interlock.untrusted.urls",
@@ -67,8 +78,9 @@ def parameters(function: Any) -> list[str]:
 
 
 def is_repeated(kind: type, name: str) -> bool:
-    """Whether a base class documents the method already."""
-    return any(name in vars(base) for base in kind.__mro__[1:])
+    """Whether a base class documents the method already, or its docstring refers to an interface."""
+    doc = inspect.getdoc(getattr(kind, name)) or ""
+    return doc.startswith("See `") or any(name in vars(base) for base in kind.__mro__[1:])
 
 
 def missing() -> Iterator[str]:

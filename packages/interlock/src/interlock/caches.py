@@ -51,9 +51,13 @@ class BoundedCache(Generic[K, V]):
         return None if entry is None else entry[0]
 
     def put(self, key: K, value: V, size: int = 0) -> None:
-        """Cache a value as the most recently used.
+        """Cache a value as the most recently used one. A value larger than the whole cache is not
+        cached.
 
-        A value larger than the whole cache is not kept.
+        Args:
+            key: The key.
+            value: The value.
+            size: The size of the value, in bytes.
         """
         self.pop(key)
         if self._most_size is not None and size > self._most_size:

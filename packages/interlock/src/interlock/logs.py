@@ -59,10 +59,15 @@ class _Kind(msgspec.Struct):
 
 
 class RateLimit(logging.Filter):
-    """A token bucket for each kind of record.
+    """A token bucket for each kind of log record.
 
-    Of one kind are records of one logger and level with the same words before anything is put into
-    them, and with exceptions of the same type from the same place.
+    Records are of one kind if they have the same logger, level and message template, and exceptions
+    of the same type from the same line.
+
+    Args:
+        burst: Records of one kind at once.
+        seconds: Seconds in which a bucket becomes full again.
+        clock: Returns the time in seconds.
     """
 
     def __init__(

@@ -1,18 +1,27 @@
-"""The arithmetic of token buckets: a bucket is one number,
-the time at which it will be full again."""
+"""Token buckets: the arithmetic of a rate limit. A bucket is one number, the time at which it is
+full again.
+"""
 
 from __future__ import annotations
 
-# Times of the wall clock have some 0.2 microseconds of grain: less than this is no lack of a token.
+# The wall clock is exact to about 0.2 microseconds: a smaller wait counts as none.
 GRAIN = 1e-5
 
 
 def acquire(full: float | None, *, rate: float, burst: float, now: float) -> tuple[float, float]:
-    """Take a token from the bucket that is full again at `full`: when it is full then, and the
-    seconds to wait (0.0: it was had).
+    """Take a token from a bucket.
 
     A token takes `1 / rate` seconds to come back, so a bucket that lacks n tokens is full in `n /
     rate` seconds.
+
+    Args:
+        full: When the bucket is full again, in seconds; None for a full bucket.
+        rate: Tokens that come back in a second.
+        burst: Tokens of a full bucket.
+        now: The time in seconds.
+
+    Returns:
+        When the bucket is full again, and the seconds to wait for a token (0.0: it was taken).
     """
     before = now if full is None or full < now else full
     after = before + 1.0 / rate

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from .tokens.introspection import Introspection
     from .tokens.jwt import Jwt
 
-# Loaded at first use: who only serves loads nothing of the client, and nobody loads cryptography
-# unasked.
+# Loaded at first use: a server loads nothing of the client, and cryptography is loaded only by
+# programs that need it.
 _ROOMS = {
     ".agents.browser": ("Browser",),
     ".agents.default": ("default_agent",),

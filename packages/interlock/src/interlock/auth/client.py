@@ -1,7 +1,7 @@
-"""OAuth client: keeps a server's tokens, sends them, refreshes them and asks for new ones.
+"""OAuth client: stores, sends and refreshes the tokens of a server, and requests new ones.
 
-No lock is held across a request: requests go out side by side, and only those wait that have no
-token that could be used.
+Requests never block each other. Only callers without a valid token wait, and they share one
+refresh.
 """
 
 from __future__ import annotations
@@ -44,24 +44,32 @@ _MOST_TRIES = 6  # of one request: others may have renewed meanwhile, and a nonc
 _MOST_STEP_UPS = 3  # of one request, and of all for the same scopes
 _MOST_OPERATIONS = 256  # whose step-ups are remembered
 _SCHEMES = ("bearer", "dpop")
-_PAUSE = 60.0  # seconds in which nobody is asked again after a token that was of no use
+_PAUSE = 60.0  # seconds without a new question to the person after a useless token
 # seconds after which another program takes over from one that died while it refreshed
 _LEASE = 30.0
 
 
 class Authorization:
-    """Authorizes the requests of clients, each for its own server: fulfils the seam `Authorizer`.
+    """Authorizes the requests of clients, each for its own server. It implements `Authorizer`.
 
-    Parameters of all kinds:
-        scopes: what is asked for in any case: besides what a challenge demands, in place of all
-        that the server lists. vault: where tokens and registrations are kept: a Vault, or an
-        address for `open_vault`; in memory unless given. account: tells apart who shares a vault,
-        where there are several. dpop: binds tokens to a key (RFC 9449): True for a key of our own,
-        or the key. hosts: hosts of the authorization server that may have private addresses (those
-        of the server itself may). assume_pkce: takes authorization servers that do PKCE and do not
-        say so. fetch: what documents and tokens are fetched by; ours, which takes no private
-        addresses, unless given. tell: is told each step. clock: gives the seconds of the wall
-        clock.
+    Args:
+        way: The grant type. The subclasses `OAuth`, `ClientCredentials`, `WorkloadIdentity` and
+            `EnterpriseManaged` provide it.
+        scopes: Scopes that are always requested, in addition to those of a challenge. They replace
+            the list of all scopes that the server supports.
+        vault: Stores tokens and registrations: a Vault, or an address for `open_vault`; in memory
+            by default.
+        account: Separates the users of a shared vault.
+        dpop: Binds tokens to a key (RFC 9449): True for a generated key, or the key. A stolen token
+            is useless without it.
+        key: The key that authenticates the client (private_key_jwt).
+        hosts: Hosts of the authorization server that may have private addresses. The server's own
+            host always may.
+        assume_pkce: Accepts authorization servers that support PKCE without declaring it.
+        agent: Makes the agent that reaches the person.
+        fetch: Fetches documents and tokens; an SSRF-safe client by default.
+        tell: Called with each step.
+        clock: Returns the time in seconds of the wall clock.
     """
 
     def __init__(
@@ -97,7 +105,7 @@ class Authorization:
 
     @property
     def vault(self) -> Vault:
-        """Where tokens are kept."""
+        """The vault that stores the tokens."""
         if self._vault is None or isinstance(self._vault, str):
             from ..store import open_vault  # late: only once there is something to keep
 
@@ -106,7 +114,7 @@ class Authorization:
         return self._vault
 
     async def aclose(self) -> None:
-        """Let go of the vault, where only its address was given.
+        """Close the vault, if it was given as an address.
 
         It is opened again when it is needed.
         """
@@ -114,9 +122,9 @@ class Authorization:
             await self._own_vault.aclose()
 
     def to(self, url: str) -> Access:
-        """The authorization for one server; the same for the same server.
+        """Return the authorization for one server; always the same object for the same server.
 
-        Raises ValueError for what is no address.
+        Raises ValueError for an invalid URL.
         """
         place = canonical(url)
         if place not in self._servers:
@@ -125,7 +133,7 @@ class Authorization:
 
 
 class Access:
-    """The access to one server: its tokens, and who waits for new ones."""
+    """The authorization for one server: its tokens, and the callers that wait for new ones."""
 
     def __init__(self, whole: Authorization, url: str) -> None:
         self.url = url
@@ -149,10 +157,12 @@ class Access:
         self._flight: SingleFlight[Grant | None] = SingleFlight()
         self._step_ups: dict[frozenset[str], int] = {}  # by what was asked for
 
-    # -- the seam ----------------------------------------------------------------------------------
+    # -- the interface Authorizer ------------------------------------------------------------------
 
     async def sign(self, request: Request) -> Request:
-        """The request with the token, where there is one; a token near its end is renewed first."""
+        """Add the token to a request, if there is one. A token that expires soon is refreshed
+        first.
+        """
         grant = self._grant
         if grant is None and not self._loaded:
             grant = await self._load()
@@ -163,9 +173,10 @@ class Access:
         return request if grant is None else self._signed(request, grant)
 
     async def _early(self, grant: Grant) -> Grant | None:
-        """Renew a token that is near its end.
+        """Refresh a token that expires soon.
 
-        While it lasts one waits for that, and who comes meanwhile, or after it failed, uses it.
+        One caller waits for the refresh. Other callers use the old token meanwhile, and after a
+        failure.
         """
         if self._lasts(grant) and (grant is self._lasting or self._flight.under_way):
             return grant
@@ -181,7 +192,9 @@ class Access:
         return grant.expires is None or self._whole.clock() < grant.expires
 
     async def heed(self, request: Request, response: Response, tries: int) -> bool:
-        """Whether to sign and send a request again, once what was in the way is out of it."""
+        """Handle the response to a signed request; True if the request should be signed and sent
+        again.
+        """
         status = response.status
         headers = response.headers
         nonce = headers.get("dpop-nonce")
@@ -221,7 +234,7 @@ class Access:
         return await self._replace(request, challenge, tries)
 
     async def _replace(self, request: Request, challenge: Challenge | None, tries: int) -> bool:
-        """Get another token in place of one that was refused: by a refresh first, then by a log-in.
+        """Replace a refused token: by a refresh first, then by a log-in.
 
         Raises Unauthorized after both.
         """
@@ -242,7 +255,7 @@ class Access:
     def _signed(self, request: Request, grant: Grant) -> Request:
         if request.url != self.url and not leads_to(
             request.url, self.url
-        ):  # a token goes to its server and to nobody else (`AUT-09`)
+        ):  # a token is sent to its own server only (`AUT-09`)
             return request
         pairs = [
             (name, value) for name, value in request.headers if name.lower() != "authorization"
@@ -261,7 +274,7 @@ class Access:
         return replace(request, headers=tuple(pairs))
 
     async def _load(self) -> Grant | None:
-        """What is kept of earlier; whoever else asks at the same time gets the same."""
+        """Load the stored grant. Concurrent callers share one load."""
         with vaulted():
             kept = await self._whole.vault.get(GRANTS, self.name)
         if not self._loaded:
@@ -270,8 +283,8 @@ class Access:
         return self._grant
 
     def _read(self, kept: bytes | None) -> Grant | None:
-        """What was kept, unless it was granted to another client than we are now, or is bound to no
-        key where it has to be.
+        """Return the stored grant; None if it was issued to another client, or is not bound to a
+        key although it must be.
         """
         grant = read_grant(kept)
         given = self._given()
@@ -288,12 +301,12 @@ class Access:
         return grant
 
     async def grant(self) -> Grant | None:
-        """What was granted for this server, as far as it is known here."""
+        """The grant for this server, as far as it is known in this process."""
         return self._grant if self._loaded else await self._load()
 
     async def renew(self, challenge: Challenge | None = None, *, fresh: bool = False) -> Grant:
-        """Get a token now: by refreshing where that can be and `fresh` does not forbid it, else
-        from the beginning.
+        """Get a token now: by a refresh if possible, otherwise by a new authorization. `fresh`
+        excludes the refresh.
 
         Raises Unauthorized.
         """
@@ -302,17 +315,17 @@ class Access:
         return grant
 
     async def forget(self) -> Grant | None:
-        """Forget what was granted; what it was is returned, to be revoked."""
+        """Delete the stored grant and return it, so that it can be revoked."""
         grant, self._grant = await self.grant(), None
         await self._whole.vault.remove(GRANTS, self.name)
         return grant
 
     async def revoke(self) -> bool:
-        """Have the authorization server withdraw what was granted (RFC 7009), and forget it.
+        """Revoke the grant at the authorization server (RFC 7009), and delete it.
 
-        False where it offers no way to.
+        Returns False if the server does not support revocation.
 
-        Raises Unauthorized or Unreachable where it was not withdrawn; it is forgotten all the same.
+        Raises Unauthorized or Unreachable if it was not revoked. It is deleted in any case.
         """
         grant = await self.grant()
         whole = self._whole
@@ -329,7 +342,7 @@ class Access:
             await roads.aclose()
 
     async def _step_up(self, request: Request, challenge: Challenge, tries: int) -> bool:
-        """Ask for the scopes that an operation needs on top of those there are (`AUS-05` to
+        """Request the scopes that an operation needs in addition to the granted ones (`AUS-05` to
         `AUS-07`).
 
         Raises Unauthorized.
@@ -349,7 +362,9 @@ class Access:
         ):
             raise too_little(self.url, needed, grant)
         while (grant := self._grant) is not None and not needed <= set(grant.asked):
-            if not self._flight.under_way:  # else it is what others want, and we come after them
+            if (
+                not self._flight.under_way
+            ):  # otherwise another caller's request is in flight, and this one follows
                 if len(self._step_ups) >= _MOST_OPERATIONS:
                     self._step_ups.clear()
                 self._step_ups[needed] = self._step_ups.get(needed, 0) + 1
@@ -359,15 +374,15 @@ class Access:
     async def _renew(
         self, used: Grant | None, challenge: Challenge | None, *, fresh: bool = False
     ) -> Grant | None:
-        """New tokens in place of `used`, by one for all who wait.
+        """Replace the token `used` by a new one, once for all waiting callers.
 
-        None where there were none to be had without a challenge.
+        None if no token can be requested without a challenge.
         """
         while self._grant is used:
             grant = await self._flight.join(functools.partial(self._obtain, used, challenge, fresh))
             if grant is not None or challenge is None:
                 return grant
-            used = None  # who began the work had no challenge to go by; we have
+            used = None  # the caller that started the work had no challenge; this one has
         return self._grant
 
     async def _obtain(
@@ -385,8 +400,8 @@ class Access:
                 if grant is not None:
                     return self._take(grant)
                 if not self._flight.wanted:
-                    raise asyncio.CancelledError  # they went while we refreshed
-                if challenge is None:  # the server shall say first what it wants
+                    raise asyncio.CancelledError  # the tokens were deleted during the refresh
+                if challenge is None:  # the server has to send its challenge first
                     self._grant = None
                     self._before = used
                     return None
@@ -411,7 +426,7 @@ class Access:
             await roads.aclose()
 
     def _take(self, grant: Grant, new: Literal["", "refreshed", "granted"] | None = None) -> Grant:
-        """From now on this is what requests are signed with."""
+        """Sign requests with this grant from now on."""
         if grant is not self._grant:
             self._grant = grant
             self._loaded = True
@@ -419,7 +434,9 @@ class Access:
         return grant
 
     async def _found(self, used: Grant | None, challenge: Challenge | None) -> Grant | None:
-        """What another program that shares the vault was granted meanwhile, if it is enough."""
+        """The grant that another program with the same vault has received meanwhile, if it
+        suffices.
+        """
         kept = self._read(await self._whole.vault.get(GRANTS, self.name))
         if (
             kept is None
@@ -433,12 +450,10 @@ class Access:
     async def _refreshed(
         self, used: Grant | None, challenge: Challenge | None, roads: Roads
     ) -> Grant | None:
-        """Refresh, one program at a time.
+        """Refresh the token; among all programs that share the vault, one at a time.
 
-        None where that cannot be, and the person has to log in again.
-
-        Another program that shares the vault may have done it while we waited: then its tokens are
-        ours too.
+        None if that is impossible and the person has to log in again. If another program has
+        refreshed the token meanwhile, its result is used.
         """
         from ..store import hold_lease  # late: only for clients that refresh
 
@@ -465,7 +480,7 @@ class Access:
                     return None
                 with (
                     self._flight.firm()
-                ):  # what was spent must not be forgotten, whoever has gone meanwhile
+                ):  # a used refresh token must be recorded, even if the callers have been cancelled
                     return await self._spend(kept, member, roads, was)
         except TimeoutError:
             raise TimedOut(
@@ -475,9 +490,9 @@ class Access:
     async def _spend(
         self, kept: Grant, member: Member, roads: Roads, was: bytes | None
     ) -> Grant | None:
-        """Trade the refresh token for new tokens; `was` is the record in the vault.
+        """Exchange the refresh token for new tokens; `was` is the record in the vault.
 
-        None where it is good no more.
+        None if the refresh token is no longer valid.
         """
         whole = self._whole
         try:
@@ -489,13 +504,13 @@ class Access:
                 await dismiss(whole.vault, member)
             await self._keep(
                 replace(kept, refresh_token=None), was
-            )  # so that nobody presents it again
+            )  # so that it is not presented again
             return None
         await self._keep(grant, was)
         return self._take(grant, "refreshed")
 
     async def _member(self, grant: Grant) -> Member | None:
-        """The client that a grant was given to, as it was then."""
+        """The registration of the client that received a grant."""
         given = self._given()
         if given is not None and given.client_id == grant.client_id:
             return replace(given, issuer=grant.issuer)
@@ -515,14 +530,16 @@ class Access:
         )
 
     def _document(self) -> str | None:
-        """The address of the client's own document, which is its client id where that is read."""
+        """The URL of the client's metadata document, which is its client ID at servers that support
+        such documents.
+        """
         identity: Any = getattr(self._whole.way, "identity", None)
         return None if identity is None else identity.document
 
     async def _keep(self, grant: Grant, was: bytes | None = None) -> None:
-        """Keep what was granted, in place of `was` only, where that is given.
+        """Store a grant. If `was` is given, the grant replaces only that record.
 
-        A vault that fails costs a log-in later, and nothing now.
+        If the vault fails, the person has to log in again later; the present call continues.
         """
         vault = self._whole.vault
         record = msgspec.json.encode(grant)
@@ -537,7 +554,7 @@ class Access:
     # -- keys --------------------------------------------------------------------------------------
 
     def _means(self, grant: Grant | None) -> Means:
-        """The clock, chance and keys of a procedure."""
+        """The clock, random source and keys of a procedure."""
         whole = self._whole
         bound = self._bound(grant)
         return Means(
@@ -552,8 +569,8 @@ class Access:
         )
 
     def _bound(self, grant: Grant | None) -> SigningKey | None:
-        """The key that tokens are bound to: that of a grant, the one given, or one made for this
-        server.
+        """The key that tokens are bound to: the key of a grant, the given key, or one generated for
+        this server.
         """
         if grant is not None and grant.key is None:
             return None

@@ -23,11 +23,9 @@ _SCOPE = re.compile(r"[!#-\[\]-~]+")  # RFC 6749, 3.3
 
 
 class Refusal(Struct, frozen=True):
-    """An answer in place of the server's: its status, its headers but for those of the body, and
-    the JSON body.
+    """An error response: its status, its headers (without those of the body), and the JSON body.
 
-    `usual` is a refusal with which every client begins, and nothing for whoever runs the server to
-    look at.
+    `usual` marks the refusal that every client receives at first, which is not worth a log line.
     """
 
     status: int
@@ -37,9 +35,9 @@ class Refusal(Struct, frozen=True):
 
 
 class Terms(Struct, frozen=True, kw_only=True):
-    """The terms on which a guard lets in, as far as they are told; see `Guard`.
+    """The published terms of a guard; see `Guard`.
 
-    `features` gives the scopes of the server's features.
+    `features` returns the scopes of the server's features.
     """
 
     issuers: tuple[str, ...]
@@ -53,7 +51,7 @@ class Terms(Struct, frozen=True, kw_only=True):
 
     @property
     def all_scopes(self) -> list[str]:
-        """The scopes that may be asked for."""
+        """The scopes that clients may request."""
         known = (
             self.supported
             if self.supported is not None
@@ -63,7 +61,7 @@ class Terms(Struct, frozen=True, kw_only=True):
 
 
 class GuardedServer:
-    """One server as its clients know it: the URI that identifies it, and where its metadata is."""
+    """One server as its clients know it: its canonical URI, and the URL of its metadata."""
 
     def __init__(self, terms: Terms, resource: str, metadata: str) -> None:
         self.terms = terms
@@ -96,9 +94,9 @@ class GuardedServer:
         dpop: bool = False,
         nonce: str | None = None,
     ) -> Refusal:
-        """401: a token is needed, or with `words` what is wrong with the one that came.
+        """401: a token is needed, or (`words`) the given one is invalid.
 
-        `dpop` where it is about a proof.
+        `dpop` if the DPoP proof is invalid.
         """
         said = {} if not words else {"error": error, "error_description": words}
         headers = self._challenges(self.terms.scopes, said, bearer=not (dpop and self.terms.dpop))
@@ -122,9 +120,10 @@ class GuardedServer:
         )
 
     def challenge(self, scopes: Sequence[str]) -> Headers:
-        """The headers of a 403 for an operation that needs `scopes` (`AUS-04`): with those that
-        every request needs, so that a client that takes the challenge by the word gets a token
-        that will do (`AUS-02`, `AUS-08`).
+        """The headers of a 403 for an operation that needs `scopes` (`AUS-04`).
+
+        They include the scopes that every request needs, so that a client that requests exactly
+        these scopes gets a sufficient token (`AUS-02`, `AUS-08`).
         """
         said = {
             "error": "insufficient_scope",
@@ -135,9 +134,9 @@ class GuardedServer:
     def _challenges(
         self, scopes: Iterable[str], said: Mapping[str, str], *, bearer: bool
     ) -> Headers:
-        """One header, as some clients keep only one of a name.
+        """One header for all challenges, because some clients keep only one header of a name.
 
-        Bearer comes first in it, as some only read that.
+        Bearer comes first, because some clients read only the first challenge.
         """
         wanted = " ".join(scope for scope in scopes if scope != _OFFLINE)
         where = (
@@ -155,19 +154,19 @@ class GuardedServer:
 
 
 def malformed(words: str) -> Refusal:
-    """400: the request shows its token in a way that no request may (`AUT-06`)."""
+    """400: the request sends its token in a forbidden way (`AUT-06`)."""
     return _refusal(400, "invalid_request", words, [])
 
 
 def unavailable(words: str, seconds: float) -> Refusal:
-    """503: it cannot be found out now whether the token is good."""
+    """503: the token cannot be verified now."""
     return _refusal(
         503, "temporarily_unavailable", words, [(b"retry-after", b"%d" % max(1, round(seconds)))]
     )
 
 
 def misconfigured(words: str) -> Refusal:
-    """500: nobody said which server this is."""
+    """500: the URI of this server is not configured."""
     return _refusal(500, "server_error", words, [])
 
 
@@ -184,7 +183,7 @@ def _refusal(
 
 
 def checked_scopes(scopes: Sequence[str]) -> tuple[str, ...]:
-    """Scopes that a server may ask for. Raises ValueError, TypeError."""
+    """Check the scopes that a server requires. Raises ValueError, TypeError."""
     if isinstance(scopes, str):
         raise TypeError("scopes are a list of strings, not one string")
     for scope in scopes:
@@ -202,8 +201,7 @@ def checked_scopes(scopes: Sequence[str]) -> tuple[str, ...]:
 
 
 def checked_resource(resource: str) -> str:
-    """The URI of a server as its clients are told it, without a trailing slash.
-    Raises ValueError."""
+    """Return the canonical URI of a server, without a trailing slash. Raises ValueError."""
     if plain_url(resource) is None or "#" in resource or not resource.isascii():
         raise ValueError(
             "resource is the server's own address, as clients have it: "

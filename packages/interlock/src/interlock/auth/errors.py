@@ -16,7 +16,7 @@ from .oauth.members import Grant
 
 @contextlib.contextmanager
 def vaulted() -> Iterator[None]:
-    """A vault that cannot be used is a reason why there is no token."""
+    """The error for a vault that cannot be used."""
     try:
         yield
     except StoreError as bad:
@@ -35,9 +35,7 @@ def token_of(request: Request) -> str | None:
 
 
 def leads_to(url: str, server: str) -> bool:
-    """Whether a request goes to a server: to its origin, or to https at the same host where it was
-    http.
-    """
+    """Whether a request goes to a server: to its origin, or from http to https at the same host."""
     one = urlsplit(url)
     other = urlsplit(server)
     return origin(url) == origin(server) or (
@@ -46,7 +44,7 @@ def leads_to(url: str, server: str) -> bool:
 
 
 def too_little(url: str, needed: Iterable[str], grant: Grant) -> Unauthorized:
-    """The server wants scopes that were asked for before."""
+    """The server demands scopes that were requested before."""
     return Unauthorized(
         "request",
         f"the server wants {' '.join(sorted(needed)) or 'other scopes'}, which were asked for and "
@@ -61,7 +59,7 @@ def too_little(url: str, needed: Iterable[str], grant: Grant) -> Unauthorized:
 
 
 def useless(url: str, challenge: Challenge | None) -> Unauthorized:
-    """The server refuses what its own authorization server has just given."""
+    """The server refuses a token that its own authorization server has just issued."""
     said = (
         "" if challenge is None else challenge.parameters.get("error_description", challenge.error)
     )

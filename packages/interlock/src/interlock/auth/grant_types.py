@@ -1,4 +1,4 @@
-"""Grant types: how a client gets its tokens. Each is a class that you give as `auth=`."""
+"""Grant types: the ways to get a token. Each is a class that you pass as `auth=`."""
 
 from __future__ import annotations
 
@@ -19,16 +19,23 @@ if TYPE_CHECKING:
 class OAuth(Authorization):
     """A person logs in (2026-07-28, "Authorization Flow Steps").
 
-    Parameters, besides those of Authorization:
-        client_id, client_secret: what the client was registered as before; `key` in place of a
-        secret signs (private_key_jwt). issuer: the authorization server where that was; the first
-        one met unless given, and no other afterwards. document: the https address of the client's
-        own metadata document, for authorization servers that read it. name, uri: what a person is
-        shown of the client. device: True for a code to be entered on another device. agent: makes
-        what reaches the person; a browser of this machine, or the terminal, unless given. prompt:
-        handed on to the authorization server ("login", "consent"). redirect_uri: where the browser
-        is to come back, where that was registered beforehand; a loopback address unless `agent` is
-        given.
+    Args:
+        client_id: The ID of a client that was registered beforehand.
+        client_secret: The secret of that client.
+        key: Signs in place of a secret (private_key_jwt).
+        issuer: The authorization server of that client. By default the first one that is
+            discovered, and none after it.
+        document: The https URL of the client's own metadata document, for authorization servers
+            that read it.
+        name: The name that the person sees.
+        uri: The address of the client that the person sees.
+        device: Whether the person enters a code on another device.
+        agent: Makes the agent that reaches the person; by default a browser on this machine, or the
+            terminal.
+        prompt: Passed to the authorization server ("login", "consent").
+        redirect_uri: The redirect URI, if it was registered beforehand; a loopback address by
+            default. It excludes `agent`.
+        options: Those of Authorization.
     """
 
     def __init__(
@@ -75,11 +82,15 @@ class OAuth(Authorization):
 
 
 class ClientCredentials(Authorization):
-    """A program on its own behalf, by a secret or a key (the extension
+    """A program acts on its own behalf, with a secret or a key (the extension
     io.modelcontextprotocol/oauth-client-credentials).
 
-    `client_id` was registered before, at `issuer`; `client_secret` or `key` (which signs a JWT, and
-    is the better one) shows who it is.
+    Args:
+        client_id: The ID of the registered client.
+        client_secret: Its secret.
+        key: A key that signs a JWT; it is safer than a secret.
+        issuer: The authorization server of the client.
+        options: Those of Authorization.
     """
 
     def __init__(
@@ -99,8 +110,13 @@ class ClientCredentials(Authorization):
 
 
 class WorkloadIdentity(Authorization):
-    """A workload for which the platform it runs on vouches (SEP-1933): `assertion` is a file with
-    its JWT, or a function that gives it.
+    """A workload that is authenticated by the platform it runs on (SEP-1933).
+
+    Args:
+        assertion: The platform's JWT: a file, or a function that returns it.
+        client_id: The ID of the client, if the authorization server requires one.
+        issuer: The authorization server.
+        options: Those of Authorization.
     """
 
     def __init__(
@@ -117,14 +133,20 @@ class WorkloadIdentity(Authorization):
 
 
 class EnterpriseManaged(Authorization):
-    """A person logged in at their company, whose identity provider speaks for them (the extension
-    for enterprise-managed authorization).
+    """A person is logged in at their company, whose identity provider requests the access (the
+    extension for enterprise-managed authorization).
 
-    Parameters, besides those of Authorization:
-        id_token: the token of that log-in: a file, or a function that gives it. idp_endpoint: the
-        token endpoint of the identity provider. idp_client_id, idp_client_secret: what the client
-        is registered as there. client_id, client_secret, key, issuer: what it is registered as at
-        the server's authorization server.
+    Args:
+        id_token: The ID token of that log-in: a file, or a function that returns it.
+        idp_endpoint: The token endpoint of the identity provider.
+        idp_client_id: The ID of the client at the identity provider.
+        client_id: The ID of the client at the server's authorization server.
+        idp_client_secret: The secret of the client at the identity provider.
+        idp_issuer: The issuer of the identity provider.
+        client_secret: The secret of the client at the server's authorization server.
+        key: Signs in place of a secret (private_key_jwt).
+        issuer: The server's authorization server.
+        options: Those of Authorization.
     """
 
     def __init__(
@@ -162,7 +184,9 @@ def _member(
 
 
 def _asked(given: str | Path | Ask) -> Ask:
-    """A function that gives a token; a file is read each time, for the platform writes it anew."""
+    """A function that returns a token. A file is read each time, because the platform replaces its
+    content.
+    """
     if callable(given):
         return given
     file = Path(given)

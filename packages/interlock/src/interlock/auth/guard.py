@@ -28,7 +28,7 @@ from .error_responses import (
 from .oauth.addresses import origin
 from .tokens.credentials import SECRET_HEADERS, Credentials, MalformedCredentials, read
 from .tokens.dpop import BadDpopProof, DpopVerifier
-from .tokens.interface import BadToken, House, Unverifiable, Verified, Verifier, verifying
+from .tokens.interface import BadToken, LocalIssuer, Unverifiable, Verified, Verifier, verifying
 from .tokens.verdict_cache import Verdicts, key_of
 
 Scope = MutableMapping[str, Any]
@@ -40,7 +40,7 @@ ASGIApp = Callable[[Scope, Receive, Send], Awaitable[None]]
 _log = limited("interlock.auth")
 _ANYBODY: list[tuple[bytes, bytes]] = [
     (b"access-control-allow-origin", b"*")
-]  # the metadata is for everybody, web pages too
+]  # the metadata is public, also for web pages
 _MOST_SITES = 64
 _RESOURCE = (
     "Whoever runs this server has to say which address clients have for it: Guard(..., "
@@ -50,36 +50,42 @@ _RESOURCE = (
 
 
 class Guard:
-    """Authorization before an ASGI app: `guard(app)` is the app that only who is allowed to can use
+    """The guard of an ASGI app: `guard(app)` admits only requests with a token for this server
     (2026-07-28, "Authorization").
 
-    - `verifier` says what tokens are worth: `Jwt`, `Introspection`, `ApiKeys`, `Checked`, or
-      `AnyOf` several. An `Issuer`, or an `OAuthProxy`, is served beside the app: what is for none
-      of the app's own paths goes there.
-    - `resource` is the server's own URI, as its clients have it: tokens must be meant for it. Only
-      where clients are on the same machine it may be left out.
-    - `scopes` are those that every request needs; those of single tools, resources and prompts are
-      theirs to demand.
-    - `name` and `documentation` (an address) tell people what this is; `scopes_supported` are the
-      scopes that clients may ask for, by default these and those of the server's features.
-    - `implies` says which scopes have others in them: `{"files:write": ["files:read"]}`. Nothing is
-      implied by the look of a scope.
-    - `dpop` says whether tokens may, or must, be bound to a key of the client's (RFC 9449);
-      `dpop_nonces` demands nonces in the proofs. `vault` remembers which proofs have come: where
-      several processes serve, one that they share.
-    - `public` are paths that anybody may read; `path` is that of the MCP endpoint, where the app
-      does not say it itself.
-    - `clock` gives the seconds of the wall clock.
-
     The app finds the Principal in its scope under "interlock.principal", and under
-    "interlock.challenge" a function that takes scopes and gives the headers of a 403 that asks for
-    them. It never sees the token: the headers `Authorization` and `DPoP` are not passed on. Web
-    sockets are refused. Raises ValueError for settings that cannot be meant.
+    "interlock.challenge" a function from scopes to the headers of a 403 that requests them. It
+    never sees the token: the headers `Authorization` and `DPoP` are removed. WebSockets are
+    refused.
+
+    Args:
+        verifier: Verifies tokens: `Jwt`, `Introspection`, `ApiKeys`, `Checked`, or `AnyOf` several.
+            An `Issuer` or an `OAuthProxy` is also served beside the app, at all paths that are not
+            the app's.
+        resource: The canonical URI of this server, which tokens must be issued for. It can be
+            omitted only if clients run on the same machine.
+        scopes: The scopes that every request needs. Single tools, resources and prompts can require
+            more.
+        name: The name of the server, for people.
+        documentation: The URL of its documentation, for people.
+        scopes_supported: The scopes that clients may request; by default `scopes` and those of the
+            server's features.
+        implies: Scopes that include others: `{"files:write": ["files:read"]}`. The spelling of a
+            scope implies nothing.
+        dpop: Whether tokens may, or must, be bound to a key of the client (RFC 9449).
+        dpop_nonces: Whether DPoP proofs need a nonce.
+        vault: Records used DPoP proofs; shared if several processes serve.
+        public: Paths without authorization.
+        clock: Returns the time in seconds of the wall clock.
+        path: The path of the MCP endpoint, if the app does not provide it.
+
+    Raises:
+        ValueError: Settings contradict each other.
     """
 
     def __init__(
         self,
-        verifier: Verifier | House,
+        verifier: Verifier | LocalIssuer,
         *,
         resource: str | None = None,
         scopes: Sequence[str] = (),
@@ -97,7 +103,9 @@ class Guard:
         if dpop not in ("off", "allowed", "required"):
             raise ValueError(f"dpop is 'off', 'allowed' or 'required', not {dpop!r}")
         self.beside = (
-            verifier if isinstance(verifier, House) and not isinstance(verifier, type) else None
+            verifier
+            if isinstance(verifier, LocalIssuer) and not isinstance(verifier, type)
+            else None
         )
         verifier = verifying(verifier if self.beside is None else self.beside.verifier())
         self.verifier = verifier
@@ -108,7 +116,7 @@ class Guard:
         self.scopes = checked_scopes(scopes)
         self._implied = _closures(implies or {})
         self._features: Callable[[], Iterable[str]] = tuple
-        has_issuers = bool(verifier.issuers)  # else there is nobody who could bind a token to a key
+        has_issuers = bool(verifier.issuers)  # otherwise no verifier can bind a token to a key
         self.terms = Terms(
             issuers=tuple(verifier.issuers),
             scopes=self.scopes,
@@ -125,15 +133,15 @@ class Guard:
         self._sites: dict[tuple[str, str], GuardedServer] = {}
 
     def __call__(self, app: ASGIApp) -> Guarded:
-        """The app, guarded."""
+        """Return the app with the guard in front."""
         own = getattr(app, "path", None)
         if self.path is None and isinstance(own, str):
             self.path = own
         return Guarded(self, app)
 
     def learn(self, path: str, scopes: Callable[[], Iterable[str]]) -> None:
-        """What stands behind it: the path of the endpoint, and all scopes that its features ask
-        for, whenever that is asked.
+        """Set the path of the endpoint, and the function that returns the scopes of its
+        features.
         """
         self.path = self.path or path
         self._features = scopes
@@ -145,7 +153,7 @@ class Guard:
             if close is not None:
                 await close()
 
-    # -- which server this is ----------------------------------------------------------------------
+    # -- the URI of this server --------------------------------------------------------------------
 
     @property
     def endpoint(self) -> str:
@@ -153,7 +161,7 @@ class Guard:
         return self.path or "/mcp"
 
     def site(self, scope: Scope) -> GuardedServer:
-        """The server that a request is for. Raises ValueError where nobody said which that is."""
+        """The server that a request is for. Raises ValueError if its URI is not configured."""
         root = scope.get("root_path", "")
         resource = self.resource
         if resource is None:
@@ -173,12 +181,18 @@ class Guard:
             )  # mounted: what is above is not ours
         return site
 
-    # -- who asks ----------------------------------------------------------------------------------
+    # -- the principal of a request ----------------------------------------------------------------
 
     async def judge(
         self, site: GuardedServer, scope: Scope, credentials: Credentials
     ) -> Principal | Refusal:
-        """On whose behalf a request is made; or what to say in place of an answer."""
+        """Return the principal of a request, or the error response.
+
+        Args:
+            site: The server that the request is for.
+            scope: The ASGI scope of the request.
+            credentials: The credentials of the request.
+        """
         if not credentials.token:
             return site.unauthorized()
         now = self.clock()
@@ -205,7 +219,7 @@ class Guard:
         return principal
 
     async def _verify(self, token: str, resource: str, now: float) -> Verified:
-        """What the verifier says, with the scopes that those of the token imply (`AUS-10`)."""
+        """Verify a token, and add the scopes that its scopes imply (`AUS-10`)."""
         verified = await self.verifier.verify(token, resource=resource, now=now)
         had = verified.principal.scopes
         whole = had.union(*(self._implied[scope] for scope in had if scope in self._implied))
@@ -223,8 +237,8 @@ class Guard:
         verified: Verified,
         now: float,
     ) -> None:
-        """Raise BadProof unless the request shows that its sender has the key to which the token is
-        bound.
+        """Raise BadProof unless the sender of the request proves that it has the key that the token
+        is bound to.
         """
         if verified.thumbprint is None:
             raise BadDpopProof(
@@ -246,7 +260,7 @@ class Guard:
         if _beneath(scope) in ("", "/", self.endpoint):
             urls.append(
                 site.resource
-            )  # what clients call it, whatever stands before us made of that
+            )  # the URI that clients use, even if a reverse proxy has changed it
         await self._proofs.check(
             credentials.proofs[0],
             method=scope["method"],
@@ -257,9 +271,7 @@ class Guard:
         )
 
     def nonce(self, credentials: Credentials) -> str | None:
-        """The nonce with which the client shall come the next time, where nonces are demanded (RFC
-        9449, 8.2).
-        """
+        """The nonce for the client's next proof, if nonces are required (RFC 9449, 8.2)."""
         return (
             self._proofs.nonce(self.clock())
             if self._proofs.nonces and credentials.scheme == "dpop"
@@ -268,7 +280,7 @@ class Guard:
 
 
 class Guarded:
-    """An app with its guard; an ASGI app itself. `app` is what it guards."""
+    """An ASGI app with a guard in front."""
 
     def __init__(self, guard: Guard, app: ASGIApp) -> None:
         self.guard = guard
@@ -277,7 +289,7 @@ class Guarded:
         self._knows: Callable[[str], bool] = getattr(app, "knows", lambda path: False)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one ASGI connection: an HTTP request that may come in, or the lifespan."""
+        """Serve one ASGI connection: an authorized HTTP request, or the lifespan."""
         if scope["type"] == "http":
             await self._serve(scope, receive, send)
         elif scope["type"] == "lifespan":
@@ -341,9 +353,9 @@ class Guarded:
     def _metadata(
         self, site: GuardedServer, scope: Scope, path: str
     ) -> tuple[int, list[tuple[bytes, bytes]], bytes] | None:
-        """The metadata of the server, where somebody asks for that.
+        """The server's metadata, if the request is for it.
 
-        None where it is for another place (`AU3-03`).
+        None if it is for another resource (`AU3-03`).
         """
         named = path[len(WELL_KNOWN) :].rstrip("/")
         root = scope.get("root_path", "")
@@ -382,7 +394,7 @@ class Guarded:
 
 
 def _closures(implies: Mapping[str, Sequence[str]]) -> dict[str, frozenset[str]]:
-    """All that each scope implies, by however many steps."""
+    """All scopes that each scope implies, directly or indirectly."""
     direct = {scope: checked_scopes(others) for scope, others in implies.items()}
     whole: dict[str, frozenset[str]] = {}
     for scope in direct:
@@ -397,7 +409,7 @@ def _closures(implies: Mapping[str, Sequence[str]]) -> dict[str, frozenset[str]]
 
 
 def _beneath(scope: Scope) -> str:
-    """The path of a request beneath the place where the app is mounted."""
+    """The path of a request below the mount point of the app."""
     root = scope.get("root_path", "")
     path = str(scope["path"])
     return path[len(root) :] if root and (path == root or path.startswith(f"{root}/")) else path
@@ -410,12 +422,12 @@ def _raw_path(scope: Scope) -> str:
 
 
 def _local(scope: Scope) -> str:
-    """Scheme, host and port of a server on this machine, as a client here calls it.
+    """Scheme, host and port of a server on this machine, as a client on this machine uses them.
 
-    Raises ValueError for any other.
+    Raises ValueError for any other server.
 
-    The host that the client names must be the one at which it has arrived: else a token for another
-    server here would be good for this.
+    The host that the client uses must be the address at which the request arrived. Otherwise a
+    token for another server on this machine would be accepted here.
     """
     server = scope.get("server") or ("", None)
     named = dict(scope["headers"]).get(b"host", b"").decode("latin-1").lower()
@@ -436,8 +448,8 @@ def _local(scope: Scope) -> str:
 
 
 def _is_preflight(scope: Scope) -> bool:
-    """Whether a browser asks what it may ask (Fetch standard, "CORS-preflight request"): that
-    brings no token, ever.
+    """Whether a request is a CORS preflight (Fetch standard, "CORS-preflight request"), which never
+    has a token.
     """
     if scope["method"] != "OPTIONS":
         return False

@@ -1,7 +1,7 @@
 """Keys and signatures (JOSE): JWTs, JWK sets and DPoP proofs, on joserfc.
 
-Loaded late, by who signs or checks: it needs the extra `auth`. Times are given by the caller, in
-seconds of the wall clock.
+It is loaded late, by code that signs or verifies, because it needs the extra `auth`. The caller
+provides the time, in seconds of the wall clock.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from msgspec import Struct
 
 from .oauth.addresses import plain_url
 
-# The algorithms that are taken unless somebody says otherwise. "none" and those with a shared
-# secret are not to be had at all: a public key is no secret, and who could choose the algorithm
-# could sign with it.
+# The algorithms that are accepted by default. "none" and those with a shared secret are never
+# accepted: a public key is not secret, so an attacker who could choose the algorithm could use the
+# public key as the shared secret (algorithm confusion).
 ASYMMETRIC = (
     "ES256",
     "ES384",
@@ -56,7 +56,9 @@ _PUBLIC_MEMBERS = {
 _PRIVATE_MEMBERS = frozenset(("d", "p", "q", "dp", "dq", "qi", "oth", "k"))
 _PUBLIC_MATERIAL = ("kty", "crv", "x", "y", "n", "e")
 _MATERIAL = (*_PUBLIC_MATERIAL, "d", "p", "q", "dp", "dq", "qi")
-_RSA_BITS = range(2048, 8192 + 1)  # fewer can be broken, more would be a way to keep us busy
+_RSA_BITS = range(
+    2048, 8192 + 1
+)  # shorter keys can be broken, longer ones would permit denial of service
 _LONGEST_TOKEN = 32 * 1024
 _LONGEST_PROOF = 8 * 1024
 _MOST_KEYS = 200
@@ -67,24 +69,23 @@ _Key = ECKey | RSAKey | OKPKey
 
 
 class BadSignature(ValueError):
-    """A token is not what it claims to be; the words say what is wrong,
-    and never quote the token."""
+    """A token is invalid. The message says why, and never quotes the token."""
 
 
 class UnknownKey(BadSignature):
-    """No key of the set is the one that a token names: the set may be old."""
+    """The key set does not have the key that a token names. The set may be outdated."""
 
 
 class WantsNonce(BadSignature):
-    """A DPoP proof has no nonce of ours, or one that is too old: a new one shall be given (RFC
+    """A DPoP proof has no nonce of this server, or an expired one. The client needs a new one (RFC
     9449, 8).
     """
 
 
 class _Registry(jws.JWSRegistry):
-    """The algorithms above and no others, whatever is asked for.
+    """The algorithms above and no others, whatever the token demands.
 
-    Room for headers with a key in them, and with words of their owner.
+    It accepts long headers that contain a key, and header parameters of the owner.
     """
 
     max_header_length = _LONGEST_PROOF
@@ -105,7 +106,10 @@ _REGISTRY = _Registry(strict_check_header=False)
 class SigningKey:
     """A private key with the one algorithm that it signs with.
 
-    `kid` is its thumbprint where nothing else was given.
+    Args:
+        key: The key of joserfc.
+        algorithm: The algorithm.
+        kid: The key ID; the thumbprint of the key by default.
     """
 
     def __init__(self, key: _Key, algorithm: str, kid: str | None = None) -> None:
@@ -124,7 +128,7 @@ class SigningKey:
 
     @classmethod
     def generate(cls, algorithm: str = "ES256") -> SigningKey:
-        """A new key. Raises ValueError for an algorithm that is not in `ASYMMETRIC`."""
+        """Generate a key. Raises ValueError for an algorithm that is not in `ASYMMETRIC`."""
         curve = _KINDS.get(algorithm)
         if curve is None:
             return cls(RSAKey.generate_key(2048), algorithm)
@@ -137,9 +141,15 @@ class SigningKey:
     def from_pem(
         cls, pem: str | bytes, algorithm: str | None = None, kid: str | None = None
     ) -> SigningKey:
-        """A key from PEM text without a password; its usual algorithm where none is given.
+        """Read a key from PEM text without a password.
 
-        Raises ValueError.
+        Args:
+            pem: The PEM text.
+            algorithm: The algorithm; by default the usual one of the key type.
+            kid: The key ID; the thumbprint of the key by default.
+
+        Raises:
+            ValueError: The text is not such a key, or the key does not fit the algorithm.
         """
         try:
             raw = load_pem_private_key(pem.encode() if isinstance(pem, str) else pem, password=None)
@@ -160,7 +170,7 @@ class SigningKey:
 
     @classmethod
     def from_jwk(cls, jwk: Mapping[str, Any], algorithm: str | None = None) -> SigningKey:
-        """A key from a private JWK, with its own `alg` and `kid` where it has them.
+        """Read a key from a private JWK, with its `alg` and `kid` if it has them.
 
         Raises ValueError.
         """
@@ -192,9 +202,12 @@ class SigningKey:
         typ: str | None = None,
         header: Mapping[str, Any] | None = None,
     ) -> str:
-        """The claims as a signed token (a JWS in its compact form).
+        """Return the claims as a signed token (a JWS in its compact form).
 
-        `header` is laid over `alg`, `kid` and `typ`.
+        Args:
+            claims: The claims.
+            typ: The type in the header.
+            header: Header parameters that replace `alg`, `kid` and `typ` or are added to them.
         """
         whole = (
             {"alg": self.algorithm, "kid": self.kid}
@@ -217,7 +230,7 @@ class SigningKey:
 
 
 class _Listed(Struct, frozen=True):
-    """One key of a set, as far as it says what it is for."""
+    """One key of a set, with its declared use."""
 
     key: _Key
     kid: str | None
@@ -225,9 +238,9 @@ class _Listed(Struct, frozen=True):
 
 
 class KeySet:
-    """Public keys, as a JWKS document lists them.
+    """The public keys of a JWKS document.
 
-    Keys that cannot sign, or are not understood, or too weak, are left out.
+    Keys that cannot sign, are of an unknown kind or are too weak are left out.
     """
 
     def __init__(self, keys: Sequence[Mapping[str, Any]]) -> None:
@@ -235,9 +248,9 @@ class KeySet:
 
     @classmethod
     def read(cls, jwks: Mapping[str, Any] | bytes) -> KeySet:
-        """The keys of a document.
+        """Read the keys of a document.
 
-        Raises ValueError for what is none; a set without a usable key is empty.
+        Raises ValueError for a malformed document. A set without a usable key is empty.
         """
         try:
             document = msgspec.json.decode(jwks) if isinstance(jwks, bytes) else jwks
@@ -252,9 +265,10 @@ class KeySet:
         return len(self._keys)
 
     def find(self, kid: str | None, algorithm: str) -> list[_Key]:
-        """The keys that may have signed what names this key id (None: names none) and algorithm.
+        """Return the keys that may have signed a token with this key ID (None: without one) and
+        algorithm.
 
-        Raises UnknownKey where there is none.
+        Raises UnknownKey if there is none.
         """
         named = (
             [listed for listed in self._keys if listed.kid == kid]
@@ -284,14 +298,20 @@ class KeySet:
         algorithms: Sequence[str] = ASYMMETRIC,
         typ: Sequence[str] | None = None,
     ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Header and claims of a token whose signature is right.
+        """Verify the signature of a token; return its header and claims.
 
-        Says nothing of the times, nor of whom the token is for.
+        It checks neither the times nor the audience. Keys that the token itself contains or refers
+        to (`jwk`, `jku`, `x5c`, `x5u`) are ignored.
 
-        `typ` are the types that are taken, in lower case and without `application/`; an empty one
-        takes a token without; None takes all. Keys that the token itself brings or points at
-        (`jwk`, `jku`, `x5c`, `x5u`) are not looked at. Raises BadSignature, and UnknownKey where no
-        key is the one that the token names.
+        Args:
+            token: The token.
+            algorithms: The accepted algorithms.
+            typ: The accepted types, in lower case and without `application/`; an empty string
+                accepts a token without a type. None accepts all.
+
+        Raises:
+            BadSignature: The token is invalid.
+            UnknownKey: The set does not have the key that the token names.
         """
         parts, header, claims = _parse(token, _LONGEST_TOKEN)
         algorithm = _algorithm(header, algorithms)
@@ -308,9 +328,9 @@ class KeySet:
 
 
 def peek(token: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Header and claims of a token that nobody has verified: only to choose who verifies.
+    """Return header and claims of an unverified token, only to choose its verifier.
 
-    Raises BadSignature for what is no JWT.
+    Raises BadSignature if it is not a JWT.
     """
     return _parse(token, _LONGEST_TOKEN)[1:]
 
@@ -318,11 +338,14 @@ def peek(token: str) -> tuple[dict[str, Any], dict[str, Any]]:
 def check_times(
     claims: Mapping[str, Any], *, now: float, leeway: float = 30.0, needs: Sequence[str] = ("exp",)
 ) -> None:
-    """Raise BadSignature unless the claims hold at `now`, give or take `leeway` seconds (RFC 7519,
-    4.1.4 to 4.1.6).
+    """Raise BadSignature unless the claims are valid at `now` (RFC 7519, 4.1.4 to 4.1.6).
 
-    `needs` are the claims among `exp`, `nbf` and `iat` that must be there; what is there must be
-    right in any case.
+    Args:
+        claims: The claims.
+        now: The time, in seconds of the wall clock.
+        leeway: The tolerance in seconds.
+        needs: The claims among `exp`, `nbf` and `iat` that must be present. A present claim must be
+            valid in any case.
     """
     times: dict[str, float] = {}
     for name in ("exp", "nbf", "iat"):
@@ -347,9 +370,9 @@ def check_times(
 
 
 class DpopProof(Struct, frozen=True):
-    """What a right DPoP proof shows: the thumbprint of the key that its sender has.
+    """A valid DPoP proof: the thumbprint of the sender's key.
 
-    `jti` and `iat`, to find one that comes twice.
+    `jti` and `iat` identify the proof, to detect a replay.
     """
 
     thumbprint: str
@@ -367,8 +390,8 @@ def dpop_proof(
     access_token: str | None = None,
     jti: str | None = None,
 ) -> str:
-    """A proof that the sender of one request has a key (RFC 9449, 4.2): the value of its `DPoP`
-    header.
+    """Make a proof that the sender of one request has a key (RFC 9449, 4.2): the value of the
+    `DPoP` header.
     """
     claims: dict[str, Any] = {
         "jti": jti or secrets.token_urlsafe(16),
@@ -394,15 +417,14 @@ def check_dpop(
     nonce_ok: Callable[[str | None], bool] | None = None,
     access_token: str | None = None,
 ) -> DpopProof:
-    """What a proof shows for the request that it came with.
+    """Check the proof of a request (RFC 9449, 4.3), and return what it shows.
 
-    All checks of RFC 9449, 4.3, but for two.
+    The caller checks three things itself: that the request has exactly one such header, that the
+    access token is bound to the thumbprint, and that the proof is not a replay. `url` may be
+    several, if a server has several addresses. `window` is the tolerance for `iat` in seconds,
+    before and after `now`. Unknown claims (`content_digest`) are ignored.
 
-    That there is one such header, and that the access token is bound to the thumbprint, the caller
-    checks, who sees both; whether it came before, too. `url` may be several, where a server has
-    several addresses. `window` is how many seconds `iat` may be away from `now`, before or after.
-    Raises BadSignature, and WantsNonce where everything is right but `nonce_ok` does not like the
-    nonce. Claims that are not asked for (`content_digest`) are not looked at.
+    Raises BadSignature; and WantsNonce if only the nonce is not accepted by `nonce_ok`.
     """
     parts, header, claims = _parse(proof, _LONGEST_PROOF)
     if _typ(header) != "dpop+jwt":
@@ -447,8 +469,8 @@ def assertion(
     typ: str = "JWT",
     **claims: Any,
 ) -> str:
-    """A signed assertion (RFC 7523, 3), as a client authenticates itself with (2.2): `issuer` and
-    `subject` are then its client id.
+    """Make a signed assertion (RFC 7523, 3) for client authentication (2.2): `issuer` and `subject`
+    are the client ID then.
     """
     base = {
         "iss": issuer,
@@ -466,8 +488,8 @@ def _digest(token: str) -> str:
 
 
 def _parse(token: str, longest: int) -> tuple[jws.CompactSignature, dict[str, Any], dict[str, Any]]:
-    """The parts of a token, its header and its claims, read once, so that what is checked is what
-    is used.
+    """The parts of a token with its header and claims, parsed once, so that the checked data is the
+    used data.
     """
     if len(token) > longest:
         raise BadSignature("it is too long")
@@ -505,7 +527,7 @@ def _typ(header: Mapping[str, Any]) -> str:
 
 
 def _shown(value: object) -> str:
-    """A word of a stranger, as far as it can be said again."""
+    """A value that a peer chose, in a form that is safe to show."""
     return (
         repr(value)
         if isinstance(value, str) and re.fullmatch(r"[A-Za-z0-9+/._-]{1,40}", value)
@@ -521,7 +543,7 @@ def _verifies(parts: jws.CompactSignature, key: _Key) -> bool:
 
 
 def _key_inside(header: Mapping[str, Any], algorithm: str) -> _Key:
-    """The public key that a DPoP proof brings."""
+    """The public key in a DPoP proof."""
     jwk = header.get("jwk")
     if not isinstance(jwk, Mapping):
         raise BadSignature("the DPoP proof has no key")
@@ -559,7 +581,7 @@ def _imported(jwk: Mapping[str, Any]) -> _Key:
 
 
 def _fits(key: _Key, algorithm: str) -> None:
-    """Raise ValueError unless the key is of the kind that the algorithm signs with."""
+    """Raise ValueError unless the key is of the type that the algorithm uses."""
     wanted = _KINDS.get(algorithm)
     has = None if isinstance(key, RSAKey) else key.curve_name
     if has != wanted:
@@ -577,8 +599,8 @@ def _does_fit(key: _Key, algorithm: str) -> bool:
 def _listed(jwk: Mapping[str, Any]) -> _Listed | None:
     """A key of a set.
 
-    None for one that cannot check a signature, and for one whose private half somebody has shown to
-    everybody.
+    None for a key that cannot verify signatures, and for one whose private half is published in the
+    set.
     """
     operations = jwk.get("key_ops")
     checks = jwk.get("use", "sig") == "sig" and (

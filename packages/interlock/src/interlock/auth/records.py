@@ -16,7 +16,7 @@ GRANTS = "oauth grant"
 
 
 def read_grant(kept: bytes | None) -> Grant | None:
-    """A record; None for what cannot be read."""
+    """Read a record; None if it cannot be read."""
     try:
         return None if kept is None else msgspec.json.decode(kept, type=Grant)
     except (
@@ -27,7 +27,7 @@ def read_grant(kept: bytes | None) -> Grant | None:
 
 
 async def kept_grants(vault: Vault) -> list[tuple[str, str, Grant]]:
-    """What is kept of log-ins: the server's address, the account, and what was granted."""
+    """The stored grants: the server's address, the account, and the grant."""
     found = []
     for name in await vault.keys(GRANTS):
         if (grant := read_grant(await vault.get(GRANTS, name))) is not None:

@@ -1,4 +1,4 @@
-"""The I/O of the OAuth client: sends requests, asks the user, keeps what was granted."""
+"""The I/O of the OAuth client: sends requests, asks the user, stores grants and registrations."""
 
 from __future__ import annotations
 
@@ -39,15 +39,15 @@ R = TypeVar("R")
 _MEMBERS = "oauth client"  # the kind of records in the vault, by issuer
 # the same, by issuer and client id: what replaced one does not end what was granted to it
 _FORMER = "oauth client id"
-_SECONDS = 20.0  # that an authorization server may take to answer
+_SECONDS = 20.0  # seconds that an authorization server has to answer
 
 
 class Roads:
-    """Which way requests go: to hosts that the user named themselves as to any, to all others only
-    where they are public.
+    """Chooses the HTTP client for a request: hosts that the user named may have private addresses,
+    all others must be public.
 
-    `server` is the address that the user gave; `hosts` are more that may be private. With `fetch`
-    everything goes by that.
+    `server` is the address that the user gave; `hosts` are further ones that may be private. With
+    `fetch`, all requests use that client.
     """
 
     def __init__(self, server: str, hosts: Iterable[str] = (), fetch: Fetch | None = None) -> None:
@@ -58,12 +58,12 @@ class Roads:
         self._public: Fetch | None = None
 
     def of(self, url: str) -> Fetch:
-        """By whom a URL is to be fetched."""
+        """The HTTP client for a URL."""
         if self._given is not None:
             return self._given
         if (urlsplit(url).hostname or "").lower() in self._known:
             if self._own is None:
-                from ..http11.client import HttpFetch  # late: only who authorizes needs it
+                from ..http11.client import HttpFetch  # late: only programs that authorize need it
 
                 self._own = HttpFetch(connect_seconds=10.0, head_seconds=_SECONDS)
             return self._own
@@ -76,7 +76,7 @@ class Roads:
         return self._public
 
     async def aclose(self) -> None:
-        """Close what was opened here."""
+        """Close the clients that were opened here."""
         for fetch in (self._own, self._public):
             if fetch is not None:
                 await fetch.aclose()
@@ -97,8 +97,9 @@ async def perform(
     vault: Vault | None = None,
     tell: Callable[[Note], None] | None = None,
 ) -> R:
-    """Carry a procedure out and return its result; the agent is left closed.
-    Raises what it raises."""
+    """Run a procedure and return its result; the agent is closed at the end. Raises what the
+    procedure raises.
+    """
     try:
         step: Step = next(procedure)
         while True:
@@ -144,7 +145,7 @@ async def _carry(
 
 
 async def _called(step: CallFunction) -> str:
-    """What the user's function gives. Raises Unauthorized where that is nothing."""
+    """The result of the user's function. Raises Unauthorized if it is empty."""
     given: object
     try:
         called = step.function()
@@ -167,7 +168,7 @@ async def _called(step: CallFunction) -> str:
 async def _reach(
     step: Listen | Visit | ShowCode, agent: Agent | None, vault: Vault | None
 ) -> str | None:
-    """Reach the person. Raises Unauthorized where there is none."""
+    """Return the agent that reaches the person. Raises Unauthorized without an agent."""
     if agent is None:
         raise Unauthorized(
             "log-in",
@@ -185,9 +186,9 @@ async def _reach(
 
 
 async def _send(fetch: Fetch, request: Request) -> Got:
-    """Send, and read the whole answer.
+    """Send a request, and read the whole response.
 
-    Raises Unreachable, for an answer too long or too slow as well.
+    Raises Unreachable, also if the response is too long or too slow.
     """
     try:
         async with asyncio.timeout(_SECONDS):
@@ -205,8 +206,8 @@ async def _send(fetch: Fetch, request: Request) -> Got:
 
 
 async def recall(vault: Vault | None, issuer: str, client_id: str | None = None) -> Member | None:
-    """What was registered at an authorization server: last, or under a client id, for what was
-    granted to that.
+    """The last registration at an authorization server, or the one with the client ID of a
+    grant.
     """
     if vault is None:
         return None
@@ -225,7 +226,7 @@ async def recall(vault: Vault | None, issuer: str, client_id: str | None = None)
 
 
 async def dismiss(vault: Vault, member: Member) -> None:
-    """Forget a registration that its authorization server knows no more."""
+    """Delete a registration that its authorization server no longer has."""
     await vault.remove(_FORMER, f"{member.issuer} {member.client_id}")
     if (
         kept := await recall(vault, member.issuer)

@@ -22,11 +22,11 @@ class _SharedRun(Generic[R]):
 
 
 class SingleFlight(Generic[R]):
-    """Work that is under way at most once: who wants it joins, and it is given up once nobody waits
-    for it any more.
+    """Work that runs at most once at a time. Concurrent callers join it; it is cancelled when the
+    last caller has gone.
 
-    While it is `firm` it is not: it has begun what must be ended, as spending what can be spent
-    only once.
+    While it is `firm` it is not cancelled, because it has started something that must be completed,
+    such as using a token that is valid only once.
     """
 
     def __init__(self) -> None:
@@ -34,17 +34,19 @@ class SingleFlight(Generic[R]):
 
     @property
     def under_way(self) -> bool:
-        """Whether there is something to join."""
+        """Whether the work is running and can be joined."""
         return self._run is not None and not self._run.given_up
 
     @property
     def wanted(self) -> bool:
-        """Whether anybody waits."""
+        """Whether a caller waits for it."""
         return self._run is not None and self._run.waiting > 0
 
     @contextmanager
     def firm(self) -> Iterator[None]:
-        """In this block the work, from which it is entered, goes on also where nobody waits."""
+        """A block in which the work is not cancelled, even if no caller waits. The work itself
+        enters it.
+        """
         run = self._run
         assert run is not None
         run.firm = True
@@ -54,12 +56,11 @@ class SingleFlight(Generic[R]):
             run.firm = False
 
     async def join(self, begin: Callable[[], Coroutine[Any, Any, R]]) -> R:
-        """What comes of the work that is under way, or else of that which is begun here.
+        """Return the result of the running work, or start it with `begin`. Raises what the work
+        raises.
 
-        Raises what it raises.
-
-        Who is cancelled takes nobody else along; the last one ends the work, and waits until it has
-        cleared up.
+        Cancelling one caller does not affect the others. The last one cancels the work, and waits
+        until it has cleaned up.
         """
         while True:
             run = self._run
@@ -82,8 +83,9 @@ class SingleFlight(Generic[R]):
                 return run.task.result()
 
     async def _see_off(self, run: _SharedRun[R]) -> None:
-        """Wait until work that was given up has ended;
-        that of an event loop which is no more has."""
+        """Wait until cancelled work has ended; the work of a closed event loop has ended
+        already.
+        """
         if run.task.get_loop() is asyncio.get_running_loop():
             await asyncio.wait([run.task])
         elif run.task.get_loop().is_closed():
@@ -97,13 +99,13 @@ class SingleFlight(Generic[R]):
         if self._run is not None and self._run.task is task:
             self._run = None
         if not task.cancelled():
-            task.exception()  # whoever waits is told; nobody need
+            task.exception()  # marks it as retrieved: waiting callers get it, but there may be none
 
 
 class SingleFlightGroup(Generic[K, R]):
-    """Pieces of work by a key, each under way at most once.
+    """Pieces of work by key, each of which runs at most once at a time.
 
-    They go on also where nobody waits for them any more.
+    They continue even if no caller waits any more.
     """
 
     def __init__(self) -> None:
@@ -116,22 +118,21 @@ class SingleFlightGroup(Generic[K, R]):
         return key in self._tasks
 
     async def join(self, key: K, begin: Callable[[], Coroutine[Any, Any, R]]) -> R:
-        """What comes of the work that is under way, or else of that which is begun here.
-
-        Raises what it raises.
+        """Return the result of the running work for this key, or start it with `begin`. Raises what
+        the work raises.
         """
         task = self._tasks.get(key)
         if task is None or task.done() or task.get_loop() is not asyncio.get_running_loop():
             task = self._tasks[key] = asyncio.get_running_loop().create_task(begin())
             task.add_done_callback(lambda done: self._over(key, done))
-        return await asyncio.shield(task)  # who waits may go away; the others still want it
+        return await asyncio.shield(task)  # one caller may be cancelled while the others still wait
 
     def _over(self, key: K, task: asyncio.Task[R]) -> None:
         if self._tasks.get(key) is task:
             del self._tasks[key]
 
     async def aclose(self) -> None:
-        """Give up what is under way."""
+        """Cancel all running work."""
         here = [
             task for task in self._tasks.values() if task.get_loop() is asyncio.get_running_loop()
         ]

@@ -77,7 +77,13 @@ _JOINED = re.compile(r"[;&|`]|\$\(|>\s*/|\n")
 
 
 class StartWarning(Struct, frozen=True):
-    """One warning: a short stable kind, a sentence, and the part of the command it is about."""
+    """A warning about a command.
+
+    Attributes:
+        kind: A short stable identifier.
+        words: A sentence.
+        where: The part of the command that the warning is about.
+    """
 
     kind: str
     words: str

@@ -147,7 +147,13 @@ def _escaped(name: str) -> str:
 
 
 def difference(path: Path, before: bytes | None, after: bytes | None) -> str:
-    """Return what a change does to a file, as a unified diff."""
+    """Return the change of a file as a unified diff.
+
+    Args:
+        path: The file.
+        before: Its content before the change; None if it did not exist.
+        after: Its content after the change; None if it is removed.
+    """
     old, new = (
         ((data or b"").decode("utf-8", "replace")).splitlines(keepends=True)
         for data in (before, after)

@@ -18,7 +18,13 @@ class Editor(Protocol):
         ...
 
     def add(self, text: str, name: str, entry: dict[str, Any]) -> str:
-        """Return the text with an entry added, or replaced if it has one of that name."""
+        """Return the text with an entry added, or replaced if it has one of that name.
+
+        Args:
+            text: The text of the file.
+            name: The name of the server.
+            entry: The entry, as JSON.
+        """
         ...
 
     def remove(self, text: str, name: str) -> str:

@@ -89,8 +89,13 @@ class Product(Struct, frozen=True, kw_only=True):
     def remote_entry(self, url: str, headers: dict[str, str], name: str) -> RawEntry:
         """Return the entry of a URL.
 
+        Args:
+            url: The URL of the server.
+            headers: The headers of each request.
+            name: The name of the server.
+
         Raises:
-            Uneditable: The file of this product cannot hold one.
+            Uneditable: The product's file cannot contain such an entry.
         """
         if self.remote is None:
             raise Uneditable(f"{self.title} takes servers at a URL only in its own settings")

@@ -74,10 +74,16 @@ def read_config(
 def wanted_inputs(
     text: str, format: str | None = None, *, source: str = "", folder: Path | None = None
 ) -> tuple[Input, ...]:
-    """Return what to ask the user before a configuration is read: the `inputs` that servers use.
+    """Return the `inputs` that servers use, to ask the user before the configuration is read.
 
-    An input that is used and not described is a question for a secret. A text that cannot be read
-    has no inputs; `read_config` reports its problem.
+    An input that is used and not described is a question for a secret. A malformed text has no
+    inputs; `read_config` reports its problem.
+
+    Args:
+        text: The configuration.
+        format: Its format; detected by default.
+        source: The name of the file, to detect the format.
+        folder: The folder of the configuration, for its variables.
 
     Raises:
         ValueError: The format is unknown.

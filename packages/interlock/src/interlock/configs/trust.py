@@ -106,7 +106,12 @@ class TrustRecord(RecordFile):
         super().__init__(path, {"interlock": "trust", "version": 1, "servers": {}})
 
     def allows(self, config: Path, server: str, approval: str) -> bool:
-        """Tell whether the user allowed a server of a configuration as it is now.
+        """Whether the user allowed a server of a configuration, as it is now.
+
+        Args:
+            config: The configuration file.
+            server: The name of the server.
+            approval: What would be approved now, as `approval_of` returns it.
 
         Raises:
             BadRecord: The record cannot be read.
@@ -115,7 +120,12 @@ class TrustRecord(RecordFile):
         return bool(approval) and servers.get(_key(config, server)) == approval
 
     def allow(self, config: Path, server: str, approval: str) -> None:
-        """Keep that the user allowed a server.
+        """Record that the user allowed a server.
+
+        Args:
+            config: The configuration file.
+            server: The name of the server.
+            approval: What was approved, as `approval_of` returns it.
 
         Raises:
             BadRecord: The record cannot be read or written.

@@ -114,10 +114,17 @@ class Authorized(Protocol):
         ...
 
     async def heed(self, request: Request, response: Response, tries: int) -> bool:
-        """Look at the head of an answer to a request that was signed; True where it is worth to be
-        signed and sent again.
+        """Handle the head of the response to a signed request. It may wait for a person to log in.
 
-        `tries` is how often it was sent by now. May wait for a person to log in. Raises Unreachable
-        where there is no way to be let in.
+        Args:
+            request: The request.
+            response: The head of the response.
+            tries: How often the request has been sent.
+
+        Returns:
+            Whether the request should be signed and sent again.
+
+        Raises:
+            Unreachable: Access cannot be obtained.
         """
         ...

@@ -224,10 +224,15 @@ class Redactor:
 
 
 def redacted(value: Any, redact: Redact, nested: int = _NESTED) -> Any:
-    """Return a JSON value with every string in it, keys included, gone through `redact`.
+    """Redact all strings in a JSON value, keys included.
 
-    Strings that are JSON themselves are read as JSON, since a secret in them may be written in many
+    A string that is JSON itself is decoded first, because a secret in it may be escaped in many
     ways.
+
+    Args:
+        value: The JSON value.
+        redact: Redacts one string.
+        nested: How deep JSON inside of JSON is decoded.
     """
     if isinstance(value, str):
         return _text(value, redact, nested)

@@ -195,7 +195,12 @@ def find(entry: SkillEntry, path: str) -> SkillResource:
 
 
 def verify(entry: SkillEntry, file: SkillResource, data: bytes) -> None:
-    """Compare a file's bytes with the size and the digest that the entry gives.
+    """Compare a file with the size and the digest in the skill's entry.
+
+    Args:
+        entry: The entry of the skill.
+        file: The file in that entry.
+        data: The content of the file.
 
     Raises:
         SkillError: They differ. The content must not be used.

@@ -48,13 +48,23 @@ class BadValue(ValueError):
 
 
 class FormField(Struct, frozen=True, kw_only=True, rename="camel"):
-    """One field of a form, in the order of the form (2026-07-28, "Elicitation",
-    "Requested Schema").
+    """One field of a form, in the order of the form (2026-07-28, "Elicitation", "Requested
+    Schema").
 
-    `default` is UNSET where there is none that fits. `format` is one of FORMATS or "". `least` and
-    `most` bound the value of a number, the length of a text in characters, and how many of several
-    choices may be taken. `options` are the values of a choice with their titles. `node` is the
-    field's own schema, as it came.
+    Attributes:
+        name: The name of the field in the answer.
+        title: The title for people.
+        description: The description for people.
+        kind: The kind of the value.
+        required: Whether the field must have a value.
+        default: The default value; UNSET if there is none, or if it does not fit.
+        format: One of FORMATS or "".
+        pattern: A regular expression for texts.
+        least: The lower bound of a number, of the length of a text in characters, or of the number
+            of choices.
+        most: The upper bound of the same.
+        options: The values of a choice with their titles.
+        node: The field's own schema, as the server sent it.
     """
 
     name: str

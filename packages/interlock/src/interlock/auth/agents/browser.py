@@ -22,13 +22,19 @@ _OPEN = "import sys, webbrowser; sys.exit(not webbrowser.open(sys.argv[1]))"
 
 
 class Browser:
-    """Opens a browser, and waits at a port of this machine for it to come back.
+    """Opens a browser, and listens at a port of this machine for its redirect.
 
-    `host`, `port` and `path` are where it listens; port 0 is one at which the client is registered
-    already, where that is free, else any. `redirect_uri` is the one that the client was registered
-    with before: where it is http to this machine it says host, port and path too; an https one
-    leads here by ways of your own. `open` opens a browser at an address and returns False where it
-    could not; `say` takes lines for the person. `seconds` is how long a log-in may take.
+    Args:
+        host: The host to listen at.
+        port: The port to listen at. 0 uses a port that the client is already registered with, if it
+            is free, else any.
+        path: The path of the redirect URI.
+        redirect_uri: The redirect URI of a client that was registered beforehand. One with http on
+            this machine determines host, port and path. One with https has to be forwarded here by
+            you.
+        open: Opens a browser at a URL; returns False on failure.
+        say: Gets lines for the person.
+        seconds: The time limit of a log-in.
     """
 
     def __init__(

@@ -20,10 +20,14 @@ def default_agent(
     platform: str = sys.platform,
     stdin: TextIO | None = None,
 ) -> Agent:
-    """A browser where one can be seen, else the terminal where there is one, else Headless.
+    """Return the agent for this machine: a browser if there is a display, else the terminal if
+    there is one, else Headless.
 
-    `redirect_uri` is the one that a client was registered with before. `environ`, `platform` and
-    `stdin` are those of this process where they are left out.
+    Args:
+        redirect_uri: The redirect URI of a client that was registered beforehand.
+        environ: The environment variables; those of this process by default.
+        platform: The value of `sys.platform`.
+        stdin: The terminal; sys.stdin by default.
     """
     if has_browser(os.environ if environ is None else environ, platform):
         return Browser(redirect_uri=redirect_uri)

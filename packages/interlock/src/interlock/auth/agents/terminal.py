@@ -18,13 +18,16 @@ from .keyboard import read_line
 
 
 class Terminal:
-    """Prints the address, and reads the code, or the address at which the browser ended, from the
+    """Prints the URL, and reads the code, or the URL that the browser was redirected to, from the
     terminal.
 
-    `redirect_uri` is the one that the client was registered with before; otherwise it is an address
-    of loopback where nobody listens, so that the browser stops there and shows it. `stdin` is the
-    terminal (sys.stdin), `say` takes lines for the person, `show` what they type (stderr).
-    `seconds` is how long a log-in may take.
+    Args:
+        redirect_uri: The redirect URI of a client that was registered beforehand. By default a
+            loopback address without a listener, so that the browser stops there and shows it.
+        stdin: The terminal; sys.stdin by default.
+        say: Gets lines for the person.
+        show: Gets what the person types; stderr by default.
+        seconds: The time limit of a log-in.
     """
 
     def __init__(

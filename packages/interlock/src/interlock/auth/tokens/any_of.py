@@ -32,7 +32,7 @@ class AnyOf:
     async def verify(self, token: str, *, resource: str, now: float) -> Verified:
         """See `Verifier.verify`.
 
-        What is said of a token that nobody takes is what the last one said.
+        If no verifier accepts the token, the error is that of the last one.
         """
         said = BadToken("it is from another issuer")
         for verifier in self._asked(token):

@@ -49,7 +49,7 @@ class ApiKeys:
         return _DIGEST + hashlib.sha256(key.encode()).hexdigest()
 
     async def verify(self, token: str, *, resource: str, now: float) -> Verified:
-        """See `Verifier.verify`. Takes the same time whoever has the key, and if nobody has it."""
+        """See `Verifier.verify`. The time it takes does not depend on the key (timing attacks)."""
         shown = hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
         found: Principal | None = None
         for digest, principal in self._known:
@@ -61,12 +61,16 @@ class ApiKeys:
 
 
 class Checked:
-    """What a function of the user's says: it takes a token and returns its Principal, or None for a
-    token that is not good.
+    """Verifies tokens with a function: it takes a token and returns its Principal, or None for an
+    invalid token.
 
-    The function may be async, may raise BadToken and Unverifiable, and has to see to it that the
-    token is meant for this server. `issuers` are the authorization servers that clients get tokens
-    from; `seconds` is for how long its word is taken without asking again.
+    The function may be async, and may raise BadToken and Unverifiable. It must check that the token
+    is issued for this server.
+
+    Args:
+        function: The function.
+        issuers: The authorization servers that clients get tokens from.
+        seconds: How long its result may be cached.
     """
 
     def __init__(

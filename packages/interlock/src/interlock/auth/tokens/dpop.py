@@ -47,13 +47,14 @@ class BadDpopProof(Exception):
 
 
 class DpopVerifier:
-    """Checks the proofs of one server.
+    """Verifies the DPoP proofs of one server.
 
-    `vault` remembers which have come: shared, if several processes serve; `place` tells apart who
-    does.
-
-    `window` is how many seconds a proof's time may be away from ours; with `nonces` it must have a
-    nonce of ours that is not older.
+    Args:
+        vault: Records used proofs; shared if several processes serve.
+        clock: Returns the time in seconds of the wall clock.
+        nonces: Whether a proof needs a nonce of this server that is not older than `window`.
+        window: The tolerance for a proof's time, in seconds.
+        place: Separates several verifiers that share a vault.
     """
 
     def __init__(
@@ -85,12 +86,19 @@ class DpopVerifier:
         token: str | None = None,
         thumbprint: str | None = None,
     ) -> str:
-        """The thumbprint of the key that who sends this request has, as the proof shows for the
-        first time.
+        """Verify the proof of a request, and return the thumbprint of the sender's key.
 
-        `token` is the one that came with it and `thumbprint` that of the key to which it is bound,
-        where there is one. Raises BadProof, and Unverifiable where it cannot be found out whether
-        it is the first time.
+        Args:
+            proof: The value of the header.
+            method: The method of the request.
+            urls: The URLs that clients may use for it.
+            now: The time, in seconds of the wall clock.
+            token: The access token of the request.
+            thumbprint: The thumbprint of the key that the token is bound to, if it is.
+
+        Raises:
+            BadProof: The proof is invalid, or a replay.
+            Unverifiable: It cannot be found out whether it is a replay.
         """
         from ..keys import BadSignature, WantsNonce, check_dpop  # optional extra `auth`
 

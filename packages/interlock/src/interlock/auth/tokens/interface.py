@@ -1,4 +1,6 @@
-"""The interface of verifiers: a token becomes a principal, or an error says why not."""
+"""The interface of token verifiers: a verifier turns a token into a principal, or raises an
+error.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +13,9 @@ from ...exchange import Principal
 
 
 class BadToken(Exception):
-    """The token is not good here.
+    """The token is not valid for this server.
 
-    The words are told to whoever sent it, and never quote it (RFC 6750, 3.1, `invalid_token`).
+    The message is sent to the client, and never quotes the token (RFC 6750, 3.1, `invalid_token`).
     """
 
     def __init__(self, *args: object) -> None:
@@ -21,7 +23,7 @@ class BadToken(Exception):
 
 
 class Unverifiable(Exception):
-    """Whether the token is good cannot be found out now, as who could say it is not there: try
+    """The token cannot be verified now, because the authorization server is not reachable: try
     again in `seconds`.
     """
 
@@ -31,11 +33,12 @@ class Unverifiable(Exception):
 
 
 class Verified(Struct, frozen=True):
-    """A token that is good: for whom, and the thumbprint of the key to which it is bound, if it is
-    (RFC 9449, 6).
+    """A valid token.
 
-    `seconds` is for how long this may be taken as true without asking again; never beyond the
-    principal's end.
+    Attributes:
+        principal: Its principal.
+        thumbprint: The thumbprint of the key that the token is bound to, if it is (RFC 9449, 6).
+        seconds: How long the result may be cached; never beyond the principal's expiry.
     """
 
     principal: Principal
@@ -44,40 +47,47 @@ class Verified(Struct, frozen=True):
 
 
 @runtime_checkable
-class House(Protocol):
-    """An authorization server in the same process, like `Issuer`: an ASGI app that can verify what
-    it gives.
+class LocalIssuer(Protocol):
+    """An authorization server in the same process, like `Issuer`: an ASGI app that verifies the
+    tokens it issues.
     """
 
     def verifier(self) -> Verifier:
-        """What verifies its tokens."""
+        """The verifier of its tokens."""
         ...
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Any, send: Any) -> None:
-        """Serve one request to it."""
+        """Serve one request."""
         ...
 
 
 @runtime_checkable
 class Verifier(Protocol):
-    """Says what tokens are worth.
+    """Verifies tokens.
 
-    `issuers` are the authorization servers that a client may get them from (RFC 9728, 2).
+    Attributes:
+        issuers: The authorization servers that a client may get tokens from (RFC 9728, 2).
     """
 
     issuers: Sequence[str]
 
     async def verify(self, token: str, *, resource: str, now: float) -> Verified:
-        """The principal of a token that is for `resource` (the canonical URI of this server) and
-        good at `now` (wall clock seconds).
+        """Return the principal of a token.
 
-        Raises BadToken, also where the token is for somebody else, and Unverifiable.
+        Args:
+            token: The token.
+            resource: The canonical URI of this server, which the token must be issued for.
+            now: The time, in seconds of the wall clock.
+
+        Raises:
+            BadToken: The token is invalid, or is for another server.
+            Unverifiable: The token cannot be verified now.
         """
         ...
 
 
 def verifying(given: object) -> Verifier:
-    """What was given, where it verifies tokens. Raises TypeError."""
+    """Return the argument if it is a verifier. Raises TypeError."""
     if isinstance(given, Verifier) and not isinstance(given, type):
         return given
     name = f"the class {given.__name__}" if isinstance(given, type) else f"a {type(given).__name__}"

@@ -29,15 +29,31 @@ _LIMIT = 256 * 1024  # bytes of an answer
 
 
 class Introspection:
-    """Asks the issuer what a token is worth.
+    """Verifies tokens by asking their issuer (RFC 7662).
 
-    `endpoint` is where; by default the issuer's metadata says it. The server shows who it is as
-    `client_id`, with `client_secret` or by signing with `key`; `method` is one of
-    client_secret_basic, client_secret_post, private_key_jwt and none, and follows from these.
-    `audience` and the rest are as for `Jwt`: an answer that does not say for whom the token is, is
-    not enough, unless `audience_claims` names another claim that says it. `seconds` is for how long
-    an answer is taken as true, so that a revoked token dies within them; `patience` how many the
-    issuer may take; `most` how many requests may be on their way to it.
+    Args:
+        issuer: The exact identifier of the issuer.
+        client_id: The ID of this server as a client of the issuer.
+        client_secret: Its secret.
+        key: Signs in place of a secret.
+        method: client_secret_basic, client_secret_post, private_key_jwt or none; by default the one
+            that fits the other arguments.
+        endpoint: The introspection endpoint; by default that of the issuer's metadata.
+        also: Further values of `iss` that the issuer uses.
+        audience: The audience of tokens for this server, or several; the server's own URI by
+            default. A response without an audience is not accepted, unless `audience_claims` names
+            another claim for it.
+        audience_claims: See `Reading`.
+        scope_claims: See `Reading`.
+        subject_claims: See `Reading`.
+        client_claims: See `Reading`.
+        required: See `Reading`.
+        leeway: See `Reading`.
+        seconds: How long a response may be cached. A revoked token is accepted for at most that
+            long.
+        patience: Seconds that the issuer has to respond.
+        most: The limit of concurrent requests to the issuer.
+        fetch: Sends the requests.
     """
 
     def __init__(

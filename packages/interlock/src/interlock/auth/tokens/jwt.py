@@ -22,20 +22,26 @@ TYPES = (
 
 
 class Jwt:
-    """Verifies tokens that are JWTs of one issuer.
+    """Verifies JWTs of one issuer.
 
-    What is not a parameter is not to be had: signature, times and audience are checked.
+    Signature, times and audience are always checked; no parameter turns that off.
 
-    - `issuer` is its exact identifier; `also` are more values of `iss` that it uses.
-    - `audience` is what tokens for this server have in `aud`, or several such; by default the
-      server's own URI.
-    - `jwks_uri` is where the keys are; by default the issuer's metadata says it. `keys` are the
-      keys themselves, or how they are kept.
-    - `algorithms` and `types` (values of `typ`, "" for none) are those that are taken; never
-      `none`, never one with a shared secret.
-    - the rest says how claims are read: see `Reading`.
-    - `fetch` sends the requests; `seconds` is how long a verdict may be kept before the token is
-      verified again.
+    Args:
+        issuer: The exact identifier of the issuer.
+        also: Further values of `iss` that it uses.
+        audience: The `aud` of tokens for this server, or several; the server's own URI by default.
+        jwks_uri: The URL of the keys; by default that of the issuer's metadata.
+        keys: The keys themselves, or how they are fetched.
+        algorithms: The accepted algorithms; never `none`, never one with a shared secret.
+        types: The accepted values of `typ`; "" for a token without one.
+        audience_claims: See `Reading`.
+        scope_claims: See `Reading`.
+        subject_claims: See `Reading`.
+        client_claims: See `Reading`.
+        required: See `Reading`.
+        leeway: See `Reading`.
+        seconds: How long a result may be cached before the token is verified again.
+        fetch: Sends the requests.
     """
 
     def __init__(

@@ -20,15 +20,24 @@ _log = limited("interlock.auth")
 
 
 class RemoteKeys:
-    """The keys of an issuer, from its JWKS.
+    """The keys of an issuer, fetched from its JWKS document and cached.
 
-    `jwks_uri` is where they are, else the issuer's metadata says it. They are fetched anew once
-    they are as old as the answer's Cache-Control says, within `least` and `fresh` seconds (`fresh`
-    where it says nothing), while the old ones are in use; and where a token names one that is not
-    there, but at most every `pause` seconds. While the issuer is away old ones hold up to `most`
-    seconds. A document has at most `limit` bytes and must be there within `patience` seconds;
-    `room` says whether one more may be fetched now, for who keeps those of many. All times are
-    those that callers give.
+    They are fetched again when the document expires (Cache-Control), while the old keys stay in
+    use, and when a token names an unknown key. All times are those that callers give.
+
+    Args:
+        issuer: The exact identifier of the issuer.
+        jwks_uri: The URL of the document; by default that of the issuer's metadata.
+        fetch: Sends the requests.
+        pause: The shortest time between two fetches because of unknown keys, in seconds.
+        least: The shortest time that a document is cached, in seconds.
+        fresh: The longest time that a document is cached, in seconds, and the time without a
+            Cache-Control header.
+        most: How long old keys are used while the issuer is not reachable, in seconds.
+        patience: The longest time of a fetch, in seconds.
+        limit: The largest document, in bytes.
+        room: Returns whether a further fetch is permitted, for callers that have the keys of many
+            issuers.
     """
 
     def __init__(
@@ -71,9 +80,17 @@ class RemoteKeys:
         algorithms: Sequence[str],
         types: Sequence[str] | None = None,
     ) -> dict[str, Any]:
-        """The claims of a token that one of the keys has signed: see `KeySet.verify`.
+        """Verify a token with one of the keys, and return its claims.
 
-        Raises BadSignature, and Unverifiable.
+        Args:
+            token: The token.
+            now: The time, in seconds of the wall clock.
+            algorithms: The accepted algorithms.
+            types: The accepted types, as in `KeySet.verify`.
+
+        Raises:
+            BadSignature: The token is invalid.
+            Unverifiable: The keys cannot be fetched now.
         """
         keys = await self.current(now)
         try:
