@@ -78,7 +78,7 @@ def parameters(function: Any) -> list[str]:
 
 
 def is_repeated(kind: type, name: str) -> bool:
-    """Whether a base class documents the method already, or its docstring refers to an interface."""
+    """Whether a base class documents the method, or the docstring refers to an interface."""
     doc = inspect.getdoc(getattr(kind, name)) or ""
     return doc.startswith("See `") or any(name in vars(base) for base in kind.__mro__[1:])
 

@@ -67,7 +67,7 @@ class Authorization:
             host always may.
         assume_pkce: Accepts authorization servers that support PKCE without declaring it.
         agent: Makes the agent that reaches the person.
-        fetch: Fetches documents and tokens; an SSRF-safe client by default.
+        fetch: Fetches documents and tokens; `SafeFetch` by default.
         tell: Called with each step.
         clock: Returns the time in seconds of the wall clock.
     """
