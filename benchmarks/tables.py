@@ -126,7 +126,11 @@ def label(cell: Cell, revision: str, figure: Figure) -> list[str]:
 
 def short(value: float) -> str:
     """Return a number with as many digits as it deserves."""
-    return f"{value:.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
+    if value >= 100:
+        return f"{value:.0f}"
+    if value >= 10:
+        return f"{value:.1f}"
+    return f"{value:.2f}"
 
 
 def times(value: float | None) -> str:

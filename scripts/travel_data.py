@@ -258,11 +258,12 @@ def leg(dice: Dice, one: City, other: City, days: str, numbers: dict[str, int]) 
     ]  # no long flights from LaGuardia
     night = departs >= 20 * 60 or departs < 5 * 60
     morning = 5 * 60 <= departs < 12 * 60
-    factor = (
-        (1.0, 0.87, 0.74)[stops]
-        * (0.74 if night else 1.18 if morning else 1.0)
-        * dice.between(0.92, 1.35)
-    )
+    of_day = 1.0
+    if night:
+        of_day = 0.74
+    elif morning:
+        of_day = 1.18
+    factor = (1.0, 0.87, 0.74)[stops] * of_day * dice.between(0.92, 1.35)
     cents = round(100 * (45 + 0.066 * kilometres(one, other)) * factor)
     flight = number(numbers, dice.one_of(sorted(AIRLINES)))
     return [flight, airports[0], airports[-1], departs, lasts, arrives, airports[1:-1], cents, days]
@@ -301,9 +302,13 @@ def timetable() -> list[list[Any]]:
             if one is other:
                 continue
             pair = one.code + other.code
-            wanted = (
-                SEED_COUNT if pair == "NYCBCN" else 39 if pair == "BCNNYC" else dice.whole(5, 11)
-            )  # on a Saturday
+            # flights on a Saturday
+            if pair == "NYCBCN":
+                wanted = SEED_COUNT
+            elif pair == "BCNNYC":
+                wanted = 39
+            else:
+                wanted = dice.whole(5, 11)
             if pair == "NYCBCN":
                 lines.append(seed_leg(one, other, "CW101", 8 * 60 + 15, SEED_DAY, SEED_FARE))
                 wanted -= 1

@@ -142,13 +142,12 @@ def _adjoin(one: ast.stmt, other: ast.stmt) -> bool:
 
 
 def _assigned(node: ast.stmt) -> set[str]:
-    targets = (
-        node.targets
-        if isinstance(node, ast.Assign)
-        else [node.target]
-        if isinstance(node, ast.AnnAssign)
-        else []
-    )
+    if isinstance(node, ast.Assign):
+        targets = node.targets
+    elif isinstance(node, ast.AnnAssign):
+        targets = [node.target]
+    else:
+        targets = []
     if hasattr(ast, "TypeAlias") and isinstance(node, ast.TypeAlias):
         targets = [node.name]
     return {

@@ -142,13 +142,12 @@ def _walk(tree: ast.AST, inside: bool) -> Iterator[tuple[ast.AST, bool]]:
 
 
 def _imports_at_run_time(call: ast.Call) -> bool:
-    called = (
-        call.func.attr
-        if isinstance(call.func, ast.Attribute)
-        else call.func.id
-        if isinstance(call.func, ast.Name)
-        else ""
-    )
+    if isinstance(call.func, ast.Attribute):
+        called = call.func.attr
+    elif isinstance(call.func, ast.Name):
+        called = call.func.id
+    else:
+        called = ""
     return called in {"import_module", "__import__"}
 
 

@@ -50,6 +50,8 @@ def problems(source_tree: SourceTree) -> Iterator[str]:
         yield from _names(source)
         yield from _imports_inside_functions(source_tree, source)
         yield from _excuses(source)
+        yield from nested_conditionals(source.tree, source.where)
+        yield from parallel_assignments(source.tree, source.where)
 
 
 def opening(tree: ast.Module, where: str) -> Iterator[str]:
@@ -86,6 +88,36 @@ def bare_ignores(folder: Path) -> Iterator[str]:
             if _BARE_IGNORE.match(comment.string):
                 where = path.relative_to(folder.parent).as_posix()
                 yield f"{where}:{comment.start[0]}: no reason after {comment.string}"
+
+
+def nested_conditionals(tree: ast.Module, where: str) -> Iterator[str]:
+    """A conditional expression is not a branch, nor the condition, of another one."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.IfExp) and any(
+            isinstance(part, ast.IfExp) for part in (node.test, node.body, node.orelse)
+        ):
+            yield f"{where}:{node.lineno}: a conditional expression within another one"
+
+
+def parallel_assignments(tree: ast.Module, where: str) -> Iterator[str]:
+    """Values that do not depend on each other are assigned on lines of their own.
+
+    Allowed is an assignment that reads a name or attribute that it also sets, such as a swap.
+    """
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Tuple):
+            continue
+        for target in node.targets:
+            if not isinstance(target, ast.Tuple):
+                continue
+            written = {ast.unparse(part) for part in target.elts}
+            read = {
+                ast.unparse(part)
+                for part in ast.walk(node.value)
+                if isinstance(part, ast.Name | ast.Attribute | ast.Subscript)
+            }
+            if not written & read:
+                yield f"{where}:{node.lineno}: several values are assigned in one statement"
 
 
 def _names(source: Source) -> Iterator[str]:

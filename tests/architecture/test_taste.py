@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,11 @@ SOUND = {
     + "def f():\n    from x import (  # it takes long\n        y,\n        z,\n    )\n",
     "a reason beside a waiver": OPENING
     + "x = y  # type: ignore[arg-type]  # y is known to be so\n",
+    "a swap": OPENING + "a, b = b, a\n",
+    "a value that reads what it replaces": OPENING + "a, b = a + 1, f(a)\n",
+    "the values of one call": OPENING + "a, b = f()\n",
+    "a conditional expression": OPENING + "x = a if b else c\n",
+    "a conditional expression in a call in one": OPENING + "x = a if b else f(c if d else e)\n",
     "a reason above a waiver": OPENING + "# y is known to be so\nx = y  # noqa: F821\n",
 }
 
@@ -69,6 +75,22 @@ BREACHES = {
         OPENING + "x = y  # noqa: F821, E501\n",
         "silences a check and does not say why",
     ),
+    "a packed assignment": (
+        OPENING + "a, b = 1, 2\n",
+        "x.py:2: several values are assigned in one statement",
+    ),
+    "a packed assignment in a method": (
+        OPENING + "class A:\n    def f(self, a, b):\n        self.a, self.b = a, b\n",
+        "several values are assigned in one statement",
+    ),
+    "a chain of conditional expressions": (
+        OPENING + "x = a if b else c if d else e\n",
+        "x.py:2: a conditional expression within another one",
+    ),
+    "a conditional expression as a condition": (
+        OPENING + "x = a if (b if c else d) else e\n",
+        "a conditional expression within another one",
+    ),
     "something left": (
         OPENING + "x = 1  # TO" + "DO: the rest of it\n",
         "something is left unfinished",
@@ -106,6 +128,19 @@ def test_an_ignored_type_error_without_a_reason_is_found(tmp_path: Path) -> None
     )
     found = list(taste.bare_ignores(tmp_path))
     assert [line.split(":")[1] for line in found] == ["1", "2"]
+
+
+@pytest.mark.parametrize("folder", ["tests", "packages", "examples", "scripts", "benchmarks"])
+def test_no_conditional_expression_stands_in_another(top: Path, folder: str) -> None:
+    """Statements, or a small function, say it plainer; in tests and programs too."""
+    found = [
+        problem
+        for path in sorted((top / folder).rglob("*.py"))
+        for problem in taste.nested_conditionals(
+            ast.parse(path.read_text(encoding="utf-8")), path.relative_to(top).as_posix()
+        )
+    ]
+    assert not found, "\n".join(found)
 
 
 @pytest.mark.parametrize("text", SOUND.values(), ids=SOUND)

@@ -53,15 +53,14 @@ def default(of: Callable[..., object], name: str) -> object:
 def test_limits_are_as_stated(record: type, option: str) -> None:
     """The table of limits has the defaults of the option records."""
     value = getattr(record(), option)
-    words = (
-        "none"
-        if value is None
-        else f"{value / 60:g} minutes"
-        if isinstance(value, float)
-        else f"{value // 1024} KiB"
-        if option.endswith("_bytes")
-        else f"{value:,}"
-    )
+    if value is None:
+        words = "none"
+    elif isinstance(value, float):
+        words = f"{value / 60:g} minutes"
+    elif option.endswith("_bytes"):
+        words = f"{value // 1024} KiB"
+    else:
+        words = f"{value:,}"
     rows = [
         line
         for line in page("limits.md").splitlines()

@@ -36,7 +36,12 @@ def nested(levels: int) -> dict[str, Any]:
 )
 def test_levels_are_counted(value: Any) -> None:
     def levels(each: Any) -> int:
-        inner = each.values() if isinstance(each, dict) else each if isinstance(each, list) else ()
+        if isinstance(each, dict):
+            inner = each.values()
+        elif isinstance(each, list):
+            inner = each
+        else:
+            inner = ()
         return (1 if isinstance(each, dict | list) else 0) + max(
             (levels(part) for part in inner), default=0
         )

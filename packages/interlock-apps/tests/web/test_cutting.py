@@ -45,7 +45,12 @@ def test_a_value_is_cut_to_its_beginning(value: Any, room: int) -> None:
 
 def depth(value: Any) -> int:
     """How deep lists and objects lie in one another."""
-    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    if isinstance(value, dict):
+        inner = value.values()
+    elif isinstance(value, list):
+        inner = value
+    else:
+        inner = ()
     return 1 + max((depth(each) for each in inner), default=0)
 
 

@@ -631,5 +631,10 @@ async def judged(stage: Stage, size: dict[str, int], cases: list[Any]) -> None:
 
 def counted(value: Any) -> int:
     """How many values without parts there are."""
-    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    if isinstance(value, dict):
+        inner = value.values()
+    elif isinstance(value, list):
+        inner = value
+    else:
+        inner = ()
     return sum(map(counted, inner)) if inner else 1

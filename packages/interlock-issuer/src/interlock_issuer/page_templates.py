@@ -67,8 +67,9 @@ def plain(text: str, longest: int = _LONGEST_WORDS) -> str:
     that turns the writing round.
     """
     seen = "".join(
-        " " if c.isspace() else "" if unicodedata.category(c) in _UNSEEN else c
+        " " if c.isspace() else c
         for c in text[: longest * 4]
+        if c.isspace() or unicodedata.category(c) not in _UNSEEN
     )
     seen = " ".join(seen.split())
     return escape(seen if len(seen) <= longest else seen[: longest - 1] + "…")

@@ -83,7 +83,8 @@ class Repository(Generic[R]):
             return False
         now = self._clock()
         if not self._counted_at <= now < self._counted_at + _COUNTED_FOR:
-            self._counted_at, self._counted = now, len(await self._vault.keys(self._kind))
+            self._counted = len(await self._vault.keys(self._kind))
+            self._counted_at = now
         self._counted += 1
         return self._counted > self._most
 

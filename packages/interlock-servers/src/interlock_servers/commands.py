@@ -97,13 +97,12 @@ def servers_here() -> Mapping[str, str]:
 def _makes_a_server(tree: ast.Module) -> bool:
     """Whether a module has an object called `server` (and is not a part of another one)."""
     for node in tree.body:
-        targets = (
-            node.targets
-            if isinstance(node, ast.Assign)
-            else [node.target]
-            if isinstance(node, ast.AnnAssign)
-            else []
-        )
+        if isinstance(node, ast.Assign):
+            targets = node.targets
+        elif isinstance(node, ast.AnnAssign):
+            targets = [node.target]
+        else:
+            targets = []
         if any(isinstance(target, ast.Name) and target.id == "server" for target in targets):
             return True
         if isinstance(node, ast.ImportFrom) and any(

@@ -195,9 +195,12 @@ class World:
         stream: asyncio.Queue[bytes | None] | None = None,
         **headers: str,
     ) -> Answer:
-        whole = (
-            b"" if body is None else body if isinstance(body, bytes) else json.dumps(body).encode()
-        )
+        if body is None:
+            whole = b""
+        elif isinstance(body, bytes):
+            whole = body
+        else:
+            whole = json.dumps(body).encode()
         kind = "text/event-stream" if stream is not None else "application/json"
         named = {"content-type": kind} | {
             name.replace("_", "-"): value for name, value in headers.items()
@@ -436,13 +439,12 @@ class World:
         self._made += 1
         access = f"access-{self._made}-secret"
         refresh = f"refresh-{self._made}-secret"
-        lives = (
-            self.lives
-            if self.lives is not None
-            else float(self.seconds)
-            if isinstance(self.seconds, int | float)
-            else 600.0
-        )
+        if self.lives is not None:
+            lives = self.lives
+        elif isinstance(self.seconds, int | float):
+            lives = float(self.seconds)
+        else:
+            lives = 600.0
         self.tokens[access] = Token(
             token.resource,
             token.client,

@@ -233,13 +233,12 @@ class Mutator:
 
 def paths(tree: Any, here: Path = ()) -> Iterator[Path]:
     """Every place in a message but the whole of it."""
-    inside: Any = (
-        tree.items()
-        if isinstance(tree, dict)
-        else enumerate(tree)
-        if isinstance(tree, list)
-        else ()
-    )
+    if isinstance(tree, dict):
+        inside: Any = tree.items()
+    elif isinstance(tree, list):
+        inside = enumerate(tree)
+    else:
+        inside = ()
     for key, value in inside:
         yield (*here, key)
         yield from paths(value, (*here, key))

@@ -123,10 +123,12 @@ def test_refusals_carry_the_id_of_the_request() -> None:
         verdict = x.judged()
         assert isinstance(verdict, HttpRefusal)
         ladder = list(LADDER)
-        read = ladder.index(rung) > ladder.index("no JSON-RPC")
-        assert json.loads(verdict.body).get("id") == (
-            "seven" if read else 1 if rung == "no JSON-RPC" else None
-        )
+        expected: str | int | None = None
+        if rung == "no JSON-RPC":
+            expected = 1
+        elif ladder.index(rung) > ladder.index("no JSON-RPC"):
+            expected = "seven"
+        assert json.loads(verdict.body).get("id") == expected
 
 
 # -- where it comes from ---------------------------------------------------------------------------

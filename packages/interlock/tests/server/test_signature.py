@@ -646,7 +646,12 @@ def _beyond(data: Any) -> bool:
     """Whether a float is in there that may stand for several whole numbers."""
     if isinstance(data, float):
         return abs(data) >= 2**53
-    inner = data.values() if isinstance(data, dict) else data if isinstance(data, list) else ()
+    if isinstance(data, dict):
+        inner = data.values()
+    elif isinstance(data, list):
+        inner = data
+    else:
+        inner = ()
     return any(_beyond(item) for item in inner)
 
 

@@ -187,13 +187,11 @@ def spellings(draw: st.DrawFn, text: str) -> str:
         return "".join(f"%{ord(char):02x}" if draw(st.booleans()) else char for char in host)
     if how == "wide":
         return host.lower().translate(wide)
-    return (
-        host.replace(".", "。")
-        if how == "dots"
-        else host.replace("1", "①")
-        if how == "circled"
-        else host
-    )
+    if how == "dots":
+        return host.replace(".", "。")
+    if how == "circled":
+        return host.replace("1", "①")
+    return host
 
 
 @given(

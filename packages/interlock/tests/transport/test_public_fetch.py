@@ -406,13 +406,12 @@ async def test_redirects_that_are_followed(authority: Authority):
         while (seen := await talk.read()) is not None:
             path = seen.line.split(" ")[1]
             to = f"https://other.example:{talk.peer.port}/c" if path == "/b" else "/b"
-            await talk.send(
-                ok(b"here")
-                if path == "/c"
-                else moved(to)
-                if not seen.line.startswith("HEAD")
-                else moved(to).removesuffix(b"elsewhere")
-            )
+            if path == "/c":
+                await talk.send(ok(b"here"))
+            elif seen.line.startswith("HEAD"):
+                await talk.send(moved(to).removesuffix(b"elsewhere"))
+            else:
+                await talk.send(moved(to))
 
     headers = (
         ("Accept", "application/json"),

@@ -134,7 +134,11 @@ def matches(
         if every
         else (any(verdicts), all(v is False for v in verdicts))
     )
-    return True if strong else False if weak else None
+    if strong:
+        return True
+    if weak:
+        return False
+    return None
 
 
 # -- where a path leads ----------------------------------------------------------------------------
@@ -212,7 +216,11 @@ def _fits(pattern: Pattern, value: Any) -> bool | None:
     if not isinstance(pattern, Mapping):
         return _same(value, pattern)
     verdicts = [_holds(key, wanted, value) for key, wanted in pattern.items() if key != "given"]
-    return False if any(v is False for v in verdicts) else None if None in verdicts else True
+    if any(v is False for v in verdicts):
+        return False
+    if None in verdicts:
+        return None
+    return True
 
 
 def _holds(key: str, wanted: Any, value: Any) -> bool | None:
@@ -227,7 +235,11 @@ def _holds(key: str, wanted: Any, value: Any) -> bool | None:
         verdicts = [
             under(value, folder) for folder in ([wanted] if isinstance(wanted, str) else wanted)
         ]
-        return True if True in verdicts else None if None in verdicts else False
+        if True in verdicts:
+            return True
+        if None in verdicts:
+            return None
+        return False
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return bool(value >= wanted if key == "least" else value <= wanted)

@@ -230,7 +230,11 @@ def _fits(
         matches(path, pattern, arguments, every=rule.decision == "allow")
         for path, pattern in rule.arguments.items()
     ]
-    return False if False in verdicts else None if None in verdicts else True
+    if False in verdicts:
+        return False
+    if None in verdicts:
+        return None
+    return True
 
 
 def _named(name: str, glob: str) -> bool:

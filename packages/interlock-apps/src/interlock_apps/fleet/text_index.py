@@ -30,10 +30,8 @@ _TEXT = 8_192  # characters of one text that are read
 _PARAMETERS = 64  # parameters of one tool that are read
 _MOST_WORDS = 32  # words of a query that count
 _ENDINGS = 40  # words that begin with one of the query's
-_SATURATION, _LENGTH = (
-    1.2,
-    0.55,
-)  # how soon more of a word counts no more, and how much a long text loses
+_SATURATION = 1.2  # how soon more of a word counts no more
+_LENGTH = 0.55  # how much a long text loses
 _OFTEN = 3  # times that a word counts in one text
 _ALIKE = 0.5  # what a word counts for that means about the same
 _BEGINNING = 0.6  # what a word counts for that only begins with one of the query's

@@ -20,10 +20,9 @@ from .loop.untrusted_text import UntrustedTextMarker
 MOST_SKILLS = 100  # of one server that a model is told of
 MOST_ABOUT_A_SKILL = 300  # characters of one
 MOST_INSTRUCTIONS = 4_000  # characters of one server's
-_WORDS, _VALUES = (
-    ("title", "description", "$comment"),
-    ("const", "enum", "default"),
-)  # keywords of a schema
+# keywords of a schema
+_WORDS = ("title", "description", "$comment")
+_VALUES = ("const", "enum", "default")
 _BY_NAME = (
     "properties",
     "patternProperties",

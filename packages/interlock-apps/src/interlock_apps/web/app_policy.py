@@ -152,7 +152,12 @@ def accepted(declared: Any) -> tuple[DeclaredOrigins, tuple[str, ...]]:
     refused: list[str] = []
     for kind in _KINDS:
         listed = declared.get(kind)
-        given = listed if isinstance(listed, list) else [] if listed is None else [listed]
+        if isinstance(listed, list):
+            given = listed
+        elif listed is None:
+            given = []
+        else:
+            given = [listed]
         good = [
             each
             for each in given

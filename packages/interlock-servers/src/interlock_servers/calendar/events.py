@@ -62,7 +62,11 @@ class CalendarEntry(Struct, frozen=True):
     @property
     def repeats(self) -> str | None:
         """The rule as it is written."""
-        return _written(self.rule) if self.rule is not None else "RDATE" if self.besides else None
+        if self.rule is not None:
+            return _written(self.rule)
+        if self.besides:
+            return "RDATE"
+        return None
 
 
 class Occurrence(Struct, frozen=True):
@@ -154,10 +158,9 @@ def _read(event: Any, block: IcalComponent, calendar: str) -> CalendarEntry | No
     uid = str(event.get("UID", ""))
     if first is None or not uid:
         return None
-    rules, wall = (
-        [rule for rule in event.rrules if isinstance(rule, vRecur)],
-        _wall(first),
-    )  # one that is none is left out of account
+    # A rule that is none is left out of account.
+    rules = [rule for rule in event.rrules if isinstance(rule, vRecur)]
+    wall = _wall(first)
     instead = event.get("RECURRENCE-ID")
     return CalendarEntry(
         calendar=calendar,

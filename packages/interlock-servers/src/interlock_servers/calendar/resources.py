@@ -188,13 +188,12 @@ def _of_year(calendars: Calendars, year: str) -> EventList | None:
 def _of_month(
     calendars: Calendars, year: str, month: str, calendar: str | None = None
 ) -> EventList | None:
-    number = (
-        _MONTHS.index(month)
-        if month in _MONTHS[1:]
-        else int(month)
-        if len(month) <= 2 and _is_number(month)
-        else 0
-    )
+    if month in _MONTHS[1:]:
+        number = _MONTHS.index(month)
+    elif len(month) <= 2 and _is_number(month):
+        number = int(month)
+    else:
+        number = 0
     if len(year) != 4 or not _is_number(year) or year == "0000" or not 1 <= number <= 12:
         return None
     if calendar is not None and calendar not in (*calendars.names(), DEFAULT):

@@ -128,14 +128,14 @@ def _head(label: str, table: Table | TableName) -> str:
 
 def _column(column: Column) -> str:
     parts = [line(column.name), line(column.type)]
-    parts += ["key"] if column.key else ["not null"] if not column.nullable else []
-    parts += (
-        ["generated"]
-        if column.generated
-        else [f"default {line(column.default)}"]
-        if column.default is not None
-        else []
-    )
+    if column.key:
+        parts += ["key"]
+    elif not column.nullable:
+        parts += ["not null"]
+    if column.generated:
+        parts += ["generated"]
+    elif column.default is not None:
+        parts += [f"default {line(column.default)}"]
     parts += [f"one of {_names(column.values)}"] if column.values else []
     return " ".join(filter(None, parts))
 

@@ -39,15 +39,13 @@ def cell_of(value: object, most: int) -> Json:
     if isinstance(value, int):
         return int(value) if -SAFE <= value <= SAFE else _text(str(value), most)
     if isinstance(value, float):
-        return (
-            float(value)
-            if math.isfinite(value)
-            else "NaN"
-            if math.isnan(value)
-            else "Infinity"
-            if value > 0
-            else "-Infinity"
-        )
+        if math.isfinite(value):
+            return float(value)
+        if math.isnan(value):
+            return "NaN"
+        if value > 0:
+            return "Infinity"
+        return "-Infinity"
     if isinstance(value, bytes | bytearray | memoryview):
         return _bytes(bytes(value), most)
     if isinstance(value, Sequence | Mapping):

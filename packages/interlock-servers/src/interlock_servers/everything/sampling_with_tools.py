@@ -140,9 +140,12 @@ async def ask_model_with_tools(
     uses: list[ToolUse] = []
     most = ctx.lifespan_state.limits.rounds
     for number in range(1, most + 1):
-        mode: Literal["auto", "required", "none"] = (
-            choice if number == 1 else "none" if number == most else "auto"
-        )
+        if number == 1:
+            mode: Literal["auto", "required", "none"] = choice
+        elif number == most:
+            mode = "none"
+        else:
+            mode = "auto"
         answer = await ctx.sample(
             messages,
             system=SYSTEM,

@@ -107,9 +107,9 @@ def leaves(text: str | None) -> PdfPages:
     if found is None or int(found[1]) < 1 or (found[2] and int(found[2]) < int(found[1])):
         raise ToolError(f'{errors.shown(text, 60)!r} names no pages. Say "3", "3-7" or "3-".')
     first = int(found[1])
-    return PdfPages(
-        first, int(found[2]) if found[2] else first + _LONGEST_PDF - 1 if "-" in text else first
-    )
+    if found[2]:
+        return PdfPages(first, int(found[2]))
+    return PdfPages(first, first + _LONGEST_PDF - 1 if "-" in text else first)
 
 
 def type_of(headers: Mapping[str, str], body: bytes | None = None) -> str:
@@ -152,7 +152,11 @@ def kind_of(media_type: str) -> Kind | None:
     ):
         return "text"
     family = media_type.partition("/")[0]
-    return "image" if family == "image" else "audio" if family == "audio" else None
+    if family == "image":
+        return "image"
+    if family == "audio":
+        return "audio"
+    return None
 
 
 def wanted(settings: FetchSettings, url: str, headers: Mapping[str, str]) -> None:

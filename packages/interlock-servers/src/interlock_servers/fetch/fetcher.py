@@ -126,9 +126,12 @@ class WebFetcher:
         whatever is not a page.
         """
         call = _Call(whose, fresh, check, tell)
-        robots: Robots = (
-            "not asked" if watched else "allowed" if self.settings.robots == "ask" else "ignored"
-        )
+        if watched:
+            robots: Robots = "not asked"
+        elif self.settings.robots == "ask":
+            robots = "allowed"
+        else:
+            robots = "ignored"
         hops: list[Redirect] = []
         limit = asyncio.timeout(self.settings.seconds)
         try:
@@ -179,13 +182,12 @@ class WebFetcher:
         if kept is not None and not call.fresh and http_cache.is_fresh(kept, self.now()):
             self._look(kept.url, kept.status, kept.headers, call.check)
             return kept, "kept"
-        more = (
-            {"cache-control": "no-cache"}
-            if call.fresh
-            else http_cache.conditions(kept)
-            if kept is not None
-            else {}
-        )
+        if call.fresh:
+            more = {"cache-control": "no-cache"}
+        elif kept is not None:
+            more = http_cache.conditions(kept)
+        else:
+            more = {}
         try:
             new = await self._asked(url, more, call)
         except BlockedAddress:

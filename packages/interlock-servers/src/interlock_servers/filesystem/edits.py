@@ -175,7 +175,8 @@ def unified(before: str, after: str, path: str) -> str:
     name = plain(path)
     out = [f"--- a/{name}\n", f"+++ b/{name}\n"]
     for group in _groups(a, b):
-        (_, a1, _, b1, _), (_, _, a2, _, b2) = group[0], group[-1]
+        _, a1, _, b1, _ = group[0]
+        _, _, a2, _, b2 = group[-1]
         out.append(f"@@ -{_span(first + a1, first + a2)} +{_span(first + b1, first + b2)} @@\n")
         for tag, i1, i2, j1, j2 in group:
             if tag == "equal":

@@ -111,10 +111,8 @@ class _Search:
         self.most = 200
         self.hits: list[LineMatch] = []
         self.files = 0
-        self.left_out, self.why = (
-            0,
-            "",
-        )  # how many files were not looked into, and why the first of them was not
+        self.left_out = 0  # how many files were not looked into
+        self.why = ""  # why the first of them was not
         self.cut = False  # whether some folders were not
 
     def data(self, place: ResolvedPath) -> bytes | None:

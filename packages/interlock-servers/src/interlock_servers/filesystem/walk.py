@@ -165,13 +165,12 @@ def listed(
     above = "" if own == "." else f"{own}/"
     entries = [entry_of(above + told(name), found, target) for name, found, target in chosen]
     more = len(every) - skip - len(chosen)
-    why = (
-        "the folder is too large to be read to its end"
-        if walk.cut
-        else f"{more} more: skip {skip + len(chosen)}"
-        if more > 0
-        else None
-    )
+    if walk.cut:
+        why = "the folder is too large to be read to its end"
+    elif more > 0:
+        why = f"{more} more: skip {skip + len(chosen)}"
+    else:
+        why = None
     return FolderEntries(own, entries, why is None, why)
 
 

@@ -264,11 +264,9 @@ def _imported(change: Transaction, name: str, data: dict[str, Any], progress: Ca
     for table in _FILLED:
         if digest(db, table, *data[table]) != data["digests"][table]:
             raise UndoConflict(f"some of the imported {table} are not as they were")
-    (first, last), (one, other), (_, newest) = (
-        data["entities"],
-        data["observations"],
-        data["relations"],
-    )
+    first, last = data["entities"]
+    one, other = data["observations"]
+    _, newest = data["relations"]
     more = (
         "SELECT 1 FROM observations WHERE entity BETWEEN ? AND ? AND id NOT BETWEEN ? AND ? LIMIT 1"
     )

@@ -323,7 +323,12 @@ def show_change(
     for one in found.steps:
         before = _side(one.before)
         after = _side(one.after)
-        sign = "~" if before and after else "-" if before else "+"
+        if before and after:
+            sign = "~"
+        elif before:
+            sign = "-"
+        else:
+            sign = "+"
         lines.append(f"{sign} {one.kind} {' -> '.join(filter(None, (before, after)))}")
     return ToolResult(
         found,

@@ -29,13 +29,12 @@ class Cluster:
         """
         parts = urlsplit(self.url)
         host = parts.netloc.rpartition("@")[2]
-        who = (
-            f"{role}:{password}@"
-            if password
-            else f"{role}@"
-            if role
-            else parts.netloc[: len(parts.netloc) - len(host)]
-        )
+        if password:
+            who = f"{role}:{password}@"
+        elif role:
+            who = f"{role}@"
+        else:
+            who = parts.netloc[: len(parts.netloc) - len(host)]
         query = "&".join(
             [
                 *filter(None, [parts.query]),

@@ -293,7 +293,12 @@ def test_a_server_that_cannot_be(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_settings_are_as_stated(name: str) -> None:
     """The page has each of them with what it is unless told otherwise."""
     value = getattr(FetchSettings(), name)
-    said = "none" if value == () else value if isinstance(value, str) else f"{int(value):,}"
+    if value == ():
+        said = "none"
+    elif isinstance(value, str):
+        said = value
+    else:
+        said = f"{int(value):,}"
     page = (Path(__file__).parents[5] / "docs" / "servers" / "fetch.md").read_text(encoding="utf-8")
     (row,) = [
         line

@@ -316,7 +316,8 @@ class Access:
 
     async def forget(self) -> Grant | None:
         """Delete the stored grant and return it, so that it can be revoked."""
-        grant, self._grant = await self.grant(), None
+        grant = await self.grant()
+        self._grant = None
         await self._whole.vault.remove(GRANTS, self.name)
         return grant
 

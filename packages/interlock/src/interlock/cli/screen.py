@@ -91,13 +91,11 @@ def escaped(text: str) -> str:
 
 def size(count: int) -> str:
     """A number of bytes in words."""
-    return (
-        f"{count} bytes"
-        if count < 1000
-        else f"{count / 1000:.1f} kB"
-        if count < 1_000_000
-        else f"{count / 1_000_000:.1f} MB"
-    )
+    if count < 1000:
+        return f"{count} bytes"
+    if count < 1_000_000:
+        return f"{count / 1000:.1f} kB"
+    return f"{count / 1_000_000:.1f} MB"
 
 
 def size_of(base64: str) -> str:

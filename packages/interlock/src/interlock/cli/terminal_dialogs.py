@@ -116,7 +116,12 @@ class TerminalDialogs:
 
     async def _yes_or_no(self, question: str, default: bool | None) -> bool:
         offered = {True: "Y/n", False: "y/N", None: "y/n"}[default]
-        preset = None if default is None else "y" if default else "n"
+        if default is None:
+            preset = None
+        elif default:
+            preset = "y"
+        else:
+            preset = "n"
         return (
             await self._choose(f"{question} [{offered}]", {"y": "yes", "n": "no"}, preset) == "yes"
         )

@@ -133,13 +133,12 @@ def _kinds(node: Mapping[str, Any], root: Mapping[str, Any], depth: int = 0) -> 
             for k in ([kind] if isinstance(kind, str) else kind)
             if isinstance(k, str) and k != "null"
         }
-    values = (
-        node["enum"]
-        if isinstance(node.get("enum"), list)
-        else [node["const"]]
-        if "const" in node
-        else []
-    )
+    if isinstance(node.get("enum"), list):
+        values = node["enum"]
+    elif "const" in node:
+        values = [node["const"]]
+    else:
+        values = []
     kinds = {
         "string" if isinstance(value, str) else "other" for value in values if value is not None
     }

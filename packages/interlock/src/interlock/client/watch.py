@@ -246,15 +246,16 @@ async def watching(
     unasked: Notify,
 ) -> AsyncIterator[Watch]:
     """A subscription for as long as the block lasts."""
+    uris: list[str] | None = None
+    if isinstance(resources, str):
+        uris = [resources]
+    elif not isinstance(resources, bool):
+        uris = list(resources)
     wanted = t.SubscriptionFilter(
         tools_list_changed=tools or None,
         prompts_list_changed=prompts or None,
         resources_list_changed=True if resources is True else None,
-        resource_subscriptions=None
-        if isinstance(resources, bool)
-        else [resources]
-        if isinstance(resources, str)
-        else list(resources),
+        resource_subscriptions=uris,
     )
     whole = extensions.filter_of(wanted, filter, client.server_capabilities)
     async with _watched(Watch(client, whole, watches, unasked), watches) as watch:

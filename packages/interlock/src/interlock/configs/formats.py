@@ -220,7 +220,9 @@ def _codex(fields: Fields) -> Draft:
 
 def _forwarded(names: Any) -> Iterable[str]:
     """Yield the names in `env_vars`: strings, or tables with a name."""
-    for item in names if isinstance(names, list) else [] if names is None else [names]:
+    if names is None:
+        return
+    for item in names if isinstance(names, list) else [names]:
         name = item.get("name") if isinstance(item, dict) else item
         if isinstance(item, dict) and item.get("source") not in (None, "local"):
             raise UnusableEntry(

@@ -132,13 +132,11 @@ def _media(
 
 
 def _readable(size: int) -> str:
-    return (
-        f"{size} bytes"
-        if size < 1_000
-        else f"{size / 1_000:.0f} KB"
-        if size < 1_000_000
-        else f"{size / 1_000_000:.1f} MB"
-    )
+    if size < 1_000:
+        return f"{size} bytes"
+    if size < 1_000_000:
+        return f"{size / 1_000:.0f} KB"
+    return f"{size / 1_000_000:.1f} MB"
 
 
 def _link(link: ResourceLink) -> str:

@@ -327,13 +327,14 @@ class Conversation:
             case QuestionReceived(id, request):
                 x = self._asked_by(call)
                 unhurried = x.transport.pause_timeout if x is not None else contextlib.nullcontext
-                chosen = asker or (
-                    x.asker
-                    if x is not None
-                    else self.hello.asker
-                    if self.hello is not None
-                    else MUTE
-                )
+                if asker:
+                    chosen = asker
+                elif x is not None:
+                    chosen = x.asker
+                elif self.hello is not None:
+                    chosen = self.hello.asker
+                else:
+                    chosen = MUTE
                 self._answering[id] = self._loop.create_task(
                     self._answer(id, request, chosen, unhurried)
                 )

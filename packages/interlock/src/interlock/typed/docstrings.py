@@ -199,6 +199,7 @@ def _prose(lines: Iterable[str]) -> str:
     """Lines joined into running text; the items of a list stay on lines of their own."""
     text = ""
     for line in (line.strip() for line in lines):
-        if line:
-            text += ("\n" if text and _BULLET.match(line) else " " if text else "") + line
+        if text and line:
+            text += "\n" if _BULLET.match(line) else " "
+        text += line
     return text

@@ -321,35 +321,30 @@ def _bounds(field: FormField) -> str:
     high = field.most
     if low is not None and high is not None:
         return f"from {low} to {high}{unit}"
-    return (
-        f"at least {low}{unit}"
-        if low is not None
-        else f"at most {high}{unit}"
-        if high is not None
-        else ""
-    )
+    if low is not None:
+        return f"at least {low}{unit}"
+    if high is not None:
+        return f"at most {high}{unit}"
+    return ""
 
 
 def _out_of_bounds(field: FormField, value: Any) -> str:
-    size = (
-        len(value)
-        if field.kind in ("text", "choices")
-        else value
-        if field.kind in ("number", "integer")
-        else None
-    )
+    if field.kind in ("text", "choices"):
+        size = len(value)
+    elif field.kind in ("number", "integer"):
+        size = value
+    else:
+        size = None
     if size is None:
         return ""
     out = (field.least is not None and size < field.least) or (
         field.most is not None and size > field.most
     )
-    return (
-        f"This must have {_bounds(field)}."
-        if out and field.kind in ("text", "choices")
-        else f"This must be {_bounds(field)}."
-        if out
-        else ""
-    )
+    if out and field.kind in ("text", "choices"):
+        return f"This must have {_bounds(field)}."
+    if out:
+        return f"This must be {_bounds(field)}."
+    return ""
 
 
 def _yes_or_no(text: str) -> bool:

@@ -213,15 +213,10 @@ class Sheet:
             case mi.CustomType():
                 return self._custom(info.cls)
         drawn = dict(_SIMPLE[type(info)])
-        _limit(
-            drawn,
-            info,
-            _NUMBERS
-            if isinstance(info, mi.IntType | mi.FloatType)
-            else {}
-            if "contentEncoding" in drawn
-            else _STRINGS,
-        )
+        if isinstance(info, mi.IntType | mi.FloatType):
+            _limit(drawn, info, _NUMBERS)
+        else:
+            _limit(drawn, info, {} if "contentEncoding" in drawn else _STRINGS)
         if type(info) in _ASKED_FOR and (
             getattr(info, "tz", None) if self._out else getattr(info, "tz", True) is not False
         ):
@@ -406,7 +401,12 @@ def _limit(drawn: JSONObject, info: Any, names: Mapping[str, str]) -> None:
 
 def _enum(values: Any) -> JSONObject:
     kinds = {type(value) for value in values}
-    kind = {"type": "string"} if kinds == {str} else {"type": "integer"} if kinds == {int} else {}
+    if kinds == {str}:
+        kind = {"type": "string"}
+    elif kinds == {int}:
+        kind = {"type": "integer"}
+    else:
+        kind = {}
     return {**kind, "enum": list(values)}
 
 

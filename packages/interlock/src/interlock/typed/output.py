@@ -181,7 +181,12 @@ class Prose(Output):
         return super().result(value, structured=structured)
 
     def _made(self, value: Any) -> t.CallToolResult:
-        items = value if isinstance(value, list | tuple) else () if value is None else (value,)
+        if isinstance(value, list | tuple):
+            items = value
+        elif value is None:
+            items = ()
+        else:
+            items = (value,)
         return t.CallToolResult(content=[_block(item) for item in items if item is not None])
 
 

@@ -517,13 +517,12 @@ def test_whatever_peers_send_there_is_a_grant_or_there_are_words(
     except Unauthorized as refused:
         assert str(refused).isprintable()
     for step in player.steps:
-        urls = (
-            [step.request.url]
-            if isinstance(step, SendRequest)
-            else [step.url]
-            if isinstance(step, Visit)
-            else []
-        )
+        if isinstance(step, SendRequest):
+            urls = [step.request.url]
+        elif isinstance(step, Visit):
+            urls = [step.url]
+        else:
+            urls = []
         if isinstance(step, ShowCode):
             urls = [url for url in (step.verification_uri, step.complete) if url is not None]
         for url in urls:

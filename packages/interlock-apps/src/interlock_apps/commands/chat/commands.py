@@ -90,23 +90,19 @@ class Commands:
         """What may follow a command."""
         words = rest.split(" ")
         if name == "servers":
-            return (
-                list(self._host.hub.servers)
-                if len(words) == 1
-                else ["log", "start", "stop", "restart"]
-                if len(words) == 2
-                else []
-            )
+            if len(words) == 1:
+                return list(self._host.hub.servers)
+            if len(words) == 2:
+                return ["log", "start", "stop", "restart"]
+            return []
         if name == "model":
             return list(self._host.models)
         if name == "roots":
-            return (
-                ["add", "remove"]
-                if len(words) == 1
-                else [f for fs in self._host.roots.granted.values() for f in fs]
-                if words[0] == "remove"
-                else []
-            )
+            if len(words) == 1:
+                return ["add", "remove"]
+            if words[0] == "remove":
+                return [f for fs in self._host.roots.granted.values() for f in fs]
+            return []
         return ["forget"] if name == "rules" and len(words) == 1 else []
 
     # -- help, servers, tools, models --------------------------------------------------------------
@@ -254,7 +250,12 @@ class Commands:
 
     async def _show(self, rest: str) -> None:
         ended = self._talk.feed.ended
-        number = int(rest) if rest.isascii() and rest.isdigit() else len(ended) if not rest else 0
+        if rest.isascii() and rest.isdigit():
+            number = int(rest)
+        elif not rest:
+            number = len(ended)
+        else:
+            number = 0
         if not 1 <= number <= len(ended):
             raise CommandError(
                 f"/show N, with N from 1 to {len(ended)}" if ended else "No call has ended yet."

@@ -131,13 +131,13 @@ def details(question: CallQuestion) -> list[Any]:
 def annotation_words(annotations: ToolAnnotations | None) -> str:
     """What a tool says of itself, in words."""
     says = hints(annotations)
-    words = [
-        "only reads"
-        if says["read_only"]
-        else "destroys or overwrites"
-        if says["destructive"]
-        else "adds"
-    ]
+    words = []
+    if says["read_only"]:
+        words.append("only reads")
+    elif says["destructive"]:
+        words.append("destroys or overwrites")
+    else:
+        words.append("adds")
     words.append("may be repeated" if says["idempotent"] else "each call counts")
     words.append("reaches the outside world" if says["open_world"] else "stays in its own world")
     return ", ".join(words)
@@ -237,7 +237,12 @@ def unified(was: str, now: str) -> Text:
     text = Text(overflow="fold")
     before, after = (_lines(each) for each in (was, now))
     for line in difflib.unified_diff(before, after, "approved", "now", lineterm=""):
-        style = "green" if line.startswith("+") else "red" if line.startswith("-") else "dim"
+        if line.startswith("+"):
+            style = "green"
+        elif line.startswith("-"):
+            style = "red"
+        else:
+            style = "dim"
         text.append(f"{line}\n", style=style)
     text.rstrip()
     return text

@@ -285,11 +285,12 @@ def granted(
         )
     now = means.now()
     seconds = answer.seconds
-    scopes = (
-        tuple(answer.scope.split())
-        if answer.scope is not None
-        else (before.scopes if before is not None else tuple(asked))
-    )
+    if answer.scope is not None:
+        scopes = tuple(answer.scope.split())
+    elif before is not None:
+        scopes = before.scopes
+    else:
+        scopes = tuple(asked)
     bound = answer.token_type.lower() == "dpop" or (before is not None and before.key is not None)
     return Grant(
         resource=resource,

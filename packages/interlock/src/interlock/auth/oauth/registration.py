@@ -161,11 +161,12 @@ def register(
     said = read_error(got.body)
     if got.status in (200, 201):
         return _member(got, wanted, site, endpoint, redirect_uri)
-    words = (
-        f"{said.error}: {said.error_description}"
-        if said is not None and said.error_description
-        else (said.error if said else "")
-    )
+    if said is not None and said.error_description:
+        words = f"{said.error}: {said.error_description}"
+    elif said:
+        words = said.error
+    else:
+        words = ""
     if site.assumed and (said is None or got.status in (404, 405)):
         raise Unauthorized(
             _STEP,

@@ -97,23 +97,19 @@ def _first(claims: Mapping[str, Any], names: Sequence[str]) -> str:
 
 def _words(value: object) -> list[str]:
     """Scopes, written as one string or as a list."""
-    return (
-        value.split()
-        if isinstance(value, str)
-        else [word for word in value if isinstance(word, str)]
-        if isinstance(value, list)
-        else []
-    )
+    if isinstance(value, str):
+        return value.split()
+    if isinstance(value, list):
+        return [word for word in value if isinstance(word, str)]
+    return []
 
 
 def _names(value: object) -> list[str]:
-    return (
-        [value]
-        if isinstance(value, str)
-        else [name for name in value if isinstance(name, str)]
-        if isinstance(value, list)
-        else []
-    )
+    if isinstance(value, str):
+        return [value]
+    if isinstance(value, list):
+        return [name for name in value if isinstance(name, str)]
+    return []
 
 
 def _time(value: object) -> float | None:

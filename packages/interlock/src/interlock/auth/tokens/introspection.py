@@ -200,7 +200,11 @@ class Introspection:
 
 
 def _usual(secret: str | None, has_key: bool) -> str:
-    return "private_key_jwt" if has_key else "none" if secret is None else "client_secret_basic"
+    if has_key:
+        return "private_key_jwt"
+    if secret is None:
+        return "none"
+    return "client_secret_basic"
 
 
 def _without(claims: Mapping[str, Any], token: str) -> dict[str, Any]:

@@ -160,13 +160,11 @@ def _secret(file: Any, variable: str | None) -> str | None:
         raise click.UsageError(
             "--client-secret-file and --client-secret-env name two secrets: give one of them."
         )
-    secret = (
-        file.read().strip()
-        if file is not None
-        else os.environ.get(variable)
-        if variable is not None
-        else None
-    )
+    secret: str | None = None
+    if file is not None:
+        secret = file.read().strip()
+    elif variable is not None:
+        secret = os.environ.get(variable)
     if (file is not None or variable is not None) and not secret:
         raise click.UsageError(
             f"There is no secret in {f'the variable {variable}' if file is None else file.name}."

@@ -87,13 +87,12 @@ async def _status(vault: Vault, url: str | None, machine: bool) -> int:
 
 
 def _cells(server: str, account: str, grant: Grant) -> tuple[str, ...]:
-    then = (
-        "renewed"
-        if grant.refresh_token is not None
-        else "log in again"
-        if grant.expires is not None
-        else "-"
-    )
+    if grant.refresh_token is not None:
+        then = "renewed"
+    elif grant.expires is not None:
+        then = "log in again"
+    else:
+        then = "-"
     bound = " (DPoP)" if grant.key is not None else ""
     return (
         server,

@@ -55,13 +55,12 @@ def http_app(
         raise ValueError(f"a path begins with a slash; {path!r} does not")
     if not isinstance(limits, Limits | None):
         raise TypeError(f"limits are Limits(...), not {limits!r}")
-    kept = (
-        open_store(store)
-        if isinstance(store, str)
-        else store
-        if store is not None
-        else open_store("memory:")
-    )
+    if isinstance(store, str):
+        kept = open_store(store)
+    elif store is not None:
+        kept = store
+    else:
+        kept = open_store("memory:")
     if kept.shared and isinstance(server.bus, MemoryBus):
         server.bus = BoardBus(kept.changes)
     if isinstance(guard, EndpointAware):

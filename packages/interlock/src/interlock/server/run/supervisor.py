@@ -22,10 +22,9 @@ from ...store.errors import StoreError
 
 log = limited("interlock.server")
 
-_PAUSE, _LONGEST_PAUSE = (
-    0.5,
-    10.0,
-)  # seconds before a worker is replaced, where those before it died soon too
+# seconds before a worker is replaced, where those before it died soon too
+_PAUSE = 0.5
+_LONGEST_PAUSE = 10.0
 _STEADY = 30.0  # seconds after which a worker is no longer one that died soon
 # seconds beyond the grace of its calls, after which a worker that was told to end is killed
 _STUBBORN = 10.0

@@ -19,10 +19,9 @@ if TYPE_CHECKING:
 
 Argument = bytes | str | int
 
-_BATCH, _BATCH_BYTES = (
-    1000,
-    4 * 1024 * 1024,
-)  # commands and bytes that are sent before their replies are read
+# commands and bytes that are sent before their replies are read
+_BATCH = 1000
+_BATCH_BYTES = 4 * 1024 * 1024
 _LONGEST_PAUSE = 1.0  # seconds between two attempts to reach a server that is away
 
 # Errors of redis-py after which another connection may fare better: the server has just begun, or

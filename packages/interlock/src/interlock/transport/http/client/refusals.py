@@ -133,7 +133,12 @@ def refusal(url: str, response: Response, body: bytes) -> t.Unreachable:
     """What a refusal says, and what may be done about it."""
     status = response.status
     error = error_of(body)
-    said = f": {error.message}" if error is not None else f": {shown(body)}" if body else ""
+    if error is not None:
+        said = f": {error.message}"
+    elif body:
+        said = f": {shown(body)}"
+    else:
+        said = ""
     advice = _ADVICE.get(
         status,
         "The server, or a proxy before it, is in trouble: its log should say more."
