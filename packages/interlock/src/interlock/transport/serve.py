@@ -94,7 +94,7 @@ async def carry_out_notification(
         log.exception("the handler of %s failed", event.method)
 
 
-class Answers(Protocol):
+class Responder(Protocol):
     """Takes the outcomes of requests: of all on a connection, or of the only one in a POST."""
 
     def respond(self, event: RequestReceived, result: AnyResult) -> None:
@@ -111,7 +111,7 @@ class Answers(Protocol):
 
 
 async def carry_out(
-    handler: Handler, event: RequestReceived, exchange: Exchange, answers: Answers
+    handler: Handler, event: RequestReceived, exchange: Exchange, answers: Responder
 ) -> None:
     """Run the handler of one request to its answer: every request on every transport runs here."""
     try:
