@@ -3,31 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import os
 import secrets
 import sqlite3
 import time
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
 
 from msgspec import Struct
 
-from interlock.store import StoreError
-
-T = TypeVar("T")
+from interlock.store import SqliteFile, SqliteSchema
 
 # characters of a password
 SHORTEST = 8
 LONGEST = 1024
 _LONGEST_NAME = 200
 _AT_ONCE = 4  # passwords that are hashed at the same time: each takes 64 MiB
-_PATIENCE = 5.0  # seconds that one process waits for another's transaction
 
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS accounts (
+_TABLE = """
+CREATE TABLE accounts (
     name TEXT PRIMARY KEY,
     subject TEXT NOT NULL UNIQUE,
     display TEXT,
@@ -36,6 +30,18 @@ CREATE TABLE IF NOT EXISTS accounts (
     changed REAL NOT NULL
 )
 """
+
+
+def _make_table(db: sqlite3.Connection) -> None:
+    db.execute(_TABLE)
+
+
+SCHEMA = SqliteSchema(
+    name="account file",
+    application=0x494C4B41,
+    migrations=(_make_table,),
+    unmarked=frozenset({"accounts"}),
+)
 
 
 class Account(Struct, frozen=True):
@@ -83,6 +89,7 @@ class Accounts:
 
         cost = cost or Cost()
         self.path = Path(path)
+        self._file = SqliteFile(path, SCHEMA)
         self._clock = clock
         self._hasher = PasswordHasher(
             time_cost=cost.passes, memory_cost=cost.memory, parallelism=cost.lanes
@@ -110,12 +117,12 @@ class Accounts:
             except sqlite3.IntegrityError:
                 raise BadAccount(f"there is an account {known} already") from None
 
-        await self._do(insert)
+        await self._file.run(insert)
         return made
 
     async def remove(self, name: str) -> bool:
         """Remove an account, and with it whatever it is logged in to; whether there was one."""
-        return await self._do(
+        return await self._file.run(
             lambda db: (
                 db.execute("DELETE FROM accounts WHERE name = ?", (canonical(name),)).rowcount > 0
             )
@@ -130,18 +137,21 @@ class Accounts:
         secret = await self._hash(_password(password))
         now = self._clock()
         update = "UPDATE accounts SET secret = ?, changed = max(?, changed + 0.001) WHERE name = ?"
-        if not await self._do(lambda db: db.execute(update, (secret, now, known)).rowcount):
+        if not await self._file.run(lambda db: db.execute(update, (secret, now, known)).rowcount):
             raise BadAccount(f"there is no account {known}")
 
     async def list(self) -> list[Account]:
         """All accounts, by name."""
-        rows = await self._do(lambda db: db.execute(f"{_SELECT} ORDER BY name").fetchall())
+        rows = await self._file.run(
+            lambda db: db.execute(f"{_SELECT} ORDER BY name").fetchall(), write=False
+        )
         return [Account(*row[:5]) for row in rows]
 
     async def find(self, subject: str) -> Account | None:
         """The account whose tokens say `subject`; None where it is gone."""
-        row = await self._do(
-            lambda db: db.execute(f"{_SELECT} WHERE subject = ?", (subject,)).fetchone()
+        row = await self._file.run(
+            lambda db: db.execute(f"{_SELECT} WHERE subject = ?", (subject,)).fetchone(),
+            write=False,
         )
         return Account(*row[:5]) if row else None
 
@@ -156,15 +166,16 @@ class Accounts:
         except BadAccount:
             known = ""
             given = _normal(password)
-        row = await self._do(
-            lambda db: db.execute(f"{_SELECT} WHERE name = ?", (known,)).fetchone()
+        row = await self._file.run(
+            lambda db: db.execute(f"{_SELECT} WHERE name = ?", (known,)).fetchone(),
+            write=False,
         )
         right = await self._verify(row[5] if row else await self._decoy(), given[:LONGEST])
         if not right or row is None or len(given) > LONGEST:
             return None
         if self._hasher.check_needs_rehash(row[5]):  # made at another cost
             secret = await self._hash(given)
-            await self._do(
+            await self._file.run(
                 lambda db: db.execute(
                     "UPDATE accounts SET secret = ? WHERE name = ? AND secret = ?",
                     (secret, known, row[5]),
@@ -196,30 +207,6 @@ class Accounts:
         if self._hashing is None or self._hashing[0] is not loop:
             self._hashing = loop, asyncio.Semaphore(_AT_ONCE)
         return self._hashing[1]
-
-    async def _do(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        def run() -> T:
-            with self._open() as db:
-                return work(db)
-
-        return await asyncio.to_thread(run)
-
-    @contextlib.contextmanager
-    def _open(self) -> Iterator[sqlite3.Connection]:
-        """A connection for one piece of work, all of it or nothing: log-ins are rare, and hashing
-        takes a hundred times as long.
-        """
-        try:
-            # Made by us and not by SQLite, so that nobody else may read it; the files beside it
-            # take over its mode.
-            os.close(
-                os.open(self.path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600)
-            )
-            with contextlib.closing(sqlite3.connect(self.path, timeout=_PATIENCE)) as db, db:
-                db.execute(_SCHEMA)
-                yield db
-        except (sqlite3.Error, OSError) as bad:
-            raise StoreError(f"the accounts in {self.path} cannot be used: {bad}") from None
 
 
 _SELECT = "SELECT name, subject, display, created, changed, secret FROM accounts"

@@ -203,6 +203,19 @@ def test_accounts(interlock: Command, tmp_path: Path) -> None:
     assert PASSWORD.encode() not in (tmp_path / "accounts.db").read_bytes()
 
 
+def test_a_file_that_holds_no_accounts_is_named(interlock: Command, tmp_path: Path) -> None:
+    """An error in a sentence, no traceback; the file is not changed."""
+    path = tmp_path / "text.db"
+    path.write_text("no database, and long enough to be seen as such" * 10)
+    before = path.read_bytes()
+    failed = interlock("auth", "account", "list", "--accounts", path)
+    assert failed.exit_code == 1
+    assert failed.stderr.startswith(
+        f"Error: The account file {path} cannot be opened: it is damaged"
+    )
+    assert path.read_bytes() == before
+
+
 def test_a_password_at_a_terminal(home: Path, tmp_path: Path) -> None:
     """Typed twice, and never shown."""
     del home

@@ -161,7 +161,7 @@ async def test_a_file_that_cannot_be_used(tmp_path: Path) -> None:
     """What is no file of accounts is said so, with its name."""
     (tmp_path / "text").write_text("no database, and long enough to be seen as such" * 10)
     for path in (tmp_path, tmp_path / "text", tmp_path / "nowhere" / "people.db"):
-        with pytest.raises(StoreError, match="cannot be used"):
+        with pytest.raises(StoreError, match=f"account file {path} cannot be opened"):
             await Accounts(path, cost=CHEAP).list()
 
 

@@ -575,10 +575,14 @@ def wreck(path: Path, kind: str) -> None:
 @pytest.mark.parametrize(
     "kind, words",
     [
-        ("no database", "cannot be opened: file is not a database"),
+        ("no database", "cannot be opened: it is damaged, or not a SQLite database"),
         ("a folder", "cannot be opened"),
         ("another program's", "is the database of another program"),
-        ("a newer version's", "was made by another version of this server (9, not 1)"),
+        (
+            "a newer version's",
+            "a newer version of Interlock wrote it (version 9 of its tables; "
+            "this one knows up to 1)",
+        ),
     ],
 )
 async def test_a_file_that_is_no_travel_database(
@@ -626,7 +630,7 @@ async def test_a_file_that_cannot_be_written(server: Server, path: Path) -> None
         assert (await client.call_tool("search_flights", WAY)).value()["count"] == 47
         result = await client.call_tool("book_trip", TRIP)
         assert result.is_error
-        assert "cannot be written: attempt to write a readonly database" in result.text
+        assert "cannot be written: it is read-only" in result.text
         assert (await client.call_tool("list_bookings")).value()["count"] == 1
 
 

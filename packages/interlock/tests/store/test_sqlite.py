@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from interlock.store import SqliteStore, StoreError
+from interlock.store.sqlite.schema import SCHEMA
 from interlock.testing.contracts.promises import RecordingListener
 from interlock.testing.contracts.sessions import session
 from tests.store.makers import opened
@@ -46,14 +47,15 @@ def _others(path: Path) -> None:
 
 def _newer(path: Path) -> None:
     with sqlite3.connect(path) as db:
+        db.execute(f"PRAGMA application_id = {SCHEMA.application}")
         db.execute("PRAGMA user_version = 99")
     db.close()
 
 
 STRANGE = {
-    "a text": (_text, "not a database"),
-    "another program's": (_others, "a database of something else"),
-    "another version's": (_newer, "another version"),
+    "a text": (_text, "not a SQLite database"),
+    "another program's": (_others, "the database of another program"),
+    "a newer version's": (_newer, "a newer version of Interlock wrote it"),
     "a folder": (Path.mkdir, "directory"),
 }
 
@@ -71,7 +73,7 @@ async def test_other_files_are_refused_and_left_alone(kind: str, tmp_path):
     if path.is_dir():
         path.rmdir()
     else:
-        assert kind != "a text" or path.read_bytes() == before
+        assert path.read_bytes() == before
         path.unlink()
     async with opened(store):
         assert await store.sessions.count(now=0.0) == 0

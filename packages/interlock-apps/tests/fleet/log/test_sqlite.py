@@ -358,10 +358,10 @@ async def test_what_is_no_log_is_refused_and_left_as_it_is(tmp_path: Path) -> No
     await written(later, 1)
     change(later, "PRAGMA user_version = 3")
     for path, why in {
-        text: "not a database",
-        store: "it is a database of something else",
-        other: "it is a database of something else",
-        later: "it is the log of another version of Interlock",
+        text: "not a SQLite database",
+        store: "it is the database of another program",
+        other: "it is the database of another program",
+        later: "a newer version of Interlock wrote it",
         tmp_path: "directory",
         tmp_path / "nowhere" / "log.db": "No such file",
     }.items():
@@ -395,7 +395,7 @@ async def test_a_full_disk_is_told_once_and_nothing_is_lost(tmp_path: Path) -> N
     for number in range(20):
         log.note(notice(f"{number} {'x' * 5000}"))
     for _ in range(2):
-        with pytest.raises(LogError, match=r"log\.db cannot be written: database or disk is full"):
+        with pytest.raises(LogError, match=r"log\.db cannot be written: the disk is full"):
             await log.flush()
     log.note(notice("later"))
     assert await words(log) == ["first"]

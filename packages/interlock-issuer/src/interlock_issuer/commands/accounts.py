@@ -73,16 +73,15 @@ def new_password(name: str) -> str:
 def done(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
     """Do something with accounts; what cannot be done is said in a sentence,
     with the exit code 1."""
-    import sqlite3  # late: as in the accounts themselves
-
+    from interlock.store import StoreError  # late: as above
     from interlock_issuer import BadAccount  # late: as above
 
     try:
         asyncio.run(work())
     except BadAccount as bad:
         raise click.ClickException(f"{str(bad)[0].upper()}{str(bad)[1:]}.") from None
-    except (OSError, sqlite3.Error) as bad:
-        raise click.ClickException(f"The accounts cannot be read: {bad}") from None
+    except StoreError as bad:
+        raise click.ClickException(f"{str(bad)[0].upper()}{str(bad)[1:]}.") from None
 
 
 @click.group("account")

@@ -5,11 +5,11 @@ statement.
 from __future__ import annotations
 
 import contextlib
-import os
 import sqlite3
 from pathlib import Path
 from typing import Literal
-from urllib.parse import quote
+
+from interlock.store import connect_sqlite
 
 from .limits import DatabaseLimits
 
@@ -232,10 +232,7 @@ def opened(
     No statement is kept for another time: one that was allowed to us once would else be there for a
     caller who sends the same text.
     """
-    uri = f"file:{quote(os.fsencode(path))}?mode={'rw' if write else 'ro'}"
-    connection = sqlite3.connect(
-        uri, uri=True, timeout=_BUSY, isolation_level=None, cached_statements=0
-    )
+    connection = connect_sqlite(path, write=write, patience=_BUSY, cached_statements=0)
     try:
         connection.text_factory = _text
         _configure(connection, limits, write=write)

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from interlock import ToolError
+from interlock.store import primary_code, sqlite_reason
 
 from .engine import Json, Parameters, Plan, PlanStep, ResultColumn, RowRange, Rows, Statement
 from .limits import DatabaseLimits
@@ -170,9 +171,9 @@ class SqliteSession:
                     raise
             self.job.stopped.wait(_PAUSE)
 
-    def failure(self, bad: BaseException) -> ToolError:
+    def failure(self, bad: Exception) -> ToolError:
         """What went wrong, in words for the model."""
-        code = code_of(bad)
+        code = primary_code(bad)
         if code == sqlite3.SQLITE_INTERRUPT or (code and self.job.over()):
             return too_long(self.job.seconds)
         if self.authorizer.refused is not None and code in (
@@ -218,10 +219,16 @@ class SqliteSession:
 FAILURES = (sqlite3.Error, sqlite3.Warning, MemoryError, OverflowError, ValueError)
 
 
-def code_of(bad: BaseException) -> int:
-    """SQLite's primary error code; 0 where it gave none."""
-    code: int = getattr(bad, "sqlite_errorcode", 0)
-    return code & 0xFF
+_UNUSABLE = frozenset(
+    {
+        sqlite3.SQLITE_BUSY,
+        sqlite3.SQLITE_LOCKED,
+        sqlite3.SQLITE_NOTADB,
+        sqlite3.SQLITE_CORRUPT,
+        sqlite3.SQLITE_FULL,
+        sqlite3.SQLITE_IOERR,
+    }
+)
 
 
 def has_journal(bad: BaseException) -> bool:
@@ -235,9 +242,9 @@ def has_journal(bad: BaseException) -> bool:
     )
 
 
-def told(bad: BaseException, limits: DatabaseLimits, more: str = "") -> ToolError:
+def told(bad: Exception, limits: DatabaseLimits, more: str = "") -> ToolError:
     """A failure of SQLite in words, with a hint."""
-    code = code_of(bad)
+    code = primary_code(bad)
     if isinstance(bad, MemoryError):
         said = (
             f"This needs more memory than the {limits.memory:,} bytes of SQLite here. Ask for "
@@ -248,11 +255,9 @@ def told(bad: BaseException, limits: DatabaseLimits, more: str = "") -> ToolErro
             "The file holds a name that is not Unicode: it is damaged, or was made by something "
             "else than SQLite."
         )
-    elif code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-        said = (
-            f"Another program has locked the database for more than {limits.waiting:g} seconds. "
-            "Try again later."
-        )
+    elif code in _UNUSABLE:
+        reason = line(sqlite_reason(bad, patience=limits.waiting), 500)
+        said = f"The database cannot be used: {reason}."
     elif has_journal(bad):
         said = (
             "SQLite cannot open the file. It may lack the right to read it, or, where other "
@@ -267,8 +272,6 @@ def told(bad: BaseException, limits: DatabaseLimits, more: str = "") -> ToolErro
             f"A value has more than {limits.value:,} bytes. Leave its column out, or ask for its "
             "length() only."
         )
-    elif code in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
-        said = f"The file is not a SQLite database, or is damaged, or encrypted: {line(str(bad))}."
     else:
         said = f"SQLite: {line(str(bad), 500).rstrip('.')}.{more}"
     return ToolError(said)

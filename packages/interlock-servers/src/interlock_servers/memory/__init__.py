@@ -16,10 +16,11 @@ from pathlib import Path
 
 from interlock import QuestionSettings, Server, ServerInfo, settings_of
 
-from .graph import VARIABLE, Graph
+from .graph import Graph
 from .limits import PREFIX, MemoryLimits
 from .read_tools import add_looking
 from .resources import add_resources
+from .schema import VARIABLE
 from .watch import HistoryWatcher
 from .write_tools import add_changing, uris_of
 

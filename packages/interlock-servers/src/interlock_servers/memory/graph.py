@@ -8,20 +8,26 @@ import sqlite3
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 
 from interlock import Context, ToolError, settings_of
-from interlock.store import StoreError, own_path, to_wal
+from interlock.store import (
+    SqliteError,
+    SqliteFile,
+    StoreError,
+    own_path,
+    primary_code,
+    sqlite_reason,
+    write_transaction,
+)
 
-from ..sqlite_files import connect, create_private_file, write_transaction
 from . import schema
 from .limits import PREFIX, MemoryLimits
+from .schema import VARIABLE
 from .transaction import Transaction
 
-VARIABLE = "INTERLOCK_MEMORY_DB"
-"""Names the file, where no argument does."""
 # instructions of SQLite's machine between two looks at whether somebody still waits
 _LOOKS = 20_000
 _IDLE = 8  # connections that are kept open
@@ -96,6 +102,7 @@ class Graph:
         self._limits = limits
         self._lock = threading.Lock()
         self._idle: list[sqlite3.Connection] = []
+        self._sqlite: SqliteFile | None = None
         self._file: tuple[int, int] | None = None  # the one that the idle connections have open
         self.indexed = True
         self.imports: Path | None = None  # the folder whose files may be imported by name
@@ -229,48 +236,38 @@ class Graph:
 
     def _prepare(self) -> None:
         """Create the file and its tables, unless they exist."""
-        create_private_file(self.path)
+        self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.indexed = schema.can_index()
-        with closing(self._connect()) as db:
-            if not schema.is_ours(db, self.path, VARIABLE):
-                with write_transaction(db):
-                    if not schema.is_ours(
-                        db, self.path, VARIABLE
-                    ):  # another process may have been quicker
-                        schema.make_tables(db)
-            to_wal(db, self.limits.waiting)
+        self._sqlite = SqliteFile(
+            self.path,
+            schema.SCHEMA,
+            journal="wal",
+            pragmas=(
+                f"synchronous = {'FULL' if self.limits.sync else 'NORMAL'}",
+                "secure_delete = ON",  # what is forgotten is gone
+            ),
+            patience=self.limits.waiting,
+        )
+        self._connect().close()
 
     def _connect(self) -> sqlite3.Connection:
-        db = connect(self.path, self.limits.waiting, any_thread=True)
-        try:
-            db.execute(f"PRAGMA synchronous = {'FULL' if self.limits.sync else 'NORMAL'}")
-            db.execute("PRAGMA secure_delete = ON")  # what is forgotten is gone
-            db.execute("PRAGMA trusted_schema = OFF")
-        except sqlite3.Error:
-            db.close()
-            raise
-        return db
+        assert self._sqlite is not None
+        return self._sqlite.connect(any_thread=True)
 
     @contextmanager
     def _trouble(self, what: str, progress: CallProgress) -> Iterator[None]:
         try:
             yield
-        except sqlite3.OperationalError as bad:
-            if "interrupted" in str(bad):
+        except SqliteError as bad:
+            raise self._failed("opened", bad.reason) from None
+        except (sqlite3.Error, OSError) as bad:
+            if primary_code(bad) == sqlite3.SQLITE_INTERRUPT:
                 progress.check()
-            if "locked" in str(bad):
-                waited = f"{self.limits.waiting:g} seconds"
-                raise ToolError(
-                    f"Another process has been writing to the memory for {waited}. Nothing was "
-                    "changed; try again."
-                ) from None
-            raise ToolError(f"The memory {self.path} cannot be {what}: {bad}.") from None
-        except sqlite3.Error as bad:
-            raise ToolError(f"The memory {self.path} cannot be {what}: {bad}.") from None
-        except OSError as bad:
-            raise ToolError(
-                f"The memory {self.path} cannot be {what}: {bad.strerror or bad}."
-            ) from None
+            reason = sqlite_reason(bad, patience=self.limits.waiting)
+            raise self._failed(what, reason) from None
+
+    def _failed(self, what: str, reason: str) -> ToolError:
+        return ToolError(f"The memory {self.path} cannot be {what}: {reason}.")
 
 
 def named_path() -> Path:

@@ -6,12 +6,12 @@ import sqlite3
 from collections.abc import Iterable
 from contextlib import closing
 
-from ..sqlite_files import is_marked, mark
+from interlock.store import SqliteSchema
+
 from .texts import folded, sign_of, signs_of, words_of
 
-# the mark of our files, and the form of their tables
-_OURS = 0x494C4D47
-_VERSION = 1
+VARIABLE = "INTERLOCK_MEMORY_DB"
+"""The environment variable that names the file, where no argument does."""
 _INDEX = "2"  # the form of what is in the index; another one is made anew
 
 _MANY = 2_000  # entities
@@ -59,19 +59,18 @@ _INDEXES = (
 INDEXES = ("words", "pieces", "signs")
 
 
-def is_ours(db: sqlite3.Connection, path: object, variable: str) -> bool:
-    """Whether the tables are there; False where the file is empty.
-
-    Raises ToolError where it is another program's.
-    """
-    return is_marked(db, path, _OURS, _VERSION, name="memory", variable=variable)
-
-
 def make_tables(db: sqlite3.Connection) -> None:
     """Make the tables, within a transaction."""
     for statement in _TABLES:
         db.execute(statement)
-    mark(db, _OURS, _VERSION)
+
+
+SCHEMA = SqliteSchema(
+    name="memory",
+    application=0x494C4D47,
+    migrations=(make_tables,),
+    instead=f"name another file in {VARIABLE}",
+)
 
 
 def can_index() -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 import threading
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from hashlib import sha256
 from importlib.resources import files
 from pathlib import Path
@@ -14,16 +14,19 @@ from typing import Any
 import msgspec
 
 from interlock import ToolError
-from interlock.store import StoreError, own_path
+from interlock.store import (
+    SqliteError,
+    SqliteFile,
+    SqliteSchema,
+    StoreError,
+    own_path,
+    sqlite_reason,
+)
 
-from ..sqlite_files import connect, create_private_file, is_marked, mark, write_transaction
 from .airports import CityIndex, TravelCity
 
 VARIABLE = "INTERLOCK_TRAVEL_DB"
 PATIENCE = 10.0  # seconds that one process waits for another's transaction
-# the mark of our files, and the form of their tables
-_OURS = 0x494C5456
-_VERSION = 1
 _TABLES = """
 CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE cities (code TEXT PRIMARY KEY, name TEXT, country TEXT, region TEXT, place INTEGER);
@@ -49,6 +52,19 @@ _DATA = (
     "activities",
     "preferences",
     "trips",
+)
+
+
+def _make_tables(db: sqlite3.Connection) -> None:
+    for statement in _TABLES.split(";"):
+        db.execute(statement)
+
+
+SCHEMA = SqliteSchema(
+    name="travel database",
+    application=0x494C5456,
+    migrations=(_make_tables,),
+    instead=f"name another file in {VARIABLE}",
 )
 
 
@@ -86,8 +102,7 @@ class TravelDatabase:
     def rows(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
         """What a query finds; it can change nothing."""
         self.prepare()
-        with self._trouble("read"), closing(self._connect()) as db:
-            db.execute("PRAGMA query_only = ON")
+        with self._trouble("read"), self._file.transaction(write=False) as db:
             return db.execute(query, values).fetchall()
 
     @contextmanager
@@ -96,7 +111,7 @@ class TravelDatabase:
         process changes anything meanwhile.
         """
         self.prepare()
-        with self._trouble("written"), closing(self._connect()) as db, write_transaction(db):
+        with self._trouble("written"), self._file.transaction() as db:
             yield db
 
     def prepare(self) -> None:
@@ -105,59 +120,52 @@ class TravelDatabase:
             if self._ready and self.path.exists():
                 return
             with self._trouble("opened"):
-                create_private_file(self.path)
+                self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
                 data = files(__package__).joinpath("data.json").read_bytes()
-                with closing(self._connect()) as db:
-                    self._fill(db, data, sha256(data).hexdigest())
+                self._fill(data, sha256(data).hexdigest())
             self._ready = True
 
-    def _fill(self, db: sqlite3.Connection, data: bytes, digest: str) -> None:
-        if self._filled(db) == digest:
-            return
-        db.execute("BEGIN IMMEDIATE")
-        known = self._filled(db)  # another process may have been quicker
-        if known == digest:
-            db.execute("ROLLBACK")
-            return
-        if known is None:
-            for statement in _TABLES.split(";"):
-                db.execute(statement)
-            mark(db, _OURS, _VERSION)
-        tables: dict[str, list[list[Any]]] = msgspec.json.decode(data)
-        for table in _DATA:  # a newer data set takes the place of an older one; bookings stay
-            db.execute(f"DELETE FROM {table}")
-            for row in tables[table]:
-                plain = [
-                    msgspec.json.encode(value).decode() if isinstance(value, list | dict) else value
-                    for value in row
-                ]
-                db.execute(f"INSERT INTO {table} VALUES ({', '.join('?' * len(row))})", plain)
-        db.execute("INSERT OR REPLACE INTO facts VALUES ('data', ?)", (digest,))
-        db.execute("COMMIT")
+    @property
+    def _file(self) -> SqliteFile:
+        return SqliteFile(self.path, SCHEMA, patience=PATIENCE)
 
-    def _filled(self, db: sqlite3.Connection) -> str | None:
-        """Which data set is in the file; None where it is empty.
-
-        Raises ToolError where it is not a file of ours.
-        """
-        if not is_marked(db, self.path, _OURS, _VERSION, name="travel database", variable=VARIABLE):
-            return None
-        found = db.execute("SELECT value FROM facts WHERE name = 'data'").fetchone()
-        return str(found[0]) if found else ""
-
-    def _connect(self) -> sqlite3.Connection:
-        return connect(self.path, PATIENCE)
+    def _fill(self, data: bytes, digest: str) -> None:
+        with self._file.transaction(write=False) as db:
+            if _filled(db) == digest:
+                return
+        with self._file.transaction() as db:
+            if _filled(db) != digest:  # another process may have been quicker
+                _replace_data(db, data, digest)
 
     @contextmanager
     def _trouble(self, what: str) -> Iterator[None]:
         try:
             yield
-        except sqlite3.Error as bad:
-            raise ToolError(f"The travel database {self.path} cannot be {what}: {bad}.") from None
-        except OSError as bad:
+        except (SqliteError, OSError) as bad:
+            reason = bad.reason if isinstance(bad, SqliteError) else sqlite_reason(bad)
             raise ToolError(
-                f"The travel database {self.path} cannot be {what}: {bad.strerror or bad}."
+                f"The travel database {self.path} cannot be {what}: {reason}."
             ) from None
+
+
+def _filled(db: sqlite3.Connection) -> str | None:
+    """The digest of the data set that is in the file."""
+    found = db.execute("SELECT value FROM facts WHERE name = 'data'").fetchone()
+    return str(found[0]) if found else None
+
+
+def _replace_data(db: sqlite3.Connection, data: bytes, digest: str) -> None:
+    """Put the data set in the place of an older one; bookings stay."""
+    tables: dict[str, list[list[Any]]] = msgspec.json.decode(data)
+    for table in _DATA:
+        db.execute(f"DELETE FROM {table}")
+        for row in tables[table]:
+            plain = [
+                msgspec.json.encode(value).decode() if isinstance(value, list | dict) else value
+                for value in row
+            ]
+            db.execute(f"INSERT INTO {table} VALUES ({', '.join('?' * len(row))})", plain)
+    db.execute("INSERT OR REPLACE INTO facts VALUES ('data', ?)", (digest,))
 
 
 def named_path() -> Path:

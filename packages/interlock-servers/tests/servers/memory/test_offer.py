@@ -287,8 +287,8 @@ async def test_files_of_others_are_left_alone(tmp_path: Path) -> None:
     text.write_text("no database " * 100)
     for path, reason in (
         (other, "another program"),
-        (newer, "another version"),
-        (text, "not a database"),
+        (newer, "a newer version"),
+        (text, "not a SQLite database"),
         (tmp_path, "cannot be"),
     ):
         before = path.read_bytes() if path.is_file() else b""
@@ -313,7 +313,7 @@ async def test_who_waits_too_long_is_told(path: Path) -> None:
         await done(client, "create_entities", entities=[entity("a")])
         with closing(sqlite3.connect(path, isolation_level=None)) as db:
             db.execute("BEGIN IMMEDIATE")
-            assert "Another process" in await refusal(
+            assert "another process has locked it" in await refusal(
                 client, "create_entities", entities=[entity("b")]
             )
             assert await done(client, "read_graph") == {"entities": [entity("a")], "relations": []}

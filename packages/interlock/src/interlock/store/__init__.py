@@ -33,8 +33,17 @@ if TYPE_CHECKING:
     )
     from .memory import MemoryStore
     from .redis import RedisStore
-    from .sqlite import SqliteStore
-    from .sqlite.writer import Writer, to_wal
+    from .sqlite.file import (
+        SqliteError,
+        SqliteFile,
+        SqliteSchema,
+        connect_sqlite,
+        primary_code,
+        sqlite_reason,
+        write_transaction,
+    )
+    from .sqlite.store import SqliteStore
+    from .sqlite.writer import Writer
     from .vaults.file import FileVault
     from .vaults.from_url import open_vault
     from .vaults.interface import Vault
@@ -69,8 +78,17 @@ _ROOMS = {
     ".memory": ("MemoryStore",),
     ".from_url": ("open_store",),
     ".redis": ("RedisStore",),
-    ".sqlite": ("SqliteStore",),
-    ".sqlite.writer": ("Writer", "to_wal"),
+    ".sqlite.store": ("SqliteStore",),
+    ".sqlite.file": (
+        "SqliteError",
+        "SqliteFile",
+        "SqliteSchema",
+        "connect_sqlite",
+        "primary_code",
+        "sqlite_reason",
+        "write_transaction",
+    ),
+    ".sqlite.writer": ("Writer",),
     ".vaults.file": ("FileVault",),
     ".vaults.keyring": ("KeyringVault",),
     ".vaults.leases": ("hold_lease",),
@@ -100,6 +118,9 @@ __all__ = [
     "Seal",
     "Session",
     "SessionStore",
+    "SqliteError",
+    "SqliteFile",
+    "SqliteSchema",
     "SqliteStore",
     "SqliteVault",
     "Store",
@@ -109,6 +130,7 @@ __all__ = [
     "VaultRates",
     "WorkerStore",
     "Writer",
+    "connect_sqlite",
     "data_folder",
     "file_lock",
     "hold_lease",
@@ -116,10 +138,12 @@ __all__ = [
     "open_store",
     "open_vault",
     "own_path",
-    "to_wal",
+    "primary_code",
+    "sqlite_reason",
     "try_lock",
     "write_atomic",
     "write_new",
+    "write_transaction",
 ]
 
 __getattr__, __dir__ = lazily(__name__, _ROOMS)

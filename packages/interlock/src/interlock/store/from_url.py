@@ -28,7 +28,7 @@ def open_store(url: str) -> Store:
 
             return MemoryStore()
         case "sqlite" if path := path_in(rest):
-            from .sqlite import SqliteStore  # late: as above
+            from .sqlite.store import SqliteStore  # late: as above
 
             return SqliteStore(path)
         case "redis" | "rediss" | "unix" if rest.startswith("//"):

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from interlock.redaction import Redact
-from interlock.store import StoreError, Writer
+from interlock.store import SqliteError, StoreError, Writer
 
 from ..events import AnyEvent, LogEntry, Notice
 from . import queries, records, tables
@@ -67,7 +67,7 @@ class SqliteLog:
         self._redact = redact
         self._clock = clock
         self._again = again
-        self._writer = Writer(self.path, prepare=tables.prepare)
+        self._writer = Writer(tables.log_file(self.path))
         self._anchor = Path(anchor).absolute() if anchor is not None else None
         self._anchor_every = anchor_every
         self._anchored = 0  # entries at the last anchor
@@ -294,7 +294,7 @@ class SqliteLog:
                     lambda db: tables.add(db, batch, self._redact, self._bodies, self._worded)
                 )
             except StoreError as bad:
-                self._cannot(str(bad).removeprefix("the store has failed: "))
+                self._cannot(_reason(bad))
                 return False
             for _ in batch:
                 self._waiting.popleft()
@@ -320,7 +320,7 @@ class SqliteLog:
             await asyncio.to_thread(write_anchor, path, made)
             self._anchor_fails = False
         except (OSError, StoreError) as bad:
-            why = bad.strerror if isinstance(bad, OSError) else str(bad)
+            why = bad.strerror if isinstance(bad, OSError) else _reason(bad)
             if not self._anchor_fails:
                 words = f"The log is not anchored: {path} cannot be written: {why}."
                 self.publish(Notice(level="warning", words=words))
@@ -380,5 +380,9 @@ class SqliteLog:
         try:
             return await self._writer.ask(work)
         except StoreError as bad:
-            why = str(bad).removeprefix("the store has failed: ")
-            raise LogError(f"The log {self.path.name} cannot be read: {why}.") from None
+            raise LogError(f"The log {self.path.name} cannot be read: {_reason(bad)}.") from None
+
+
+def _reason(bad: StoreError) -> str:
+    """Why the file cannot be used, without its name."""
+    return bad.reason if isinstance(bad, SqliteError) else str(bad)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 import sqlite3
 from collections.abc import Iterable
+from pathlib import Path
 
 from interlock.redaction import Redact
-from interlock.store import StoreError
+from interlock.store import SqliteFile, SqliteSchema
 
 from ..text_index import words_of
 from . import records
@@ -15,9 +16,6 @@ from .large_bodies import BodyStore
 from .records import MOST_TEXT
 
 FIRST = b"\0" * 32  # what stands before the first entry
-
-_APPLICATION = 0x494C4C47
-_VERSION = 2
 
 _TABLES = (
     """CREATE TABLE entries (place INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -53,34 +51,32 @@ _INSERT = (
 )
 
 
-def prepare(db: sqlite3.Connection) -> None:
-    """Make the tables where the file is new, and those that an older version had not.
+def _make_entries(db: sqlite3.Connection) -> None:
+    for statement in _TABLES:
+        db.execute(statement)
 
-    Raises StoreError where it is somebody else's.
-    """
-    # An INSERT OR REPLACE deletes; without this no trigger would hear of it.
-    db.execute("PRAGMA recursive_triggers = ON")
-    db.execute("BEGIN IMMEDIATE")
-    try:
-        version = _one(db, "PRAGMA user_version")
-        known = _one(db, "PRAGMA application_id") == _APPLICATION
-        if known and version == _VERSION:
-            return
-        if known and version > _VERSION:
-            raise StoreError("it is the log of another version of Interlock")
-        if known:
-            for table in _DROPPED:
-                db.execute(table)
-            db.execute(f"PRAGMA user_version = {_VERSION}")
-            return
-        if version or _one(db, "SELECT COUNT(*) FROM sqlite_schema"):
-            raise StoreError("it is a database of something else")
-        for table in (*_TABLES, *_DROPPED):
-            db.execute(table)
-        db.execute(f"PRAGMA application_id = {_APPLICATION}")
-        db.execute(f"PRAGMA user_version = {_VERSION}")
-    finally:
-        db.execute("COMMIT")
+
+def _make_dropped(db: sqlite3.Connection) -> None:
+    for statement in _DROPPED:
+        db.execute(statement)
+
+
+SCHEMA = SqliteSchema(
+    name="log",
+    application=0x494C4C47,
+    migrations=(_make_entries, _make_dropped),
+)
+
+
+def log_file(path: Path) -> SqliteFile:
+    """The file of a log, with the settings of its connections."""
+    # An INSERT OR REPLACE deletes; without recursive triggers none would hear of it.
+    return SqliteFile(
+        path,
+        SCHEMA,
+        journal="wal",
+        pragmas=("synchronous = NORMAL", "recursive_triggers = ON"),
+    )
 
 
 def make_words(db: sqlite3.Connection) -> bool:

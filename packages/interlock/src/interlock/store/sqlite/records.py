@@ -2,26 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import sqlite3
 
 from .. import bounds
 from ..errors import StoreError
 from ..interface import Record
 from .writer import Writer
-
-TABLES = (
-    # Not without row ids: a body may be large.
-    """CREATE TABLE IF NOT EXISTS records (key TEXT PRIMARY KEY, version INTEGER NOT NULL,
-           until REAL NOT NULL, account TEXT NOT NULL, data BLOB NOT NULL, body BLOB NOT NULL)""",
-    "CREATE INDEX IF NOT EXISTS records_until ON records (until)",
-    """CREATE INDEX IF NOT EXISTS records_bodies ON records (account, until)
-           WHERE length(body) > 0""",
-    """CREATE TABLE IF NOT EXISTS record_accounts (account TEXT PRIMARY KEY,
-           records INTEGER NOT NULL, size INTEGER NOT NULL) WITHOUT ROWID""",
-    """CREATE TABLE IF NOT EXISTS record_store (identity TEXT NOT NULL,
-           version INTEGER NOT NULL)""",
-)
 
 _SWEEP = 200  # expired records that one write forgets at the most
 
@@ -34,8 +20,8 @@ class SqliteRecords:
         self.identity = ""
 
     async def open(self) -> None:
-        """Make the tables where there are none, and learn what the file is called."""
-        self.identity = await self._writer.ask(_prepare)
+        """Learn the identity of the file."""
+        self.identity = await self._writer.ask(_identity)
 
     async def load(self, key: str, *, now: float) -> Record | None:
         """The record with this key."""
@@ -96,11 +82,7 @@ class SqliteRecords:
         await self._writer.ask(work)
 
 
-def _prepare(db: sqlite3.Connection) -> str:
-    for table in TABLES:
-        db.execute(table)
-    if not db.execute("SELECT 1 FROM record_store").fetchall():
-        db.execute("INSERT INTO record_store VALUES (?, 0)", (os.urandom(8).hex(),))
+def _identity(db: sqlite3.Connection) -> str:
     ((identity,),) = db.execute("SELECT identity FROM record_store").fetchall()
     return str(identity)
 

@@ -1,18 +1,16 @@
-"""The tables of a SQLite store, and the marks that identify its file."""
+"""The tables of a SQLite store, version by version."""
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import time
 
-from ..errors import StoreError
-
-_APPLICATION = 0x494C4B53
-_VERSION = 2
+from .file import SqliteSchema
 
 _TABLES = (
-    """CREATE TABLE sessions (id TEXT PRIMARY KEY, until REAL NOT NULL, data BLOB NOT NULL,
-           state BLOB NOT NULL DEFAULT x'')""",
+    """CREATE TABLE sessions (id TEXT PRIMARY KEY, until REAL NOT NULL,
+           data BLOB NOT NULL) WITHOUT ROWID""",
     "CREATE INDEX sessions_until ON sessions (until)",
     """CREATE TABLE streams (session TEXT, stream TEXT, first INTEGER NOT NULL,
            next INTEGER NOT NULL, size INTEGER NOT NULL, stirred REAL NOT NULL, turn INTEGER,
@@ -30,33 +28,58 @@ _TABLES = (
     "CREATE TABLE workers (id TEXT PRIMARY KEY, until REAL NOT NULL) WITHOUT ROWID",
 )
 
+# The author's state of a session, and row ids: the state may be large.
+_STATE = (
+    "ALTER TABLE sessions RENAME TO old",
+    "DROP INDEX sessions_until",
+    """CREATE TABLE sessions (id TEXT PRIMARY KEY, until REAL NOT NULL, data BLOB NOT NULL,
+           state BLOB NOT NULL DEFAULT x'')""",
+    "INSERT INTO sessions (id, until, data) SELECT id, until, data FROM old",
+    "DROP TABLE old",
+    "CREATE INDEX sessions_until ON sessions (until)",
+)
 
-def prepare(db: sqlite3.Connection) -> None:
-    """Make the tables where the file is new. Raises StoreError where it is somebody else's."""
-    db.execute("BEGIN IMMEDIATE")
-    try:
-        version = _one(db, "PRAGMA user_version")
-        if _one(db, "PRAGMA application_id") == _APPLICATION and version == _VERSION:
-            return
-        if version or _one(db, "SELECT COUNT(*) FROM sqlite_schema"):
-            raise StoreError(
-                "it is a database of something else, or of another version of Interlock"
-            )
-        for table in _TABLES:
-            db.execute(table)
-        # Notes are counted from the time of day, so that a position in a file that was deleted is
-        # not taken for one in this.
-        begin = time.time_ns() // 1_000_000
-        db.executemany(
-            "INSERT INTO sqlite_sequence (name, seq) VALUES (?, ?)",
-            [("changes", begin), ("notes", begin)],
-        )
-        db.execute(f"PRAGMA application_id = {_APPLICATION}")
-        db.execute(f"PRAGMA user_version = {_VERSION}")
-    finally:
-        db.execute("COMMIT")
+# Records with compare-and-swap. Some files of version 2 have these tables already.
+_RECORDS = (
+    # Not without row ids: a body may be large.
+    """CREATE TABLE IF NOT EXISTS records (key TEXT PRIMARY KEY, version INTEGER NOT NULL,
+           until REAL NOT NULL, account TEXT NOT NULL, data BLOB NOT NULL, body BLOB NOT NULL)""",
+    "CREATE INDEX IF NOT EXISTS records_until ON records (until)",
+    """CREATE INDEX IF NOT EXISTS records_bodies ON records (account, until)
+           WHERE length(body) > 0""",
+    """CREATE TABLE IF NOT EXISTS record_accounts (account TEXT PRIMARY KEY,
+           records INTEGER NOT NULL, size INTEGER NOT NULL) WITHOUT ROWID""",
+    """CREATE TABLE IF NOT EXISTS record_store (identity TEXT NOT NULL,
+           version INTEGER NOT NULL)""",
+)
 
 
-def _one(db: sqlite3.Connection, query: str) -> int:
-    ((value,),) = db.execute(query).fetchall()
-    return int(value)
+def _make_tables(db: sqlite3.Connection) -> None:
+    for statement in _TABLES:
+        db.execute(statement)
+    # Notes are counted from the time of day, so that a position in a file that was deleted is not
+    # taken for one in this.
+    begin = time.time_ns() // 1_000_000
+    db.executemany(
+        "INSERT INTO sqlite_sequence (name, seq) VALUES (?, ?)",
+        [("changes", begin), ("notes", begin)],
+    )
+
+
+def _add_state(db: sqlite3.Connection) -> None:
+    for statement in _STATE:
+        db.execute(statement)
+
+
+def _add_records(db: sqlite3.Connection) -> None:
+    for statement in _RECORDS:
+        db.execute(statement)
+    if not db.execute("SELECT 1 FROM record_store").fetchall():
+        db.execute("INSERT INTO record_store VALUES (?, 0)", (os.urandom(8).hex(),))
+
+
+SCHEMA = SqliteSchema(
+    name="store",
+    application=0x494C4B53,
+    migrations=(_make_tables, _add_state, _add_records),
+)

@@ -107,7 +107,7 @@ class SqliteSessions:
         try:
             return self._reader.execute(query, (id,)).fetchall()
         except (sqlite3.Error, UnicodeError) as bad:
-            raise StoreError(f"the store has failed: {bad}") from None
+            raise self._writer.file.error(bad, "read") from None
 
     async def end(self, id: str) -> bool:
         """Forget a session, its state and its events; False where there was none."""

@@ -3,85 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import os
 import sqlite3
 import threading
-import time
 from collections import deque
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, TypeVar
 
 from ...logs import limited
 from .. import bounds
 from ..errors import StoreError
-from .schema import prepare
+from .file import SqliteFile, begin
 
 T = TypeVar("T")
 Work = Callable[[sqlite3.Connection], T]
 
-_PATIENCE = 5.0  # seconds that one process waits for another's transaction
 _BATCH = 1000  # pieces of work in one transaction, so that the other processes have their turn
 
 log = limited("interlock.store")
-
-
-def connect(
-    path: Path,
-    *,
-    check_same_thread: bool = True,
-    prepare: Callable[[sqlite3.Connection], None] = prepare,
-) -> sqlite3.Connection:
-    """A connection to a store's file, which is made where there is none.
-
-    Raises StoreError where it cannot be.
-
-    `prepare` makes the tables; it raises StoreError where the file is of another kind.
-    """
-    try:
-        # Made by us and not by SQLite, so that nobody else may read it; the files beside it take
-        # over its mode. One that is there is opened by SQLite alone: to close it again would end
-        # the locks that this process has on it.
-        with contextlib.suppress(FileExistsError):
-            os.close(
-                os.open(
-                    path, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0), 0o600
-                )
-            )
-        db = sqlite3.connect(
-            path, timeout=_PATIENCE, isolation_level=None, check_same_thread=check_same_thread
-        )
-    except OSError as bad:
-        raise StoreError(f"the store {path} cannot be opened: {bad.strerror}") from None
-    except sqlite3.Error as bad:
-        why = "it is a directory" if path.is_dir() else bad
-        raise StoreError(f"the store {path} cannot be opened: {why}") from None
-    try:
-        prepare(db)  # first of all: a file that is another's is left as it is
-        to_wal(db, _PATIENCE)
-        db.execute("PRAGMA synchronous = NORMAL")
-    except (sqlite3.Error, StoreError) as bad:
-        db.close()
-        raise StoreError(f"the store {path} cannot be used: {bad}") from None
-    return db
-
-
-def to_wal(db: sqlite3.Connection, seconds: float) -> None:
-    """Have readers and writers of a file not wait for each other (SQLite's write-ahead log).
-
-    SQLite does not wait by itself where another process does the same at this moment; this does,
-    for so many seconds. Raises sqlite3.Error.
-    """
-    end = time.monotonic() + seconds
-    while True:
-        try:
-            db.execute("PRAGMA journal_mode = WAL").fetchall()
-            return
-        except sqlite3.OperationalError as bad:
-            if "locked" not in str(bad) or time.monotonic() > end:
-                raise
-            time.sleep(0.01)
 
 
 class _QueuedWork:
@@ -101,16 +39,10 @@ class _QueuedWork:
 
 
 class Writer:
-    """Carries work out in a thread of its own, from `open` to `aclose`.
+    """Carries work out in a thread of its own, from `open` to `aclose`, on one SQLite file."""
 
-    `prepare` makes the tables, where they are not a store's.
-    """
-
-    def __init__(
-        self, path: Path, *, prepare: Callable[[sqlite3.Connection], None] = prepare
-    ) -> None:
-        self._path = path
-        self._prepare = prepare
+    def __init__(self, file: SqliteFile) -> None:
+        self.file = file
         self._waiting: deque[_QueuedWork] = deque()
         self._size = 0  # bytes in what waits
         self._stirred = threading.Condition()
@@ -161,7 +93,7 @@ class Writer:
             if len(self._waiting) < bounds.WAITING and self._size + size <= bounds.WAITING_BYTES:
                 self._put(_QueuedWork(work, None, size, posts))
                 return
-        log.warning("the store cannot keep up and has dropped what was to be written")
+        log.warning("the %s cannot keep up and has dropped writes", self.file.schema.name)
 
     async def ask(self, work: Work[T]) -> T:
         """Have something done after all that was sent before, and what came of it.
@@ -171,7 +103,7 @@ class Writer:
         waiter: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         with self._stirred:
             if not self._open:
-                raise StoreError("the store is not open")
+                raise StoreError(f"the {self.file.schema.name} is not open")
             self._put(_QueuedWork(work, waiter, 0, False))
         return await waiter
 
@@ -185,7 +117,7 @@ class Writer:
 
     def _run(self, loop: asyncio.AbstractEventLoop, ready: asyncio.Future[None]) -> None:
         try:
-            db = connect(self._path, prepare=self._prepare)
+            db = self.file.connect()
         except Exception as bad:
             _in(loop, _settle, ready, None, bad)
             return
@@ -194,7 +126,7 @@ class Writer:
             self._carry_out(db, batch)
             for piece in batch:
                 if piece.bad is not None and piece.waiter is None:
-                    log.warning("the store has failed to write")
+                    log.warning("%s", self.file.error(piece.bad, "written"))
             if not _in(loop, self._tell, batch):
                 break
         db.close()
@@ -213,7 +145,7 @@ class Writer:
         only the bad ones fail.
         """
         try:
-            db.execute("BEGIN IMMEDIATE")
+            begin(db, self.file.patience)
         except sqlite3.Error as bad:
             for piece in batch:
                 piece.bad = bad
@@ -241,7 +173,7 @@ class Writer:
                 _settle(
                     piece.waiter,
                     piece.value,
-                    None if piece.bad is None else StoreError(f"the store has failed: {piece.bad}"),
+                    None if piece.bad is None else self.file.error(piece.bad),
                 )
         if posted:
             self._on_posted()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import secrets
 import sqlite3
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from ..errors import StoreError
-from ..files import open_private
+from ..sqlite.file import SqliteFile, SqliteSchema, begin
 from .interface import Name, checked, decoded, encoded, ending, name
 from .privacy import check_file, file_lock, make_folder
 from .sealing import Key, Sealing, about
@@ -27,8 +28,6 @@ T = TypeVar("T")
 # What the file may grow to.
 DATABASE_BYTES = 1024 * 1024 * 1024
 
-_APPLICATION = 0x494C4B56
-_VERSION = 1
 _TABLES = (
     "CREATE TABLE about (id TEXT NOT NULL, sealed_by TEXT NOT NULL, mark TEXT NOT NULL)",
     "CREATE TABLE records (kind BLOB NOT NULL, key BLOB NOT NULL, value BLOB NOT NULL, until "
@@ -36,7 +35,21 @@ _TABLES = (
     "CREATE INDEX records_until ON records (until)",
 )
 _LIVES = "kind = ? AND key = ? AND (until IS NULL OR until > ?)"
-_GONE = (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT)
+
+
+def _make_tables(db: sqlite3.Connection) -> None:
+    for table in _TABLES:
+        db.execute(table)
+    db.execute("INSERT INTO about VALUES (?, '', '')", (secrets.token_hex(8),))
+
+
+SCHEMA = SqliteSchema(
+    name="vault",
+    application=0x494C4B56,
+    migrations=(_make_tables,),
+    instead="choose another place for the vault",
+    repair="move it away, and log in again",
+)
 
 
 class _Drawer:
@@ -143,6 +156,16 @@ class SqliteVault:
         patience: float = 10.0,
     ) -> None:
         self.path = Path(path).absolute()
+        # No write-ahead log: between two transactions this process then holds no lock, and may be
+        # forked.
+        self._file = SqliteFile(
+            self.path,
+            SCHEMA,
+            journal="delete",
+            pragmas=("synchronous = FULL", "secure_delete = ON"),
+            patience=patience,
+            max_bytes=DATABASE_BYTES,
+        )
         self._sealing = Sealing(key, keyring)
         self._clock = clock
         self._patience = patience
@@ -218,17 +241,18 @@ class SqliteVault:
             make_folder(self.path.parent, private=False)
             # SQLite lets processes wait, too, but where one writes without a pause the others wait
             # for ever.
-            with file_lock(self.path.with_name(f"{self.path.name}.lock"), patience=self._patience):
-                try:
-                    db = self._db
-                    if db is None:
-                        db = self._db = self._open()
-                    return self._transaction(db, work, writes)
-                except sqlite3.Error as bad:
-                    raise StoreError(self._words(bad)) from None
+            lock = self.path.with_name(f"{self.path.name}.lock")
+            with file_lock(lock, patience=self._patience), self._file.errors():
+                db = self._db
+                if db is None:
+                    db = self._db = self._open()
+                return self._transaction(db, work, writes)
 
     def _transaction(self, db: sqlite3.Connection, work: Callable[[_Drawer], T], writes: bool) -> T:
-        db.execute("BEGIN IMMEDIATE" if writes else "BEGIN")
+        if writes:
+            begin(db, self._patience)
+        else:
+            db.execute("BEGIN")
         try:
             ((id, by, mark),) = db.execute("SELECT id, sealed_by, mark FROM about").fetchall()
             key = self._sealing.resume(self.path, id, by, mark)
@@ -249,41 +273,9 @@ class SqliteVault:
                 db.execute("ROLLBACK")
 
     def _open(self) -> sqlite3.Connection:
-        _make(self.path)
-        db = sqlite3.connect(
-            self.path, timeout=self._patience, isolation_level=None, check_same_thread=False
-        )
-        try:
-            # No write-ahead log: between two transactions this process then holds no lock, and may
-            # be forked.
-            for pragma in ("journal_mode = DELETE", "synchronous = FULL", "secure_delete = ON"):
-                db.execute(f"PRAGMA {pragma}").fetchall()
-            _prepare(db)
-            ((size,),) = db.execute("PRAGMA page_size").fetchall()
-            db.execute(f"PRAGMA max_page_count = {DATABASE_BYTES // size}").fetchall()
-        except BaseException:
-            db.close()
-            raise
-        return db
-
-    def _words(self, bad: sqlite3.Error) -> str:
-        code = getattr(bad, "sqlite_errorcode", 0) & 0xFF
-        if code in _GONE:
-            return (
-                f"the vault {self.path} is damaged, or no vault ({bad}); it is left as it is: "
-                "move it away, and log in again"
-            )
-        if code == sqlite3.SQLITE_FULL:
-            return (
-                f"the vault {self.path} is full ({DATABASE_BYTES} bytes at the most), or the disk "
-                "is"
-            )
-        if code == sqlite3.SQLITE_BUSY:
-            return (
-                f"another process has used the vault {self.path} for {self._patience:g} seconds "
-                "without a pause: try again"
-            )
-        return f"the vault {self.path} cannot be used: {bad}"
+        with contextlib.suppress(FileNotFoundError):
+            check_file(self.path.lstat(), self.path)
+        return self._file.connect(any_thread=True)
 
     def _close(self) -> None:
         with self._lock:
@@ -312,54 +304,6 @@ class SqliteVault:
         self._lock.release()
 
 
-def _make(path: Path) -> None:
-    """Make the file where there is none, for its owner's eyes only, and refuse one that is not.
-
-    Raises StoreError.
-    """
-    # A file that is there is never opened but by SQLite: to close it again would end the locks that
-    # this process has on it.
-    with _MAKING:
-        try:
-            # Made by us and not by SQLite, so that nobody else may read it; the journal beside it
-            # takes over its mode.
-            os.close(open_private(path, os.O_RDWR | os.O_CREAT | os.O_EXCL))
-        except FileExistsError:
-            check_file(path.lstat(), path)
-        except OSError as bad:
-            raise StoreError(f"the vault {path} cannot be made: {bad.strerror}") from None
-
-
-def _prepare(db: sqlite3.Connection) -> None:
-    """Make the tables where the file is new. Raises StoreError where it is somebody else's."""
-    db.execute("BEGIN IMMEDIATE")
-    try:
-        version, application, tables = (
-            db.execute(query).fetchone()[0]
-            for query in (
-                "PRAGMA user_version",
-                "PRAGMA application_id",
-                "SELECT COUNT(*) FROM sqlite_schema",
-            )
-        )
-        if application == _APPLICATION and version == _VERSION:
-            return
-        if version or tables:
-            raise StoreError(
-                "it is a database of something else, or of another version of Interlock: choose "
-                "another place for the vault"
-            )
-        for table in _TABLES:
-            db.execute(table)
-        db.execute("INSERT INTO about VALUES (?, '', '')", (secrets.token_hex(8),))
-        db.execute(f"PRAGMA application_id = {_APPLICATION}")
-        db.execute(f"PRAGMA user_version = {_VERSION}")
-    finally:
-        if db.in_transaction:
-            db.execute("COMMIT")
-
-
-_MAKING = threading.Lock()
 _VAULTS: weakref.WeakSet[SqliteVault] = weakref.WeakSet()
 _HELD: list[SqliteVault] = []
 _INHERITED: list[sqlite3.Connection] = []

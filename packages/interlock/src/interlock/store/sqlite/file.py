@@ -1,0 +1,353 @@
+"""SQLite files of ours: opened in one way, private, with schema migrations and one set of errors.
+
+A file is marked with its kind (`PRAGMA application_id`) and the version of its tables
+(`PRAGMA user_version`). A file of another program or of a newer version is refused and not changed.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from typing import Literal, TypeVar
+
+from msgspec import Struct
+
+from ..errors import StoreError
+from ..files import open_private
+
+T = TypeVar("T")
+
+_PATIENCE = 5.0  # seconds that one process waits for another's transaction
+_PAUSE = 0.01  # seconds between two attempts where SQLite does not wait by itself
+
+_BUSY = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
+_DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
+_REASONS = {
+    sqlite3.SQLITE_FULL: "the disk is full, or the file has reached its largest size",
+    sqlite3.SQLITE_READONLY: (
+        "it is read-only: check the permissions of the file, its folder and its disk"
+    ),
+    sqlite3.SQLITE_CANTOPEN: "check that it is a file, that its folder exists, and who may write",
+    sqlite3.SQLITE_IOERR: "the disk has failed",
+    **dict.fromkeys(_DAMAGED, "it is damaged, or not a SQLite database"),
+}
+
+# Held while a file is created: the `close` that ends it would end the locks that another thread's
+# connection has on the file by then (POSIX locks belong to the process).
+_CREATING = threading.Lock()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_CREATING.acquire,
+        after_in_parent=_CREATING.release,
+        after_in_child=_CREATING.release,
+    )
+
+
+class SqliteError(StoreError):
+    """A SQLite file cannot be used.
+
+    Attributes:
+        reason: Why, and what to do, without the name of the file.
+    """
+
+    def __init__(self, message: str, reason: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+class SqliteSchema(Struct, frozen=True, kw_only=True):
+    """The tables of one kind of file, and how the tables of older versions become the newest.
+
+    Attributes:
+        name: What errors call such a file, for example "vault".
+        application: The mark of the kind, a 32-bit number.
+        migrations: Each makes the next version of the tables; the first one starts with an empty
+            file. They run in one transaction. A new version is appended, never edited in.
+        unmarked: The tables of the files that version 1 wrote without any mark.
+        instead: What to do about a file that cannot be used because of what it is.
+        repair: What to do about a damaged file.
+    """
+
+    name: str
+    application: int
+    migrations: tuple[Callable[[sqlite3.Connection], None], ...]
+    unmarked: frozenset[str] = frozenset()
+    instead: str = "choose another file"
+    repair: str = "move it away, or restore it from a copy"
+
+    @property
+    def version(self) -> int:
+        """The newest version of the tables."""
+        return len(self.migrations)
+
+
+class SqliteFile:
+    """One SQLite file of a given schema, and the settings of every connection to it.
+
+    Args:
+        path: The file. It is created with mode 0600 when it is first opened; its folder must exist.
+        schema: Its tables.
+        journal: "wal" for a write-ahead log, with which readers and writers do not wait for each
+            other; "delete" for a rollback journal; None leaves the mode as it is.
+        pragmas: Settings of each connection, such as "synchronous = NORMAL".
+        patience: Seconds to wait for the locks of other connections.
+        max_bytes: The largest size of the file; None: as large as the disk allows.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        schema: SqliteSchema,
+        *,
+        journal: Literal["wal", "delete"] | None = None,
+        pragmas: Sequence[str] = (),
+        patience: float = _PATIENCE,
+        max_bytes: int | None = None,
+    ) -> None:
+        self.path = Path(path).absolute()
+        self.schema = schema
+        self.patience = patience
+        self._journal = journal
+        self._pragmas = ("trusted_schema = OFF", *pragmas)
+        self._max_bytes = max_bytes
+
+    def connect(self, *, any_thread: bool = False) -> sqlite3.Connection:
+        """Open a connection in autocommit mode; create the file and migrate its tables if needed.
+
+        Args:
+            any_thread: Whether threads other than this one may use the connection.
+
+        Raises:
+            SqliteError: The file cannot be opened, is of another kind or of a newer version. In the
+                last two cases not a byte of it was changed.
+        """
+        with self.errors("opened"):
+            create_private_file(self.path)
+            db = connect_sqlite(self.path, patience=self.patience, any_thread=any_thread)
+            try:
+                self._configure(db)
+            except BaseException:
+                db.close()
+                raise
+            return db
+
+    @contextmanager
+    def transaction(self, *, write: bool = True) -> Iterator[sqlite3.Connection]:
+        """A transaction on a connection of its own, committed if the block ends well.
+
+        Args:
+            write: False for a transaction that can only read.
+
+        Raises:
+            SqliteError: The file cannot be used.
+        """
+        with self.errors(), closing(self.connect()) as db:
+            if write:
+                with write_transaction(db, self.patience):
+                    yield db
+            else:
+                db.execute("PRAGMA query_only = ON")
+                db.execute("BEGIN")
+                yield db  # closing the connection ends the transaction
+
+    async def run(self, work: Callable[[sqlite3.Connection], T], *, write: bool = True) -> T:
+        """Run a function in a thread, in a `transaction`."""
+        import asyncio  # late: programs without an event loop open files, too
+
+        def call() -> T:
+            with self.transaction(write=write) as db:
+                return work(db)
+
+        return await asyncio.to_thread(call)
+
+    @contextmanager
+    def errors(self, doing: str = "used") -> Iterator[None]:
+        """Raise SqliteError for what SQLite or the system raises in the block."""
+        try:
+            yield
+        except (sqlite3.Error, OSError) as bad:
+            raise self.error(bad, doing) from None
+
+    def error(self, bad: Exception, doing: str = "used") -> StoreError:
+        """The StoreError for a failure; `doing` completes "the file cannot be ...".
+
+        A StoreError is returned as it is.
+        """
+        if isinstance(bad, StoreError):
+            return bad
+        reason = sqlite_reason(bad, patience=self.patience)
+        code = primary_code(bad)
+        if code in _DAMAGED:
+            reason = f"{reason}; it was not changed: {self.schema.repair}"
+        elif code == sqlite3.SQLITE_CANTOPEN and self.path.is_dir():
+            reason = "it is a directory"
+        elif code == sqlite3.SQLITE_FULL and self._max_bytes is not None:
+            reason = f"{reason}, {self._max_bytes:,} bytes at most"
+        return self._error(reason, doing)
+
+    def _error(self, reason: str, doing: str = "opened") -> SqliteError:
+        return SqliteError(
+            f"the {self.schema.name} {self.path} cannot be {doing}: {reason}", reason
+        )
+
+    def _configure(self, db: sqlite3.Connection) -> None:
+        for pragma in self._pragmas:
+            db.execute(f"PRAGMA {pragma}").fetchall()
+        if self._max_bytes is not None:
+            pages = self._max_bytes // _number(db, "PRAGMA page_size")
+            db.execute(f"PRAGMA max_page_count = {pages}").fetchall()
+        self._migrate(db)  # before anything is written: a file that is not ours stays as it is
+        if self._journal is not None:
+            # SQLite does not wait by itself if another process changes the mode at this moment.
+            _until_free(db, f"PRAGMA journal_mode = {self._journal}", self.patience)
+
+    def _migrate(self, db: sqlite3.Connection) -> None:
+        newest = (self.schema.application, self.schema.version)
+        if _marks(db) == newest:
+            return
+        self._version(db)  # raises before the file is locked
+        with write_transaction(db, self.patience):
+            version = self._version(db)  # another process may have been quicker
+            for migration in self.schema.migrations[version:]:
+                migration(db)
+            if _marks(db) != newest:
+                db.execute(f"PRAGMA application_id = {self.schema.application}")
+                db.execute(f"PRAGMA user_version = {self.schema.version}")
+
+    def _version(self, db: sqlite3.Connection) -> int:
+        """The version of the tables in a file, 0 if it is empty.
+
+        Raises SqliteError if the file is another program's, or newer than this program.
+        """
+        schema = self.schema
+        application, version = _marks(db)
+        if application != schema.application:
+            query = "SELECT tbl_name FROM sqlite_master WHERE tbl_name NOT GLOB 'sqlite_*'"
+            tables = {name for (name,) in db.execute(query).fetchall()}
+            if application or version or (tables and tables != schema.unmarked):
+                raise self._error(f"it is the database of another program: {schema.instead}")
+            return 1 if tables else 0
+        if version > schema.version:
+            raise self._error(
+                f"a newer version of Interlock wrote it (version {version} of its tables; this one "
+                f"knows up to {schema.version}), and it was not changed: upgrade Interlock, or "
+                f"{schema.instead}"
+            )
+        return version
+
+
+def create_private_file(path: Path) -> None:
+    """Create an empty file of mode 0600, unless it exists; the files that SQLite adds get its mode.
+
+    An existing file is left to SQLite: to open and close it would end the locks of this process.
+    Raises OSError.
+    """
+    with _CREATING, suppress(FileExistsError):
+        target = Path(os.path.realpath(path))
+        os.close(open_private(target, os.O_RDWR | os.O_CREAT | os.O_EXCL))
+
+
+def connect_sqlite(
+    path: Path,
+    *,
+    write: bool = True,
+    patience: float = _PATIENCE,
+    any_thread: bool = False,
+    cached_statements: int = 128,
+) -> sqlite3.Connection:
+    """Open an existing SQLite file of any kind, in autocommit mode.
+
+    Args:
+        path: The file.
+        write: False to open it read-only.
+        patience: Seconds that a statement waits for the locks of other connections.
+        any_thread: Whether threads other than this one may use the connection.
+        cached_statements: How many prepared statements are kept.
+
+    Raises:
+        sqlite3.Error: There is no such file, or it cannot be opened.
+    """
+    return sqlite3.connect(
+        f"{path.absolute().as_uri()}?mode={'rw' if write else 'ro'}",
+        uri=True,
+        timeout=patience,
+        isolation_level=None,
+        check_same_thread=not any_thread,
+        cached_statements=cached_statements,
+    )
+
+
+def begin(db: sqlite3.Connection, patience: float = _PATIENCE) -> None:
+    """Begin a transaction that locks out other writers, within so many seconds.
+
+    Raises sqlite3.Error.
+    """
+    _until_free(db, "BEGIN IMMEDIATE", patience)
+
+
+@contextmanager
+def write_transaction(db: sqlite3.Connection, patience: float = _PATIENCE) -> Iterator[None]:
+    """A transaction that locks out other writers; committed if the block ends well.
+
+    Raises sqlite3.Error, among others if another connection writes for longer than `patience`
+    seconds.
+    """
+    begin(db, patience)
+    try:
+        yield
+        db.execute("COMMIT")
+    except BaseException:
+        if db.in_transaction:
+            db.set_progress_handler(None, 0)  # one that has stopped a statement stops this one, too
+            db.execute("ROLLBACK")
+        raise
+
+
+def primary_code(bad: BaseException) -> int:
+    """The primary error code of SQLite; 0 if there is none."""
+    code: int = getattr(bad, "sqlite_errorcode", 0)
+    return code & 0xFF
+
+
+def sqlite_reason(bad: Exception, *, patience: float = _PATIENCE) -> str:
+    """Why SQLite or the system has failed, and what to do.
+
+    Args:
+        bad: What was raised.
+        patience: Seconds that the statement waited for locks.
+    """
+    code = primary_code(bad)
+    if code in _BUSY:
+        return f"another process has locked it for {patience:g} seconds: try again later ({bad})"
+    if getattr(bad, "sqlite_errorcode", 0) == sqlite3.SQLITE_READONLY_DBMOVED:
+        return f"the file was moved or removed while it was in use ({bad})"
+    if code in _REASONS:
+        return f"{_REASONS[code]} ({bad})"
+    return (bad.strerror if isinstance(bad, OSError) else None) or str(bad)
+
+
+def _until_free(db: sqlite3.Connection, statement: str, patience: float) -> None:
+    """Execute a statement, again and again while another connection holds a lock."""
+    end = time.monotonic() + patience
+    while True:
+        try:
+            db.execute(statement).fetchall()
+            return
+        except sqlite3.OperationalError as bad:
+            if primary_code(bad) not in _BUSY or time.monotonic() > end:
+                raise
+            time.sleep(_PAUSE)
+
+
+def _marks(db: sqlite3.Connection) -> tuple[int, int]:
+    return _number(db, "PRAGMA application_id"), _number(db, "PRAGMA user_version")
+
+
+def _number(db: sqlite3.Connection, query: str) -> int:
+    ((value,),) = db.execute(query).fetchall()
+    return int(value)

@@ -1,0 +1,94 @@
+"""The store of one machine: a SQLite file that several processes share."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sqlite3
+import time
+from collections.abc import Callable
+
+from .. import bounds
+from .events import SqliteEvents
+from .file import SqliteFile
+from .rates import SqliteRates
+from .records import SqliteRecords
+from .schema import SCHEMA
+from .sessions import SqliteSessions
+from .topics import Poll, SqliteTopic
+from .workers import SqliteWorkers
+from .writer import Writer
+
+__all__ = [
+    "SqliteTopic",
+    "SqliteEvents",
+    "SqliteRates",
+    "SqliteRecords",
+    "SqliteSessions",
+    "SqliteStore",
+    "SqliteWorkers",
+]
+
+
+class SqliteStore:
+    """Keeps everything in one file (with two beside it while it is used), which is made, for its
+    owner's eyes only, where there is none.
+
+    The workers of one machine may share it; on a network's file system it must not lie. A worker
+    that is killed loses what it had posted in its last milliseconds, and harms nothing. `clock`
+    gives the seconds by which streams and notes grow old, the same in every process.
+    """
+
+    shared = True
+
+    def __init__(
+        self, path: str | os.PathLike[str], *, clock: Callable[[], float] = time.time
+    ) -> None:
+        self._file = SqliteFile(path, SCHEMA, journal="wal", pragmas=("synchronous = NORMAL",))
+        self._writer = Writer(self._file)
+        self._poll = Poll()
+        self.sessions = SqliteSessions(self._writer)
+        self.events = SqliteEvents(self._writer, clock)
+        self.changes = SqliteTopic(
+            "changes", self._writer, clock, self._poll, most=bounds.CHANGES, age=bounds.CHANGES_AGE
+        )
+        self.notes = SqliteTopic(
+            "notes", self._writer, clock, self._poll, most=bounds.CHANGES, age=bounds.NOTES_AGE
+        )
+        self.rates = SqliteRates(self._writer)
+        self.records = SqliteRecords(self._writer)
+        self.workers = SqliteWorkers(self._writer)
+        self._reader: sqlite3.Connection | None = None
+
+    async def open(self) -> None:
+        """Open the file, and make its tables where there are none.
+
+        Raises StoreError where it cannot be used.
+        """
+        if self._reader is not None:
+            return
+        await self._writer.open(on_posted=self._poll.look_now)
+        try:
+            await self.records.open()
+            # Reads are short and wait for nobody, so they are done where they are asked for.
+            reader = await asyncio.to_thread(self._file.connect, any_thread=True)
+        except BaseException:
+            await self._writer.aclose()
+            raise
+        reader.execute("PRAGMA query_only = ON")
+        self._reader = reader
+        for part in (self.sessions, self.changes, self.notes):
+            part.attach(reader)
+        self._poll.start(reader, (self.changes, self.notes))
+
+    async def aclose(self) -> None:
+        """Write what is left and close the file."""
+        reader = self._reader
+        self._reader = None
+        if reader is None:
+            return
+        self._poll.stop()
+        for part in (self.sessions, self.changes, self.notes):
+            part.detach()
+        await self._writer.aclose()
+        reader.close()
