@@ -67,6 +67,46 @@ def at(web: Web, x: Offered, token: str | None = None) -> Offered:
     return x
 
 
+async def test_a_retry_is_guarded_like_any_request() -> None:
+    """The answer to a question comes with a request of its own: without a token, or with one that
+    has been revoked, it does not resume the call; nor does the token of somebody else."""
+    revoked: set[str] = set()
+
+    def known(token: str) -> Principal | None:
+        return None if token in revoked else TOKENS.get(token)
+
+    server = Server("store")
+    ran: list[str] = []
+
+    @server.tool
+    async def order(ctx: Context) -> str:
+        ran.append("order")
+        return str(await ctx.confirm("Sure?"))
+
+    doorman = Guard(Checked(known, issuers=[ISSUER]), scopes=["use"])
+    async with serving(server, guard=doorman) as web:
+
+        def request(token: str | None, **more: Any) -> Offered:
+            x = modern("tools/call", {"name": "order", "arguments": {}, **more})
+            capabilities = "io.modelcontextprotocol/clientCapabilities"
+            x.body["params"]["_meta"][capabilities] = {"elicitation": {"form": {}}}
+            return at(web, x, token)
+
+        asked = (await web.ask(request("ada"))).json["result"]
+        yes = {"action": "accept", "content": {"confirm": True}}
+        answer = {
+            "inputResponses": dict.fromkeys(asked["inputRequests"], yes),
+            "requestState": asked["requestState"],
+        }
+        assert (await web.ask(request(None, **answer))).status == 401
+        assert (await web.ask(request("bob", **answer))).json["error"]["code"] == -32602
+        revoked.add("ada")
+        assert (await web.ask(request("ada", **answer))).status == 401
+        revoked.clear()
+        done = (await web.ask(request("ada", **answer))).json["result"]
+        assert (done["content"][0]["text"], ran) == ("True", ["order"])
+
+
 async def test_the_three_answers(web: Web) -> None:
     """401 where there is no good token, 403 where it is good for less than is asked, 400 for a
     request that makes no sense; each challenge leads to the metadata, which lists the scopes of the
