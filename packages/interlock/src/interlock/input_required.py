@@ -143,6 +143,10 @@ class _Ticket(Struct, omit_defaults=True):
     by_hand: bool = False
 
 
+_FIRST = _Ticket()
+"""The ticket of a call that has just come, without answers; nobody writes to it."""
+
+
 class _HandlerRun:
     """One run of a handler that asks: answers from the journal, else a question of this round.
 
@@ -151,8 +155,20 @@ class _HandlerRun:
     asking task to the handler's own.
     """
 
+    __slots__ = (
+        "_journal",
+        "_recorded",
+        "asked",
+        "capabilities",
+        "malformed",
+        "on_question",
+        "over",
+        "waiting",
+    )
+
     def __init__(self, ticket: _Ticket, capabilities: t.ClientCapabilities) -> None:
-        self.journal = Journal(ticket.journal)
+        self._recorded = ticket.journal
+        self._journal: Journal | None = None
         self.capabilities = capabilities
         self.waiting: dict[str, tuple[t.InputRequest, asyncio.Future[t.InputResponse]]] = {}
         self.asked: dict[str, t.InputRequest] = {}  # the same, and those that were given up
@@ -160,6 +176,13 @@ class _HandlerRun:
         self.malformed: t.McpError | None = None
         self.on_question: Callable[[], object] = _nothing
         self.over = False  # it is being unwound, or has been
+
+    @property
+    def journal(self) -> Journal:
+        """The answers so far; made when it is first needed, for most runs ask nothing."""
+        if self._journal is None:
+            self._journal = Journal(self._recorded)
+        return self._journal
 
     async def ask(self, request: t.InputRequest, key: str | None = None) -> t.InputResponse:
         if self.over:
@@ -225,6 +248,19 @@ class _SuspendedCall:
     Middleware may hand on copies of the exchange, so what it sends goes through this object, to
     the request that the call runs for at the moment.
     """
+
+    __slots__ = (
+        "exchange",
+        "expiry",
+        "is_settling",
+        "name",
+        "outcome",
+        "outcomes",
+        "request",
+        "round",
+        "run",
+        "task",
+    )
 
     def __init__(self, x: Exchange, ticket: _Ticket, *, again: _SuspendedCall | None) -> None:
         """`again` is one of whom a round was denied, and whose place this one takes."""
@@ -383,7 +419,7 @@ class SuspendedCalls:
     ) -> Awaitable[AnyResult]:
         """Run or resume a call of the stateless era."""
         if x.params.request_state is None:
-            return self._begin(x, run, _Ticket())
+            return self._begin(x, run, _FIRST)
         return self._retry(x, run, check)
 
     async def _retry(
