@@ -56,7 +56,6 @@ REFUSED: list[tuple[str, list[str], str]] = [
 ]
 
 
-@pytest.mark.matrix(pairs=False, seconds=0.2)
 @pytest.mark.parametrize("revision", [HANDSHAKE, STATELESS])
 @pytest.mark.parametrize("tool, options, expected", ANSWERED)
 def test_answered_from_the_command_line(

@@ -76,7 +76,6 @@ def test_where_each_client_keeps_its_file(key: str, paths: tuple[str, str, str])
     assert elsewhere == moved.get(first, home / first).joinpath(*rest)
 
 
-@pytest.mark.matrix(pairs=False, seconds=0.2)
 @pytest.mark.parametrize("key", PRODUCTS)
 @pytest.mark.parametrize("there", [False, True], ids=["no file", "a file"])
 def test_in_and_out_again(
