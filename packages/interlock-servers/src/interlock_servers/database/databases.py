@@ -10,11 +10,11 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, 
 from urllib.parse import quote, unquote, urlsplit
 
 from interlock import ToolError, settings_of
+from interlock.untrusted.invisible import one_line as line
 
 from . import sqlite
 from .engine import Engine, Table, TableName
 from .limits import PREFIX, DatabaseLimits
-from .sql_text import line
 
 URLS = "INTERLOCK_DATABASE_URLS"
 WRITE = "INTERLOCK_DATABASE_WRITE"

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
+from interlock.untrusted.invisible import one_line as line
+
 from .engine import Column, ForeignKey, Table
-from .sql_text import line, quoted
+from .sql_text import quoted
 
 Names = Callable[[str, str], str]
 _LONGEST = 63  # characters of a name in an example

@@ -8,12 +8,13 @@ import msgspec
 from msgspec import Meta
 
 from interlock import Context, ToolError, ToolResult
+from interlock.untrusted.invisible import one_line as line
 
 from .databases import Databases
 from .engine import Engine, Parameters, RowRange, Statement
 from .rendering import name_in_words, plan_in_words, rows_in_words, tables_in_words, told
 from .results import Database, DatabaseList, QueryPlan, QueryResult, TableDescriptions, TableList
-from .sql_text import PageCursor, cursor_of, digest, line, place_of
+from .sql_text import PageCursor, cursor_of, digest, place_of
 
 Sql = Annotated[str, Meta(min_length=1, examples=["SELECT name FROM customers WHERE city = ?"])]
 Given = Annotated[

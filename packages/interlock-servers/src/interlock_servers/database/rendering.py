@@ -11,9 +11,9 @@ from typing import Any
 import msgspec
 
 from interlock import Context
+from interlock.untrusted.invisible import one_line as line
 
 from .engine import Column, PlanStep, ResultColumn, Table, TableName
-from .sql_text import line
 
 _MOST_CELL = 200  # characters of a value in a line
 _MOST_DEFINITION = 2_000

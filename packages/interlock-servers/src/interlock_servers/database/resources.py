@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from interlock import Context, McpError, Server, ToolError, types
+from interlock.untrusted.invisible import one_line as line
 
 from .databases import Databases, schema_uri
 from .engine import Engine, Statement, Table
 from .example_queries import Example, examples_of
 from .rendering import tables_in_words
-from .sql_text import line
 
 TABLE = "database://{database}/tables/{+table}"  # what a table is called may have any sign in it
 _MOST_SUGGESTED = 100

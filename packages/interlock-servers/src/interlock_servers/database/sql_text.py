@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from typing import Annotated, Any
 
 import msgspec
@@ -14,27 +13,6 @@ from interlock.cursors import encode_cursor
 from ..cursors import read_cursor
 
 # What a terminal obeys, and what turns the direction of text or cannot be seen: shown as escapes.
-_UNSEEN = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u2069\ud800-\udfff\ufeff\U000e0000-\U000e0fff]"
-)
-
-
-def visible(text: str) -> str:
-    """A text in which nothing is left that a terminal would obey or a reader could not see; lines
-    and tabs stay.
-    """
-    return _UNSEEN.sub(
-        lambda found: (
-            f"\\u{ord(found[0]):04x}" if ord(found[0]) > 255 else f"\\x{ord(found[0]):02x}"
-        ),
-        text,
-    )
-
-
-def line(text: str, most: int = 200) -> str:
-    """The same in one line, and not longer than `most` characters."""
-    flat = visible(text[: most * 2].replace("\n", "\\n").replace("\t", " "))
-    return flat if len(flat) <= most and len(text) <= most * 2 else f"{flat[: most - 4]} ..."
 
 
 def quoted(name: str) -> str:

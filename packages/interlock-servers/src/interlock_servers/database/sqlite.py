@@ -13,10 +13,10 @@ from urllib.parse import unquote
 import msgspec
 
 from interlock import ToolError
+from interlock.untrusted.invisible import one_line as line
 
 from .engine import EngineInfo, Plan, RowRange, Rows, Statement, Table, TableName
 from .limits import DatabaseLimits
-from .sql_text import line
 from .sqlite_queries import bound_of
 from .sqlite_worker import WorkerCall, WorkerReply
 from .sqlite_worker_pool import WorkerPool

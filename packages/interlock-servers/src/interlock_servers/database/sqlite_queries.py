@@ -15,10 +15,10 @@ import msgspec
 
 from interlock import ToolError
 from interlock.store import primary_code, sqlite_reason
+from interlock.untrusted.invisible import one_line as line
 
 from .engine import Json, Parameters, Plan, PlanStep, ResultColumn, RowRange, Rows, Statement
 from .limits import DatabaseLimits
-from .sql_text import line
 from .sqlite_authorizer import Authorizer
 from .sqlite_schema import described, tables_of
 from .values import RowCollector, bytes_of

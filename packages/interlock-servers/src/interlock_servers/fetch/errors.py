@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from urllib.parse import urlsplit
 
 from interlock import BlockedAddress, InterlockError, ProtocolError, ToolError
+from interlock.untrusted.invisible import one_line as shown
 
 from .results import Redirect
 from .robots import RobotsRule
 from .settings import PREFIX, FetchSettings
 
-_LONGEST = 300
 # Where a rule of the guarded fetcher can be loosened by whoever runs this server, and by nobody who
 # calls it.
 _ADVICE = {
@@ -41,14 +41,6 @@ _STATUSES = {
     451: "It may not be shown for legal reasons.",
     503: "It is overloaded or being repaired. Try later.",
 }
-
-
-def shown(text: str, most: int = _LONGEST) -> str:
-    """A word of a stranger's, in one line that can be seen and does not run on."""
-    seen = "".join(
-        char if char.isprintable() else f"\\u{ord(char):04x}" for char in text[: most + 1]
-    )
-    return seen if len(seen) <= most else f"{seen[:most]}..."
 
 
 def amount(size: int) -> str:

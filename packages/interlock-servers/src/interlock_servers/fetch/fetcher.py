@@ -22,6 +22,7 @@ from interlock import (
     Unreachable,
 )
 from interlock.caches import BoundedCache
+from interlock.untrusted.invisible import one_line as shown
 
 from . import errors, http_cache
 from .http_cache import CachedResponse
@@ -294,7 +295,7 @@ class WebFetcher:
                 if not hop:
                     raise
                 return _RobotsAnswer(
-                    None, f"it redirects to {errors.shown(url)}. {bad}", self._later(_MINUTE)
+                    None, f"it redirects to {shown(url)}. {bad}", self._later(_MINUTE)
                 )
             if status == 429 or status >= 500:
                 return _RobotsAnswer(None, f"status {status}", self._later(_MINUTE))

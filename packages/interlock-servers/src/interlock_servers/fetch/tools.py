@@ -10,6 +10,7 @@ from msgspec import Meta, Struct
 
 from interlock import Context, ToolError, ToolResult
 from interlock.caches import BoundedCache
+from interlock.untrusted.invisible import one_line
 
 from . import errors
 from .convert import DocumentConverter
@@ -82,7 +83,7 @@ class DocumentReader:
         source = ResponseSource(
             got.url,
             got.status,
-            errors.shown(said) if said else None,
+            one_line(said) if said else None,
             len(got.body),
             got.robots,
             got.hops,
@@ -271,7 +272,7 @@ async def fetch_links(
     media_type = type_of(got.headers, got.body)
     if kind_of(media_type) != "html":
         raise ToolError(
-            f"{errors.shown(got.url)} is not an HTML page but {errors.shown(media_type, 100)}, "
+            f"{one_line(got.url)} is not an HTML page but {one_line(media_type, 100)}, "
             "and has "
             "no links to list."
         )
@@ -282,12 +283,12 @@ async def fetch_links(
     found: dict[str, str] = {}
     for text, href in written.links:
         to = _target(href)
-        plain = errors.shown(text)
+        plain = one_line(text)
         if not to or to == got.url or (same_site and urlsplit(to).netloc != host):
             continue
         if part in plain.lower() or part in to.lower():
             found[to] = found.get(to) or plain
-    links = [PageLink(text, errors.shown(to, 2000)) for to, text in found.items()]
+    links = [PageLink(text, one_line(to, 2000)) for to, text in found.items()]
     some = links[start : start + _MOST_LINKS]
     more = start + len(some) if start + len(some) < len(links) else None
     lines = [f"{link.text or '(no words)'}: {link.url}" for link in some] or [
@@ -316,13 +317,13 @@ async def fetch_outline(
     document = reading.document
     if document.kind != "markdown":
         raise ToolError(
-            f"{errors.shown(url)} is not a page with headings but of the kind {document.kind!r}. "
+            f"{one_line(url)} is not a page with headings but of the kind {document.kind!r}. "
             "Read "
             "it with fetch."
         )
     found = await asyncio.to_thread(headings_of, document.text)
     sections = [
-        Section(one.level, errors.shown(one.title), cursor_of(document.digest, one.start))
+        Section(one.level, one_line(one.title), cursor_of(document.digest, one.start))
         for one in found[:_MOST_SECTIONS]
     ]
     lines = [f"{'  ' * (one.level - 1)}{one.title} (cursor={one.cursor})" for one in sections] or [

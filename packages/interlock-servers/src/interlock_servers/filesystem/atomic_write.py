@@ -17,10 +17,11 @@ from collections.abc import Callable, Iterator
 
 from interlock import ToolError
 from interlock.store import try_lock
+from interlock.untrusted.invisible import visible_line as plain
 
 from .limits import FilesystemLimits
 from .openat import again, rename_new, step
-from .resolve import PART, ResolvedPath, in_words, plain
+from .resolve import PART, ResolvedPath, in_words
 from .results import version_of
 
 _CHUNK = 1024 * 1024

@@ -9,8 +9,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from interlock import ToolError
-
-from .resolve import plain
+from interlock.untrusted.invisible import visible_line as plain
 
 _CONTEXT = 3
 _MOST_COMPARED = 4_000  # lines on each side; more are shown as replaced

@@ -7,8 +7,7 @@ import mimetypes
 from typing import Literal, NamedTuple
 
 from interlock import ToolError
-
-from .resolve import plain
+from interlock.untrusted.invisible import visible_line as plain
 
 Encoding = Literal[
     "utf-8",

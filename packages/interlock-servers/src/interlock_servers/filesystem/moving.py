@@ -8,11 +8,12 @@ import stat
 from collections.abc import Iterator, Sequence
 
 from interlock import ToolError
+from interlock.untrusted.invisible import visible_line as plain
 
 from .atomic_write import locked, put, write_all
 from .limits import FilesystemLimits
 from .openat import FOLDER, again, rename_new, step
-from .resolve import ResolvedPath, RootFolder, checked_folder, descend, in_words, plain, told
+from .resolve import ResolvedPath, RootFolder, checked_folder, descend, in_words, told
 from .results import MoveResult
 from .roots import CallProgress, CallRoots
 from .walk import Walk

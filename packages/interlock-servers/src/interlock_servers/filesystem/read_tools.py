@@ -12,10 +12,11 @@ from msgspec import Meta
 
 from interlock import Context, Server, TextContent, ToolAnnotations, ToolError, ToolResult
 from interlock.types import ContentBlock
+from interlock.untrusted.invisible import visible_line as plain
 
 from .encodings import Encoding, type_of
 from .reading import ReadRange, read_place
-from .resolve import ResolvedPath, kind_of, plain, told
+from .resolve import ResolvedPath, kind_of, told
 from .results import (
     AllowedFolders,
     FileInfo,

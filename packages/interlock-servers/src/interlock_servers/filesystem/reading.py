@@ -9,10 +9,11 @@ from collections.abc import Iterator
 
 from interlock import Audio, EmbeddedResource, Image, ResourceContents, TextContent, ToolError
 from interlock.types import ContentBlock
+from interlock.untrusted.invisible import visible_line as plain
 
 from .encodings import decoded, encoding_of, is_medium, no_text, type_of
 from .limits import FilesystemLimits
-from .resolve import ResolvedPath, plain
+from .resolve import ResolvedPath
 from .results import ReadResult, version_of
 from .tail import last_lines
 

@@ -18,6 +18,7 @@ from itertools import islice
 from urllib.parse import quote
 
 from interlock import ToolError
+from interlock.untrusted.invisible import visible_line as plain
 
 from .limits import FilesystemLimits
 from .openat import FOLDER, again, is_special, step, top
@@ -47,15 +48,6 @@ class OutsideRoots(ToolError):
 def kind_of(mode: int) -> str:
     """What something is, in a word: file, folder, link, fifo, socket or device."""
     return _KINDS.get(stat.S_IFMT(mode), "device")
-
-
-def plain(name: str) -> str:
-    """A name as it may be shown in words: what a terminal would act upon, and bytes that are no
-    text, are written out.
-    """
-    return (
-        name if name.isprintable() else "".join(c if c.isprintable() else _escaped(c) for c in name)
-    )
 
 
 def _escaped(char: str) -> str:

@@ -11,7 +11,9 @@ from typing import Any, TypeVar
 
 from msgspec import Struct, field
 
-from .resolve import kind_of, plain
+from interlock.untrusted.invisible import visible_line as plain
+
+from .resolve import kind_of
 
 Data = TypeVar("Data")
 

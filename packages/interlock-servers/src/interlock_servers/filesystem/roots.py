@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from urllib.parse import unquote_to_bytes, urlsplit
 
 from interlock import Context, ToolError, settings_of
+from interlock.untrusted.invisible import visible_line as plain
 
 from .limits import PREFIX, FilesystemLimits
 from .openat import again, check_platform
@@ -22,7 +23,6 @@ from .resolve import (
     descend,
     in_words,
     parts_within,
-    plain,
 )
 
 FOLDERS_VARIABLE = "INTERLOCK_FILESYSTEM_FOLDERS"

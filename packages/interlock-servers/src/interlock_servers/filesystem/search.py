@@ -20,12 +20,13 @@ from typing import NamedTuple
 import msgspec
 
 from interlock import ToolError
+from interlock.untrusted.invisible import visible_line as plain
 
 from ..processes import blocking
 from . import grep
 from .limits import FilesystemLimits
 from .reading import whole
-from .resolve import PathNotFound, ResolvedPath, descend, plain, told
+from .resolve import PathNotFound, ResolvedPath, descend, told
 from .results import FolderEntries, LineMatch, LineMatches, entry_of
 from .roots import CallProgress, CallRoots
 from .walk import ExcludePatterns, GlobPattern, Walk, WalkedEntry

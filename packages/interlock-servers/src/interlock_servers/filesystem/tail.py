@@ -7,10 +7,10 @@ import os
 
 from interlock import TextContent, ToolError
 from interlock.types import ContentBlock
+from interlock.untrusted.invisible import visible_line as plain
 
 from .encodings import no_text
 from .limits import FilesystemLimits
-from .resolve import plain
 from .results import ReadResult
 
 _CHUNK = 256 * 1024

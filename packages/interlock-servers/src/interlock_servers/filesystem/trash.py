@@ -14,6 +14,7 @@ from typing import Any
 
 from interlock import ToolError
 from interlock.store import try_lock
+from interlock.untrusted.invisible import visible_line as plain
 
 from .atomic_write import locked, write_all
 from .limits import FilesystemLimits
@@ -29,7 +30,6 @@ from .resolve import (
     descend,
     in_words,
     kind_of,
-    plain,
     told,
 )
 from .results import TrashContents, TrashedItem, when

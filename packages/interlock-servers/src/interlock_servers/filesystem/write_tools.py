@@ -9,6 +9,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from interlock import Server, ToolAnnotations, ToolError, ToolResult
+from interlock.untrusted.invisible import visible_line as plain
 
 from .atomic_write import check_size, check_version, filled, locked, put
 from .edits import Edit, LineEdit, edited, line_edited, unified
@@ -16,7 +17,7 @@ from .encodings import Encoding, decoded, encoded
 from .moving import CopyJob, make_folder, move
 from .read_tools import READS, Ctx, Path
 from .reading import whole
-from .resolve import ResolvedPath, plain, told
+from .resolve import ResolvedPath, told
 from .results import (
     MoveResult,
     TrashContents,

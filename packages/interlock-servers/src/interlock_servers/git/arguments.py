@@ -10,6 +10,7 @@ from msgspec import Meta
 
 from interlock import ToolError
 from interlock.cursors import encode_cursor
+from interlock.untrusted.invisible import one_line as line
 
 from ..cursors import read_cursor
 
@@ -26,30 +27,9 @@ Cursor = Annotated[str, Meta(min_length=1, max_length=2000)]
 
 WHOLE = frozenset({".", "./"})  # what stands for everything in the repository
 # What a terminal obeys, and what turns the direction of text or cannot be seen: shown as escapes.
-_UNSEEN = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]"
-)
 _IGNORED_BY_HFS = re.compile("[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]")
 _GIT_FOLDER = re.compile(r"(?:\.git|git~[0-9]+)[ .]*(?::.*)?", re.IGNORECASE | re.DOTALL)
 _COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
-
-
-def visible(text: str) -> str:
-    """A text in which nothing is left that a terminal would obey or a reader could not see; lines
-    and tabs stay.
-    """
-    return _UNSEEN.sub(
-        lambda found: (
-            f"\\u{ord(found[0]):04x}" if ord(found[0]) > 255 else f"\\x{ord(found[0]):02x}"
-        ),
-        text,
-    )
-
-
-def line(text: str, most: int = 200) -> str:
-    """The same in one line, and not longer than `most` characters."""
-    flat = visible(text.replace("\n", "\\n").replace("\t", " "))
-    return flat if len(flat) <= most else f"{flat[: most - 4]} ..."
 
 
 def read(data: bytes) -> str:

@@ -8,9 +8,10 @@ from typing import Annotated
 from msgspec import Meta
 
 from interlock import Context, ToolError, ToolResult
+from interlock.untrusted.invisible import one_line as line
 
 from ..processes import both
-from .arguments import Branch, Cursor, PageCursor, Revision, cursor_of, line, phrase, place_of, read
+from .arguments import Branch, Cursor, PageCursor, Revision, cursor_of, phrase, place_of, read
 from .repositories import Repositories, Repository
 from .results import ActionResult, Branches, BranchInfo
 from .staging import done_in, touched

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from interlock import ToolError
+from interlock.untrusted.invisible import one_line as line
 
-from .arguments import line, read
+from .arguments import read
 from .repositories import Repository
 from .results import Commit
 

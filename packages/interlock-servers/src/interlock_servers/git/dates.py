@@ -10,8 +10,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from interlock import ToolError
-
-from .arguments import line
+from interlock.untrusted.invisible import one_line as line
 
 When = Annotated[
     str,

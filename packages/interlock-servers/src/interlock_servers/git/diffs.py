@@ -10,10 +10,12 @@ from contextlib import contextmanager
 from pathlib import Path as FilePath
 
 from interlock import ToolResult
+from interlock.untrusted.invisible import one_line as line
+from interlock.untrusted.invisible import visible
 
 from ..processes import both
 from . import arguments
-from .arguments import PageCursor, cursor_of, inside, line, read, visible
+from .arguments import PageCursor, cursor_of, inside, read
 from .output import Preamble
 from .repositories import Repository
 from .results import KINDS, Diff, FileDiff

@@ -9,6 +9,8 @@ from typing import Annotated
 from msgspec import Meta
 
 from interlock import Context, ToolError, ToolResult
+from interlock.untrusted.invisible import one_line as line
+from interlock.untrusted.invisible import visible
 
 from . import commits
 from .arguments import (
@@ -20,11 +22,9 @@ from .arguments import (
     Text,
     cursor_of,
     inside,
-    line,
     phrase,
     place_of,
     read,
-    visible,
 )
 from .commits import commits_in, commits_of, line_of
 from .dates import When, moment

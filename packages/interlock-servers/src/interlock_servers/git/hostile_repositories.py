@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from interlock import ToolError
+from interlock.untrusted.invisible import one_line as line
 
-from .arguments import line, read
+from .arguments import read
 from .runner import ROOT, Git, Settings, failed
 
 MOST_CONFIGURATION = 1024 * 1024  # bytes

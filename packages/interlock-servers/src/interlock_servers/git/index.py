@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from interlock import ToolError
+from interlock.untrusted.invisible import one_line as line
 
-from .arguments import line, read
+from .arguments import read
 from .hostile_repositories import RepositoryConfig
 
 if TYPE_CHECKING:

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from interlock import ToolError
+from interlock.untrusted.invisible import one_line as line
 
-from .arguments import is_commit, line, phrase, read
+from .arguments import is_commit, phrase, read
 from .hostile_repositories import RepositoryConfig, check_links, configurations_in, disarmed
 from .index import digest_of, submodules_in
 from .limits import GitLimits

@@ -7,8 +7,9 @@ from typing import Any
 from urllib.parse import quote
 
 from interlock import Context, File, McpError, Server, ToolError, types
+from interlock.untrusted.invisible import one_line as line
 
-from .arguments import inside, line, read
+from .arguments import inside, read
 from .commits import OUTPUT, commits_in, line_of
 from .diffs import compare
 from .history import blob_at

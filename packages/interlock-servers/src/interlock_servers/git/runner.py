@@ -14,9 +14,10 @@ from typing import NamedTuple
 
 from interlock import ToolError
 from interlock.caches import BoundedCache
+from interlock.untrusted.invisible import one_line as line
 
 from ..processes import CHUNK, Process, read_output, running
-from .arguments import line, read
+from .arguments import read
 from .limits import GitLimits
 from .output import (
     OnProgress,

@@ -9,9 +9,10 @@ from typing import Annotated
 from msgspec import Meta
 
 from interlock import Context, ToolError, ToolResult
+from interlock.untrusted.invisible import one_line as line
 
 from ..processes import both
-from .arguments import WHOLE, Message, Paths, Revision, inside, line, phrase, read, stored
+from .arguments import WHOLE, Message, Paths, Revision, inside, phrase, read, stored
 from .diffs import files_of, own_index
 from .repositories import Repositories, Repository
 from .results import ActionResult, Status

@@ -7,19 +7,9 @@ from typing import Annotated
 from msgspec import Meta
 
 from interlock import Context, ToolError, ToolResult
+from interlock.untrusted.invisible import one_line as line
 
-from .arguments import (
-    AnyPaths,
-    Cursor,
-    PageCursor,
-    Text,
-    cursor_of,
-    inside,
-    line,
-    phrase,
-    place_of,
-    read,
-)
+from .arguments import AnyPaths, Cursor, PageCursor, Text, cursor_of, inside, phrase, place_of, read
 from .diffs import MOST_PATCH, compare
 from .repositories import Repositories, Repository
 from .results import ActionResult, Diff, Stash, Stashes

@@ -7,8 +7,10 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from interlock import Context, ToolError, ToolResult
+from interlock.untrusted.invisible import one_line as line
+from interlock.untrusted.invisible import visible
 
-from .arguments import Cursor, PageCursor, Paths, Revision, inside, line, place_of, read, visible
+from .arguments import Cursor, PageCursor, Paths, Revision, inside, place_of, read
 from .commits import FIELDS, FORMAT, commit_in
 from .diffs import (
     INDEX,

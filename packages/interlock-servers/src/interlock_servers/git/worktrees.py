@@ -10,8 +10,9 @@ from typing import Annotated
 from msgspec import Meta
 
 from interlock import Context, ToolError, ToolResult
+from interlock.untrusted.invisible import one_line as line
 
-from .arguments import Branch, Revision, line, read
+from .arguments import Branch, Revision, read
 from .branches import check_new, commit_of, create, ref_of
 from .repositories import Repositories, Repository
 from .results import ActionResult, Worktree, Worktrees

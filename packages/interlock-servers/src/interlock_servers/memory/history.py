@@ -11,11 +11,11 @@ import msgspec
 
 from interlock import ToolError
 from interlock.cursors import encode_cursor
+from interlock.untrusted.invisible import visible_line as shown
 
 from .graph import CallProgress, Graph
 from .results import ChangeList, ChangeResult, ChangeSteps, ChangeView, StepView, listed
 from .schema import sweep_index
-from .texts import shown
 from .transaction import EntityRow, ObservationRow, RelationRow, Transaction
 
 _LOOKS = 1024  # steps between two looks at whether somebody still waits

@@ -14,6 +14,7 @@ from msgspec import Meta, Struct
 
 from interlock import ToolError
 from interlock.cursors import encode_cursor
+from interlock.untrusted.invisible import visible_line as shown
 
 from ..cursors import read_cursor
 from .graph import CallProgress, Graph
@@ -21,7 +22,7 @@ from .history import digest
 from .limits import MemoryLimits
 from .operations import NAME, OBSERVATION, RELATION, TYPE
 from .results import BadLine, ImportResult, counted
-from .texts import kept, name_of, shown
+from .texts import kept, name_of
 from .transaction import Transaction
 
 _MOST_BAD = 100  # lines that are named

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from interlock import ToolError
+from interlock.untrusted.invisible import visible_line as shown
 
 from . import search
 from .limits import MemoryLimits
@@ -22,7 +23,7 @@ from .results import (
     counted,
     listed,
 )
-from .texts import kept, name_of, shown
+from .texts import kept, name_of
 from .transaction import EntityRow as Row
 from .transaction import Transaction
 

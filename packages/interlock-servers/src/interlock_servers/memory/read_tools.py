@@ -10,6 +10,7 @@ from msgspec import Meta
 
 from interlock import Context, Server, ToolAnnotations, ToolError, ToolResult
 from interlock.cursors import encode_cursor
+from interlock.untrusted.invisible import visible_line as shown
 
 from ..cursors import read_number
 from . import history, search, views
@@ -24,7 +25,7 @@ from .results import (
     Subgraph,
     Text,
 )
-from .texts import kept, shown
+from .texts import kept
 from .views import Direction
 
 Ctx = Context[Graph]

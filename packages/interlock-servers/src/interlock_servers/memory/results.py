@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct, field
 
-from .texts import shown
+from interlock.untrusted.invisible import visible_line as shown
 
 # Lengths are those of the limits, whose words are better; here only what nobody means.
 Text = Annotated[str, Meta(max_length=16 * 1024 * 1024)]

@@ -7,6 +7,7 @@ import unicodedata
 from urllib.parse import quote
 
 from interlock import ToolError
+from interlock.untrusted.invisible import visible_line as shown
 
 # Scripts that put no spaces between words: each character counts as a word, and a word as a phrase
 # of them.
@@ -86,24 +87,6 @@ def signs_of(text: str) -> set[str]:
 def sign_of(text: str) -> str:
     """A sign as a word of ASCII, for the index."""
     return text.encode("utf-8", "surrogatepass").hex()
-
-
-def shown(text: str) -> str:
-    """A text as it stands in an answer for people: what a terminal would act upon, or what turns a
-    line around, is written out.
-    """
-    if text.isprintable():
-        return text
-    return "".join(
-        char if char.isprintable() or char in _JOINERS else _escaped(char) for char in text
-    )
-
-
-def _escaped(char: str) -> str:
-    code = ord(char)
-    return {"\n": "\\n", "\r": "\\r", "\t": "\\t"}.get(char) or (
-        f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"
-    )
 
 
 def uri_of(name: str) -> str:

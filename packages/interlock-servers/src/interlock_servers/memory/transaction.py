@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 import msgspec
 
 from interlock import ToolError
+from interlock.untrusted.invisible import visible_line as shown
 
 from . import schema
 from .limits import MemoryLimits
-from .texts import shown
 
 _SWEEPS = 32  # changes between two looks at whether the history has grown too long
 # entities that are put into the index between two looks at whether somebody still waits

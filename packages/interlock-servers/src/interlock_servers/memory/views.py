@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 from typing import Literal
 
 from interlock import ToolError
+from interlock.untrusted.invisible import visible_line as shown
 
 from .graph import CallProgress
 from .limits import MemoryLimits
 from .results import Entity, Relation, ShortestPath, Subgraph
-from .texts import shown
 
 Direction = Literal["out", "in", "both"]
 _CHUNK = 400  # values in one query

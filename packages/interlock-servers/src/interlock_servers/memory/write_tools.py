@@ -9,6 +9,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from interlock import Context, Server, ToolAnnotations, ToolError, ToolResult
+from interlock.untrusted.invisible import visible_line as shown
 
 from . import history, jsonl, operations
 from .graph import Graph
@@ -28,7 +29,7 @@ from .results import (
     counted,
     listed,
 )
-from .texts import kept, shown, uri_of
+from .texts import kept, uri_of
 from .transaction import Transaction
 
 GRAPH = "memory://knowledge-graph"

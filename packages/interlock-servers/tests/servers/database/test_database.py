@@ -244,7 +244,7 @@ async def test_rows(client: Client) -> None:
     hostile = await client.call_tool(
         "query", {"sql": "SELECT ? AS x", "parameters": ["a\x1b[2J\nb|c"]}
     )
-    assert hostile.text.splitlines() == ["x", "a\\x1b[2J\\nb\\|c", "(1 row)"]
+    assert hostile.text.splitlines() == ["x", "a⟨U+001B⟩[2J\\nb\\|c", "(1 row)"]
     assert (await done(client, "query", sql="-- nothing"))["columns"] == []
 
 

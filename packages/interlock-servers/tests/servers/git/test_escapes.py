@@ -17,8 +17,9 @@ from hypothesis import strategies as st
 
 from interlock import Client, McpError, ToolError
 from interlock.cursors import encode_cursor
+from interlock.untrusted.invisible import visible
 from interlock_servers.git import git_server
-from interlock_servers.git.arguments import inside, place_of, visible
+from interlock_servers.git.arguments import inside, place_of
 from tests.servers.calls import refusal
 from tests.servers.git.repos import AUTHOR, bytes_of, commit, git, repository, write
 
@@ -317,7 +318,7 @@ async def test_control_characters_are_shown(client: Client, repo: Path) -> None:
     assert [one["path"] for one in status["unstaged"]] == [name]
     assert status["untracked"] == ["un\ntracked"]
     assert not (await client.call_tool("git_add", {"paths": [name]})).is_error
-    assert visible("a\x00b\x9b") == "a\\x00b\\x9b"
+    assert visible("a\x00b\x9b") == "a⟨U+0000⟩b⟨U+009B⟩"
     assert "line breaks" in await refusal(client, "git_log", author="a\nb")
     assert "line breaks" in await refusal(client, "git_commit", message="x", author="a\nb <c@d>")
 

@@ -18,11 +18,11 @@ from msgspec import Struct, structs
 from interlock.http11.fetch import Fetch
 from interlock.types import InterlockError, JSONObject
 
+from ..untrusted.invisible import plain_line as plain
 from .anthropic import Anthropic
 from .gemini import Gemini
 from .interface import ModelFacts
 from .known_models import known
-from .lenient_json import plain
 from .openai import OpenAI
 from .provider import Provider
 

@@ -19,7 +19,7 @@ from interlock.types import (
     UnknownContent,
 )
 
-from .lenient_json import plain
+from ..untrusted.invisible import plain_line as plain
 
 _MOST_TEXT = 2_000_000  # characters of one text: more than any model takes
 NOTHING = "The tool gave nothing."

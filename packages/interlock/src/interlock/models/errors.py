@@ -12,8 +12,9 @@ from msgspec import Struct
 
 from interlock.redaction import Redactor
 
+from ..untrusted.invisible import plain_line as plain
 from .interface import FailureKind, ModelFailure
-from .lenient_json import list_of, object_of, parsed, plain, text_of
+from .lenient_json import list_of, object_of, parsed, text_of
 
 _LONGEST = 86_400.0  # seconds that a provider may tell us to wait, as far as we repeat it
 

@@ -6,11 +6,12 @@ from typing import Any
 
 from interlock.types import CreateMessageRequestParams, JSONObject
 
+from ..untrusted.invisible import plain_line as plain
 from .answer_builder import AnswerBuilder, Stop
 from .conversation import IdMap
 from .errors import ProviderIdentity, of, trouble
 from .interface import Delta, ModelAnswer, ModelFailure, Usage
-from .lenient_json import count_of, list_of, object_of, parsed, plain, text_of
+from .lenient_json import count_of, list_of, object_of, parsed, text_of
 
 KEY = "io.interlock/gemini"
 _STOPS: dict[str, Stop] = {

@@ -54,16 +54,6 @@ def count_of(value: Any, *names: str) -> int:
     return 0
 
 
-def plain(text: str, most: int = 400) -> str:
-    """Words of somebody else for one line of ours: no control characters, no line ends, not too
-    long.
-    """
-    line = " ".join(
-        "".join(sign if sign.isprintable() else " " for sign in text[: most * 4]).split()
-    )
-    return line if len(line) <= most else line[: most - 1].rstrip() + "…"
-
-
 def joined(parts: Iterable[str], most: int) -> str:
     """The parts after each other, as far as `most` characters go."""
     whole = "".join(parts)

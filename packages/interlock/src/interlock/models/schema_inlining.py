@@ -8,8 +8,9 @@ import msgspec
 
 from interlock.types import JSONObject
 
+from ..untrusted.invisible import plain_line as plain
 from .json_pointers import resolve
-from .lenient_json import list_of, object_of, plain
+from .lenient_json import list_of, object_of
 from .schema_merging import both
 
 # What Gemini documents for `parametersJsonSchema`; what it does not name is told in words.

@@ -18,8 +18,9 @@ from interlock.schema import SchemaError
 from interlock.schema import compile as check
 from interlock.types import JSONObject
 
+from ..untrusted.invisible import plain_line as plain
 from .json_pointers import dangling, resolve
-from .lenient_json import list_of, object_of, plain, text_of
+from .lenient_json import list_of, object_of, text_of
 from .schema_inlining import SchemaInliner
 from .schema_merging import both, subschemas
 

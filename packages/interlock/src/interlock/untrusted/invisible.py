@@ -77,6 +77,29 @@ def visible_line(text: str) -> str:
     )
 
 
+def one_line(text: str, most: int = 200) -> str:
+    """The text for people in one line, spelled as it is: line ends become \\n, tabs become spaces.
+
+    Args:
+        text: Words of somebody else, for a sentence of ours.
+        most: The most characters. A longer text is cut, and ends with " ...".
+    """
+    flat = visible(text[: most * 2].replace("\n", "\\n").replace("\t", " "))
+    return flat if len(flat) <= most and len(text) <= most * 2 else f"{flat[: most - 4]} ..."
+
+
+def plain_line(text: str, most: int = 400) -> str:
+    """The text for people in one line, without what is not printable.
+
+    Args:
+        text: Words of somebody else, for a sentence of ours.
+        most: The most characters. A longer text is cut, and ends with "…".
+    """
+    seen = (letter if letter.isprintable() else " " for letter in text[: most * 4])
+    flat = " ".join("".join(seen).split())
+    return flat if len(flat) <= most else flat[: most - 1].rstrip() + "…"
+
+
 def _written_out(letter: str) -> str:
     return f"⟨U+{ord(letter):04X}⟩"
 

@@ -12,12 +12,13 @@ from typing import Any, Protocol
 from rich.text import Text
 
 from interlock import InterlockError
+from interlock.cli.screen import shown as seen
 
 from ...host.app import Host
 from ...host.session import Session
 from .event_printer import EventPrinter, counts
 from .focus import LeaveChat, TerminalFocus
-from .output import TerminalOutput, in_line, seen
+from .output import TerminalOutput, in_line
 from .question_views import annotation_words
 from .results import MediaFiles, whole, yaml_lines
 

@@ -12,11 +12,12 @@ from rich.markdown import Markdown
 from rich.text import Text
 
 from interlock import TextContent
+from interlock.cli.screen import shown as seen
 
 from ...fleet import events as e
 from ...fleet.events import LogEntry
 from .markdown_stream import MarkdownStream
-from .output import TerminalOutput, in_line, seen
+from .output import TerminalOutput, in_line
 from .results import folded
 
 MOST_LIVE = 6  # lines of unfinished text

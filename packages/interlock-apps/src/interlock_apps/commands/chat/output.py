@@ -13,22 +13,16 @@ from rich.console import Console
 from rich.segment import Segment, Segments
 from rich.text import Text
 
-from ...fleet.threat_scan import visible
+from interlock.cli.screen import shown
+from interlock.untrusted.invisible import visible
 
 LEAST_WIDTH = 40
 MOST_WIDTH = 120
 
 
-def seen(text: str) -> str:
-    """A stranger's text as a person may see it: what is hidden in it is written out, and no command
-    to the terminal remains.
-    """
-    return visible(text.replace("\r\n", "\n"))
-
-
 def in_line(text: str, most: int = 400) -> str:
-    """The same in one line, cut to a length in characters."""
-    line = " ".join(seen(text).split())
+    """A stranger's text as a person may see it, in one line, cut to a length in characters."""
+    line = " ".join(shown(text).split())
     return line if len(line) <= most else f"{line[: most - 1]}…"
 
 
@@ -117,7 +111,7 @@ class TerminalOutput:
 
     def note(self, text: str, style: str = "dim") -> None:
         """Print a line, in a style."""
-        self.print(Text(seen(text), style=style, overflow="fold"))
+        self.print(Text(shown(text), style=style, overflow="fold"))
 
     def flush(self) -> None:
         """Print what waits for its turn."""

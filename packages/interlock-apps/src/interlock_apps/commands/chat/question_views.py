@@ -13,6 +13,7 @@ from rich.text import Text
 
 from interlock import ToolAnnotations
 from interlock.cli.form_filling import value_text
+from interlock.cli.screen import shown as seen
 from interlock.configs import start_facts
 from interlock.typed.form_fields import FormField, remark
 from interlock.types import CreateMessageRequestParams
@@ -30,7 +31,7 @@ from ...fleet.questions import (
     StartQuestion,
     UrlQuestion,
 )
-from .output import in_line, seen
+from .output import in_line
 from .results import MediaFiles, blocks, whole, yaml_lines
 
 _COUNTED = {"is new": "new", "has changed since it was approved": "changed", "is gone": "gone"}

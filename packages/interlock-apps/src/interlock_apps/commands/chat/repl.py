@@ -22,6 +22,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from interlock import InterlockError
+from interlock.cli.screen import shown as seen
 from interlock.cli.user_folder import user_folder
 from interlock.types import PromptReference, ResourceTemplateReference
 
@@ -34,7 +35,7 @@ from .completion import PAUSE, LineCompleter, ValueCompleter
 from .dialogs import Asker
 from .event_printer import EventPrinter
 from .focus import KeyChoice, LeaveChat, QuestionAbandoned, TerminalFocus
-from .output import TerminalOutput, in_line, seen
+from .output import TerminalOutput, in_line
 from .parser import (
     ChatMessage,
     Command,

@@ -26,10 +26,11 @@ from interlock import (
     ResourceLink,
     TextContent,
 )
+from interlock.cli.screen import shown as seen
 from interlock.cli.screen import size_of
 from interlock.types import ToolResultContent, ToolUseContent
 
-from .output import in_line, seen
+from .output import in_line
 
 MOST_ROWS = 100
 MOST_COLUMNS = 8

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from interlock import ToolError
+from interlock.untrusted.invisible import one_line as line
+from interlock.untrusted.invisible import visible
 
-from ..sql_text import line, visible
 from .driver import Driver
 from .urls import PostgresUrl
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from interlock.untrusted.invisible import one_line as line
+
 from ..engine import Plan, PlanStep
-from ..sql_text import line
 
 _MORE = (
     "Subplan Name",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from ..sql_text import line
+from interlock.untrusted.invisible import one_line as line
 
 _ADVICE = (
     "postgresql://user@host:5432/database, or postgresql:///database?host=/folder/of/the/socket"
