@@ -67,16 +67,31 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 K = TypeVar("K")
 Asgi = TypeVar("Asgi", bound="ASGIApp")
 Capability = TypeVar("Capability")
-NamedOptions = TypeVar("NamedOptions", ToolOptions, PromptOptions)
 
 
-def _with_name(name: str | None, options: NamedOptions) -> NamedOptions:
-    """The options with the name that a decorator was given as its positional argument."""
-    if name is None:
-        return options
-    if "name" in options:
-        raise TypeError(f"two names are given: {name!r} and {options['name']!r}")
-    return {**options, "name": name}
+def _decorated(
+    add: Callable[..., None], function: Any, options: ToolOptions | PromptOptions
+) -> Any:
+    """The function of a decorator without brackets, which is added; else the decorator.
+
+    Args:
+        add: Adds a feature that a function makes.
+        function: The function, or the name that was given in its place.
+        options: Those of the feature.
+    """
+    if callable(function):
+        add(function, **options)
+        return function
+    if function is not None:
+        if "name" in options:
+            raise TypeError(f"two names are given: {function!r} and {options['name']!r}")
+        options = {**options, "name": function}
+
+    def decorate(decorated: Function) -> Function:
+        add(decorated, **options)
+        return decorated
+
+    return decorate
 
 
 def _either(own: Capability | None, other: Capability | None) -> Capability | None:
@@ -326,16 +341,7 @@ class Server:
         Raises:
             TypeError, ValueError: The function cannot be a tool, or an option makes no sense.
         """
-        if callable(function):
-            self.add_tool(function, **options)
-            return function
-        named = _with_name(function, options)
-
-        def decorate(decorated: Function) -> Function:
-            self.add_tool(decorated, **named)
-            return decorated
-
-        return decorate
+        return _decorated(self.add_tool, function, options)
 
     def add_tool(
         self,
@@ -641,16 +647,7 @@ class Server:
         Raises:
             TypeError, ValueError: The function cannot be a prompt, or an option makes no sense.
         """
-        if callable(function):
-            self.add_prompt(function, **options)
-            return function
-        named = _with_name(function, options)
-
-        def decorate(decorated: Function) -> Function:
-            self.add_prompt(decorated, **named)
-            return decorated
-
-        return decorate
+        return _decorated(self.add_prompt, function, options)
 
     def add_prompt(
         self,
