@@ -247,8 +247,13 @@ class StreamProcess:
 
     def close(self) -> None:
         """Close its pipes."""
-        # No public method closes pipes that were not read to their end.
-        self._process._transport.close()  # type: ignore[attr-defined]  # private in asyncio
+        # No public method closes pipes that were not read to their end. The transport as a whole
+        # is left alone: its close() would reap the process behind the back of asyncio's watcher.
+        transport = self._process._transport  # type: ignore[attr-defined]  # private in asyncio
+        for number in range(3):
+            pipe = transport.get_pipe_transport(number)
+            if pipe is not None:
+                pipe.close()
 
 
 Process = PipeProcess | StreamProcess
@@ -306,11 +311,11 @@ async def terminate(process: Process, grace: float) -> None:
                 await asyncio.wait_for(asyncio.shield(process.wait()), grace)
     finally:
         _signal(process.pid, _KILL)
-        try:
-            if process.returncode is None:
-                await asyncio.shield(process.wait())
-        finally:
-            process.close()
+        # asyncio notices the end of a process only once its pipes have ended, and one that is full
+        # and paused never does. Pipes of ours are closed first, therefore.
+        process.close()
+        if process.returncode is None:
+            await asyncio.shield(process.wait())
 
 
 def _signal(pid: int, number: int) -> None:

@@ -92,6 +92,17 @@ async def test_who_does_not_read_is_not_waited_for(tmp_path: Path) -> None:
         assert await child.wait() == 7
 
 
+async def test_a_process_whose_output_is_full_is_ended(tmp_path: Path) -> None:
+    """Its pipe is paused then, and asyncio would wait for the end of that pipe."""
+    for _ in range(3):
+        async with running(["yes"], cwd=tmp_path, env=ENV, memory=MEMORY) as child:
+            assert await read_output(child, 7) == b"y\ny\ny\ny"
+            while len(getattr(child.stdout, "_buffer", bytes(2**20))) < 2**17:  # noqa: ASYNC110
+                await asyncio.sleep(0)
+        assert child.returncode is not None
+        assert child.returncode < 0
+
+
 async def test_who_still_reads_when_it_is_over_is_told(tmp_path: Path) -> None:
     """Nobody waits for what nobody will write, and no descriptor is watched once it is
     another's.

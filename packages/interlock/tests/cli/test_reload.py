@@ -19,6 +19,7 @@ import pytest
 
 from interlock import Client, McpError, Stdio
 from interlock.cli.reload import watch
+from interlock.cli.reload.child import ReloadedChild
 
 HANDSHAKE = "2025-11-25"
 STATELESS = "2026-07-28"
@@ -436,3 +437,11 @@ def test_whose_changes_count(tmp_path: Path, path: str, wanted: bool) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
     file.touch()
     assert (os.path.normpath(file) in watch.look([tmp_path / "top"])) is wanted
+
+
+async def test_a_child_whose_output_nobody_reads_is_ended() -> None:
+    """Its pipe is full then, and asyncio would wait for the end of that pipe."""
+    flood = "import os\nwhile True: os.write(1, b'x\\n' * 32768)"
+    child = await ReloadedChild.start([sys.executable, "-c", flood], {})
+    assert await child.receive()
+    assert await child.close(0.1) == "signal 15"

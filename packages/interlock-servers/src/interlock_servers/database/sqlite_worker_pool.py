@@ -133,6 +133,7 @@ class WorkerProcess:
             pass
         finally:
             self._process.kill()
+            self._process.close()
         await self._process.wait()
 
 

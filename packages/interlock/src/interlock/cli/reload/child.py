@@ -74,6 +74,12 @@ class ReloadedChild:
             if self._process.returncode is not None:
                 break
             self._signal(number)
+        # asyncio notices the end of a process only once its pipes have ended, and one that is full
+        # and paused never does. No public method closes it.
+        transport = self._process._transport  # type: ignore[attr-defined]  # private in asyncio
+        output = transport.get_pipe_transport(1)
+        if output is not None:
+            output.close()
         code = await self._process.wait()
         self._signal(
             getattr(signal, "SIGKILL", signal.SIGTERM)
