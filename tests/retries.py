@@ -11,9 +11,13 @@ import msgspec
 from msgspec import Raw
 from msgspec.structs import replace
 
+from interlock import Server
 from interlock import types as t
-from interlock.exchange import AnyResult, Caller, Exchange, Principal
+from interlock.exchange import AnyResult, Caller, Exchange, Principal, RawResult
+from interlock.idempotency import NoPeers
 from interlock.input_required import SuspendedCalls
+from interlock.store import MemoryStore, RecordStore
+from interlock.store.memory.records import MemoryRecords
 from interlock.wire.revisions import NEWEST
 from interlock.wire.seal import Seal
 
@@ -38,6 +42,7 @@ def form(message: str) -> t.ElicitRequest:
 
 def said(result: Any) -> str:
     """The words of a finished call."""
+    result = result.decode() if isinstance(result, RawResult) else result
     assert isinstance(result, t.CallToolResult), result
     return result.text
 
@@ -116,7 +121,9 @@ class Retries:
         *,
         arguments: Any = None,
         principal: str = "",
+        idempotent: bool = False,
     ) -> None:
+        self.is_idempotent = idempotent
         self.rounds = rounds
         self.body = tool(body)
         who = Principal(subject=principal) if principal else None
@@ -146,7 +153,8 @@ class Retries:
             self.caller,
             notify=lambda method, what: self.told.append((number, what)),
         )
-        return await self.rounds.around(self.body)(replace(x, **changes))
+        layer = self.rounds.around(self.body, is_idempotent=lambda x: self.is_idempotent)
+        return await layer(replace(x, **changes))
 
     async def retry(self, result: Any, *answers: str, **responses: Any) -> AnyResult:
         """Answer the questions of a round, in order or by key, and send the call again."""
@@ -155,9 +163,23 @@ class Retries:
         return await self.call(given, result.request_state)
 
 
+def share_records(*servers: Server) -> None:
+    """Have servers remember the same, as workers with one store."""
+    records = MemoryStore().records
+    for server in servers:
+        server.share_calls(records, NoPeers())
+
+
 def rounds(
-    *, suspend: bool = True, keys: tuple[bytes, ...] = (KEY,), seconds: float = 900.0, **more: Any
+    *,
+    suspend: bool = True,
+    keys: tuple[bytes, ...] = (KEY,),
+    seconds: float = 900.0,
+    records: RecordStore | None = None,
+    **more: Any,
 ) -> SuspendedCalls:
-    """What a server has: with the same keys two of them stand for two workers, or one before and
-    after a restart."""
-    return SuspendedCalls(Seal(list(keys), seconds=seconds), suspend=suspend, **more)
+    """What a server has: with the same keys and records two of them stand for two workers, or one
+    before and after a restart."""
+    return SuspendedCalls(
+        Seal(list(keys), seconds=seconds), records or MemoryRecords(), suspend=suspend, **more
+    )

@@ -12,6 +12,7 @@ import pytest
 
 from interlock import types as t
 from interlock.exchange import Exchange, ExchangeTransport
+from interlock.store import MemoryStore, StoreError
 from tests.retries import Retries, answer_of, asked, rounds, said, words
 
 NEVER = 3600.0
@@ -258,8 +259,9 @@ async def test_beyond_the_limit_tools_are_run_again_instead() -> None:
 
 async def test_a_ticket_of_another_worker_is_good_here() -> None:
     """The tool runs again from the top, finds its answers, and goes on (`MRT-24`, `RPC-25`)."""
-    here = rounds()
-    there = rounds()
+    records = MemoryStore().records
+    here = rounds(records=records)
+    there = rounds(records=records)
     body = Counted()
     call = Retries(there, body)
     first = await call.call()
@@ -273,8 +275,9 @@ async def test_a_ticket_of_another_worker_is_good_here() -> None:
 
 async def test_a_ticket_of_another_worker_suspends_here_and_is_retried_like_any() -> None:
     """From then on it is ours."""
-    here = rounds()
-    there = rounds()
+    records = MemoryStore().records
+    here = rounds(records=records)
+    there = rounds(records=records)
     body = Counted()
     call = Retries(there, body)
     first = await call.call()
@@ -437,3 +440,173 @@ async def test_a_crowd_goes_through_its_rounds_without_getting_mixed_up() -> Non
     ]
     assert [said(result) for result in reversed(last)] == [f"{n}-{n}" for n in range(500)]
     assert len(house) == 0
+
+
+# -- once means once
+
+
+async def test_a_state_is_used_once_over_all_workers() -> None:
+    """What ran at one worker is not run at another: it gives the recorded outcome (`MRT-09`)."""
+    records = MemoryStore().records
+    body = Counted()
+    call = Retries(rounds(records=records), body)
+    first = await call.call()
+    second = await call.retry(first, "a")
+    done = await call.retry(second, "b")
+    call.rounds = rounds(records=records)
+    assert said(await call.retry(second, "b")) == said(done) == "a b"
+    assert asked(await call.retry(first, "other")) == asked(second)
+    assert body.begun == 1
+
+
+async def test_a_failure_is_given_again_too() -> None:
+    """As its code and words, at another worker."""
+    records = MemoryStore().records
+
+    async def body(x: Exchange) -> str:
+        await answer_of(x, "?")
+        raise t.McpError(-32000, "no more", {"why": 1})
+
+    call = Retries(rounds(records=records), body)
+    first = await call.call()
+    for rounds_of_worker in (call.rounds, rounds(records=records)):
+        call.rounds = rounds_of_worker
+        with pytest.raises(t.McpError, match="no more") as caught:
+            await call.retry(first, "a")
+        assert (caught.value.code, caught.value.data) == (-32000, {"why": 1})
+
+
+async def test_a_state_that_nobody_here_remembers_is_refused_as_in_doubt() -> None:
+    """After a restart without a store, or at a machine that shares only the key."""
+    body = Counted()
+    call = Retries(rounds(), body)
+    first = await call.call()
+    call.rounds = rounds()
+    with pytest.raises(t.McpError, match="may have happened") as caught:
+        await call.retry(first, "a")
+    assert caught.value.data == {"reason": "may_have_happened"}
+    assert body.begun == 1
+
+
+@pytest.mark.parametrize("idempotent", [True, False], ids=["idempotent", "not idempotent"])
+async def test_a_call_whose_worker_died_after_it_was_started_is_in_doubt(idempotent: bool) -> None:
+    """It is not run again, unless its author declared it idempotent."""
+    records = MemoryStore().records
+    acted: list[str] = []
+    acting = asyncio.Event()
+
+    async def body(x: Exchange) -> str:
+        answer = await answer_of(x, "?")
+        acted.append(answer)
+        acting.set()
+        if len(acted) == 1:
+            await asyncio.sleep(NEVER)  # here its worker dies
+        return answer
+
+    call = Retries(rounds(records=records), body, idempotent=idempotent)
+    first = await call.call()
+    dying = asyncio.ensure_future(call.retry(first, "a"))
+    await acting.wait()
+    call.rounds = rounds(records=records)
+    if idempotent:
+        assert said(await call.retry(first, "a")) == "a"
+    else:
+        with pytest.raises(t.McpError, match="may have happened"):
+            await call.retry(first, "a")
+    assert len(acted) == 1 + idempotent
+    dying.cancel()
+
+
+async def test_a_step_of_an_idempotent_call_is_done_once_all_the_same() -> None:
+    """The second run has the result of the first run's step; an idempotent step in doubt is done
+    again, any other is an error.
+    """
+    records = MemoryStore().records
+    done: list[str] = []
+    stuck = asyncio.Event()
+
+    async def step(name: str) -> str:
+        done.append(name)
+        return name
+
+    async def hang() -> str:
+        done.append("hang")
+        if not stuck.is_set():
+            stuck.set()
+            await asyncio.sleep(NEVER)
+        return "hung"
+
+    async def body(x: Exchange) -> str:
+        await answer_of(x, "?")
+        one = await x.asker.once("one", lambda: step("one"))
+        idempotent = x.params.name == "idempotent"
+        return f"{one} {await x.asker.once('hang', hang, idempotent=idempotent)}"
+
+    for name in ("idempotent", "other"):
+        done.clear()
+        stuck.clear()
+        call = Retries(rounds(records=records), body, idempotent=True)
+        call.params = t.CallToolRequestParams(name=name)
+        first = await call.call()
+        dying = asyncio.ensure_future(call.retry(first, "a"))
+        await stuck.wait()
+        call.rounds = rounds(records=records)
+        if name == "idempotent":
+            assert said(await call.retry(first, "a")) == "one hung"
+            assert done == ["one", "hang", "hang"]
+        else:
+            with pytest.raises(t.McpError, match="may have happened"):
+                await call.retry(first, "a")
+            assert done == ["one", "hang"]
+        dying.cancel()
+
+
+async def test_a_cancelled_call_is_in_doubt_for_those_who_come_later() -> None:
+    """What it did before it was cancelled is not known."""
+    records = MemoryStore().records
+    acting = asyncio.Event()
+
+    async def body(x: Exchange) -> str:
+        await answer_of(x, "?")
+        acting.set()
+        await asyncio.sleep(NEVER)
+        return ""
+
+    call = Retries(rounds(records=records), body)
+    first = await call.call()
+    running = asyncio.ensure_future(call.retry(first, "a"))
+    await acting.wait()
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    with pytest.raises(t.McpError, match=r"may have happened. The call was cancelled"):
+        await call.retry(first, "a")
+
+
+async def test_a_store_that_fails_before_the_answer_is_handed_over_costs_nothing() -> None:
+    """Nothing has run; the retry after it runs it. One that fails after it does not take the
+    outcome from the caller.
+    """
+    records = MemoryStore().records
+    swap = records.swap
+    away: list[bool] = []
+
+    async def failing(key: str, data: bytes, **more: Any) -> int:
+        if away.pop(0):
+            raise StoreError("away")
+        return await swap(key, data, **more)
+
+    records.swap = failing  # type: ignore[method-assign]  # a store that goes away and comes back
+    body = Counted()
+    house = rounds(records=records)
+    call = Retries(house, body)
+    first = await call.call()
+    away[:] = [True, False, False, True, True]
+    with pytest.raises(StoreError):
+        await call.retry(first, "a")
+    second = await call.retry(first, "a")
+    away[:] = [False, True]
+    assert said(await call.retry(second, "b")) == "a b"
+    assert said(await call.retry(second, "b")) == "a b"
+    assert body.begun == 1
+    await house.aclose()

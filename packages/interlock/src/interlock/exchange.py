@@ -170,11 +170,22 @@ class Asker(Protocol):
         """
         ...
 
-    async def once(self, name: str, do: Callable[[], Awaitable[Any]]) -> Any:
+    async def once(
+        self, name: str, do: Callable[[], Awaitable[Any]], *, idempotent: bool = False
+    ) -> Any:
         """Run a side effect at most once in a call, although the handler may run again from the
         top.
 
-        Returns the result of the first run.
+        Args:
+            name: The name of the effect, unique in the call.
+            do: The effect.
+            idempotent: Whether the effect may be repeated if it is unknown whether it happened.
+
+        Returns:
+            The result of the first run.
+
+        Raises:
+            McpError: The effect may have happened, and it is not idempotent.
         """
         ...
 
@@ -193,8 +204,16 @@ class Mute:
         """Refuse. A question that cannot be delivered never counts as answered."""
         raise Unanswerable(self.why, "")
 
-    async def once(self, name: str, do: Callable[[], Awaitable[Any]]) -> Any:
-        """Run the side effect. Without questions the handler never runs again."""
+    async def once(
+        self, name: str, do: Callable[[], Awaitable[Any]], *, idempotent: bool = False
+    ) -> Any:
+        """Run the side effect. Without questions the handler never runs again.
+
+        Args:
+            name: The name of the effect.
+            do: The effect.
+            idempotent: Not used here.
+        """
         return await do()
 
 

@@ -7,8 +7,9 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import AbstractContextManager
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -19,6 +20,7 @@ from . import types as t
 from .caches import BoundedCache
 from .eager import start_eagerly
 from .exchange import (
+    PLAIN_TRANSPORT,
     AnyResult,
     Caller,
     Exchange,
@@ -26,15 +28,38 @@ from .exchange import (
     Handler,
     HttpRequest,
     Mute,
+    Principal,
+    ready,
     silent,
 )
+from .idempotency import (
+    IDEMPOTENCY_KEY,
+    KEY_SECONDS,
+    Actions,
+    Claim,
+    EndedAction,
+    NoPeers,
+    Peers,
+    in_doubt,
+)
+from .logs import limited
+from .outcomes import outcome_of, record_error, record_result
 from .protocol.journal import Journal
+from .store.interface import RecordStore
 from .wire.codec import decode
 from .wire.jsonrpc import Malformed
-from .wire.revisions import Era
+from .wire.revisions import METHODS, Era
 from .wire.seal import BadSeal, Seal
 
 MOST_ROUNDS = 32
+# The kinds of messages between the workers that share suspended calls; the subject is the worker
+# for which a message is.
+_RETRY = "call-retry"
+_TOLD = "call-told"
+_REFUSED = "call-refused"
+_CANCELLED = "call-cancelled"
+
+log = limited("interlock.server")
 _encode_sorted = msgspec.json.Encoder(order="sorted").encode
 _decode_json = msgspec.json.Decoder().decode
 
@@ -73,6 +98,10 @@ def required_capability(
 
 def _always(x: Exchange) -> bool:
     return True
+
+
+def _never(x: Exchange) -> bool:
+    return False
 
 
 def _nothing(*_: object) -> None:
@@ -125,7 +154,9 @@ class Direct:
             )  # `ELI-18`
         return await self._put(request)
 
-    async def once(self, name: str, do: Callable[[], Awaitable[Any]]) -> Any:
+    async def once(
+        self, name: str, do: Callable[[], Awaitable[Any]], *, idempotent: bool = False
+    ) -> Any:
         """Do it; the tool runs once, and so does this."""
         if name not in self._once:
             self._once[name] = _as_json(await do())
@@ -137,8 +168,11 @@ class _Ticket(Struct, omit_defaults=True):
 
     pending: list[str] = msgspec.field(default_factory=list)  # the questions of the last round
     journal: dict[str, Any] = msgspec.field(default_factory=dict)
-    suspended: str | None = None
+    call: str = ""  # names the call over all its rounds
     round: int = 0
+    holder: str = ""  # the worker that keeps the call suspended
+    records: str = ""  # the identity of the store that knows which states were used
+    keyed: str = ""  # the record of the call's idempotency key
     author: str | None = None  # the state of a tool that writes its InputRequiredResult by hand
     by_hand: bool = False
 
@@ -163,12 +197,19 @@ class _HandlerRun:
         "malformed",
         "on_question",
         "over",
+        "steps",
         "waiting",
     )
 
-    def __init__(self, ticket: _Ticket, capabilities: t.ClientCapabilities) -> None:
+    def __init__(
+        self,
+        ticket: _Ticket,
+        capabilities: t.ClientCapabilities,
+        steps: _Steps | None = None,
+    ) -> None:
         self._recorded = ticket.journal
         self._journal: Journal | None = None
+        self.steps = steps
         self.capabilities = capabilities
         self.waiting: dict[str, tuple[t.InputRequest, asyncio.Future[t.InputResponse]]] = {}
         self.asked: dict[str, t.InputRequest] = {}  # the same, and those that were given up
@@ -211,11 +252,52 @@ class _HandlerRun:
             waiting.cancel()
         task.cancel()
 
-    async def once(self, name: str, do: Callable[[], Awaitable[Any]]) -> Any:
+    async def once(
+        self, name: str, do: Callable[[], Awaitable[Any]], *, idempotent: bool = False
+    ) -> Any:
         key = self.journal.once_key(name)
         if key not in self.journal.entries:
-            self.journal.entries[key] = _as_json(await do())
+            if self.steps is None:
+                value = _as_json(await do())
+            else:
+                value = await self.steps.run(name, do, idempotent=idempotent)
+            self.journal.entries[key] = value
         return self.journal.entries[key]
+
+
+class _Steps:
+    """The `once` steps of a call whose code may run again: each has a record of its own."""
+
+    def __init__(self, actions: Actions, call: str, account: str, seconds: float) -> None:
+        self._actions = actions
+        self._call = call
+        self._account = account
+        self._seconds = seconds
+
+    async def run(self, name: str, do: Callable[[], Awaitable[Any]], *, idempotent: bool) -> Any:
+        """Do a step, or give what came of it. Raises McpError where that is in doubt."""
+        claim = await self._actions.claim(
+            f"once:{self._call}:{_digest(name)}",
+            account=self._account,
+            seconds=self._seconds,
+            idempotent=idempotent,
+        )
+        if isinstance(claim, EndedAction):
+            if claim.outcome is None:
+                raise in_doubt("The step has ended, and its result is no longer kept.")
+            return _decode_json(claim.outcome)
+        try:
+            value = msgspec.json.encode(await do())
+        except asyncio.CancelledError:
+            # How far it came is not known: the next run finds it in doubt.
+            self._actions.abandon(claim)
+            raise
+        except BaseException:
+            await claim.release()
+            raise
+        if not await claim.settle(value):
+            raise in_doubt("Another worker has taken it over.")
+        return _decode_json(value)
 
 
 class _CurrentTransport(ExchangeTransport):
@@ -253,6 +335,8 @@ class _SuspendedCall:
         "exchange",
         "expiry",
         "is_settling",
+        "keyed",
+        "layer",
         "name",
         "outcome",
         "outcomes",
@@ -262,12 +346,22 @@ class _SuspendedCall:
         "task",
     )
 
-    def __init__(self, x: Exchange, ticket: _Ticket, *, again: _SuspendedCall | None) -> None:
+    def __init__(
+        self,
+        x: Exchange,
+        ticket: _Ticket,
+        layer: _Layer,
+        *,
+        steps: _Steps | None,
+        again: _SuspendedCall | None,
+    ) -> None:
         """`again` is one of whom a round was denied, and whose place this one takes."""
-        self.name: str = again.name if again is not None else ""
-        self.run = _HandlerRun(ticket, x.caller.capabilities)
+        self.name: str = ticket.call
+        self.keyed = ticket.keyed
+        self.layer = layer
+        self.run = _HandlerRun(ticket, x.caller.capabilities, steps)
         self.request = x
-        self.round: int = again.round if again is not None else 0
+        self.round: int = again.round if again is not None else ticket.round
         self.outcomes: dict[int, asyncio.Future[AnyResult]] = {}
         if again is not None:
             self.outcomes.update(again.outcomes)
@@ -325,16 +419,21 @@ class _SuspendedCall:
         self.run.on_question = _nothing
         del self.exchange
 
-    def answer(self, responses: dict[str, Raw]) -> None:
-        """Hand the answers to the questions of this round; others are ignored (`MRT-21`). Raises
+    def read_answers(self, responses: dict[str, Raw]) -> dict[str, t.InputResponse]:
+        """The answers to the questions of this round; others are ignored (`MRT-21`). Raises
         McpError for malformed ones.
         """
-        given = {
+        return {
             key: _response(self.run.waiting[key][0], _json(raw))
             for key, raw in responses.items()
             if key in self.run.waiting
         }
+
+    def answer(self, given: dict[str, t.InputResponse], responses: dict[str, Raw]) -> None:
+        """Hand the answers to the questions that still wait for them."""
         for key, response in given.items():
+            if key not in self.run.waiting:
+                continue
             _, waiting = self.run.waiting.pop(key)
             self.run.journal.entries[key] = _json(responses[key])
             if not waiting.done():
@@ -347,19 +446,66 @@ class _SuspendedCall:
         await self.request.drain()
 
 
+class _Layer(Struct, frozen=True):
+    """A handler, and what the layer around it asks about its exchanges."""
+
+    handler: Handler
+    check: Callable[[Exchange], object]
+    is_idempotent: Callable[[Exchange], bool]
+
+
+class _ForwardedRetry(Struct, array_like=True):
+    """A retry on its way to the worker that keeps its call suspended."""
+
+    name: str  # names this retry
+    sender: str
+    call: str
+    round: int
+    responses: dict[str, Raw]
+    token: t.ProgressToken | None
+    principal: Principal | None
+
+
+class _Refusal(Struct, array_like=True):
+    """Why the worker that keeps a call does not resume it; without an error it has no such call."""
+
+    name: str
+    error: tuple[int, str, Any] | None = None
+    scopes: list[str] | None = None  # of a Forbidden
+
+    @classmethod
+    def of(cls, name: str, bad: t.McpError | None) -> _Refusal:
+        """The refusal of a retry."""
+        if bad is None:
+            return cls(name)
+        scopes = list(bad.scopes) if isinstance(bad, t.Forbidden) else None
+        return cls(name, (bad.code, bad.message, bad.data), scopes)
+
+    def exception(self) -> t.McpError | None:
+        """The error that the retry is answered with."""
+        if self.error is None:
+            return None
+        if self.scopes is not None:
+            return t.Forbidden(*self.scopes, message=self.error[1])
+        return t.McpError(*self.error)
+
+
 class SuspendedCalls:
     """Questions of handlers, for every revision: a layer around any handler (`around`).
 
     In the stateless era questions travel inside results, and the answers come with a retry (MRTR).
     With `suspend` a running call waits where it stands, for `seal.seconds` at the most and up to
-    `most` at once; a ticket that this process does not know (a restart, another worker) makes the
-    handler run again from the top with the journal of answers, as it always does without `suspend`.
+    `most` at once. A retry is sent on to the worker that keeps its call; where that worker has gone
+    the handler runs again from the top with the journal of answers. Each state is used once: the
+    records say which were, over all workers, and hold the outcomes. Without `suspend` a handler
+    always runs again, and a state that is sent twice may run it twice (at least once).
     A state is good at servers of the name `server` only, though others have the same key.
     """
 
     def __init__(
         self,
         seal: Seal,
+        records: RecordStore,
         *,
         server: str = "",
         suspend: bool = True,
@@ -373,6 +519,21 @@ class SuspendedCalls:
         self.wall = wall
         self._suspended: dict[str, _SuspendedCall] = {}
         self._finished_calls: BoundedCache[str, _SuspendedCall] = BoundedCache(_MOST_FINISHED)
+        self._writing: set[asyncio.Task[Any]] = set()  # outcomes that are being recorded
+        self._late: set[asyncio.Task[None]] = set()  # those for which the store has to come back
+        self._forwarded: dict[str, Exchange] = {}  # retries that another worker carries out
+        self._refused: dict[str, _Refusal] = {}
+        self._serving: dict[str, asyncio.Task[None]] = {}  # retries that came to other workers
+        self.share(records, NoPeers())
+
+    def share(self, records: RecordStore, peers: Peers) -> None:
+        """Share the records with other workers; before the first call."""
+        self._peers = peers
+        self._actions = Actions(records, peers, wall=self.wall)
+        peers.on(_RETRY, self._receive_retry)
+        peers.on(_TOLD, self._receive_notification)
+        peers.on(_REFUSED, self._receive_refusal)
+        peers.on(_CANCELLED, self._receive_cancellation)
 
     def around(
         self,
@@ -380,6 +541,7 @@ class SuspendedCalls:
         *,
         could_ask: Callable[[Exchange], bool] = _always,
         check: Callable[[Exchange], object] = _nothing,
+        is_idempotent: Callable[[Exchange], bool] = _never,
     ) -> Handler:
         """The handler with this layer around it: its exchanges can ask in every revision.
 
@@ -388,9 +550,15 @@ class SuspendedCalls:
             could_ask: Whether an exchange could ask at all; the others cost nothing.
             check: Called before a retry resumes a suspended call, for the handler does not see
                 that request; raises McpError where its caller may not do what the call does.
+            is_idempotent: Whether what an exchange does may be repeated where it is in doubt.
         """
+        layer = _Layer(handler, check, is_idempotent)
 
         def handle(x: Exchange) -> Awaitable[AnyResult]:
+            if x.method == "tools/call" and x.params.meta is not t.NOTHING:
+                key = _idempotency_key(x)
+                if key and not isinstance(x.asker, _HandlerRun):
+                    return self._handle_keyed(x, key, layer, can_ask=could_ask(x))
             if isinstance(x.asker, _HandlerRun) or not could_ask(x):
                 return handler(x)
             if x.caller.era is Era.HANDSHAKE:
@@ -398,9 +566,38 @@ class SuspendedCalls:
             if not isinstance(x.params, t.InputResponseParams):
                 words = _UNASKABLE_METHOD.format(x.method)
                 return _answered(handler, replace(x, asker=Mute(words)))
-            return self._carry(x, handler, check)
+            return self._carry(x, layer)
 
         return handle
+
+    async def _handle_keyed(
+        self, x: Exchange, key: str, layer: _Layer, *, can_ask: bool
+    ) -> AnyResult:
+        """Carry out a call that its client may repeat: the first outcome is given again."""
+        ticket = _Ticket(keyed=f"key:{_digest(repr((self.server, _account(x), key)))}")
+        running: Callable[[], Awaitable[AnyResult]]
+        if not can_ask:
+            running = partial(layer.handler, x)
+        elif x.caller.era is Era.HANDSHAKE:
+            running = partial(_ask_directly, x, layer.handler)
+        elif x.params.request_state is not None:
+            return await self._retry(x, layer)
+        else:
+            running = partial(self._begin, x, layer, ticket)
+        asked = [x.caller.revision, _binding(x, self.server).decode()]
+        is_idempotent = layer.is_idempotent(x)
+        claim = await self._actions.claim(
+            ticket.keyed,
+            account=_account(x),
+            seconds=KEY_SECONDS,
+            idempotent=is_idempotent,
+            digest=_digest(repr(asked)),
+        )
+        if isinstance(claim, EndedAction):
+            layer.check(x)
+            return outcome_of(claim, x.method)
+        shared: asyncio.Future[AnyResult] = asyncio.get_running_loop().create_future()
+        return await self._recorded(running(), [claim], x, shared, is_idempotent)
 
     async def aclose(self) -> None:
         """Give up every suspended call."""
@@ -410,54 +607,189 @@ class SuspendedCalls:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.gather(*self._serving.values(), return_exceptions=True)
+        for _ in range(3):  # until those who waited for the calls have begun to record it
+            await asyncio.sleep(0)
+        await asyncio.gather(*self._writing, return_exceptions=True)
+        for late in self._late:
+            late.cancel()
 
     def __len__(self) -> int:
         return len(self._suspended)
 
-    def _carry(
-        self, x: Exchange, run: Handler, check: Callable[[Exchange], object]
-    ) -> Awaitable[AnyResult]:
+    def _carry(self, x: Exchange, layer: _Layer) -> Awaitable[AnyResult]:
         """Run or resume a call of the stateless era."""
         if x.params.request_state is None:
-            return self._begin(x, run, _FIRST)
-        return self._retry(x, run, check)
+            return self._begin(x, layer, _FIRST)
+        return self._retry(x, layer)
 
-    async def _retry(
-        self, x: Exchange, run: Handler, check: Callable[[Exchange], object]
-    ) -> AnyResult:
+    async def _retry(self, x: Exchange, layer: _Layer) -> AnyResult:
         ticket = self._open(x)
         responses: dict[str, Raw] = x.params.input_responses or {}
-        call = self._known(ticket.suspended)
+        if not self.suspend:
+            _take_answers(ticket, responses)
+            shared: asyncio.Future[AnyResult] = asyncio.get_running_loop().create_future()
+            claims = await self._reclaim_key(ticket, x)
+            return await self._recorded(
+                self._begin(x, layer, ticket), claims, x, shared, layer.is_idempotent(x)
+            )
+        call = self._known(ticket.call)
+        if call is not None and ticket.holder != self._peers.worker:
+            self._expire(call)  # it goes on elsewhere: this worker was taken for dead
+            call = None
         if call is not None and not call.was_denied(ticket.round):
-            check(x)
+            layer.check(x)
             return await self._resume(call, ticket, responses, x)
         if call is not None:
             ticket.journal.update(
                 call.run.journal.entries
             )  # what was done once is done, though the rest was not allowed
-        ticket.journal.update(
-            {key: _json(raw) for key, raw in responses.items() if key in ticket.pending}
+        elif await self._is_held_elsewhere(ticket):
+            layer.check(x)
+            await self._forward(x, ticket, responses)
+        return await self._run_again(x, layer, ticket, responses, call)
+
+    async def _run_again(
+        self,
+        x: Exchange,
+        layer: _Layer,
+        ticket: _Ticket,
+        responses: dict[str, Raw],
+        denied: _SuspendedCall | None,
+    ) -> AnyResult:
+        """Run a call again from the top, unless this was done before; its outcome then."""
+        is_idempotent = layer.is_idempotent(x)
+        if ticket.records != self._actions.records.identity and not is_idempotent:
+            raise in_doubt("This server does not know whether the requestState was used before.")
+        _take_answers(ticket, responses)
+        claim = await self._claim(ticket, x, is_idempotent)
+        if isinstance(claim, EndedAction):
+            layer.check(x)
+            return outcome_of(claim, x.method)
+        shared: asyncio.Future[AnyResult] = asyncio.get_running_loop().create_future()
+        claims = [claim, *await self._reclaim_key(ticket, x)]
+        running = self._begin(x, layer, ticket, again=denied, shared=shared)
+        return await self._recorded(running, claims, x, shared, is_idempotent)
+
+    async def _claim(
+        self, ticket: _Ticket, x: Exchange, is_idempotent: bool
+    ) -> Claim | EndedAction:
+        """Record that the code after a question begins."""
+        return await self._actions.claim(
+            _round_key(ticket),
+            account=_account(x),
+            seconds=self.seal.seconds,
+            idempotent=is_idempotent,
         )
-        return await self._begin(x, run, ticket, again=call)
+
+    async def _reclaim_key(self, ticket: _Ticket, x: Exchange) -> list[Claim]:
+        """The record of the call's idempotency key, whose outcome so far was a question."""
+        if not ticket.keyed:
+            return []
+        claim = await self._actions.reclaim(ticket.keyed, account=_account(x), seconds=KEY_SECONDS)
+        return [] if claim is None else [claim]
+
+    async def _recorded(
+        self,
+        running: Awaitable[AnyResult],
+        claims: list[Claim],
+        x: Exchange,
+        shared: asyncio.Future[AnyResult],
+        is_idempotent: bool,
+    ) -> AnyResult:
+        """The outcome of a round once it is recorded, when its other retries have it too."""
+        try:
+            result = await running
+        except asyncio.CancelledError:
+            shared.cancel()
+            for claim in claims:
+                if is_idempotent:
+                    self._soon(claim.release())
+                else:
+                    self._soon(claim.settle(record_error(in_doubt("The call was cancelled."))))
+            raise
+        except BaseException as bad:
+            for claim in claims:
+                if isinstance(bad, t.Forbidden):  # a retry with more scopes is a second try
+                    self._soon(claim.release())
+                else:
+                    await self._write(claim, record_error(bad))
+            _fail(shared, bad)
+            raise
+        try:
+            is_ours = True
+            for claim in claims:
+                outcome = record_result(result, x.method, x.caller.revision)
+                is_ours = await self._write(claim, outcome) and is_ours
+        except asyncio.CancelledError:
+            shared.cancel()
+            raise
+        if not is_ours:
+            bad_luck = in_doubt("Another worker has taken it over.")
+            _fail(shared, bad_luck)
+            raise bad_luck
+        if not shared.done():
+            shared.set_result(result)
+        return result
+
+    async def _write(self, claim: Claim, outcome: bytes) -> bool:
+        """Record an outcome; False where another worker has taken the action over.
+
+        Where the store is away the caller has the outcome all the same, for what was done is done,
+        and it is recorded when the store is back.
+        """
+        task = self._soon(claim.settle(outcome))
+        try:
+            return bool(await asyncio.shield(task))
+        except asyncio.CancelledError:
+            raise
+        except Exception:
+            log.warning("the store has failed; the outcome of a call is recorded when it is back")
+            self._keep_trying(claim, outcome)
+            return True
+
+    def _keep_trying(self, claim: Claim, outcome: bytes) -> None:
+        task = asyncio.get_running_loop().create_task(claim.settle_later(outcome))
+        self._late.add(task)
+        task.add_done_callback(self._late.discard)
+
+    def _soon(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+        """Write in the background, to the end, whoever goes meanwhile."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._writing.add(task)
+        task.add_done_callback(self._written)
+        return task
+
+    def _written(self, task: asyncio.Task[Any]) -> None:
+        self._writing.discard(task)
+        if not task.cancelled():
+            task.exception()
 
     def _begin(
-        self, x: Exchange, run: Handler, ticket: _Ticket, *, again: _SuspendedCall | None = None
+        self,
+        x: Exchange,
+        layer: _Layer,
+        ticket: _Ticket,
+        *,
+        again: _SuspendedCall | None = None,
+        shared: asyncio.Future[AnyResult] | None = None,
     ) -> Awaitable[AnyResult]:
-        """Run a handler from the top."""
+        """Run a handler from the top. `shared` is what the other retries of a round wait for."""
+        run = layer.handler
         if not _can_be_asked(x.caller.capabilities):
             return self._run_unasked(x, run, ticket)
         if not self.suspend or len(self._suspended) >= self.most:
             return self._replay(x, run, ticket)
         loop = asyncio.get_running_loop()
-        call = _SuspendedCall(x, ticket, again=again)
+        call = _SuspendedCall(x, ticket, layer, steps=self._steps(ticket, x), again=again)
         call.run.on_question = lambda: self._settle_soon(call)
+        if shared is not None:
+            call.outcomes[ticket.round] = shared
         call.task = start_eagerly(_answered(run, call.exchange), loop)
         if again is None and call.has_result():
             call.untie()
             return call.task
         call.outcome = loop.create_future()
-        if again is not None:
-            call.outcomes[ticket.round] = call.outcome
         if call.task.done() and again is None:
             self._conclude(call)
             return call.outcome
@@ -472,17 +804,24 @@ class SuspendedCalls:
         """A client that has declared nothing to be asked gets no questions: no task has to outlive
         its request.
         """
-        asker = _HandlerRun(ticket, x.caller.capabilities)
+        asker = _HandlerRun(ticket, x.caller.capabilities, self._steps(ticket, x))
         params = _plain(x.params, ticket)
         inner = replace(x, asker=asker, params=params, replayed=x.params.request_state is not None)
-        return self._finished(await _answered(run, inner), x, asker)
+        return self._finished(await _answered(run, inner), x, asker, _next(ticket))
+
+    def _steps(self, ticket: _Ticket, x: Exchange) -> _Steps | None:
+        """How the `once` steps of a call are recorded; before its first question, and where its
+        records are elsewhere, they are in its journal only.
+        """
+        actions = self._actions
+        if not ticket.call or (not self.suspend and ticket.records != actions.records.identity):
+            return None
+        return _Steps(actions, ticket.call, _account(x), self.seal.seconds)
 
     # -- suspended
     # ------------------------------------------------------------------------------------
 
-    def _known(self, name: str | None) -> _SuspendedCall | None:
-        if name is None:
-            return None
+    def _known(self, name: str) -> _SuspendedCall | None:
         return self._suspended.get(name) or self._finished_calls.get(name)
 
     async def _resume(
@@ -491,15 +830,151 @@ class SuspendedCalls:
         earlier = call.outcomes.get(ticket.round)
         if earlier is not None:  # a retry of a retry: it shares the answer, and nothing runs twice
             return await _shared(earlier)
-        call.answer(responses)
+        given = call.read_answers(responses)
+        shared: asyncio.Future[AnyResult] = asyncio.get_running_loop().create_future()
+        call.outcomes[ticket.round] = shared
+        is_idempotent = call.layer.is_idempotent(x)
+        try:
+            claim = await self._claim(ticket, x, is_idempotent)
+            if isinstance(claim, EndedAction):  # by a worker that took this one for dead
+                self._expire(call)
+                result = outcome_of(claim, x.method)
+                shared.set_result(result)
+                return result
+            claims = [claim, *await self._reclaim_key(ticket, x)]
+        except BaseException as bad:
+            call.outcomes.pop(ticket.round, None)
+            _fail(shared, bad)
+            raise
         call.outcome = asyncio.get_running_loop().create_future()
-        call.outcomes[ticket.round] = call.outcome
+        if call.run.steps is None:
+            call.run.steps = self._steps(ticket, x)
+        call.answer(given, responses)
         outcome = self._open_round(call, x)
         if call.task.done():
             self._settle(call)
         elif call.run.waiting:
             self._settle_soon(call)  # not all was answered
-        return await outcome
+        return await self._recorded(outcome, claims, x, shared, is_idempotent)
+
+    # -- suspended at another worker
+    # ------------------------------------------------------------------------------------
+
+    async def _is_held_elsewhere(self, ticket: _Ticket) -> bool:
+        """Whether another worker that is alive keeps the call of a ticket suspended."""
+        return (
+            ticket.holder not in ("", self._peers.worker)
+            and ticket.records == self._actions.records.identity
+            and await self._peers.is_alive(ticket.holder)
+        )
+
+    async def _forward(self, x: Exchange, ticket: _Ticket, responses: dict[str, Raw]) -> None:
+        """Send a retry to the worker that keeps its call, and wait until the round has ended, or
+        that worker does not have the call.
+
+        What the call sends meanwhile goes with this retry. Raises McpError where it was refused.
+        """
+        actions = self._actions
+        key = _round_key(ticket)
+        name = f"{key}:{_new_name()}"
+        retry = _ForwardedRetry(
+            name,
+            self._peers.worker,
+            ticket.call,
+            ticket.round,
+            responses,
+            x.progress_token,
+            x.caller.principal,
+        )
+        self._forwarded[name] = x
+        try:
+            if await actions.has_ended(key):
+                return
+            self._peers.publish(_RETRY, ticket.holder, msgspec.json.encode(retry).decode())
+            while (
+                name not in self._refused
+                and not await actions.has_ended(key)
+                and await self._peers.is_alive(ticket.holder)
+            ):
+                await actions.wait(key)
+        except asyncio.CancelledError:
+            self._peers.publish(_CANCELLED, ticket.holder, name)
+            raise
+        finally:
+            del self._forwarded[name]
+            refusal = self._refused.pop(name, None)
+        bad = refusal.exception() if refusal is not None else None
+        if bad is not None:
+            raise bad
+
+    def _receive_retry(self, worker: str, payload: str) -> None:
+        if worker != self._peers.worker:
+            return
+        retry = msgspec.json.decode(payload, type=_ForwardedRetry)
+        task = asyncio.get_running_loop().create_task(self._serve_retry(retry))
+        self._serving[retry.name] = task
+        task.add_done_callback(lambda _: self._serving.pop(retry.name, None))
+
+    async def _serve_retry(self, retry: _ForwardedRetry) -> None:
+        """Resume a call for a retry that came to another worker, which finds the outcome in the
+        record.
+        """
+        call = self._suspended.get(retry.call)
+        if call is None or call.was_denied(retry.round):
+            self._refuse(retry, None)
+            return
+        held = call.request
+        x = replace(
+            held,
+            notify=lambda method, params: self._tell(retry, method, params),
+            caller=replace(held.caller, principal=retry.principal or held.caller.principal),
+            progress_token=retry.token,
+            drain=ready,
+            transport=PLAIN_TRANSPORT,
+        )
+        ticket = _Ticket(
+            call=retry.call,
+            round=retry.round,
+            records=self._actions.records.identity,
+            keyed=call.keyed,
+        )
+        try:
+            await self._resume(call, ticket, retry.responses, x)
+        except t.McpError as bad:
+            self._refuse(retry, bad)
+        except Exception as bad:
+            log.warning("a retry from another worker failed", exc_info=bad)
+            self._refuse(retry, None)
+
+    def _refuse(self, retry: _ForwardedRetry, bad: t.McpError | None) -> None:
+        payload = msgspec.json.encode(_Refusal.of(retry.name, bad)).decode()
+        self._peers.publish(_REFUSED, retry.sender, payload)
+
+    def _tell(self, retry: _ForwardedRetry, method: str, params: Any) -> None:
+        payload = msgspec.json.encode((retry.name, method, params)).decode()
+        self._peers.publish(_TOLD, retry.sender, payload)
+
+    def _receive_notification(self, worker: str, payload: str) -> None:
+        if worker != self._peers.worker:
+            return
+        name, method, raw = msgspec.json.decode(payload, type=tuple[str, str, Raw])
+        x = self._forwarded.get(name)
+        row = METHODS.get(method)
+        if x is not None and row is not None:
+            x.notify(method, decode(raw, row.params))
+
+    def _receive_refusal(self, worker: str, payload: str) -> None:
+        if worker != self._peers.worker:
+            return
+        refusal = msgspec.json.decode(payload, type=_Refusal)
+        if refusal.name in self._forwarded:
+            self._refused[refusal.name] = refusal
+            self._actions.wake(refusal.name.rpartition(":")[0])
+
+    def _receive_cancellation(self, worker: str, name: str) -> None:
+        task = self._serving.get(name)
+        if worker == self._peers.worker and task is not None:
+            task.cancel()
 
     def _open_round(self, call: _SuspendedCall, x: Exchange) -> asyncio.Future[AnyResult]:
         """Let it run for a request until it is done or asks; what it sends meanwhile goes to
@@ -511,7 +986,7 @@ class SuspendedCalls:
         if call.expiry is not None:
             call.expiry.cancel()
         call.hold(x)
-        call.name = call.name or os.urandom(12).hex()
+        call.name = call.name or _new_name()
         self._suspended[call.name] = call
         call.outcome.add_done_callback(lambda outcome: self._close_round(call, outcome))
         return call.outcome
@@ -547,7 +1022,9 @@ class SuspendedCalls:
                 self.seal.seconds, self._expire, call
             )
             questions = {key: request for key, (request, _) in run.waiting.items()}
-            ticket = _Ticket(suspended=call.name, round=call.round)
+            ticket = _Ticket(
+                call=call.name, round=call.round, holder=self._peers.worker, keyed=call.keyed
+            )
             outcome.set_result(self._questions(questions, run, call.request, ticket))
 
     def _conclude(self, call: _SuspendedCall) -> None:
@@ -569,7 +1046,10 @@ class SuspendedCalls:
             outcome.set_exception(bad)
         else:
             try:
-                outcome.set_result(self._finished(task.result(), call.request, call.run))
+                ticket = _Ticket(
+                    call=call.name or _new_name(), round=call.round + 1, keyed=call.keyed
+                )
+                outcome.set_result(self._finished(task.result(), call.request, call.run, ticket))
             except t.McpError as refusal:  # a question written by hand that cannot be put
                 outcome.set_exception(refusal)
 
@@ -590,7 +1070,7 @@ class SuspendedCalls:
         """Run it up to its first questions; whatever it does while it is unwound from them counts
         for nothing.
         """
-        asking = _HandlerRun(ticket, x.caller.capabilities)
+        asking = _HandlerRun(ticket, x.caller.capabilities, self._steps(ticket, x))
         params = _plain(x.params, ticket)
         inner = replace(x, asker=asking, params=params, replayed=x.params.request_state is not None)
         stirred = asyncio.Event()
@@ -609,8 +1089,8 @@ class SuspendedCalls:
             if asking.malformed is not None:
                 raise asking.malformed
             if questions:
-                return self._questions(questions, asking, x, _Ticket())
-            return self._finished(await task, x, asking)
+                return self._questions(questions, asking, x, _next(ticket))
+            return self._finished(await task, x, asking, _next(ticket))
         except asyncio.CancelledError:
             task.cancel()
             await asyncio.wait({task})
@@ -624,13 +1104,16 @@ class SuspendedCalls:
     ) -> t.InputRequiredResult:
         ticket.pending = list(questions)
         ticket.journal = run.journal.entries
+        ticket.records = self._actions.records.identity
         return t.InputRequiredResult(
             result_type="input_required",
             input_requests=questions,
             request_state=self._close(ticket, x),
         )
 
-    def _finished(self, result: AnyResult, x: Exchange, run: _HandlerRun) -> AnyResult:
+    def _finished(
+        self, result: AnyResult, x: Exchange, run: _HandlerRun, ticket: _Ticket
+    ) -> AnyResult:
         """What the handler gave; questions written by hand are checked and their state is sealed as
         ours is.
         """
@@ -640,7 +1123,10 @@ class SuspendedCalls:
             lacking = required_capability(request, x.caller.capabilities)
             if lacking is not None:
                 raise missing_capability(*lacking)
-        ticket = _Ticket(journal=run.journal.entries, author=result.request_state, by_hand=True)
+        ticket.journal = run.journal.entries
+        ticket.author = result.request_state
+        ticket.by_hand = True
+        ticket.records = self._actions.records.identity
         return replace(result, result_type="input_required", request_state=self._close(ticket, x))
 
     def _close(self, ticket: _Ticket, x: Exchange) -> str:
@@ -743,6 +1229,67 @@ def missing_capability(name: str, capabilities: t.ClientCapabilities) -> t.McpEr
     """
     words = f"The request needs a client capability that was not declared: {name}"
     return t.McpError(t.MISSING_CLIENT_CAPABILITY, words, {"requiredCapabilities": capabilities})
+
+
+def _new_name() -> str:
+    return os.urandom(12).hex()
+
+
+def _round_key(ticket: _Ticket) -> str:
+    """The record of what follows a question."""
+    return f"round:{ticket.call}:{ticket.round}"
+
+
+def _next(ticket: _Ticket) -> _Ticket:
+    """The ticket of the next round of a call that runs again from the top."""
+    return _Ticket(call=ticket.call or _new_name(), round=ticket.round + 1, keyed=ticket.keyed)
+
+
+_KEY_BYTES = IDEMPOTENCY_KEY.encode()
+_LONGEST_KEY = 255
+
+
+def _idempotency_key(x: Exchange) -> str | None:
+    """The idempotency key of a call; None where its client gave none. Raises McpError."""
+    meta = bytes(x.params.meta)
+    if _KEY_BYTES not in meta:
+        return None
+    key = _json(x.params.meta).get(IDEMPOTENCY_KEY)
+    if not isinstance(key, str) or not 1 <= len(key) <= _LONGEST_KEY:
+        words = f"{IDEMPOTENCY_KEY} must be a string of 1 to {_LONGEST_KEY} characters"
+        raise t.McpError(t.INVALID_PARAMS, words)
+    return key
+
+
+def _take_answers(ticket: _Ticket, responses: dict[str, Raw]) -> None:
+    """Put the answers to the questions of the last round into the journal."""
+    given = {key: _json(raw) for key, raw in responses.items() if key in ticket.pending}
+    ticket.journal.update(given)
+
+
+def _digest(text: str) -> str:
+    import hashlib  # late: only for calls that ask
+
+    return hashlib.blake2s(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+def _account(x: Exchange) -> str:
+    """Whose bytes the outcome of a call counts among: the principal's, or the address's."""
+    if x.caller.principal is not None:
+        return _digest(x.caller.principal.key)
+    request = x.transport.request
+    return _digest(request.client) if request is not None and request.client else ""
+
+
+def _fail(shared: asyncio.Future[AnyResult], bad: BaseException) -> None:
+    """Tell those who share a round how it failed; whether anybody does is open."""
+    if shared.done():
+        return
+    if isinstance(bad, Exception):
+        shared.set_exception(bad)
+        shared.exception()
+    else:
+        shared.cancel()
 
 
 def _plain(params: Any, ticket: _Ticket) -> Any:

@@ -22,6 +22,7 @@ from interlock import (
 from interlock import types as t
 from interlock.server.state_key import STATE_KEY_VARIABLE
 from interlock.wire.revisions import HANDSHAKE_REVISIONS, NEWEST, REVISIONS
+from tests.retries import share_records
 from tests.server.by_hand import R4, exchange, listed, read, text
 from tests.server.wire import Peer
 
@@ -358,6 +359,7 @@ async def test_a_call_that_another_worker_goes_on_with(suspend: bool, other_susp
         asking(questions=QuestionSettings(state_keys=[KEY], suspend=suspend)),
         asking(questions=QuestionSettings(state_keys=[KEY], suspend=other_suspend)),
     )
+    share_records(one, other)
     first = await Peer.of(one)
     second = await Peer.of(other)
     asked = (await book(first))["result"]
@@ -392,6 +394,7 @@ async def test_keys(keys: list[bytes], other_keys: list[bytes], understood: bool
         asking(questions=QuestionSettings(state_keys=keys)),
         asking(questions=QuestionSettings(state_keys=other_keys)),
     )
+    share_records(one, other)
     first = await Peer.of(one)
     second = await Peer.of(other)
     asked = (await book(first))["result"]
@@ -412,6 +415,7 @@ async def test_a_state_is_of_one_call(monkeypatch: pytest.MonkeyPatch):
     """
     monkeypatch.setenv(STATE_KEY_VARIABLE, KEY.hex())
     (one, _), (other, _) = asking(), asking(questions=QuestionSettings(state_keys=[KEY]))
+    share_records(one, other)
     first = await Peer.of(one)
     second = await Peer.of(other)
     state = (await book(first))["result"]["requestState"]

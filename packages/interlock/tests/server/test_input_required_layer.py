@@ -25,7 +25,7 @@ from interlock import types as t
 from interlock.exchange import AnyResult, Caller, Exchange, Handler, Principal
 from interlock.extension import Extension, Method
 from interlock.wire.revisions import NEWEST, R1, R4, REVISIONS, supports
-from tests.retries import ABLE, form
+from tests.retries import ABLE, form, share_records
 from tests.server.wire import Peer
 
 KEY = b"k" * 32
@@ -384,6 +384,7 @@ async def test_a_call_that_another_worker_goes_on_with_is_a_replay_there() -> No
     """
     audits = [Audit(), Audit()]
     servers = [house(middleware=[audit])[0] for audit in audits]
+    share_records(*servers)
     first = await _call(servers[0], "asks")
     second = await _retry(servers[1], "asks", first)
     assert isinstance(second, t.InputRequiredResult)

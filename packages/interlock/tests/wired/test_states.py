@@ -23,6 +23,7 @@ from interlock import types as t
 from interlock.exchange import Exchange
 from interlock.testing import Clock, connect
 from interlock.wire.revisions import NEWEST, R5
+from tests.retries import share_records
 from tests.wired.cells import Cell, since
 from tests.wired.server import make_server
 
@@ -211,10 +212,11 @@ async def test_a_retry_twice(cell: Cell):
 
 @stateless
 async def test_another_worker_goes_on(cell: Cell):
-    """A state that another process gave is good as long as both have the key: the tool runs again
-    with the answers (`RPC-25`, `MRT-24`)."""
+    """A state that another process gave is good as long as both have the key, where once or more
+    is enough: the tool runs again with the answers (`RPC-25`, `MRT-24`)."""
     key, state = await asked(cell.client, "book", {"day": "Monday"})
-    async with connect(make_server(), revision=NEWEST, answers=cell.client._answers) as elsewhere:
+    server = make_server(suspend=False)
+    async with connect(server, revision=NEWEST, answers=cell.client._answers) as elsewhere:
         second = await put(
             elsewhere,
             call(
@@ -233,9 +235,22 @@ async def test_another_worker_goes_on(cell: Cell):
 
 
 @stateless
+async def test_a_state_of_another_memory_is_refused(cell: Cell):
+    """A process that has the key, but not the records, does not know whether it was used."""
+    key, state = await asked(cell.client, "book", {"day": "Monday"})
+    retry = call(
+        "book", {"day": "Monday"}, input_responses=accepted(key, row=3), request_state=state
+    )
+    async with connect(make_server(), revision=NEWEST, answers=cell.client._answers) as elsewhere:
+        with pytest.raises(McpError, match="may have happened") as caught:
+            await put(elsewhere, retry)
+    assert caught.value.data == {"reason": "may_have_happened"}
+
+
+@stateless
 async def test_what_was_done_elsewhere_is_not_done_again(cell: Cell):
     """What `ctx.once` did under one worker is not done again under the next one (`MRT-24`)."""
-    server = make_server()
+    server = make_server(suspend=False)
     name = f"elsewhere {len(cell.tape)}"
     key, state = await asked(cell.client, "charge", {"name": name})
     async with connect(server, revision=NEWEST, answers=cell.client._answers) as elsewhere:
@@ -255,8 +270,8 @@ async def test_what_was_done_elsewhere_is_not_done_again(cell: Cell):
             input_responses=accepted(other, value=True),
             request_state=second.request_state,
         )
-        assert (await put(elsewhere, params)).text == "[1,1,1]"
-        assert server.lifespan_state.noted == {f"{name} runs": 1, f"{name} second": 1}
+        assert (await put(elsewhere, params)).text == "[1,1,2]"
+        assert server.lifespan_state.noted == {f"{name} runs": 2, f"{name} second": 1}
 
 
 async def test_the_state_of_another_principal():
@@ -325,9 +340,12 @@ async def test_a_state_is_good_at_servers_of_the_same_name_only(
 
         return made
 
+    one = server("shop", "1.0")
+    other = server(name, version)
+    share_records(one, other)
     async with (
-        Client(server("shop", "1.0"), elicit=lambda question: True) as first,
-        Client(server(name, version), elicit=lambda question: True) as second,
+        Client(one, elicit=lambda question: True) as first,
+        Client(other, elicit=lambda question: True) as second,
     ):
         key, state = await asked(first, "buy", {})
         answers = {key: Raw(b'{"action":"accept","content":{"confirm":true}}')}

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 # Arguments: the folder for marks, then the options of `server.run("http", ...)` as JSON.
 WORKER = """
-import asyncio, contextlib, json, os, pathlib, sys, typing
+import asyncio, contextlib, json, os, pathlib, signal, sys, typing
 from interlock import Context, HttpResponse, Server
 from interlock.transport.http.limits import Limits, Rate
 
@@ -16,6 +16,24 @@ if options.pop("guarded", False):
     options["guard"] = Doorman()
 if "rate" in options:
     options["limits"] = Limits(rate=Rate(*options.pop("rate")))
+
+if "die" in options:  # the process kills itself at the n-th write of a record
+    from interlock.store import open_store
+    left, when = options.pop("die")
+    options["store"] = open_store(options["store"])
+    swap = options["store"].records.swap
+
+    async def dying(*args, **more):
+        global left
+        left -= 1
+        if left == 0 and when == "before":
+            os.kill(os.getpid(), signal.SIGKILL)
+        version = await swap(*args, **more)
+        if left == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return version
+
+    options["store"].records.swap = dying
 
 @contextlib.asynccontextmanager
 async def life(server):
@@ -67,6 +85,14 @@ async def pay(name: str, ctx: Context) -> str:
     receipt = await ctx.once("pay", take_money)
     second = await ctx.elicit("sure?", int)
     return f"{first} {second} {receipt} {os.getpid()}"
+
+@server.tool
+async def act(name: str, ctx: Context) -> str:
+    if not await ctx.confirm(f"{name}?"):
+        return "no"
+    mark(f"acts {name}")
+    await asyncio.sleep(0.01)  # time for a kill to come between the action and its outcome
+    return f"did {name}"
 
 @server.tool
 async def count(to: int, ctx: Context) -> int:

@@ -75,8 +75,16 @@ class Answers:
             ]  # text is a sequence too: of letters, one of which is the root of everything
         return t.ListRootsResult(roots=[_root(root) for root in given])
 
-    async def once(self, name: str, do: Callable[[], Awaitable[Any]]) -> Any:
-        """Do it: nothing runs again on this side."""
+    async def once(
+        self, name: str, do: Callable[[], Awaitable[Any]], *, idempotent: bool = False
+    ) -> Any:
+        """Do it: nothing runs again on this side.
+
+        Args:
+            name: Its name, unique in the call.
+            do: What is done.
+            idempotent: It makes no difference here.
+        """
         return await do()
 
     async def _answer_elicitation(self, params: t.ElicitRequestParams) -> t.ElicitResult:

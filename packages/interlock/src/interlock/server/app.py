@@ -21,9 +21,12 @@ from ..extension import (
     stamping_claims,
     unmet,
 )
+from ..idempotency import Peers
 from ..input_required import SuspendedCalls
 from ..lifespan import Lifespan
 from ..protocol.identity import Identity
+from ..store.interface import RecordStore
+from ..store.memory.records import MemoryRecords
 from ..transport.channel import Channel, Tap
 from ..transport.memory import Memory
 from ..transport.serve import serve
@@ -174,6 +177,7 @@ class Server:
         self.extensions = tuple(extensions)
         self.suspended_calls = SuspendedCalls(
             Seal(keys, seconds=questions.timeout),
+            MemoryRecords(),
             server=name,
             suspend=questions.suspend,
         )
@@ -782,6 +786,7 @@ class Server:
             stack(self.handlers.handle, *self._middleware),
             could_ask=_always if self._middleware else self.handlers.could_ask,
             check=self.handlers.check_known if self._middleware else self.visibility.check,
+            is_idempotent=self.handlers.is_idempotent,
         )
         concurrency = self.limits.concurrency
         if concurrency is None:
@@ -801,6 +806,15 @@ class Server:
         this layer.
         """
         return self.suspended_calls.around(handler)
+
+    def share_calls(self, records: RecordStore, peers: Peers) -> None:
+        """Share suspended calls and their outcomes with other workers, before the server runs.
+
+        Args:
+            records: Where outcomes are recorded.
+            peers: The other workers.
+        """
+        self.suspended_calls.share(records, peers)
 
     @property
     def handler(self) -> Handler:

@@ -115,6 +115,13 @@ class Handlers:
             return call is not None and call.context is not None
         return x.method not in METHODS
 
+    def is_idempotent(self, x: Exchange) -> bool:
+        """Whether what an exchange does may be repeated: a read, or a tool that says so."""
+        if x.method != "tools/call":
+            return x.method in INPUT_REQUIRED_METHODS
+        tool = self._catalogue.tools.get(x.params.name)
+        return tool is not None and tool.is_idempotent
+
     def check_known(self, x: Exchange) -> None:
         """Check whether the caller may use the feature of an exchange. Features that this server
         does not have are left to its middleware.

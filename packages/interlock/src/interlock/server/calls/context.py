@@ -590,7 +590,14 @@ class Context(Generic[State]):
         return answer.roots
 
     @to_be_awaited
-    async def once(self, name: str, do: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    async def once(
+        self,
+        name: str,
+        do: Callable[..., Any],
+        *args: Any,
+        idempotent: bool = False,
+        **kwargs: Any,
+    ) -> Any:
         """Run a side effect exactly once in a call.
 
         A tool that asks a question may run again from the top. Put its side effects before a
@@ -601,17 +608,22 @@ class Context(Generic[State]):
             do: A plain or async function. Its result must be JSON: it travels with the answers
                 (`MRT-24`).
             args: Its positional arguments.
+            idempotent: Whether the effect may be repeated if the worker died before it recorded
+                the result.
             kwargs: Its keyword arguments.
 
         Returns:
             The result of the first run.
+
+        Raises:
+            McpError: The effect may have happened in a worker that died, and it is not idempotent.
         """
 
         async def now() -> Any:
             result = do(*args, **kwargs)
             return await result if inspect.isawaitable(result) else result
 
-        return await self._exchange.asker.once(name, now)
+        return await self._exchange.asker.once(name, now, idempotent=idempotent)
 
     @to_be_awaited
     async def read_resource(self, uri: str) -> list[t.ResourceContents]:

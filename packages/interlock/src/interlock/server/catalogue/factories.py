@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ... import types as t
 from ...keywords import check_keywords
@@ -99,7 +100,7 @@ def make_tool(
         description=_description(options, doc.summary_and_text),
         input_schema=signature.schema,
         output_schema=output.schema,
-        annotations=options.get("annotations"),
+        annotations=_hints(options),
         icons=_icons(options),
         meta=_meta(options),
     )
@@ -107,6 +108,14 @@ def make_tool(
     return ToolFeature(
         listing, call, signature, output, mirrors, scopes_of(options.get("scopes"), what)
     )
+
+
+def _hints(options: ToolOptions) -> t.ToolAnnotations | None:
+    """The annotations of a tool, with the hint that it is idempotent where its author says so."""
+    hints = options.get("annotations")
+    if not options.get("idempotent"):
+        return hints
+    return replace(hints or t.ToolAnnotations(), idempotent_hint=True)
 
 
 def _signature(

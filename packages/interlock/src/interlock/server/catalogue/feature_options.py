@@ -42,6 +42,9 @@ class ToolOptions(FeatureOptions, total=False):
 
     Attributes:
         annotations: Hints about what the tool does. They must be true.
+        idempotent: Whether a call with the same arguments may be repeated without harm, as the
+            hints of the same name say. A confirmed call whose worker has died is then run again;
+            any other ends with an error that it may have happened.
         input_schema: A JSON Schema of an object, for a function that takes all arguments as one
             dict.
         output_schema: A JSON Schema of the result, if its Python type does not say enough.
@@ -50,6 +53,7 @@ class ToolOptions(FeatureOptions, total=False):
     """
 
     annotations: t.ToolAnnotations | None
+    idempotent: bool
     input_schema: Mapping[str, Any] | None
     output_schema: Mapping[str, Any] | None
     lenient: bool | None

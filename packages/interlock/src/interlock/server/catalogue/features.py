@@ -111,6 +111,12 @@ class ToolFeature(Struct, frozen=True):
         """What names it."""
         return self.listing.name
 
+    @property
+    def is_idempotent(self) -> bool:
+        """Whether a call that may have happened may be repeated."""
+        hints = self.listing.annotations
+        return hints is not None and bool(hints.idempotent_hint or hints.read_only_hint)
+
 
 class ResourceFeature(Struct, frozen=True):
     """A resource with a fixed URI: `content` where it is data, else the function that reads it."""

@@ -87,13 +87,16 @@ def http_app(
         guard=guard,
         routes=server.take_routes(),
     )
-    return HttpApp(
+    app = HttpApp(
         with_anonymous_callers(server.handler),
         server.identity.seen_by(as_anonymous),
         kept,
         server,
         options,
     )
+    if kept.shared:
+        server.share_calls(kept.records, app.messages)
+    return app
 
 
 def _several(given: str | Sequence[str]) -> tuple[str, ...]:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Protocol
 
 from ...exchange import Handler, Principal
+from ...idempotency import Peers
 from ...protocol.identity import Identity
+from ...store.interface import RecordStore
 from ...transport.channel import Channel
 from ...transport.http.routes import Routes
 from ..changes import ChangeBus
@@ -35,6 +37,10 @@ class ServedServer(Protocol):
     @property
     def scopes(self) -> frozenset[str]:
         """All scopes that a feature needs."""
+        ...
+
+    def share_calls(self, records: RecordStore, peers: Peers) -> None:
+        """Share suspended calls and their outcomes with other workers; before the first call."""
         ...
 
     def take_routes(self) -> Routes | None:

@@ -123,8 +123,8 @@ class HttpApp:
         self.calls = RunningCalls(limits.calls, self.ticker)
         self._errors = ErrorResponder(self._log)
         self._admission = Admission(options.rules, limits.rate, store, self._shutdown, self._errors)
-        self._messages = WorkerMessages(store)
-        self._expiry = SessionExpiry(store, limits, self._messages)
+        self.messages = WorkerMessages(store)
+        self._expiry = SessionExpiry(store, limits, self.messages)
         self._tasks = BackgroundTasks()
         services = Services(
             handler,
@@ -142,7 +142,7 @@ class HttpApp:
         self._sessions = SessionEndpoint(
             services,
             store,
-            self._messages,
+            self.messages,
             self._expiry,
             self._tasks,
             notifications,
@@ -156,7 +156,7 @@ class HttpApp:
         self._sse = None
         if options.legacy_sse:
             self._sse = SseServer(
-                services, store, self._messages, self._expiry, self._admission, bodies
+                services, store, self.messages, self._expiry, self._admission, bodies
             )
         stateless = StatelessEndpoint(services, self._subscriptions, notifications)
         self._serve = McpEndpoint(
@@ -345,9 +345,9 @@ class HttpApp:
             except BaseException:
                 await self._store.aclose()
                 raise
-            self._messages.open()
-            if self._messages.is_shared:
-                self._tasks.start(self._messages.beat())
+            self.messages.open()
+            if self.messages.is_shared:
+                self._tasks.start(self.messages.beat())
             self._tasks.start(self._expiry.run())
             self._entered = True
 
@@ -375,7 +375,7 @@ class HttpApp:
             return
         self._entered = False
         self.ticker.close()
-        self._messages.close()
+        self.messages.close()
         await self._sessions.aclose()
         await self._tasks.aclose()
         await self._lifespan.leave()
