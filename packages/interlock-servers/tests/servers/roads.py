@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from interlock import Server, listening_socket
-from interlock.transport.http.uvicorn_server import serve_http
+from interlock.transport.http.server.serve import serve_http
 
 
 @asynccontextmanager

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from .transport.http.client.transport import Http
     from .transport.http.limits import Limits, Rate
     from .transport.http.routes import HttpResponse
-    from .transport.http.uvicorn_server import listening_socket, serve_http
+    from .transport.http.server.serve import listening_socket, serve_http
     from .transport.sockets import Socket
     from .transport.stdio import Stdio
     from .typed.content import assistant, user
@@ -165,7 +165,7 @@ _ROOMS = {
         "Unanswerable",
         "Unreachable",
     ),
-    ".transport.http.uvicorn_server": ("listening_socket", "serve_http"),
+    ".transport.http.server.serve": ("listening_socket", "serve_http"),
     ".wire.revisions": ("REVISIONS",),
     ".wire.sse": ("EventReader",),
 }

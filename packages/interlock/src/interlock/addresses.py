@@ -109,3 +109,14 @@ def peculiarity(address: Address) -> str | None:
     if isinstance(address, IPv6Address) and address not in _GIVEN_OUT:
         return "a reserved address"
     return None
+
+
+def network_of(address: str) -> str:
+    """The network that an address counts for: a client with IPv6 has a whole /64 of them."""
+    if ":" not in address:
+        return address
+    try:
+        known = IPv6Address(address.partition("%")[0])
+    except ValueError:
+        return address
+    return str(known.ipv4_mapped or ip_network((known, 64), strict=False))

@@ -16,7 +16,7 @@ from interlock.exchange import AnyResult, Exchange, Handler
 from interlock.http11.proxies import Proxies
 from interlock.transport.http.client.transport import Http
 from interlock.transport.http.limits import Limits
-from interlock.transport.http.uvicorn_server import listening_socket, serve_http
+from interlock.transport.http.server.serve import listening_socket, serve_http
 from interlock.wire.revisions import NEWEST, R1, R4
 from tests.faults.everything_raised import CASES, TOOLS, Bare, server
 

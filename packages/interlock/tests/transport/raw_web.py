@@ -19,7 +19,7 @@ from interlock import types as t
 from interlock.exchange import Principal
 from interlock.transport.http.app import HttpApp
 from interlock.transport.http.authorization import PRINCIPAL
-from interlock.transport.http.uvicorn_server import listening_socket, serve_http
+from interlock.transport.http.server.serve import listening_socket, serve_http
 from interlock.wire.revisions import R3, R4
 from interlock.wire.sse import Event, EventReader
 from tests.protocol.frames import initialize, notification, request

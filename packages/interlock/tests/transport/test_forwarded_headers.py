@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from interlock import Client, Http, Server
 from interlock import types as t
 from interlock.exchange import AnyResult, Exchange, Handler
-from interlock.transport.http.uvicorn_server import listening_socket, serve_http
+from interlock.transport.http.server.serve import listening_socket, serve_http
 from interlock.wire.revisions import NEWEST, REVISIONS
 
 SCHEMA = {

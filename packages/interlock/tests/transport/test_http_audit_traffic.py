@@ -16,7 +16,7 @@ import pytest
 from interlock import Client, Context, Server
 from interlock import types as t
 from interlock.testing import ScriptedAnswers
-from interlock.transport.http.uvicorn_server import listening_socket, serve_http
+from interlock.transport.http.server.serve import listening_socket, serve_http
 from interlock.wire.revisions import R2, R3, R4, R5, REVISIONS
 from interlock.wire.sse import EventReader
 

@@ -10,8 +10,8 @@ import contextlib
 import pytest
 
 from interlock import Server
-from interlock.transport.http import uvicorn_server
-from interlock.transport.http.uvicorn_server import listening_socket, serve_http
+from interlock.transport.http.server import serve
+from interlock.transport.http.server.serve import listening_socket, serve_http
 
 HEALTH = b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n"
 
@@ -42,8 +42,8 @@ async def test_a_connection_that_has_not_asked_yet_is_answered(
     """Its client cannot know that the server is about to end, and would take the silence for a
     failure.
     """
-    monkeypatch.setattr(uvicorn_server, "_LINGER", 0.0)
-    monkeypatch.setattr(uvicorn_server, "_FIRST_REQUEST", 10.0)
+    monkeypatch.setattr(serve, "_LINGER", 0.0)
+    monkeypatch.setattr(serve, "_FIRST_REQUEST", 10.0)
     sock = listening_socket("127.0.0.1", 0)
     port = sock.getsockname()[1]
     serving = asyncio.create_task(serve_http(Server("ends").http_app(), sock, grace=10.0))

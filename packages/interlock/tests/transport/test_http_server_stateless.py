@@ -18,7 +18,7 @@ from interlock import types as t
 from interlock.exchange import Principal
 from interlock.server.run.http import serve_web
 from interlock.transport.http.limits import Limits
-from interlock.transport.http.uvicorn_server import listening_socket
+from interlock.transport.http.server.serve import listening_socket
 from interlock.wire.revisions import NEWEST, R3, R4, R5
 from tests.protocol.frames import KEY, answer, initialize, notification, request
 from tests.protocol.offered import modern, offered

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from interlock import Server
-from interlock.transport.http.uvicorn_server import listening_socket, serve_http
+from interlock.transport.http.server.serve import listening_socket, serve_http
 from tests.transport.raw_web import Web, call
 
 MUCH = 300_000

@@ -14,7 +14,7 @@ from interlock.exchange import AnyResult, Exchange, Handler
 from interlock.testing import ScriptedAnswers, Tape
 from interlock.transport.http.client.transport import Http
 from interlock.transport.http.limits import Limits
-from interlock.transport.http.uvicorn_server import listening_socket, serve_http
+from interlock.transport.http.server.serve import listening_socket, serve_http
 from interlock.wire.revisions import HANDSHAKE_REVISIONS, REVISIONS
 from tests.wired.official import AT_HAND, Judge
 from tests.wired.server import make_server

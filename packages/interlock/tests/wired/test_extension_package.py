@@ -21,7 +21,7 @@ import pytest
 from interlock import Client, Extension, Handler, McpError, ProtocolError, Stdio, types
 from interlock.exchange import AnyResult, Exchange
 from interlock.transport.http.client.transport import Http
-from interlock.transport.http.uvicorn_server import listening_socket, serve_http
+from interlock.transport.http.server.serve import listening_socket, serve_http
 from interlock.wire.revisions import HANDSHAKE_REVISIONS, NEWEST, REVISIONS
 
 pytestmark = pytest.mark.matrix

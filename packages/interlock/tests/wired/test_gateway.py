@@ -30,7 +30,7 @@ from interlock import (
     Unreachable,
 )
 from interlock.protocol.opening import Opened
-from interlock.transport.http.uvicorn_server import listening_socket, serve_http
+from interlock.transport.http.server.serve import listening_socket, serve_http
 from interlock.types import (
     INTERNAL_ERROR,
     CreateMessageResult,

@@ -27,7 +27,7 @@ from interlock import (
     Server,
     Stdio,
 )
-from interlock.transport.http.uvicorn_server import listening_socket, serve_http
+from interlock.transport.http.server.serve import listening_socket, serve_http
 from interlock.types import CallToolRequestParams
 from interlock.wire.revisions import NEWEST, REVISIONS
 from tests.wired.odd import ARGUMENTS, LIST, MEMBERS, odd_server

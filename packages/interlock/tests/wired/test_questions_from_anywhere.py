@@ -15,7 +15,7 @@ import pytest
 
 from interlock import Client, McpError, Stdio
 from interlock.transport.http.client.transport import Http
-from interlock.transport.http.uvicorn_server import listening_socket, serve_http
+from interlock.transport.http.server.serve import listening_socket, serve_http
 from interlock.wire.revisions import REVISIONS, supports
 from tests.wired.questions_server import RESTAURANT, Ordered, OrderParams, make_server
 

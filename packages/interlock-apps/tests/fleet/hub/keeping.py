@@ -211,7 +211,8 @@ def _is_of_a_server(task: asyncio.Task[Any]) -> bool:
     """Whether a task is one of the web server that a test runs in this process."""
     code = getattr(task.get_coro(), "cr_code", None)
     return code is not None and Path(code.co_filename).stem in (
-        "uvicorn_server",
+        "serve",
+        "connection",
         "session_expiry",
         "endpoint",
     )

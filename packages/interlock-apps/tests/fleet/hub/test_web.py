@@ -11,7 +11,7 @@ import pytest
 
 from interlock import Request, Response, Server, Unreachable
 from interlock.configs import Entry
-from interlock.transport.http.uvicorn_server import listening_socket, serve_http
+from interlock.transport.http.server.serve import listening_socket, serve_http
 from interlock.transport.sockets import listen
 from interlock_apps.fleet.hub import HubLimits
 from tests.auth.served import serving

@@ -123,7 +123,7 @@ async def serve_web(
     the server.
     """
     # late: only for programs that serve HTTP themselves
-    from ...transport.http.uvicorn_server import (
+    from ...transport.http.server.serve import (
         listening_socket,
         serve_http,
     )
@@ -167,7 +167,7 @@ def run_workers(
 
     Without a store of its own they share an SQLite file that is gone at the end.
     """
-    from ...transport.http.uvicorn_server import listening_socket  # late: as where it is served
+    from ...transport.http.server.serve import listening_socket  # late: as where it is served
     from .supervisor import Supervisor  # late: only for several workers
 
     if not hasattr(os, "fork"):

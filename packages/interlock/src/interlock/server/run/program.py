@@ -79,7 +79,7 @@ _MISSING = "the transport {0} needs the option {1}: server.run('{0}', {1}=...)"
 
 
 def _http(server: ServedServer, options: RunOptions) -> None:
-    from ...transport.http.uvicorn_server import lacking  # late: only for servers that speak HTTP
+    from ...transport.http.server.serve import lacking  # late: only for servers that speak HTTP
     from .http import run_workers  # late: as above
     from .http_server import HttpServer  # late: as above
     from .options import HttpOptions  # late: as above

@@ -4,12 +4,12 @@ rate limit.
 
 from __future__ import annotations
 
-import ipaddress
 import time
 from collections.abc import Sequence
 from typing import Any
 
 from ... import types as t
+from ...addresses import network_of
 from ...exchange import Principal
 from ...protocol.http import EndpointRules, Headers, HttpRefusal, error
 from ...store.interface import Store
@@ -82,12 +82,5 @@ class Admission:
 
 
 def _network(client: Sequence[Any] | None) -> str:
-    """The network that an address counts for: a client with IPv6 has a whole /64 of them."""
-    address = str(client[0])[:100] if client else ""  # a proxy may write anything
-    if ":" not in address:
-        return address
-    try:
-        known = ipaddress.IPv6Address(address.partition("%")[0])
-    except ValueError:
-        return address
-    return str(known.ipv4_mapped or ipaddress.ip_network((known, 64), strict=False))
+    """The network that a client counts for."""
+    return network_of(str(client[0])[:100]) if client else ""  # a proxy may write anything

@@ -40,6 +40,11 @@ class Limits(Struct, frozen=True, kw_only=True):
         session_seconds: The age at which a session ends.
         idle_seconds: How long a session lives without a request or an open stream.
         keep_alive: Seconds between keep-alive comments on a quiet stream.
+        connections: Open TCP connections where Interlock runs its own HTTP server. One more takes
+            the place of an idle connection of the address that holds the most; where none is idle,
+            it is answered with 503.
+        connections_per_address: Open TCP connections of one address, or of one /64 network of IPv6;
+            more are answered with 503.
         rate: Requests for each principal or address; more are answered with 429.
     """
 
@@ -55,6 +60,8 @@ class Limits(Struct, frozen=True, kw_only=True):
     session_seconds: float = 24 * 3600.0
     idle_seconds: float = 3600.0
     keep_alive: float = 15.0
+    connections: int = 20_000
+    connections_per_address: int = 20_000
     rate: Rate | None = None
 
     def __post_init__(self) -> None:

@@ -1,0 +1,343 @@
+"""ASGI 3 for one request: its scope, `receive` over the request body, and `send` over the response.
+
+A request whose body is there when the app starts, and a response that is sent whole, need no
+messages: see `RequestBody.take_whole` and `Response.respond`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import MutableMapping, Sequence
+from typing import Any, Protocol
+
+from ....compact_event import CompactEvent
+from .request import RequestHead, split_target
+from .response import LAST_CHUNK, Framing, make_head
+
+Message = MutableMapping[str, Any]
+LARGE = 64 * 1024
+"""Bytes in one piece that are better written apart than copied together."""
+_MOST_WAITING = 64 * 1024  # bytes of a body that wait to be read, beyond which no more is received
+
+
+class ResponseStream(Protocol):
+    """What a request and its response need of their connection."""
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether the write buffer is full."""
+        ...
+
+    async def drain(self) -> None:
+        """Wait until the write buffer has room, or the client has gone."""
+        ...
+
+    def send_bytes(self, data: bytes) -> None:
+        """Write."""
+        ...
+
+    def soon(self, flush: Any) -> None:
+        """Call a function at the end of this turn of the loop."""
+        ...
+
+    def date(self) -> bytes:
+        """The Date header."""
+        ...
+
+    def send_continue(self) -> None:
+        """Tell the client to send the body."""
+        ...
+
+    def pause_body(self) -> None:
+        """Receive no more for now."""
+        ...
+
+    def resume_body(self) -> None:
+        """Receive again."""
+        ...
+
+    def response_completed(self, response: Response) -> None:
+        """The last byte of a response was written."""
+        ...
+
+    def break_off(self) -> None:
+        """Close the connection: a response cannot be completed."""
+        ...
+
+
+class RequestBody:
+    """The `receive` of one request.
+
+    Attributes:
+        is_complete: Whether the body has come whole.
+        size: Bytes that have come.
+    """
+
+    __slots__ = (
+        "_connection",
+        "_event",
+        "_expects_continue",
+        "_is_gone",
+        "_is_read",
+        "_pieces",
+        "_waiting",
+        "is_complete",
+        "size",
+    )
+
+    def __init__(self, connection: ResponseStream, *, expects_continue: bool) -> None:
+        self._connection = connection
+        self._expects_continue = expects_continue
+        self._pieces: list[bytes] = []
+        self._waiting = 0  # bytes in the pieces
+        self._event: CompactEvent | None = None
+        self._is_read = False
+        self._is_gone = False
+        self.is_complete = False
+        self.size = 0
+
+    def take_whole(self) -> bytes | None:
+        """The body, if it has come whole and nothing of it was read; the app reads it this way or
+        by messages.
+        """
+        if not self.is_complete or self._is_read:
+            return None
+        self._is_read = True
+        return self._take()
+
+    async def __call__(self) -> Message:
+        """The next message: a piece of the body, or that the client has gone."""
+        while True:
+            if not self._is_read and (
+                self.is_complete if self._is_gone else self._pieces or self.is_complete
+            ):
+                self._is_read = self.is_complete
+                return {
+                    "type": "http.request",
+                    "body": self._take(),
+                    "more_body": not self.is_complete,
+                }
+            if self._is_gone:
+                return {"type": "http.disconnect"}
+            if self._expects_continue and not self.is_complete:
+                self._expects_continue = False
+                self._connection.send_continue()
+            if self._event is None:
+                self._event = CompactEvent()
+            self._event.clear()
+            await self._event.wait()
+
+    def _take(self) -> bytes:
+        pieces = self._pieces
+        if len(pieces) == 1:
+            body = pieces[0]
+        elif not pieces:
+            return b""
+        else:
+            body = b"".join(pieces)
+        self._pieces = []
+        if self._waiting > _MOST_WAITING:
+            self._connection.resume_body()
+        self._waiting = 0
+        return body
+
+    # -- called by the connection ----------------------------------------------------------------
+
+    def feed(self, piece: bytes) -> None:
+        """A piece has come."""
+        self.size += len(piece)
+        if self._is_gone:
+            return  # the response is complete: nobody reads the rest
+        self._expects_continue = False
+        self._pieces.append(piece)
+        self._waiting += len(piece)
+        if self._waiting > _MOST_WAITING:
+            self._connection.pause_body()
+        if self._event is not None:
+            self._event.set()
+
+    def complete(self) -> None:
+        """All of it has come."""
+        self.is_complete = True
+        if self._event is not None:
+            self._event.set()
+
+    def close(self) -> None:
+        """The client has gone, or the response is complete."""
+        self._is_gone = True
+        if self._waiting > _MOST_WAITING:
+            self._connection.resume_body()
+        self._waiting = 0
+        if not self.is_complete:
+            self._pieces = []
+        if self._event is not None:
+            self._event.set()
+
+
+class Response:
+    """The `send` of one request.
+
+    Attributes:
+        request: The head of the request.
+        body: The body of the request.
+        has_begun: Whether its status is decided.
+        is_complete: Whether its last byte was written.
+        keep_alive: Whether another response may follow on the connection.
+        is_gone: Whether the client has gone; nothing is written then.
+        framing: How the end of the body is shown.
+    """
+
+    __slots__ = (
+        "_connection",
+        "_head",
+        "_left",
+        "_status",
+        "body",
+        "framing",
+        "has_begun",
+        "is_complete",
+        "is_gone",
+        "keep_alive",
+        "request",
+    )
+
+    def __init__(self, connection: ResponseStream, request: RequestHead, body: RequestBody) -> None:
+        self._connection = connection
+        self._status: tuple[int, Sequence[tuple[bytes, bytes]]] | None = None  # not written yet
+        self._head = b""  # not written yet
+        self._left = 0  # bytes that the content-length says and that were not sent
+        self.request = request
+        self.body = body
+        self.framing = Framing.NONE
+        self.has_begun = False
+        self.is_complete = False
+        self.keep_alive = request.keep_alive
+        self.is_gone = False
+
+    @property
+    def is_open(self) -> bool:
+        """Whether its head was written."""
+        return self.has_begun and self._status is None
+
+    def respond(self, status: int, headers: Sequence[tuple[bytes, bytes]], body: bytes) -> None:
+        """Send a whole response. Raises RuntimeError where one has begun."""
+        if self.is_gone:
+            return
+        if self.has_begun:
+            raise RuntimeError("the response has begun already")
+        self._begin(status, headers, len(body))
+        self._write(body, is_last=True)
+
+    async def __call__(self, message: Message) -> None:
+        """Take an ASGI message.
+
+        Raises:
+            RuntimeError: Its type is not the one that comes next.
+            ValueError: Its headers cannot be sent.
+        """
+        if self._connection.is_paused and not self.is_gone:
+            await self._connection.drain()
+        if self.is_gone:
+            return
+        kind = message["type"]
+        if not self.has_begun:
+            if kind != "http.response.start":
+                raise RuntimeError(f"a response begins with http.response.start, not {kind}")
+            self._status = (message["status"], message.get("headers", ()))
+            self.has_begun = True
+            self._connection.soon(self._flush)
+            return
+        if kind != "http.response.body":
+            raise RuntimeError(f"a response goes on with http.response.body, not {kind}")
+        if self.is_complete:
+            raise RuntimeError("the response is complete already")
+        body = message.get("body", b"")
+        more = message.get("more_body", False)
+        if self._status is not None:
+            status, headers = self._status
+            self._begin(status, headers, None if more else len(body))
+        self._write(body, is_last=not more)
+
+    def _begin(
+        self, status: int, headers: Sequence[tuple[bytes, bytes]], whole: int | None
+    ) -> None:
+        request = self.request
+        self._status = None
+        self.has_begun = True
+        head = make_head(
+            status,
+            headers,
+            self._connection.date(),
+            method=request.method,
+            is_old=request.is_old,
+            keep_alive=self.keep_alive,
+            whole=whole,
+        )
+        self.framing = head.framing
+        self.keep_alive = head.keep_alive
+        self._left = head.length
+        self._head = head.data
+
+    def _write(self, body: bytes, *, is_last: bool) -> None:
+        framing = self.framing
+        data = self._head
+        self._head = b""
+        if framing is Framing.CHUNKED:
+            if body:
+                data += b"%x\r\n%b\r\n" % (len(body), body)
+            if is_last:
+                data += LAST_CHUNK
+        elif framing is not Framing.NONE:
+            if framing is Framing.LENGTH:
+                self._left -= len(body)
+                if self._left < 0:
+                    raise RuntimeError("the body is longer than its content-length")
+            if len(body) > LARGE and data:
+                self._connection.send_bytes(data)
+                data = body
+            else:
+                data += body
+        if data:
+            self._connection.send_bytes(data)
+        if is_last:
+            self.is_complete = True
+            if framing is Framing.LENGTH and self._left:
+                self._connection.break_off()
+                raise RuntimeError("the body is shorter than its content-length")
+            self._connection.response_completed(self)
+
+    def _flush(self) -> None:
+        """Write the head of a response whose body has not begun by the end of the turn."""
+        if self._status is None or self.is_gone:
+            return
+        status, headers = self._status
+        try:
+            self._begin(status, headers, None)
+        except ValueError:
+            self._connection.break_off()
+            raise
+        self._connection.send_bytes(self._head)
+        self._head = b""
+
+
+def make_scope(
+    template: dict[str, Any], request: RequestHead, origin: tuple[Any, str] | None
+) -> dict[str, Any]:
+    """The ASGI scope of a request.
+
+    Args:
+        template: What all requests of the connection have in common.
+        request: The head of the request.
+        origin: The client and the scheme where a named proxy says them.
+    """
+    scope = template.copy()
+    path, raw_path, query = split_target(request.target)
+    scope["method"] = request.method
+    scope["path"] = path
+    scope["raw_path"] = raw_path
+    scope["query_string"] = query
+    scope["headers"] = request.headers
+    if request.is_old:
+        scope["http_version"] = "1.0"
+    if origin is not None:
+        scope["client"], scope["scheme"] = origin
+    return scope

@@ -1,0 +1,568 @@
+"""One HTTP/1.1 connection of the server: requests in, responses out in their order (pipelining),
+with timeouts for slow and stalled clients.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+from ....addresses import network_of
+from ....compact_event import CompactEvent
+from ....eager import start_eagerly
+from ....logs import limited
+from ..responses import HOLD
+from .asgi import LARGE, RequestBody, Response, make_scope
+from .connection_table import ConnectionTable
+from .forwarded import TrustedProxies
+from .limits import ServerLimits
+from .parser import RequestParser
+from .request import BadRequest, RequestHead
+from .response import CONTINUE, LAST_CHUNK, DateHeader, Framing, simple_response
+
+log = limited("interlock.server")
+
+App = Callable[[Any, Any, Any], Awaitable[None]]
+
+LOOKS = 4
+"""How many checks in a row must find a client stalled before its connection is closed."""
+_MOST_PIPELINED = 16  # requests that wait, beyond which no more is received
+_LINGER = 2.0  # seconds for which the rest of a refused request is received and dropped
+
+
+@dataclass(slots=True)
+class ServerState:
+    """What the connections of one server share.
+
+    Attributes:
+        app: The ASGI app.
+        limits: The limits.
+        loop: The event loop.
+        proxies: The proxies that are believed.
+        table: The open connections.
+        on_large: Called whenever much comes or goes in one piece.
+        lifespan_state: What the app put into the state of its lifespan.
+        tasks: The requests that run.
+        now: The time of the last tick, in seconds of the loop's clock.
+        is_draining: Whether each connection closes after the response that it is sending.
+        dates: Makes the Date header.
+    """
+
+    app: App
+    limits: ServerLimits
+    loop: asyncio.AbstractEventLoop
+    proxies: TrustedProxies
+    table: ConnectionTable[Connection]
+    on_large: Callable[[], object] = bool
+    lifespan_state: dict[str, Any] = field(default_factory=dict)
+    tasks: set[asyncio.Future[None]] = field(default_factory=set)
+    now: float = 0.0
+    is_draining: bool = False
+    dates: DateHeader = field(default_factory=DateHeader)
+
+
+class _Wait(Enum):
+    """What a connection waits for, as far as it may not last."""
+
+    NOTHING = "nothing"
+    REQUEST = "the next request"
+    HEAD = "the rest of a head"
+    BODY = "the rest of a body"
+    LINGER = "the end of a request that was refused"
+
+
+_BODY = 1  # reasons why reading is paused
+_PIPELINE = 2
+
+
+class Connection(asyncio.Protocol):
+    """The asyncio protocol of one connection.
+
+    Attributes:
+        holder: The address, or network, that the connection counts for.
+        has_asked: Whether it has had a request.
+        is_paused: Whether the write buffer is full.
+    """
+
+    # Thousands may be idle, each with a quiet stream.
+    __slots__ = (
+        "_current",
+        "_deadline",
+        "_held",
+        "_is_deaf",
+        "_is_lost",
+        "_is_starting",
+        "_is_trusted",
+        "_parser",
+        "_pauses",
+        "_queue",
+        "_reading",
+        "_refusal",
+        "_scope",
+        "_server",
+        "_still",
+        "_transport",
+        "_unsent",
+        "_wait",
+        "_writable",
+        "has_asked",
+        "holder",
+        "is_paused",
+    )
+
+    def __init__(self, server: ServerState) -> None:
+        self._server = server
+        self._transport: asyncio.Transport
+        self._parser: RequestParser | None = None
+        self._reading: RequestBody | None = None  # the body that is arriving
+        self._current: Response | None = None  # the response that is under way
+        self._queue: list[Response] = []  # those that wait for it, the oldest first
+        self._held: tuple[Response, Callable[[], None], Callable[[], None]] | None = None
+        self._refusal = b""  # what follows the last response, before the connection closes
+        self._scope: dict[str, Any] | None = None  # what all requests have in common
+        self._is_trusted = False  # the client is a named proxy
+        self._writable: CompactEvent | None = None
+        self._wait = _Wait.REQUEST
+        self._deadline = 0.0  # of what it waits for; 0 for none
+        self._unsent = 0
+        self._still = 0  # checks in a row that found the client stalled
+        self._pauses = 0
+        self._is_starting = False
+        self._is_deaf = False  # what comes is dropped
+        self._is_lost = False
+        self.is_paused = False
+        self.has_asked = False
+        self.holder = ""
+
+    # -- asyncio ---------------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """A client has connected."""
+        self._transport = transport  # type: ignore[assignment]  # uvloop's are of no such class
+        server = self._server
+        peer = transport.get_extra_info("peername")
+        self.holder = network_of(peer[0] if isinstance(peer, tuple) else "")
+        if server.table.admit(self):
+            self._deadline = server.now + server.limits.head_seconds
+        else:
+            self._refuse(BadRequest(503, "This server has too many connections. Try again later."))
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The connection is closed."""
+        self._server.table.discard(self)
+        self._is_lost = self._is_deaf = True
+        self._expect(_Wait.NOTHING, 0.0)
+        current = self._current
+        responses = self._queue if current is None else [current, *self._queue]
+        self._current = None
+        self._queue = []
+        self._parser = self._reading = self._scope = None
+        for response in responses:
+            response.is_gone = True
+            response.body.close()
+        if self._writable is not None:
+            self._writable.set()
+        held = self._held
+        self._held = None
+        if held is not None:
+            held[1]()
+
+    def data_received(self, data: bytes) -> None:
+        """Bytes of requests."""
+        if self._is_deaf:
+            return
+        server = self._server
+        if len(data) > LARGE:
+            server.on_large()
+        parser = self._parser
+        if parser is None:
+            parser = self._parser = RequestParser(self, server.limits)
+        try:
+            parser.feed(data)
+        except BadRequest as bad:
+            self._refuse(bad)
+            return
+        if self._queue:
+            self._run_queue()
+        if parser.in_head and self._wait is not _Wait.HEAD:
+            self._expect(_Wait.HEAD, server.limits.head_seconds)
+
+    def eof_received(self) -> None:
+        """The client sends no more: the transport closes."""
+
+    def pause_writing(self) -> None:
+        """The write buffer is full."""
+        self.is_paused = True
+
+    def resume_writing(self) -> None:
+        """The write buffer has room."""
+        self.is_paused = False
+        self._still = 0
+        if self._writable is not None:
+            self._writable.set()
+        if self._held is not None:
+            self._held[2]()
+        if self._queue:
+            self._run_queue()
+
+    # -- requests, as they are parsed ------------------------------------------------------------
+
+    def request_began(self, head: RequestHead) -> None:
+        """A head has come whole."""
+        most = self._server.limits.body
+        if most is not None and head.length > most:
+            raise _too_large(most)
+        self.has_asked = True
+        body = RequestBody(self, expects_continue=head.expects_continue)
+        self._reading = body
+        self._queue.append(Response(self, head, body))
+        if len(self._queue) > _MOST_PIPELINED:
+            self._pause(_PIPELINE)
+        self._deadline = 0.0
+        self._wait = _Wait.NOTHING
+        if head.length and (seconds := self._server.limits.body_seconds) is not None:
+            self._expect(_Wait.BODY, seconds)
+
+    def body_came(self, piece: bytes) -> None:
+        """A piece of the body of this request has come."""
+        body = self._reading
+        assert body is not None
+        body.feed(piece)
+        most = self._server.limits.body
+        if most is not None and body.size > most:
+            raise _too_large(most)
+
+    def request_ended(self) -> None:
+        """The request has come whole."""
+        body = self._reading
+        assert body is not None
+        self._reading = None
+        body.complete()
+        if self._wait is _Wait.BODY:
+            self._expect(_Wait.NOTHING, 0.0)
+        if self._current is None and not self._queue:  # it was answered before its end
+            self._expect(_Wait.REQUEST, self._server.limits.idle_seconds)
+
+    def _run_queue(self) -> None:
+        """Start the next requests: one after the other, each once its predecessor is answered."""
+        if self._is_starting or self._is_lost:
+            return
+        self._is_starting = True
+        turns = _MOST_PIPELINED
+        while self._queue and self._current is None and not self.is_paused:
+            if not turns:
+                self._server.loop.call_soon(self._run_queue)
+                break
+            turns -= 1
+            self._current = self._queue.pop(0)
+            self._start(self._current)
+        self._is_starting = False
+        if self._pauses and len(self._queue) <= _MOST_PIPELINED:
+            self._resume(_PIPELINE)
+        if self._refusal and self._current is None and not self._queue:
+            self._send_refusal()
+
+    def _start(self, response: Response) -> None:
+        server = self._server
+        request = response.request
+        template = self._scope
+        if template is None:
+            template = self._scope = self._make_template()
+            if not self._is_trusted:
+                server.proxies.warn_of(template["client"], request.headers)
+        origin = None
+        if self._is_trusted:
+            client: tuple[str, int] | None = template["client"]
+            origin = server.proxies.origin(client, template["scheme"], request.headers)
+        task = start_eagerly(self._run(make_scope(template, request, origin), response), server.loop)
+        if not task.done():
+            server.tasks.add(task)
+            task.add_done_callback(server.tasks.discard)
+
+    async def _run(self, scope: dict[str, Any], response: Response) -> None:
+        """Have the app answer a request."""
+        try:
+            await self._server.app(scope, response.body, response)
+        except asyncio.CancelledError:
+            if not response.is_gone and not response.is_complete:
+                self.break_off()
+            raise
+        except BaseException:  # a tool may raise anything, and is no reason to end the server
+            log.exception("Exception in ASGI application")
+        if response.is_gone or response.is_complete:
+            return
+        if response.has_begun:
+            log.error("the app ended without completing its response")
+            self.break_off()
+            return
+        response.keep_alive = False
+        response.respond(500, ((b"content-type", b"text/plain"),), b"Internal Server Error")
+
+    def _make_template(self) -> dict[str, Any]:
+        """What the scopes of all requests have in common."""
+        server = self._server
+        transport = self._transport
+        peer = transport.get_extra_info("peername")
+        own = transport.get_extra_info("sockname")
+        client = (str(peer[0]), int(peer[1])) if isinstance(peer, tuple) else None
+        self._is_trusted = server.proxies.trusts(None if client is None else client[0])
+        scope: dict[str, Any] = {
+            "type": "http",
+            "asgi": {"version": "3.0", "spec_version": "2.3"},
+            "http_version": "1.1",
+            "server": (str(own[0]), int(own[1])) if isinstance(own, tuple) else (str(own), None),
+            "client": client,
+            "scheme": "http" if transport.get_extra_info("sslcontext") is None else "https",
+            "root_path": "",
+            HOLD: self,
+        }
+        if server.lifespan_state:
+            scope["state"] = server.lifespan_state.copy()
+        return scope
+
+    # -- responses -------------------------------------------------------------------------------
+
+    def send_bytes(self, data: bytes) -> None:
+        """Write."""
+        if len(data) > LARGE:
+            self._server.on_large()
+        self._transport.write(data)
+
+    def soon(self, flush: Callable[[], None]) -> None:
+        """Call a function at the end of this turn of the loop."""
+        self._server.loop.call_soon(flush)
+
+    def date(self) -> bytes:
+        """The Date header."""
+        return self._server.dates.now()
+
+    def send_continue(self) -> None:
+        """Tell the client to send the body."""
+        if not self._is_deaf and self._current is not None and not self._current.has_begun:
+            self._transport.write(CONTINUE)
+
+    async def drain(self) -> None:
+        """Wait until the write buffer has room, or the client has gone."""
+        if self._writable is None:
+            self._writable = CompactEvent()
+        while self.is_paused and not self._is_lost:
+            self._writable.clear()
+            await self._writable.wait()
+
+    def response_completed(self, response: Response) -> None:
+        """The last byte of a response was written."""
+        self._current = None
+        response.body.close()
+        server = self._server
+        if not response.keep_alive or server.is_draining:
+            self._queue.clear()
+            self._close_after_response()
+        elif self._queue:
+            if not self._is_starting:
+                server.loop.call_soon(self._run_queue)
+        elif self._refusal:
+            self._send_refusal()
+        elif self._reading is None:
+            self._wait = _Wait.REQUEST
+            self._deadline = server.now + server.limits.idle_seconds
+
+    def break_off(self) -> None:
+        """Close the connection: a response cannot be completed."""
+        self._is_deaf = True
+        self._transport.close()
+
+    # -- responses that no task waits for --------------------------------------------------------
+
+    def hold(self, gone: Callable[[], None], room: Callable[[], None]) -> bool:
+        """Leave a response that has begun to this connection, so that its task may end.
+
+        From then on it is written by `write` and ended by `finish`. A quiet stream keeps no task
+        and no request this way.
+
+        Args:
+            gone: Called once the client has disconnected.
+            room: Called when the client has read enough to write again.
+
+        Returns:
+            False where it cannot be left.
+        """
+        response = self._current
+        if (
+            response is None
+            or self._queue
+            or not response.is_open
+            or response.is_complete
+            or response.is_gone
+        ):
+            return False
+        response.is_gone = True  # to its task: there is nothing left to see to
+        response.request.headers = []
+        self._held = (response, gone, room)
+        self._scope = None
+        parser = self._parser
+        if parser is not None and not parser.in_head and not parser.in_body:
+            self._parser = None  # another one is made should the client send more
+        return True
+
+    def write(self, piece: bytes) -> None:
+        """Write a piece of the body of the held response."""
+        assert self._held is not None
+        chunked = self._held[0].framing is Framing.CHUNKED
+        self.send_bytes(b"%x\r\n%b\r\n" % (len(piece), piece) if chunked else piece)
+
+    def finish(self) -> None:
+        """End the held response."""
+        assert self._held is not None
+        response = self._held[0]
+        self._held = None
+        if response.framing is Framing.CHUNKED:
+            self._transport.write(LAST_CHUNK)
+        else:
+            response.keep_alive = False
+        response.is_complete = True
+        self.response_completed(response)
+
+    # -- refusals, and the end -------------------------------------------------------------------
+
+    def _refuse(self, bad: BadRequest) -> None:
+        """Refuse what came, after the requests before it were answered; then close.
+
+        Where the response before it has begun and goes on, the connection closes at once: a second
+        status line would stand in its body (response splitting).
+        """
+        if bad.status == 400:
+            log.warning("%s", bad.words)
+        self._is_deaf = True
+        self._parser = None
+        self._expect(_Wait.NOTHING, 0.0)
+        reading = self._reading
+        self._reading = None
+        if reading is not None:
+            reading.close()
+            if self._queue and self._queue[-1].body is reading:
+                self._queue.pop().is_gone = True
+            elif self._current is not None and self._current.body is reading:
+                if self._current.has_begun:
+                    self._transport.close()
+                    return
+                self._current.is_gone = True
+                self._current = None
+            else:  # it was answered before its end
+                self._transport.close()
+                return
+        elif self._current is not None and self._current.has_begun:
+            self._transport.close()
+            return
+        self._refusal = simple_response(bad.status, bad.words)
+        if self._pauses:
+            self._resume(_BODY | _PIPELINE)
+        self._run_queue()
+
+    def _send_refusal(self) -> None:
+        data = self._refusal
+        self._refusal = b""
+        self._transport.write(data)
+        self._linger()
+
+    def _close_after_response(self) -> None:
+        if self._reading is None and not self._refusal:
+            self._is_deaf = True
+            self._transport.close()
+        else:
+            self._reading = None
+            self._refusal = b""
+            self._linger()
+
+    def _linger(self) -> None:
+        """Close the sending side, and drop for a moment what still comes.
+
+        A reset would take the response from a client that is still sending.
+        """
+        self._is_deaf = True
+        self._parser = None
+        if self._transport.is_closing():
+            return
+        if self._transport.can_write_eof():
+            self._transport.write_eof()
+            self._expect(_Wait.LINGER, _LINGER)
+        else:
+            self._transport.close()
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no request is under way."""
+        return self._current is None and not self._queue
+
+    def close_idle(self) -> None:
+        """Close the connection; no request is under way on it."""
+        self._is_deaf = True
+        self._transport.close()
+
+    def shut_down(self) -> None:
+        """Close the connection after the response that is under way, if there is one."""
+        if self.is_idle:
+            self.close_idle()
+        elif self._current is not None:
+            self._current.keep_alive = False
+
+    def abort(self) -> None:
+        """Close the connection without waiting until the client has read what is left."""
+        self._is_deaf = True
+        self._transport.abort()
+
+    # -- time ------------------------------------------------------------------------------------
+
+    def check_deadline(self, now: float) -> None:
+        """Close a connection on which nothing, or not enough, has come in time."""
+        if not self._deadline or now < self._deadline:
+            return
+        self._deadline = 0.0
+        if self._wait is _Wait.HEAD:
+            self._refuse(BadRequest(408, "The headers came too slowly."))
+        elif self._wait is _Wait.BODY:
+            self._refuse(BadRequest(408, "The body came too slowly."))
+        elif self._wait is _Wait.LINGER:
+            self.abort()
+        else:
+            self.close_idle()
+
+    def check_stalled(self) -> None:
+        """Check for a stalled client: one that reads nothing, or whose body goes on after it was
+        answered. Called from time to time.
+        """
+        unsent = self._transport.get_write_buffer_size()
+        lingers = self._reading is not None and self._current is None and not self._queue
+        self._still = self._still + 1 if lingers or (unsent and unsent >= self._unsent) else 0
+        self._unsent = unsent
+        if self._still >= LOOKS:
+            self.abort()  # `close` would wait until the client has read what is left
+
+    def _expect(self, wait: _Wait, seconds: float) -> None:
+        self._wait = wait
+        self._deadline = self._server.now + seconds if seconds else 0.0
+
+    def pause_body(self) -> None:
+        """Receive no more for now: a body is not read as fast as it comes."""
+        self._pause(_BODY)
+
+    def resume_body(self) -> None:
+        """Receive again."""
+        self._resume(_BODY)
+
+    def _pause(self, reason: int) -> None:
+        if not self._pauses and not self._transport.is_closing():
+            self._transport.pause_reading()
+        self._pauses |= reason
+
+    def _resume(self, reason: int) -> None:
+        if self._pauses:
+            self._pauses &= ~reason
+            if not self._pauses and not self._transport.is_closing():
+                self._transport.resume_reading()
+
+
+def _too_large(most: int) -> BadRequest:
+    return BadRequest(413, f"Content too large: a body has at most {most} bytes.")
