@@ -85,7 +85,7 @@ def test_dev_reloads_over_stdio(interlock: Command, failing: Path) -> None:
 @pytest.fixture(params=[[], ["--dev"]], ids=["production", "dev"])
 def served(request: pytest.FixtureRequest, failing: Path) -> Iterator[tuple[str, bool]]:
     """The file served over HTTP: its address, and whether with --dev."""
-    pytest.importorskip("uvicorn")
+    pytest.importorskip("httptools")
     options: list[str] = request.param
     command = [sys.executable, "-m", "interlock", "run", str(failing), "--http", ":0", *options]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)

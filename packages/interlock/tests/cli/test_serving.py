@@ -178,9 +178,8 @@ def test_what_keeps_it_from_serving(
 @pytest.mark.parametrize(
     "package, options, extra",
     [
-        ("uvicorn", [], "http"),
         ("httptools", [], "http"),
-        ("uvicorn", ["--workers", "2"], "http"),
+        ("httptools", ["--workers", "2"], "http"),
         ("redis", ["--store", "redis://x"], "redis"),
     ],
 )

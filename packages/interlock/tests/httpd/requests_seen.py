@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import h11
 
-from interlock.transport.http.server.limits import ServerLimits
+from interlock.transport.http.server.limits import ConnectionLimits
 from interlock.transport.http.server.parser import RequestParser
 from interlock.transport.http.server.request import BadRequest, RequestHead
 
@@ -55,13 +55,13 @@ class Sink:
 
 
 def ours(
-    pieces: Iterable[bytes], limits: ServerLimits | None = None
+    pieces: Iterable[bytes], limits: ConnectionLimits | None = None
 ) -> tuple[list[Seen], int, Sink]:
     """The requests that our parser sees, and the status with which it refuses the rest; 0 where it
     refuses nothing.
     """
     sink = Sink()
-    parser = RequestParser(sink, limits or ServerLimits())
+    parser = RequestParser(sink, limits or ConnectionLimits())
     try:
         for piece in pieces:
             parser.feed(piece)
@@ -79,9 +79,7 @@ def of_h11(data: bytes) -> tuple[list[Seen], bool]:
         while True:
             event = connection.next_event()
             if isinstance(event, h11.Request):
-                found.append(
-                    Seen(event.method.decode(), bytes(event.target), [*event.headers])
-                )
+                found.append(Seen(event.method.decode(), bytes(event.target), [*event.headers]))
             elif isinstance(event, h11.Data):
                 found[-1].body += bytes(event.data)
             elif isinstance(event, h11.EndOfMessage):

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.transport.http.server.limits import ServerLimits
+from interlock.transport.http.server.limits import ConnectionLimits
 
 from .requests_seen import Seen, of_h11, ours
 
@@ -204,17 +204,21 @@ def test_ambiguous_requests_are_refused(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "limits", "status"),
+    "data, limits, status",
     [
-        (POST + b"X: " + b"x" * 100 + b"\r\n\r\n", ServerLimits(head=100), 431),
-        (POST + b"X: " + b"x" * 100, ServerLimits(head=100), 431),
-        (POST + b"X: y\r\n" * 3 + b"\r\n", ServerLimits(headers=3), 431),
-        (POST + b"X: y\r\n" * 3 + b"\r\n", ServerLimits(headers=4), 0),
-        (b"GET /" + b"x" * 20 + b" HTTP/1.1\r\n" + HOST + b"\r\n", ServerLimits(target=20), 414),
-        (b"GET /" + b"x" * 19 + b" HTTP/1.1\r\n" + HOST + b"\r\n", ServerLimits(target=20), 0),
+        (POST + b"X: " + b"x" * 100 + b"\r\n\r\n", ConnectionLimits(head=100), 431),
+        (POST + b"X: " + b"x" * 100, ConnectionLimits(head=100), 431),
+        (POST + b"X: y\r\n" * 3 + b"\r\n", ConnectionLimits(headers=3), 431),
+        (POST + b"X: y\r\n" * 3 + b"\r\n", ConnectionLimits(headers=4), 0),
+        (
+            b"GET /" + b"x" * 20 + b" HTTP/1.1\r\n" + HOST + b"\r\n",
+            ConnectionLimits(target=20),
+            414,
+        ),
+        (b"GET /" + b"x" * 19 + b" HTTP/1.1\r\n" + HOST + b"\r\n", ConnectionLimits(target=20), 0),
     ],
 )
-def test_heads_are_limited(data: bytes, limits: ServerLimits, status: int) -> None:
+def test_heads_are_limited(data: bytes, limits: ConnectionLimits, status: int) -> None:
     """In bytes, in headers, and the target in bytes; however they are cut."""
     for pieces in cuts(data):
         assert ours(pieces, limits)[1] == status
@@ -261,7 +265,9 @@ def test_put_together_from_parts(parts: list[bytes]) -> None:
 
 def mutated(turn: random.Random) -> bytes:
     """One or two good requests, with a few bytes changed, dropped, doubled or put in."""
-    data = bytearray(b"".join(turn.choice([*(good for good, _ in GOOD.values()), NEXT]) for _ in range(2)))
+    data = bytearray(
+        b"".join(turn.choice([*(good for good, _ in GOOD.values()), NEXT]) for _ in range(2))
+    )
     for _ in range(turn.randint(0, 4)):
         place = turn.randrange(len(data))
         match turn.randrange(5):
@@ -300,7 +306,9 @@ def storm(seed: int, number: int) -> tuple[int, int]:
         in_pieces = ours([piece for piece in pieces if piece])
         in_one = ours([data])
         assert in_pieces[1] == in_one[1], data
-        whole: list[list[Seen]] = [[x for x in found[0] if x.whole] for found in (in_pieces, in_one)]
+        whole: list[list[Seen]] = [
+            [x for x in found[0] if x.whole] for found in (in_pieces, in_one)
+        ]
         assert whole[0] == whole[1], data
     return seen, refused
 

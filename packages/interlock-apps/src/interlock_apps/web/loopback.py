@@ -8,10 +8,10 @@ import signal
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from interlock import listening_socket
+from interlock import listening_socket, serve_http
 
 LOOPBACK = "127.0.0.1"
-MISSING = "The page needs starlette and uvicorn. Install them: pip install 'interlock[host]'"
+_GRACE = 2.0  # seconds that requests have to finish at the end
 
 
 class Site(Protocol):
@@ -42,12 +42,8 @@ async def serve_site(
 
     Raises:
         OSError: The port is taken.
-        ImportError: The extra `host` is not installed.
+        ImportError: The extra `http` is not installed.
     """
-    try:
-        import uvicorn  # optional extra `host`
-    except ImportError as bad:
-        raise ImportError(MISSING) from bad
     pages = listening_socket(LOOPBACK, port)
     try:
         frames = listening_socket(LOOPBACK, 0)
@@ -55,56 +51,52 @@ async def serve_site(
         pages.close()
         raise
     site = make(_origin(pages), _origin(frames))
-    config = uvicorn.Config(
-        _both(site, frames.getsockname()[1]),
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        lifespan="off",
-        ws="none",
-        proxy_headers=False,
-        timeout_graceful_shutdown=2,
-    )
-    server = uvicorn.Server(config)
-    config.load()
-    server.lifespan = config.lifespan_class(config)
     loop = asyncio.get_running_loop()
+    task = asyncio.current_task()
+    assert task is not None
     handled = []
     for number in (signal.SIGINT, signal.SIGTERM):
         # Not on every platform, and only in the main thread.
         with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):
-            loop.add_signal_handler(number, _end, server)
+            loop.add_signal_handler(number, task.cancel)
             handled.append(number)
     try:
-        await server.startup(sockets=[pages, frames])
-        if on_ready is not None:
-            on_ready(site)
-        await server.main_loop()
+        await serve_http(
+            _TwoOrigins(site, frames.getsockname()[1]),
+            [pages, frames],
+            grace=_GRACE,
+            on_ready=lambda _: on_ready(site) if on_ready is not None else None,
+        )
     finally:
         for number in handled:
             loop.remove_signal_handler(number)
         site.close()
-        if server.started:
-            await server.shutdown(sockets=[pages, frames])
-        for sock in (pages, frames):
-            sock.close()
 
 
 def _origin(sock: Any) -> str:
     return f"http://{LOOPBACK}:{sock.getsockname()[1]}"
 
 
-def _end(server: Any) -> None:
-    server.should_exit = True
-
-
-def _both(site: Site, frames_port: int) -> Any:
+class _TwoOrigins:
     """One ASGI app for both ports: frames have an origin of their own, which reaches no page."""
 
-    async def app(scope: Any, receive: Any, send: Any) -> None:
-        if scope.get("server", ("", 0))[1] == frames_port:
-            await site.sandbox(scope, receive, send)
-        else:
-            await site(scope, receive, send)
+    def __init__(self, site: Site, frames_port: int) -> None:
+        self._site = site
+        self._frames_port = frames_port
 
-    return app
+    async def open(self) -> None:
+        """Nothing: the site is ready."""
+
+    async def drain(self, grace: float) -> None:
+        """End the streams of the page, which would keep the server running."""
+        self._site.close()
+
+    async def aclose(self) -> None:
+        """Nothing more."""
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Serve a request of the page or of a frame."""
+        if scope["server"][1] == self._frames_port:
+            await self._site.sandbox(scope, receive, send)
+        else:
+            await self._site(scope, receive, send)

@@ -109,7 +109,7 @@ def serve(
     interlock auth serve --scope notes:read='Read your notes' --resource http://127.0.0.1:8000/mcp
     interlock auth account list
     """
-    if find_spec("uvicorn") is None or find_spec("httptools") is None:
+    if find_spec("httptools") is None:
         raise click.ClickException("Serving needs a web server: pip install 'interlock[http]'")
     accounts = accounts_in(file)
     done(lambda: _prepared(accounts, names))

@@ -124,7 +124,7 @@ class Tour:
     async def _over_http(self, number: int) -> None:
         """The last server again, at one address for both eras."""
         self.stage.heading(number, "The same over HTTP", f"{NEWEST}, then {HANDSHAKE}")
-        if not all(map(importlib.util.find_spec, ("uvicorn", "httptools"))):
+        if importlib.util.find_spec("httptools") is None:
             self._remark(
                 "HTTP is not shown: it needs the extra `http` (pip install 'interlock[http]')."
             )

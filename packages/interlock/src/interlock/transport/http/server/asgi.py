@@ -254,7 +254,7 @@ class Response:
         more = message.get("more_body", False)
         if self._status is not None:
             status, headers = self._status
-            self._begin(status, headers, None if more else len(body))
+            self._begin(status, headers, None)
         self._write(body, is_last=not more)
 
     def _begin(

@@ -18,7 +18,7 @@ from ..responses import HOLD
 from .asgi import LARGE, RequestBody, Response, make_scope
 from .connection_table import ConnectionTable
 from .forwarded import TrustedProxies
-from .limits import ServerLimits
+from .limits import ConnectionLimits
 from .parser import RequestParser
 from .request import BadRequest, RequestHead
 from .response import CONTINUE, LAST_CHUNK, DateHeader, Framing, simple_response
@@ -52,7 +52,7 @@ class ServerState:
     """
 
     app: App
-    limits: ServerLimits
+    limits: ConnectionLimits
     loop: asyncio.AbstractEventLoop
     proxies: TrustedProxies
     table: ConnectionTable[Connection]
@@ -100,7 +100,6 @@ class Connection(asyncio.Protocol):
         "_pauses",
         "_queue",
         "_reading",
-        "_refusal",
         "_scope",
         "_server",
         "_still",
@@ -121,7 +120,6 @@ class Connection(asyncio.Protocol):
         self._current: Response | None = None  # the response that is under way
         self._queue: list[Response] = []  # those that wait for it, the oldest first
         self._held: tuple[Response, Callable[[], None], Callable[[], None]] | None = None
-        self._refusal = b""  # what follows the last response, before the connection closes
         self._scope: dict[str, Any] | None = None  # what all requests have in common
         self._is_trusted = False  # the client is a named proxy
         self._writable: CompactEvent | None = None
@@ -262,8 +260,6 @@ class Connection(asyncio.Protocol):
         self._is_starting = False
         if self._pauses and len(self._queue) <= _MOST_PIPELINED:
             self._resume(_PIPELINE)
-        if self._refusal and self._current is None and not self._queue:
-            self._send_refusal()
 
     def _start(self, response: Response) -> None:
         server = self._server
@@ -277,7 +273,9 @@ class Connection(asyncio.Protocol):
         if self._is_trusted:
             client: tuple[str, int] | None = template["client"]
             origin = server.proxies.origin(client, template["scheme"], request.headers)
-        task = start_eagerly(self._run(make_scope(template, request, origin), response), server.loop)
+        task = start_eagerly(
+            self._run(make_scope(template, request, origin), response), server.loop
+        )
         if not task.done():
             server.tasks.add(task)
             task.add_done_callback(server.tasks.discard)
@@ -292,10 +290,12 @@ class Connection(asyncio.Protocol):
             raise
         except BaseException:  # a tool may raise anything, and is no reason to end the server
             log.exception("Exception in ASGI application")
+        else:
+            if not response.is_gone and not response.is_complete:
+                log.error("The app ended without completing its response.")
         if response.is_gone or response.is_complete:
             return
         if response.has_begun:
-            log.error("the app ended without completing its response")
             self.break_off()
             return
         response.keep_alive = False
@@ -363,8 +363,6 @@ class Connection(asyncio.Protocol):
         elif self._queue:
             if not self._is_starting:
                 server.loop.call_soon(self._run_queue)
-        elif self._refusal:
-            self._send_refusal()
         elif self._reading is None:
             self._wait = _Wait.REQUEST
             self._deadline = server.now + server.limits.idle_seconds
@@ -428,10 +426,11 @@ class Connection(asyncio.Protocol):
     # -- refusals, and the end -------------------------------------------------------------------
 
     def _refuse(self, bad: BadRequest) -> None:
-        """Refuse what came, after the requests before it were answered; then close.
+        """Refuse what came, and close.
 
-        Where the response before it has begun and goes on, the connection closes at once: a second
-        status line would stand in its body (response splitting).
+        Where requests before it are not answered yet, the connection closes behind their responses,
+        without words. Where one of those has begun, it closes at once: a second status line would
+        stand in its body (response splitting).
         """
         if bad.status == 400:
             log.warning("%s", bad.words)
@@ -440,40 +439,36 @@ class Connection(asyncio.Protocol):
         self._expect(_Wait.NOTHING, 0.0)
         reading = self._reading
         self._reading = None
+        current = self._current
         if reading is not None:
             reading.close()
             if self._queue and self._queue[-1].body is reading:
                 self._queue.pop().is_gone = True
-            elif self._current is not None and self._current.body is reading:
-                if self._current.has_begun:
-                    self._transport.close()
-                    return
-                self._current.is_gone = True
-                self._current = None
-            else:  # it was answered before its end
+            elif current is not None and current.body is reading and not current.has_begun:
+                current.is_gone = True
+                current = self._current = None
+            else:  # its response has begun, and may be over
                 self._transport.close()
                 return
-        elif self._current is not None and self._current.has_begun:
+        if current is not None and current.has_begun:
             self._transport.close()
-            return
-        self._refusal = simple_response(bad.status, bad.words)
-        if self._pauses:
-            self._resume(_BODY | _PIPELINE)
-        self._run_queue()
-
-    def _send_refusal(self) -> None:
-        data = self._refusal
-        self._refusal = b""
-        self._transport.write(data)
-        self._linger()
+        elif self._queue:
+            self._queue[-1].keep_alive = False
+            if self._pauses:
+                self._resume(_BODY | _PIPELINE)
+            self._run_queue()
+        elif current is not None:
+            current.keep_alive = False
+        else:
+            self._transport.write(simple_response(bad.status, bad.words))
+            self._linger()
 
     def _close_after_response(self) -> None:
-        if self._reading is None and not self._refusal:
+        if self._reading is None:
             self._is_deaf = True
             self._transport.close()
         else:
             self._reading = None
-            self._refusal = b""
             self._linger()
 
     def _linger(self) -> None:

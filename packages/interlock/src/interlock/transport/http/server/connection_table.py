@@ -6,7 +6,7 @@ from collections import defaultdict
 from heapq import nlargest
 from typing import Generic, Protocol, TypeVar
 
-from .limits import ServerLimits
+from .limits import ConnectionLimits
 
 _MOST_HOLDERS = 8  # among whose connections an idle one is looked for
 _MOST_LOOKS = 1000
@@ -37,7 +37,7 @@ class ConnectionTable(Generic[C]):
 
     __slots__ = ("_by_holder", "_count", "_limits")
 
-    def __init__(self, limits: ServerLimits) -> None:
+    def __init__(self, limits: ConnectionLimits) -> None:
         self._limits = limits
         self._by_holder: defaultdict[str, dict[C, None]] = defaultdict(dict)
         self._count = 0

@@ -80,7 +80,9 @@ class TrustedProxies:
                 return (_bare(hop), 0), proto
         return ((_bare(hops[0]), 0) if hops and hops[0] else client), proto
 
-    def warn_of(self, client: tuple[str, int] | None, headers: Sequence[tuple[bytes, bytes]]) -> None:
+    def warn_of(
+        self, client: tuple[str, int] | None, headers: Sequence[tuple[bytes, bytes]]
+    ) -> None:
         """Warn once of a forwarded header of a proxy that is not named."""
         if self._warned or not any(name in _TELLING for name, _ in headers):
             return

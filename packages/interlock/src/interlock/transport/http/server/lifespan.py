@@ -61,7 +61,8 @@ class LifespanApp:
         assert task is not None
         self._answer = asyncio.get_running_loop().create_future()
         self._messages.put_nowait({"type": kind})
-        await asyncio.wait({task, self._answer}, return_when=asyncio.FIRST_COMPLETED)
+        waiting: set[asyncio.Future[Any]] = {task, self._answer}
+        await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
         return self._answer.result() if self._answer.done() else ""
 
     async def _run(self) -> None:

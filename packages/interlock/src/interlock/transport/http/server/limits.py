@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 
-class ServerLimits(Struct, frozen=True, kw_only=True):
+class ConnectionLimits(Struct, frozen=True, kw_only=True):
     """What one HTTP server accepts at most.
 
     Attributes:

@@ -12,7 +12,7 @@ from typing import Protocol
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 
-from .limits import ServerLimits
+from .limits import ConnectionLimits
 from .request import UNKNOWN, BadRequest, RequestHead, read_head
 
 _END = b"\r\n\r\n"
@@ -61,7 +61,7 @@ class RequestParser:
         "is_over",
     )
 
-    def __init__(self, sink: RequestSink, limits: ServerLimits) -> None:
+    def __init__(self, sink: RequestSink, limits: ConnectionLimits) -> None:
         self._sink = sink
         self._limits = limits
         self._parser = HttpRequestParser(self)

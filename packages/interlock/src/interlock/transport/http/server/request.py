@@ -180,7 +180,7 @@ def origin_form(target: bytes, host: bytes | None) -> bytes:
         raise BadRequest(400, "The target and the Host header name different hosts.")
     if rest is None:
         return b"/"
-    return b"/" + rest if rest.startswith(b"?") else rest  # type: ignore[no-any-return]
+    return b"/" + rest if rest.startswith(b"?") else rest
 
 
 def _without(port: bytes, host: bytes) -> bytes:

@@ -10,10 +10,10 @@ import os
 import socket
 import ssl
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from ..limits import Limits
-from .limits import ServerLimits
+from .limits import ConnectionLimits
 
 if TYPE_CHECKING:
     from .connection import App, Connection, ServerState
@@ -124,9 +124,9 @@ async def serve_http(
     *,
     grace: float,
     proxies: Sequence[str] = (),
-    on_ready: Callable[[Any], None] | None = None,
+    on_ready: Callable[[Any], object] | None = None,
     on_large: Callable[[], object] = bool,
-    limits: ServerLimits | None = None,
+    limits: ConnectionLimits | None = None,
     tls: ssl.SSLContext | None = None,
 ) -> None:
     """Serve until cancelled; then take no more, let what runs finish, and close.
@@ -160,9 +160,9 @@ async def _serve(
     socks: list[socket.socket],
     grace: float,
     proxies: Sequence[str],
-    on_ready: Callable[[Any], None] | None,
+    on_ready: Callable[[Any], object] | None,
     on_large: Callable[[], object],
-    limits: ServerLimits | None,
+    limits: ConnectionLimits | None,
     tls: ssl.SSLContext | None,
 ) -> None:
     try:
@@ -215,14 +215,14 @@ async def _serve(
         await managed.aclose()
 
 
-def limits_of(endpoint: Limits | None) -> ServerLimits:
+def limits_of(endpoint: Limits | None) -> ConnectionLimits:
     """The limits of the server beneath an endpoint, which bounds its bodies itself, or beneath any
     other app.
     """
     if not isinstance(endpoint, Limits):
         usual = Limits()
-        return ServerLimits(body=usual.body, body_seconds=usual.body_seconds)
-    return ServerLimits(
+        return ConnectionLimits(body=usual.body, body_seconds=usual.body_seconds)
+    return ConnectionLimits(
         head=endpoint.head,
         head_seconds=endpoint.head_seconds,
         stall_seconds=endpoint.stall_seconds,
@@ -241,7 +241,7 @@ async def _listen(
     make = _maker(state)
     if hasattr(socket, "AF_UNIX") and sock.family == socket.AF_UNIX:
         return await state.loop.create_unix_server(make, sock=sock, **options)
-    return cast(asyncio.Server, await state.loop.create_server(make, sock=sock, **options))
+    return await state.loop.create_server(make, sock=sock, **options)
 
 
 def _maker(state: ServerState) -> Callable[[], Connection]:
@@ -316,7 +316,9 @@ async def _first_requests(state: ServerState, seconds: float) -> None:
     """
     end = state.loop.time() + seconds
     # A connection does not report its first request, so that it is looked for.
-    while state.loop.time() < end and not all(each.has_asked for each in state.table.all()):
+    while state.loop.time() < end and not all(  # noqa: ASYNC110
+        each.has_asked for each in state.table.all()
+    ):
         await asyncio.sleep(_LOOK)
 
 
