@@ -291,7 +291,11 @@ async def _nowhere(message: Message) -> None:
 async def send_body(
     send: Send, status: int, body: bytes, kind: bytes = JSON, headers: Pairs = ()
 ) -> None:
-    """Send a whole response."""
+    """Send a whole response: in one call to our own server, by ASGI messages to any other one."""
+    respond = getattr(send, "respond", None)
+    if respond is not None:
+        respond(status, body, kind, headers)
+        return
     head: list[tuple[bytes, bytes]] = (
         [*headers] if status == 204 else [(b"content-length", b"%d" % len(body)), *headers]
     )

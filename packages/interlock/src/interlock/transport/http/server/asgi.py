@@ -43,6 +43,10 @@ class ResponseStream(Protocol):
         """The Date header."""
         ...
 
+    def usual_head(self, kind: bytes) -> bytes:
+        """The head of a 200 with a body of this kind, up to the number of its bytes."""
+        ...
+
     def send_continue(self) -> None:
         """Tell the client to send the body."""
         ...
@@ -218,13 +222,25 @@ class Response:
         """Whether its head was written."""
         return self.has_begun and self._status is None
 
-    def respond(self, status: int, headers: Sequence[tuple[bytes, bytes]], body: bytes) -> None:
-        """Send a whole response. Raises RuntimeError where one has begun."""
+    def respond(
+        self, status: int, body: bytes, kind: bytes, headers: Sequence[tuple[bytes, bytes]] = ()
+    ) -> None:
+        """Send a whole response with a body of this kind. Raises RuntimeError where one has
+        begun.
+        """
         if self.is_gone:
             return
         if self.has_begun:
             raise RuntimeError("the response has begun already")
-        self._begin(status, headers, len(body))
+        is_usual = status == 200 and not headers and self.keep_alive
+        if is_usual and 0 < len(body) <= LARGE and self.request.method != "HEAD":
+            self.has_begun = self.is_complete = True
+            start = self._connection.usual_head(kind)
+            self._connection.send_bytes(b"%b%d\r\n\r\n%b" % (start, len(body), body))
+            self._connection.response_completed(self)
+            return
+        pairs = [*headers, (b"content-type", kind)] if body else headers
+        self._begin(status, pairs, len(body))
         self._write(body, is_last=True)
 
     async def __call__(self, message: Message) -> None:
@@ -335,7 +351,7 @@ def make_scope(
     scope["path"] = path
     scope["raw_path"] = raw_path
     scope["query_string"] = query
-    scope["headers"] = request.headers
+    scope["headers"] = request.headers.copy()  # an app may change them
     if request.is_old:
         scope["http_version"] = "1.0"
     if origin is not None:

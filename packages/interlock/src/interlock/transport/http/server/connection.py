@@ -49,6 +49,7 @@ class ServerState:
         now: The time of the last tick, in seconds of the loop's clock.
         is_draining: Whether each connection closes after the response that it is sending.
         dates: Makes the Date header.
+        heads: The request heads that were judged before, by their bytes.
     """
 
     app: App
@@ -62,6 +63,7 @@ class ServerState:
     now: float = 0.0
     is_draining: bool = False
     dates: DateHeader = field(default_factory=DateHeader)
+    heads: dict[bytes, RequestHead] = field(default_factory=dict)
 
 
 class _Wait(Enum):
@@ -74,6 +76,7 @@ class _Wait(Enum):
     LINGER = "the end of a request that was refused"
 
 
+_FORGOTTEN = RequestHead("", b"", [])  # of a response that may last for long
 _BODY = 1  # reasons why reading is paused
 _PIPELINE = 2
 
@@ -177,7 +180,7 @@ class Connection(asyncio.Protocol):
             server.on_large()
         parser = self._parser
         if parser is None:
-            parser = self._parser = RequestParser(self, server.limits)
+            parser = self._parser = RequestParser(self, server.limits, server.heads)
         try:
             parser.feed(data)
         except BadRequest as bad:
@@ -299,7 +302,7 @@ class Connection(asyncio.Protocol):
             self.break_off()
             return
         response.keep_alive = False
-        response.respond(500, ((b"content-type", b"text/plain"),), b"Internal Server Error")
+        response.respond(500, b"Internal Server Error", b"text/plain")
 
     def _make_template(self) -> dict[str, Any]:
         """What the scopes of all requests have in common."""
@@ -338,6 +341,10 @@ class Connection(asyncio.Protocol):
     def date(self) -> bytes:
         """The Date header."""
         return self._server.dates.now()
+
+    def usual_head(self, kind: bytes) -> bytes:
+        """The head of a 200 with a body of this kind, up to the number of its bytes."""
+        return self._server.dates.usual_head(kind)
 
     def send_continue(self) -> None:
         """Tell the client to send the body."""
@@ -397,7 +404,7 @@ class Connection(asyncio.Protocol):
         ):
             return False
         response.is_gone = True  # to its task: there is nothing left to see to
-        response.request.headers = []
+        response.request = _FORGOTTEN
         self._held = (response, gone, room)
         self._scope = None
         parser = self._parser

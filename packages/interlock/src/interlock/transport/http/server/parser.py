@@ -4,6 +4,9 @@
 httptools does not say where in the bytes a message ends. So it is fed no more at once than up to
 the next empty line, where a head, or the trailers of a chunked body, may end, and the bytes of a
 body whose length is known.
+
+Clients send the same head again and again. A head that was judged before is known by its bytes, and
+neither it nor its body is parsed once more.
 """
 
 from __future__ import annotations
@@ -17,6 +20,8 @@ from .request import UNKNOWN, BadRequest, RequestHead, read_head
 
 _END = b"\r\n\r\n"
 _SPACE = b" \t"
+_LONGEST_KNOWN = 2048  # bytes of a head that is worth knowing
+_MOST_KNOWN = 512  # heads
 _NOT_HTTP = "Invalid HTTP request received."
 
 
@@ -36,6 +41,11 @@ class RequestSink(Protocol):
 class RequestParser:
     """Parses the requests of one connection.
 
+    Args:
+        sink: What receives the requests.
+        limits: How large a head may be.
+        known: The heads that were judged before, for all connections of a server.
+
     Attributes:
         in_head: Whether a part of a head has come, and not all of it.
         in_body: Whether a head has come, and not all of its body.
@@ -46,9 +56,11 @@ class RequestParser:
         "_bad",
         "_head",
         "_headers",
+        "_is_apart",
         "_is_complete",
         "_is_upgrade",
         "_keeps_alive",
+        "_known",
         "_left",
         "_limits",
         "_parser",
@@ -61,8 +73,14 @@ class RequestParser:
         "is_over",
     )
 
-    def __init__(self, sink: RequestSink, limits: ConnectionLimits) -> None:
+    def __init__(
+        self,
+        sink: RequestSink,
+        limits: ConnectionLimits,
+        known: dict[bytes, RequestHead] | None = None,
+    ) -> None:
         self._sink = sink
+        self._known = {} if known is None else known
         self._limits = limits
         self._parser = HttpRequestParser(self)
         self._raw: bytes | bytearray = b""  # the head as far as it has come
@@ -73,6 +91,7 @@ class RequestParser:
         self._left = 0  # bytes of a body of known length that have not come
         self._is_complete = False
         self._is_upgrade = False  # the client asks for one
+        self._is_apart = False  # httptools does not see the body that comes
         self._keeps_alive = True
         self._bad: BadRequest | None = None
         self.in_head = False
@@ -96,8 +115,13 @@ class RequestParser:
                 position = end
             else:
                 end = self._empty_line(data, position)
-                self._feed_head(data if end == size and not position else data[position:end])
+                piece = data[position:end]
                 position = end
+                head = None if self.in_head else self._known.get(piece)
+                if head is None:
+                    self._feed_head(piece)
+                else:
+                    self._begin_known(head)
 
     def _empty_line(self, data: bytes, position: int) -> int:
         """Where the next empty line ends, or the data; the line may have begun in earlier data."""
@@ -134,7 +158,7 @@ class RequestParser:
         end = min(position + self._left, len(data))
         piece = data if end - position == len(data) else data[position:end]
         self._left -= len(piece)
-        if self._is_upgrade:
+        if self._is_apart:
             self._sink.body_came(piece)
             self._is_complete = not self._left
             self._check_complete()
@@ -148,7 +172,7 @@ class RequestParser:
         except HttpParserUpgrade:
             # An upgrade is ignored (RFC 9110, 7.8). httptools takes the body of such a request for
             # the next request, and never gets it here.
-            self._is_upgrade = True
+            self._is_upgrade = self._is_apart = True
             self._is_complete = False
         except HttpParserError as bad:
             raise self._bad or BadRequest(400, _NOT_HTTP) from bad
@@ -164,20 +188,35 @@ class RequestParser:
         self.in_head = False
         self.in_body = True
         self._keeps_alive = head.keep_alive
+        raw = self._raw
         self._raw = b""
         self._headers = []
         if head.length != UNKNOWN:
             self._left = head.length
         elif self._is_upgrade:
             raise BadRequest(400, "A request that asks for an upgrade has no body in chunks.")
-        if self._is_upgrade and not head.length:
-            self._is_complete = True
+        if self._is_upgrade:
+            self._is_complete = not head.length
+        elif isinstance(raw, bytes) and len(raw) <= _LONGEST_KNOWN and head.length != UNKNOWN:
+            if len(self._known) >= _MOST_KNOWN:
+                self._known.clear()
+            self._known[raw] = head
         self._sink.request_began(head)
+
+    def _begin_known(self, head: RequestHead) -> None:
+        """A head has come that was judged before."""
+        self.in_body = self._is_apart = True
+        self._keeps_alive = head.keep_alive
+        self._left = head.length
+        self._sink.request_began(head)
+        if not head.length:
+            self._is_complete = True
+            self._check_complete()
 
     def _check_complete(self) -> None:
         """Go on to the next request once this one has come whole."""
         if self._is_complete:
-            self._is_complete = self._is_upgrade = self.in_body = False
+            self._is_complete = self._is_upgrade = self._is_apart = self.in_body = False
             self._url = self._tail = b""
             self.is_over = not self._keeps_alive
             self._sink.request_ended()

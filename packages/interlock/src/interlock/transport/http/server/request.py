@@ -38,8 +38,8 @@ class BadRequest(ValueError):
         self.words = words
 
 
-class RequestHead(Struct):
-    """The head of one request.
+class RequestHead(Struct, frozen=True):
+    """The head of one request; it may be shared by requests that have the same head.
 
     Attributes:
         method: The method, in capitals.

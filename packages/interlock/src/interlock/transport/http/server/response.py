@@ -148,13 +148,14 @@ def date_header(now: float) -> bytes:
 
 
 class DateHeader:
-    """The Date header, made once a second."""
+    """The Date header, made once a second, and the heads that hold nothing else that changes."""
 
-    __slots__ = ("_data", "_second")
+    __slots__ = ("_data", "_heads", "_second")
 
     def __init__(self) -> None:
         self._second = 0
         self._data = b""
+        self._heads: dict[bytes, bytes] = {}
 
     def now(self) -> bytes:
         """The header of this second."""
@@ -162,4 +163,14 @@ class DateHeader:
         if second != self._second:
             self._second = second
             self._data = date_header(second)
+            self._heads = {}
         return self._data
+
+    def usual_head(self, kind: bytes) -> bytes:
+        """The head of a 200 with a body of this kind, up to the number of its bytes."""
+        date = self.now()
+        head = self._heads.get(kind)
+        if head is None:
+            head = b"%b%bcontent-type: %b\r\ncontent-length: " % (_LINES[200], date, kind)
+            self._heads[kind] = head
+        return head
