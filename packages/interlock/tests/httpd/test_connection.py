@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from interlock import Client, Http, Server
 from interlock.transport.http.server.limits import ConnectionLimits
 from interlock.transport.http.server.serve import listening_socket
 from tests.transport.certificates import Authority
@@ -593,3 +594,21 @@ async def test_the_end_waits_for_what_runs(echo: Echo) -> None:
         assert (status, headers["connection"], body) == (200, "close", b"waited")
         assert await busy.rest() == b""
         await asyncio.wait_for(place.task, PATIENCE)
+
+
+async def test_the_endpoint_over_tls(tmp_path: Path) -> None:
+    """`serve_http(tls=...)` of a server; its URL says so."""
+    authority = Authority(tmp_path)
+    server = Server("safe")
+    server.add_tool(_four, name="four")
+    async with (
+        server.serve_http(port=0, tls=authority.server("127.0.0.1")) as web,
+        Client(Http(web.url, ca=authority.file)) as client,
+    ):
+        assert web.url.startswith("https://")
+        assert (await client.call_tool("four")).value() == 4
+
+
+async def _four() -> int:
+    """Four."""
+    return 4

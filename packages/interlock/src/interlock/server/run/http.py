@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...deprecation import warn_deprecated
 from ...protocol.http import EndpointRules
@@ -21,6 +21,9 @@ from ..catalogue.scopes import as_anonymous, with_anonymous_callers
 from ..changes import BoardBus, MemoryBus
 from .interface import ServedServer
 from .process_memory import keep_freed_memory, settle_memory
+
+if TYPE_CHECKING:
+    import ssl
 
 DEFAULT_GRACE = 10.0  # seconds
 
@@ -113,14 +116,15 @@ async def serve_web(
     on_ready: Callable[[Any], None] | None = None,
     hosts: str | Sequence[str] = (),
     proxies: str | Sequence[str] = (),
+    tls: ssl.SSLContext | None = None,
     is_program: bool = False,
     **options: Any,
 ) -> None:
     """Serve in this process until cancelled; `options` as for `http_app`.
 
     `proxies` are addresses or networks whose `X-Forwarded-For` is believed; without them nobody's
-    is. `is_program` says that the process does nothing else, and that its memory may be managed for
-    the server.
+    is. `tls` is the context of an HTTPS server. `is_program` says that the process does nothing
+    else, and that its memory may be managed for the server.
     """
     # late: only for programs that serve HTTP themselves
     from ...transport.http.server.serve import (
@@ -145,6 +149,7 @@ async def serve_web(
             proxies=_several(proxies),
             on_ready=ready,
             on_large=cache(keep_freed_memory) if is_program else bool,
+            tls=tls,
         )
     finally:
         close = getattr(options.get("guard"), "aclose", None)

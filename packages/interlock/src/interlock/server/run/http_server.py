@@ -41,15 +41,19 @@ class HttpServer:
         self._on_ready = on_ready
         self._is_program = is_program
         self._task: asyncio.Task[None] | None = None
-        self._address: tuple[Any, ...] | None = None
+        self._address: tuple[Any, ...] | str | None = None
 
     @property
     def address(self) -> tuple[str, int]:
-        """The address and the port at which it listens. Raises RuntimeError where it does not."""
+        """The address and the port at which it listens; of a Unix socket the path and 0. Raises
+        RuntimeError where it does not listen.
+        """
         if self._address is None:
             raise RuntimeError(
                 "the HTTP server does not listen: its address is known within its block"
             )
+        if isinstance(self._address, str):  # the path of a Unix socket
+            return self._address, 0
         return self._address[0], self._address[1]
 
     @property
@@ -61,9 +65,10 @@ class HttpServer:
     def url(self) -> str:
         """The URL of the endpoint, for clients on this machine."""
         host, port = self.address
+        scheme = "http" if self._options.get("tls") is None else "https"
         host = _ANY.get(host, host)
         return (
-            f"http://{f'[{host}]' if ':' in host else host}:{port}"
+            f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}"
             f"{self._options.get('path', '/mcp')}"
         )
 

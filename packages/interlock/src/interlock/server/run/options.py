@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable, Sequence
-from typing import Any, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from ...store.interface import Store
 from ...transport.http.authorization import Guarding
 from ...transport.http.limits import Limits
+
+if TYPE_CHECKING:
+    import ssl
 
 
 class AppOptions(TypedDict, total=False):
@@ -50,8 +53,10 @@ class HttpOptions(AppOptions, total=False):
 
     Attributes:
         path: The path of the endpoint; "/mcp" unless you say otherwise.
-        host: The address to listen at; loopback, 127.0.0.1, unless you say otherwise.
+        host: The address to listen at; loopback, 127.0.0.1, unless you say otherwise. "unix:PATH"
+            is a Unix socket, "fd:N" a listening socket that the parent process has opened.
         port: The TCP port; 8000 unless you say otherwise, 0 for one that is free.
+        tls: Serve HTTPS with this context.
         sock: A socket that listens already, in place of host and port.
         proxies: Addresses or networks whose `X-Forwarded-For` is believed; nobody's is otherwise.
     """
@@ -59,6 +64,7 @@ class HttpOptions(AppOptions, total=False):
     path: str
     host: str
     port: int
+    tls: ssl.SSLContext | None
     sock: socket.socket | None
     proxies: str | Sequence[str]
 

@@ -1,5 +1,5 @@
-"""Forwarded headers (`X-Forwarded-For`, `X-Forwarded-Proto`): whom a request comes from, on the word
-of named proxies only.
+"""Forwarded headers (`X-Forwarded-For`, `X-Forwarded-Proto`): whom a request comes from, on the
+word of named proxies only.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""The framing of HTTP/1.1 responses (RFC 9112, section 6): pure functions from status and headers to
-the bytes of a head.
+"""The framing of HTTP/1.1 responses (RFC 9112, section 6): pure functions from status and headers
+to the bytes of a head.
 """
 
 from __future__ import annotations

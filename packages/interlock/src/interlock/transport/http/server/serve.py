@@ -8,7 +8,6 @@ import asyncio
 import contextlib
 import os
 import socket
-import ssl
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
@@ -16,6 +15,8 @@ from ..limits import Limits
 from .limits import ConnectionLimits
 
 if TYPE_CHECKING:
+    import ssl
+
     from .connection import App, Connection, ServerState
 
 _BACKLOG = 2048
