@@ -255,7 +255,7 @@ async def test_a_log_that_cannot_be_kept(home: Path, curious: Path) -> None:
     assert not (home / "trace").exists()
 
 
-@pytest.mark.parametrize("package", ["starlette", "httptools"])
+@pytest.mark.parametrize("package", ["starlette"])
 @pytest.mark.parametrize(
     "words",
     [["host", "-c", "servers.json", "-m", "planner"], ["demo", "--folder", "demo"]],
@@ -276,7 +276,7 @@ async def test_without_the_extra(home: Path, curious: Path, package: str, words:
 COMMANDS = ("host", "chat", "ask", "demo")
 
 
-@pytest.mark.parametrize("package", ["starlette", "httptools", "prompt_toolkit", "ruamel"])
+@pytest.mark.parametrize("package", ["starlette", "prompt_toolkit", "ruamel"])
 async def test_what_needs_no_extra(home: Path, curious: Path, package: str) -> None:
     """`ask`, and the help of all of them, do without; a file in YAML says what it needs."""
     written(home / "servers.json", {"curious": curious})

@@ -22,7 +22,7 @@ from .options import given_of, with_host_options
 if TYPE_CHECKING:
     from ..host.pages.site import HostSite
 
-MISSING = "The browser's host needs starlette and httptools: pip install 'interlock[host]'"
+MISSING = "The browser's host needs starlette: pip install 'interlock[host]'"
 
 
 @click.command("host")
@@ -120,8 +120,7 @@ def run_pages(
 def need_web() -> None:
     """Say what is not installed before anything is begun. Raises click.ClickException."""
     try:
-        for package in ("starlette", "httptools"):
-            import_module(package)
+        import_module("starlette")
     except ImportError:
         raise click.ClickException(MISSING) from None
 

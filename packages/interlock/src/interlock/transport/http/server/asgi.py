@@ -1,18 +1,19 @@
 """ASGI 3 for one request: its scope, `receive` over the request body, and `send` over the response.
 
 A request whose body is there when the app starts, and a response that is sent whole, need no
-messages: see `RequestBody.take_whole` and `Response.respond`.
+messages: see `RequestBody.take_whole` and `AsgiResponse.respond`.
 """
 
 from __future__ import annotations
 
-from collections.abc import MutableMapping, Sequence
+from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from typing import Any, Protocol
 
 from ....compact_event import CompactEvent
 from .request import RequestHead, split_target
 from .response import LAST_CHUNK, Framing, make_head
 
+App = Callable[[Any, Any, Any], Awaitable[None]]
 Message = MutableMapping[str, Any]
 LARGE = 64 * 1024
 """Bytes in one piece that are better written apart than copied together."""
@@ -59,7 +60,7 @@ class ResponseStream(Protocol):
         """Receive again."""
         ...
 
-    def response_completed(self, response: Response) -> None:
+    def response_completed(self, response: AsgiResponse) -> None:
         """The last byte of a response was written."""
         ...
 
@@ -177,7 +178,7 @@ class RequestBody:
             self._event.set()
 
 
-class Response:
+class AsgiResponse:
     """The `send` of one request.
 
     Attributes:

@@ -5,7 +5,7 @@ with timeouts for slow and stalled clients.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
@@ -15,7 +15,7 @@ from ....compact_event import CompactEvent
 from ....eager import start_eagerly
 from ....logs import limited
 from ..responses import HOLD
-from .asgi import LARGE, RequestBody, Response, make_scope
+from .asgi import LARGE, App, AsgiResponse, RequestBody, make_scope
 from .connection_table import ConnectionTable
 from .forwarded import TrustedProxies
 from .limits import ConnectionLimits
@@ -24,8 +24,6 @@ from .request import BadRequest, RequestHead
 from .response import CONTINUE, LAST_CHUNK, DateHeader, Framing, simple_response
 
 log = limited("interlock.server")
-
-App = Callable[[Any, Any, Any], Awaitable[None]]
 
 LOOKS = 4
 """How many checks in a row must find a client stalled before its connection is closed."""
@@ -120,9 +118,9 @@ class Connection(asyncio.Protocol):
         self._transport: asyncio.Transport
         self._parser: RequestParser | None = None
         self._reading: RequestBody | None = None  # the body that is arriving
-        self._current: Response | None = None  # the response that is under way
-        self._queue: list[Response] = []  # those that wait for it, the oldest first
-        self._held: tuple[Response, Callable[[], None], Callable[[], None]] | None = None
+        self._current: AsgiResponse | None = None  # the response that is under way
+        self._queue: list[AsgiResponse] = []  # those that wait for it, the oldest first
+        self._held: tuple[AsgiResponse, Callable[[], None], Callable[[], None]] | None = None
         self._scope: dict[str, Any] | None = None  # what all requests have in common
         self._is_trusted = False  # the client is a named proxy
         self._writable: CompactEvent | None = None
@@ -219,7 +217,7 @@ class Connection(asyncio.Protocol):
         self.has_asked = True
         body = RequestBody(self, expects_continue=head.expects_continue)
         self._reading = body
-        self._queue.append(Response(self, head, body))
+        self._queue.append(AsgiResponse(self, head, body))
         if len(self._queue) > _MOST_PIPELINED:
             self._pause(_PIPELINE)
         self._deadline = 0.0
@@ -264,7 +262,7 @@ class Connection(asyncio.Protocol):
         if self._pauses and len(self._queue) <= _MOST_PIPELINED:
             self._resume(_PIPELINE)
 
-    def _start(self, response: Response) -> None:
+    def _start(self, response: AsgiResponse) -> None:
         server = self._server
         request = response.request
         template = self._scope
@@ -283,7 +281,7 @@ class Connection(asyncio.Protocol):
             server.tasks.add(task)
             task.add_done_callback(server.tasks.discard)
 
-    async def _run(self, scope: dict[str, Any], response: Response) -> None:
+    async def _run(self, scope: dict[str, Any], response: AsgiResponse) -> None:
         """Have the app answer a request."""
         try:
             await self._server.app(scope, response.body, response)
@@ -359,7 +357,7 @@ class Connection(asyncio.Protocol):
             self._writable.clear()
             await self._writable.wait()
 
-    def response_completed(self, response: Response) -> None:
+    def response_completed(self, response: AsgiResponse) -> None:
         """The last byte of a response was written."""
         self._current = None
         response.body.close()

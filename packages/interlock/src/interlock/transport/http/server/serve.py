@@ -8,16 +8,16 @@ import asyncio
 import contextlib
 import os
 import socket
+import ssl
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from ..limits import Limits
+from .asgi import App
 from .limits import ConnectionLimits
 
 if TYPE_CHECKING:
-    import ssl
-
-    from .connection import App, Connection, ServerState
+    from .connection import Connection, ServerState
 
 _BACKLOG = 2048
 _LINGER = 0.1  # seconds at the end in which requests on open connections are still served
@@ -54,7 +54,8 @@ class ManagedApp(Protocol):
 def lacking() -> str:
     """The line that says what to install; empty where nothing is missing."""
     try:
-        import httptools  # noqa: F401 - optional extra `http`: only whether it is there is asked
+        # optional extra `http`: only whether it is there is asked here
+        import httptools  # noqa: F401 - optional extra `http`
     except ImportError:
         return MISSING
     return ""
