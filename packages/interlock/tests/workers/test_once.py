@@ -50,6 +50,7 @@ class Workers:
         self.options = options
         self.programs = [self.start(die=self.point()) for _ in range(count)]
         self.restarts = 0
+        self.over = asyncio.Event()
 
     def point(self) -> list[Any]:
         """Where a worker is to kill itself: before or after one of its next writes."""
@@ -73,9 +74,10 @@ class Workers:
             await asyncio.sleep(0.05)  # the worker has gone; another one may take its place
 
     async def revive(self, kills: int) -> None:
-        """Kill a worker now and then, and start those again that have died, until cancelled."""
-        while True:
-            await asyncio.sleep(self.rng.uniform(0.1, 0.6))
+        """Kill a worker now and then, and start those again that have died, until the end."""
+        while not self.over.is_set():
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self.over.wait(), self.rng.uniform(0.1, 0.6))
             if kills and self.rng.random() < 0.5:
                 kills -= 1
                 self.rng.choice(self.programs).process.kill()
@@ -122,8 +124,8 @@ async def series(
     try:
         yield workers
     finally:
-        reviving.cancel()
-        await asyncio.wait({reviving})
+        workers.over.set()
+        await reviving
         workers.close()
 
 
