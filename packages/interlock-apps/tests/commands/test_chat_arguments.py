@@ -66,7 +66,7 @@ async def test_arguments_that_scroll_away_are_said_to() -> None:
     steps = ([call("shop__buy", things=things)], "Done.")
     async with seated({"shop": server}, *steps) as seat:
         await seat.answer("❯", "buy\r")
-        shown = await seat.answer(r"lines\. What is above the screen was not seen", "")
+        shown = await seat.answer(r"lines\. Scroll up to see those above", "")
         assert "- thing 0\n" in shown
         assert "- thing 299\n" in shown
         await seat.answer("d details", "y")

@@ -393,8 +393,8 @@ async def test_sampling_is_refused() -> None:
 async def test_a_server_is_started_only_with_leave() -> None:
     """`SEC-17`: asked before the line is there."""
     async with seated({"one": shop(), "two": shop()}, "Hello.", ask_to_start=True) as seat:
-        assert "one is to be reached at this address" in await seat.answer("y reach it", "y")
-        assert "two is to be" in await seat.answer("two is to be[^$]*y reach it", "n")
+        assert "one would be contacted at this address" in await seat.answer("y reach it", "y")
+        assert "two would be" in await seat.answer("two would be[^$]*y reach it", "n")
         await seat.see("one up")
         await seat.answer("❯", "/servers\r")
         await seat.see("one up")
@@ -484,7 +484,7 @@ async def test_all_new_tools_are_one_question(
         assert "hide something from you" in shown
         seat.type(keys[0])
         for key in keys[1:]:
-            await seat.answer("q no to the rest", key)
+            await seat.answer("q deny the rest", key)
         await seat.see("→ (?:yes|no|approved: 1 of 20)")
         await seat.answer("❯", "/tools\r")
         await seat.see("tool_19")
@@ -502,7 +502,7 @@ async def test_a_flagged_tool_has_no_key_of_habit() -> None:
         await seat.answer("❯", "buy\r")
         shown = await seat.see("d details")
         assert "n no" in shown
-        assert "o once, in spite of the warnings" in shown
+        assert "o once, despite the warnings" in shown
         assert shown.index("n no") < shown.index("o once")
         assert "always" not in shown.partition("n no")[2]
         seat.type("ysan")

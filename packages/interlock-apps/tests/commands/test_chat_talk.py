@@ -104,7 +104,7 @@ async def test_commands_and_prompts_are_offered_as_they_are_typed() -> None:
         await seat.answer("York", "\r days=")
         seat.type("2\r")
         shown = await seat.answer("y send", "y")
-        assert "guide would have you say:\n  Plan 2 days in New York." in shown
+        assert "guide suggests this message:\n  Plan 2 days in New York." in shown
         await seat.see("Good.")
         await seat.leave()
     assert ("city", "New") in made["asked"]
@@ -207,7 +207,7 @@ async def test_control_c_twice_leaves() -> None:
     made: dict[str, Any] = {"going": asyncio.Event()}
     async with seated({"guide": guide(**made)}, call("guide__walk"), policy=ALLOW) as seat:
         await seat.answer("❯", "\x03")
-        await seat.see("once more leaves")
+        await seat.see("again or Ctrl-D to quit")
         seat.type("\x03")
         await seat.end()
 
@@ -259,9 +259,9 @@ async def test_the_commands(tmp_path: Path) -> None:
             ("/tools city", "guide · walk"),
             ("/rules", "1 allow guide picture .always."),
             ("/rules forget 1", "Nothing is remembered"),
-            (f"/roots add '{tmp_path}'", "Servers may be told of"),
+            (f"/roots add '{tmp_path}'", "Servers may work in"),
             ("/roots", "all servers"),
-            (f"/roots remove '{tmp_path}'", "told of no folder"),
+            (f"/roots remove '{tmp_path}'", "work in no folder"),
             ("/model two", "❯ two"),
             ("/model three", "There is no model three"),
             ("/log picture", "callEnded"),

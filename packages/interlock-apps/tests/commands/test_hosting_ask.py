@@ -105,10 +105,10 @@ async def test_nothing_is_called_that_no_rule_allows(servers: Path, site: Site) 
     ended = await ran_here("ask", "1 + 2?", "-c", servers, "-m", f"openai:m@{site.openai}")
     assert (ended.code, ended.out) == (0, "It is 3.\n")
     assert (
-        'not called: add of everyday {"a":1,"b":2}. Nobody allowed this call: There is nobody '
-        "to ask. Allow it by a rule of --policy." in ended.err
+        'not called: add of everyday {"a":1,"b":2}. Nobody allowed this call: This '
+        "command cannot ask a person. Allow it by a rule of --policy." in ended.err
     )
-    assert "There is nobody to ask" in said(site)
+    assert "cannot ask a person" in said(site)
 
 
 async def test_json(servers: Path, policy: Path, site: Site) -> None:
@@ -200,7 +200,7 @@ async def test_the_question_on_stdin(servers: Path, site: Site) -> None:
     assert (ended.code, ended.out) == (0, "Yes.\n")
     assert "Is it\\nso?" in said(site)
     empty = await ran_here("ask", "-", "-c", servers, "-m", f"openai:m@{site.openai}", stdin=" \n")
-    assert (empty.code, "There is nothing to ask." in empty.err) == (2, True)
+    assert (empty.code, "The question is empty." in empty.err) == (2, True)
 
 
 # -- prompts, resources, questions -----------------------------------------------------------------
@@ -486,7 +486,7 @@ async def test_a_near_file_starts_nothing_by_itself(home: Path, site: Site) -> N
         (notice,) = json.loads(ended.out)["notices"]
         assert notice.startswith("curious is not there: ")
         assert notice.endswith(
-            "Allow it in `interlock host` or `interlock chat`, or name its file by --config."
+            "Allow it in `interlock host` or `interlock chat`, or pass its file with --config."
         )
         # what somebody would ship with it who wants it to be started
         async with Host(

@@ -55,8 +55,8 @@ async def test_no_log_no_call(tmp_path: Path, by: str) -> None:
             assert ended.result is not None
         else:
             assert ended.result is None
-            assert "Nothing is called while the log cannot be written" in ended.error
-            assert "Nothing is called while the log cannot be written" in last(s)
+            assert "No tool is called while the log cannot be written" in ended.error
+            assert "No tool is called while the log cannot be written" in last(s)
         assert (await session.say("add again")).reason == "done"
         assert s.of(CallEnded)[1].result is not None
         await log.flush()

@@ -116,7 +116,7 @@ def test_all_that_a_field_says() -> None:
     assert remark(age) == "a whole number; from 18 to 99; may be left empty"
     assert (
         remark(days)
-        == "several, with commas between: Mo, Tu, We; from 1 to 2 of them; may be left empty"
+        == "several values, separated by commas: Mo, Tu, We; from 1 to 2 of them; may be left empty"
     )
 
 

@@ -53,15 +53,15 @@ ENDS = {
     "refused": exits.REFUSED,
     "failed": exits.UNREACHABLE,
 }  # all others: exits.TOOL_FAILED
-ALLOW = "Allow it in `interlock host` or `interlock chat`, or name its file by --config."
+ALLOW = "Allow it in `interlock host` or `interlock chat`, or pass its file with --config."
 MOST_GIVEN = 2_000  # characters of the arguments of a call that are printed
 WORDS = """\b
 Exit codes:
-  0    there is an answer
-  1    it was cut short (steps, tokens, time), or could not be begun
+  0    the model answered
+  1    it reached a limit (steps, tokens, time), or could not start
   2    wrong usage
-  3    the model refused, or a server refused what was attached or the prompt
-  4    the model gave no answer, or the server of what was attached cannot be reached
+  3    the model refused, or a server refused the attachment or the prompt
+  4    the model gave no answer, or the server of an attachment cannot be reached
   130  interrupted
 """
 
@@ -73,7 +73,7 @@ Exit codes:
     "--prompt",
     "prompt",
     metavar="SERVER/NAME",
-    help="Say a server's prompt; TEXT is its arguments then: name=value, or - for none.",
+    help="Send a server's prompt; TEXT then has its arguments: name=value, or - for none.",
 )
 @click.option(
     "--attach",
@@ -93,7 +93,7 @@ Exit codes:
     "--json",
     "machine",
     is_flag=True,
-    help="Print one JSON object: the answer, how it ended, and every call.",
+    help="Print one JSON object: the answer, the outcome, and every call.",
 )
 @click.option("--events", is_flag=True, help="Print every event as a line of JSON, as it happens.")
 def ask(
@@ -132,7 +132,7 @@ def ask(
     if text == "-" and prompt is None:
         text = sys.stdin.read()
     if not text.strip():
-        raise click.UsageError("There is nothing to ask.")
+        raise click.UsageError("The question is empty.")
     host = host_of(given, ask=False, ask_to_start=not given.configs)
     host.prompter.person = PresetAnswers(stated, sampling)
     told = AskReport(machine, events, given.secrets)
@@ -179,14 +179,16 @@ class PresetAnswers:
                 return Filled(action="accept", content=content)
             return NotAnswered(words="--answers has no fitting answer to this form.")
         if isinstance(question, StartQuestion):
-            return NotAnswered(words=f"There is nobody to ask. {ALLOW}")
+            return NotAnswered(words=f"This command cannot ask a person. {ALLOW}")
         if isinstance(question, SampleQuestion | SampledQuestion):
             return NotAnswered(
-                words="There is nobody to ask. --sampling lets servers ask the model."
+                words="This command cannot ask a person. --sampling lets servers ask the model."
             )
         if isinstance(question, CallQuestion | ResultQuestion):
-            return NotAnswered(words="There is nobody to ask. Allow it by a rule of --policy.")
-        return NotAnswered(words="There is nobody to ask.")
+            return NotAnswered(
+                words="This command cannot ask a person. Allow it by a rule of --policy."
+            )
+        return NotAnswered(words="This command cannot ask a person.")
 
 
 class AskReport:

@@ -20,21 +20,21 @@ from .web import need_web, run_pages
 @click.option(
     "--folder",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Where bookings, calendar and mail are kept.  [in your data folder]",
+    help="The folder for bookings, calendar and mail.  [in your data folder]",
 )
 @click.option(
     "--fresh",
     is_flag=True,
-    help="Start over: forget what was booked, written and sent in the demo before.",
+    help="Start over: delete the bookings, events and mail of earlier demos.",
 )
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),
     default=0,
-    help="The port; any that is free unless it is given.",
+    help="The port; a free one by default.",
 )
 @click.option("--open", "opens", is_flag=True, help="Open the address in your browser.")
-@click.option("--terminal", is_flag=True, help="Here in the terminal, not in the browser.")
+@click.option("--terminal", is_flag=True, help="Run in the terminal instead of the browser.")
 def demo(folder: Path | None, fresh: bool, port: int, opens: bool, terminal: bool) -> None:
     """Plan a holiday in Barcelona: a host with the travel, weather, calendar and mail servers.
 

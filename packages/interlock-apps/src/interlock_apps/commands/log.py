@@ -59,10 +59,10 @@ _SHOWN = 160  # characters of an entry on a line
     "--export",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="Write everything as lines of JSON; - for here.",
+    help="Write everything as lines of JSON to this file; - for standard output.",
 )
 @click.option(
-    "--verify", is_flag=True, help="Go through the whole log and see that it is as it was written."
+    "--verify", is_flag=True, help="Verify that no entry of the log was changed or removed."
 )
 @click.option(
     "--anchor",
@@ -147,7 +147,7 @@ async def _anchor(kept: SqliteLog, path: Path) -> int:
         write_anchor(path, anchor)
     except OSError as bad:
         raise LogError(f"{path} cannot be written: {bad.strerror}.") from None
-    note(f"{anchor.entries} entries are anchored in {path}. Keep it where the log is not.")
+    note(f"{anchor.entries} entries are anchored in {path}. Keep it on another disk or machine.")
     return exits.OK
 
 

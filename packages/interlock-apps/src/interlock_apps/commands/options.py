@@ -51,7 +51,7 @@ HOST_OPTIONS = (
         "policy_file",
         type=_FILE,
         metavar="FILE",
-        help="Rules: what may be called without asking, and what never.",
+        help="Rules for tools: which may be called without asking, and which never.",
     ),
     click.option(
         "--trust", multiple=True, metavar="ID", help="Trust what this server says about its tools."
@@ -62,7 +62,7 @@ HOST_OPTIONS = (
         multiple=True,
         type=_FOLDER,
         metavar="FOLDER",
-        help="A folder that all servers may be told of.",
+        help="A folder that all servers may work in (root).",
     ),
     click.option(
         "--lock",

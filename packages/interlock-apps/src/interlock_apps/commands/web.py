@@ -31,7 +31,7 @@ MISSING = "The browser's host needs starlette: pip install 'interlock[host]'"
     "--port",
     type=click.IntRange(0, 65535),
     default=0,
-    help="The port; any that is free unless it is given.",
+    help="The port; a free one by default.",
 )
 @click.option(
     "--open",

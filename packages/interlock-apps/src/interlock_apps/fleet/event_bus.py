@@ -62,5 +62,5 @@ class EventBus:
         try:
             await self._journal.flush()
         except LogError as bad:
-            return f"Nothing is called while the log cannot be written. {bad}"
+            return f"No tool is called while the log cannot be written. {bad}"
         return ""

@@ -229,4 +229,4 @@ class NoUser:
 
     async def answer(self, question: AnyQuestion) -> Answer:
         """See Person."""
-        return NotAnswered(words="There is nobody to ask.")
+        return NotAnswered(words="No person can be asked.")

@@ -126,7 +126,7 @@ async def test_an_entry_of_another_version_is_shown_as_such(tmp_path: Path) -> N
     first, second = await log.read("s")
     assert await words(log) == [
         "entry 1",
-        "Entry 77 ('fromTheFuture') is of a kind that this version does not know.",
+        "Entry 77 ('fromTheFuture') is of a kind that this version does not support.",
     ]
     assert (first.seq, second.seq, second.at, second.event.session) == (1, 77, 1.0, "s")
     await log.aclose()

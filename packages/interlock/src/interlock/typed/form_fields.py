@@ -171,7 +171,7 @@ def remark(field: FormField) -> str:
     parts = [field.description] if field.description else []
     if field.options:
         parts.append(
-            ("several, with commas between: " if field.kind == "choices" else "one of ")
+            ("several values, separated by commas: " if field.kind == "choices" else "one of ")
             + _listed(field)
         )
     elif field.format in FORMATS:

@@ -23,20 +23,20 @@ from .question_views import annotation_words
 from .results import MediaFiles, whole, yaml_lines
 
 COMMANDS = {
-    "help": "what can be typed here",
+    "help": "show this help",
     "servers": "the servers and their state; /servers ID, /servers ID log|start|stop|restart",
     "tools": "all tools; /tools WORDS searches them",
-    "model": "which model speaks; /model NAME takes another",
-    "retry": "ask the model again where it gave no answer",
-    "roots": "folders that servers may be told of; /roots add|remove FOLDER [SERVER]",
-    "rules": "what you had remembered; /rules forget N takes one back",
-    "show": "all of the last call's result; /show N of another's",
+    "model": "the model in use; /model NAME selects another",
+    "retry": "ask the model again after it gave no answer",
+    "roots": "folders that servers may work in (roots); /roots add|remove FOLDER [SERVER]",
+    "rules": "remembered decisions; /rules forget N removes one",
+    "show": "the whole result of the last call; /show N for call N",
     "read": "a resource; /read @SERVER:URI",
     "log": "search the log; /log WORDS",
     "export": "write the log as lines of JSON; /export FILE",
-    "sessions": "the conversations there are",
-    "resume": "go on with an earlier conversation; /resume ID",
-    "new": "begin a new conversation",
+    "sessions": "list all conversations",
+    "resume": "continue an earlier conversation; /resume ID",
+    "new": "start a new conversation",
     "quit": "leave",
 }
 MOST_LINES = 40
@@ -113,7 +113,7 @@ class Commands:
             ("Enter", "sends; Alt+Enter, or Esc and then Enter, breaks the line"),
             ("/", "prompts of all servers: /plan name=value, or the arguments are asked for"),
             ("@", "resources of all servers, attached to your message: @server:uri"),
-            ("Ctrl-C", "cancels what is under way; twice leaves"),
+            ("Ctrl-C", "cancels the running turn; twice quits"),
             ("Ctrl-D", "leaves"),
             *((f"/{name}", words) for name, words in COMMANDS.items()),
         ]
@@ -221,7 +221,7 @@ class Commands:
             for server, folder in granted:
                 self._paper.note(f"{folder}  ({server or 'all servers'})")
             if not granted:
-                self._paper.note("Servers are told of no folder. /roots add FOLDER [SERVER]")
+                self._paper.note("No folder is shared with servers. /roots add FOLDER [SERVER]")
         elif words[0] in ("add", "remove") and len(words) in (2, 3):
             (self._host.grant if words[0] == "add" else self._host.revoke)(words[1], *words[2:])
         else:

@@ -83,7 +83,7 @@ class Asker:
         lines = sum(rendered(each, paper.width, coloured=False).count("\n") for each in shown)
         if lines > paper.height - ROWS_OF_KEYS:
             paper.note(
-                f"! These are {lines:,} lines. What is above the screen was not seen: scroll up.",
+                f"! These are {lines:,} lines. Scroll up to see those above the screen.",
                 "bold yellow",
             )
 
@@ -91,7 +91,7 @@ class Asker:
 
     async def _call(self, question: CallQuestion) -> Decision:
         if question.flagged:  # not the key that is pressed by habit
-            keys = [_NO, KeyChoice("o", "once, in spite of the warnings")]
+            keys = [_NO, KeyChoice("o", "once, despite the warnings")]
         elif question.may_remember:
             keys = [
                 KeyChoice("y", "once"),
@@ -160,7 +160,7 @@ class Asker:
         model = question.model
         keys = [
             KeyChoice("y", "ask the model"),
-            KeyChoice("s", "and the next ones unseen"),
+            KeyChoice("s", "and all later ones without asking"),
             KeyChoice("n", "no"),
             KeyChoice("p", "edit the prompt"),
             KeyChoice("i", "edit the system prompt"),
@@ -174,7 +174,7 @@ class Asker:
             if key == "n":
                 return await self._refused()
             if key in "ys":
-                self._said("asked" if key == "y" else "asked; the next ones go unseen")
+                self._said("asked" if key == "y" else "asked; later ones are sent without asking")
                 edited = request if request is not question.request else None
                 return Decision(
                     allow=True,
@@ -245,7 +245,7 @@ class Asker:
         sampled: CreateMessageResult | None = None
         keys = [
             KeyChoice("y", "give it"),
-            KeyChoice("s", "and the next ones unseen"),
+            KeyChoice("s", "and all later ones without asking"),
             KeyChoice("n", "keep it back"),
             KeyChoice("e", "edit"),
         ]
@@ -254,7 +254,7 @@ class Asker:
             if key == "n":
                 return await self._refused()
             if key in "ys":
-                self._said("given" if key == "y" else "given; the next ones go unseen")
+                self._said("given" if key == "y" else "given; later ones are sent without asking")
                 return Decision(
                     allow=True, remember="once" if key == "y" else "session", sampled=sampled
                 )
@@ -289,7 +289,7 @@ class Asker:
                     ("https://", "http://")
                 ):
                     self._front.paper.note(
-                        "! It is not opened from here: it is not a plain web address.",
+                        "! It is not opened, because it is not a plain web address.",
                         "bold red",
                     )
                     continue
@@ -356,7 +356,7 @@ class Asker:
             one = msgspec.structs.replace(question, changes=(change,), warnings=change.warnings)
             self._show(one)
             key = await self._front.key(
-                [_NO, KeyChoice("y", "approve"), KeyChoice("q", "no to the rest")]
+                [_NO, KeyChoice("y", "approve"), KeyChoice("q", "deny the rest")]
             )
             if key == "q":
                 break

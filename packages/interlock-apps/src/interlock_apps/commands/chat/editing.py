@@ -37,8 +37,8 @@ async def edit_text(front: TerminalFocus, text: str, ending: str = ".txt") -> st
     session: PromptSession[str] = PromptSession(key_bindings=keys, multiline=True)
     shown = clean(text)
     if shown != text:
-        front.paper.note("! What cannot be seen in it was taken out.", "yellow")
-    front.paper.note("Ctrl-S (or Esc, then Enter) takes it, Ctrl-C leaves it as it was.")
+        front.paper.note("! Invisible characters were removed.", "yellow")
+    front.paper.note("Ctrl-S (or Esc, then Enter) saves, Ctrl-C discards the change.")
     try:
         return await front.text(session, "┃ ", default=shown, prompt_continuation="┃ ")
     except (QuestionAbandoned, EOFError):
@@ -53,7 +53,7 @@ async def edit_data(front: TerminalFocus, data: Any, check: Callable[[Any], T]) 
     while True:
         edited = await edit_text(front, text, ".json")
         if edited is None or edited.strip() == "":
-            front.paper.note("Left as it was.")
+            front.paper.note("Not changed.")
             return None
         try:
             return check(msgspec.json.decode(edited))

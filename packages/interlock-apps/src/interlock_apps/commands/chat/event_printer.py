@@ -183,7 +183,10 @@ class EventPrinter:
         words = folded(result) if result is not None else in_line(event.error, 300)
         card.append(f"\n  {words}", style="dim" if good else "red")
         if event.warnings:
-            card.append("\n  ! This result seems to give orders to the model:", "bold yellow")
+            card.append(
+                "\n  ! This result seems to give orders to the model:",
+                "bold yellow",
+            )
         for warned in event.warnings:
             where = f" ({in_line(warned.where, 200)})" if warned.where else ""
             card.append(f"\n    {in_line(warned.words)}{where}", style="yellow")
@@ -228,13 +231,13 @@ class EventPrinter:
             for server, listed in event.folders.items()
             for folder in listed
         ]
-        self._paper.note(f"· Servers may be told of {', '.join(folders) or 'no folder'}.")
+        self._paper.note(f"· Servers may work in {', '.join(folders) or 'no folder'}.")
 
     def _rule(self, event: e.RuleRemembered) -> None:
         how = "from now on" if event.remember == "always" else "in this conversation"
         self._paper.note(
             f"· Remembered {how}: {event.rule.decision} {event.rule.server} "
-            f"{event.rule.tool}. /rules forget takes it back."
+            f"{event.rule.tool}. /rules forget removes it."
         )
 
     def _notice(self, event: e.Notice) -> None:

@@ -124,10 +124,10 @@ class TerminalFocus:
             return await self.ask(question)
         except QuestionAbandoned:
             self._stops += 1
-            return NotAnswered(words="The person gave it up.")
+            return NotAnswered(words="The person cancelled it.")
         except EOFError:
             self._leaving = True
-            return NotAnswered(words="The person has left.")
+            return NotAnswered(words="The person has quit.")
         except (
             Exception
         ) as bad:  # a question that cannot be shown is a no, and not the end of the chat
@@ -239,7 +239,7 @@ class TerminalFocus:
             raise LeaveChat  # the terminal has gone
         if self._stops > before:
             if self._stops == 1:
-                self.paper.note("Cancelled. Ctrl-C once more leaves.", "yellow")
+                self.paper.note("Cancelled. Press Ctrl-C again to quit.", "yellow")
             self._stopped()
 
     async def run(self, app: Application[T]) -> T:

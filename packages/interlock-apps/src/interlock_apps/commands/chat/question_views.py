@@ -57,7 +57,7 @@ def sheet(question: AnyQuestion, media: MediaFiles, width: int) -> list[Any]:
             *request_lines(question.request, question.model, question.left, media),
         ]
     elif isinstance(question, SampledQuestion):
-        words = f"gets this answer of {in_line(question.model, 60)}, if you let it"
+        words = f"gets this answer from {in_line(question.model, 60)} if you allow it"
         body = [_head(question, words), *map(_in, blocks(question.result.content, media))]
     elif isinstance(question, FormQuestion):
         body = [_head(question, "asks you"), _in(Text(seen(question.message), overflow="fold"))]
@@ -116,13 +116,9 @@ def _call(question: CallQuestion) -> list[Any]:
 def details(question: CallQuestion) -> list[Any]:
     """More of a call: its description, what the tool says of itself, and its schema."""
     says = annotation_words(question.annotations)
-    believed = (
-        "believed, as the server is trusted"
-        if question.trusted
-        else "not believed, as the server is not trusted"
-    )
+    believed = "trusted server" if question.trusted else "server not trusted"
     shown: list[Any] = [Text(seen(question.description) or "(no description)", overflow="fold")]
-    shown.append(Text(f"It says of itself: {says} ({believed}).", style="dim", overflow="fold"))
+    shown.append(Text(f"Its own description: {says} ({believed}).", style="dim", overflow="fold"))
     shown.append(
         Text("\n".join(["arguments:", *yaml_lines(question.input_schema, 1)]), overflow="fold")
     )
@@ -140,7 +136,7 @@ def annotation_words(annotations: ToolAnnotations | None) -> str:
     else:
         words.append("adds")
     words.append("may be repeated" if says["idempotent"] else "each call counts")
-    words.append("reaches the outside world" if says["open_world"] else "stays in its own world")
+    words.append("uses the network" if says["open_world"] else "no network")
     return ", ".join(words)
 
 
@@ -152,7 +148,7 @@ def request_lines(
     if request.temperature is not None:
         facts.append(f"temperature {request.temperature:g}")
     if left is not None:
-        facts.append(f"{left} more such requests before it has to wait")
+        facts.append(f"{left} more such requests until its limit")
     shown: list[Any] = [Text("  " + ", ".join(facts), style="dim", overflow="fold")]
     if request.system_prompt:
         shown += [
@@ -193,9 +189,9 @@ def _pin(question: PinQuestion) -> list[Any]:
         (change,) = question.changes
         if change.kind == "skill":
             what = named(change)
-            words = f"has instructions that the model wants to load: the {what} {_how(change)}"
+            words = f"provides instructions that the model wants to load: the {what} {_how(change)}"
         else:
-            words = f"offers something else: its {named(change)} {_how(change)}"
+            words = f"has changed: its {named(change)} {_how(change)}"
         return [_head(question, words), _in(unified(change.was, change.now))]
     counts = Counter(_COUNTED[_how(change)] for change in question.changes)
     listed = ", ".join(f"{count:,} {how}" for how, count in counts.items())
@@ -258,9 +254,9 @@ def _lines(shown: str) -> list[str]:
 
 def _start(question: StartQuestion) -> list[Any]:
     words = (
-        "is to be started with this command"
+        "would be started with this command"
         if question.runs_code
-        else "is to be reached at this address"
+        else "would be contacted at this address"
     )
     body: list[Any] = [
         _head(question, words),
@@ -291,7 +287,7 @@ def field_lines(field: FormField, number: int, count: int) -> list[Any]:
         )
         lines.append(Text(f"    {place} {named}", overflow="fold"))
     if field.kind == "choices":
-        lines.append(Text("    several, with commas between", style="dim"))
+        lines.append(Text("    several values, separated by commas", style="dim"))
     return lines
 
 

@@ -184,7 +184,7 @@ class ChatRepl:
                 Text(f"{message.role}:", style="dim"),
                 *(Padding(each, (0, 0, 0, 2)) for each in blocks(message.content, self.media)),
             )
-        self.paper.note("/ prompts and commands, @ resources, /help. Ctrl-D leaves.")
+        self.paper.note("/ prompts and commands, @ resources, /help. Ctrl-D quits.")
 
     async def _talk(self) -> None:
         given_up = False
@@ -197,7 +197,7 @@ class ChatRepl:
                 if given_up:
                     return
                 given_up = True
-                self.paper.note("Ctrl-C once more leaves, Ctrl-D too.")
+                self.paper.note("Press Ctrl-C again or Ctrl-D to quit.")
                 continue
             given_up = False
             if line.strip():
@@ -274,7 +274,9 @@ class ChatRepl:
             got = await self.front.during(
                 self.host.get_prompt(call.server, call.prompt.name, given)
             )
-            self.paper.print(Text(f"{in_line(call.server, 60)} would have you say:", style="bold"))
+            self.paper.print(
+                Text(f"{in_line(call.server, 60)} suggests this message:", style="bold")
+            )
             for message in got.messages:
                 who = [] if message.role == "user" else [Text(f"  {message.role}:", style="dim")]
                 self.paper.print(
@@ -315,7 +317,7 @@ class ChatRepl:
             if again is None and argument.name in given:
                 continue
             words = argument.description or argument.title or ""
-            need = "" if argument.required else " (optional, Enter leaves it out)"
+            need = "" if argument.required else " (optional, Enter skips it)"
             self.paper.print(
                 Text.assemble(
                     (f"  {in_line(argument.name, 60)}{need}", "bold"),

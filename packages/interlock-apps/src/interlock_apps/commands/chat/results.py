@@ -257,7 +257,7 @@ def blocks(content: Any, media: MediaFiles) -> list[Any]:
         elif isinstance(block, ToolResultContent):
             shown += blocks(block.content, media)
         else:
-            shown.append(Text("(a block of a kind that is not known here)", style="dim"))
+            shown.append(Text("(a block of an unknown kind)", style="dim"))
     return shown
 
 

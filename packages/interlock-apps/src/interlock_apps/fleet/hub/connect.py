@@ -57,7 +57,7 @@ def transport_for(
             return Socket(parts.path, reconnect=False)  # as above
         case "tcp" if parts.hostname and parts.port:
             return Socket((parts.hostname, parts.port), reconnect=False)
-    raise ValueError(f"its address cannot be reached by any transport: {entry.url}")
+    raise ValueError(f"no transport supports its address: {entry.url}")
 
 
 class LossDetector:

@@ -174,9 +174,9 @@ class ServerKeeper:
                 self._enter("waiting", "Permission to start is needed.")
                 self._admitted = await self._owner.admit(self.entry)
         except Exception as bad:
-            log.exception("asking whether %s may be started failed", self.entry.id)
+            log.exception("asking for permission to start %s failed", self.entry.id)
             words = self._in_words(bad)
-            self._enter("refused", f"It could not be asked whether it may be started: {words}")
+            self._enter("refused", f"Asking for permission to start it failed: {words}")
             return False
         if not self._admitted:
             self._enter("refused", "Permission to start was denied.")

@@ -104,7 +104,7 @@ class KnownRevisions:
                 newest = sorted(verdicts.items(), key=lambda item: item[1].at)[-_MOST:]
                 write_atomic(self.path, msgspec.json.format(msgspec.json.encode(dict(newest))))
         except OSError as bad:
-            log.warning("which revision a server needs could not be written down: %s", bad)
+            log.warning("the revision that a server needs could not be saved: %s", bad)
 
 
 def said(info: Implementation | None) -> str:

@@ -337,7 +337,7 @@ class SupervisedClient:
             except Unreachable as bad:
                 await self._ping_once(bad)
             except InterlockError as bad:
-                log.info("the server does not tell of changes: %s", bad)
+                log.info("the server sends no change notifications: %s", bad)
                 if not listening.done():
                     listening.set_result(None)
                 return
@@ -366,7 +366,7 @@ class SupervisedClient:
                 except Unreachable as bad:
                     await self._ping_once(bad)
                 except McpError as bad:
-                    log.info("the server does not tell of %s: %s", uri, bad)
+                    log.info("the server sends no notifications of %s: %s", uri, bad)
                     return
                 failed = 1 if self._clock() - began >= self._backoff.steady else failed + 1
                 await self._sleep(self._backoff.seconds(failed, self._chance()))

@@ -194,9 +194,9 @@ def unreadable(data: bytes) -> LogEntry:
         kind = ""
         session = ""
     known = (
-        "is not as this version knows it"
+        "does not have the form that this version expects"
         if kind in _kinds
-        else "is of a kind that this version does not know"
+        else "is of a kind that this version does not support"
     )
     words = f"Entry {seq} ({kind[:60]!r}) {known}."
     return LogEntry(

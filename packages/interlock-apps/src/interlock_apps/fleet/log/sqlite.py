@@ -343,7 +343,8 @@ class SqliteLog:
             self._bad = words
             self.publish(
                 Notice(
-                    level="error", words=f"{words} What happens is kept in memory until it can be."
+                    level="error",
+                    words=f"{words} Entries are kept in memory until it can be written again.",
                 )
             )
 
