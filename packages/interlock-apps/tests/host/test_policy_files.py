@@ -89,7 +89,7 @@ BAD = [
     ("[[rules]]\ndecision='deny'\narguments='x'", "arguments is 'x': write {path"),
     (
         "[[rules]]\ndecision='deny'\narguments.a={like='x'}",
-        "'like' is nothing that a pattern knows: write one of is, in,",
+        "'like' is not a key of a pattern: write one of is, in,",
     ),
     (
         "[[rules]]\ndecision='deny'\narguments.a={is=2026-01-01}",

@@ -272,8 +272,8 @@ class Issuer:
     def _unasked(
         self, client: Client, redirect_uri: str, state: str | None, why: OAuthError
     ) -> Response:
-        """A refusal before anybody was asked: at a place that a stranger chose the person decides
-        whether to go there.
+        """Refuse a request before the person was asked. If an unknown client chose the redirect
+        URI, the person decides whether to follow it.
         """
         onward = self._back(redirect_uri, state, why)
         if is_trusted(client, redirect_uri):

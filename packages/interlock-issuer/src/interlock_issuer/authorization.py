@@ -49,8 +49,9 @@ class RedirectableError(Exception):
 
 
 def is_trusted(client: Client, redirect_uri: str) -> bool:
-    """Whether a person may be sent to a place unasked: not where a stranger chose it (AUT-19; RFC
-    9700, 4.11.2)."""
+    """Whether a person may be redirected without a question: only to a URI that no unknown client
+    has chosen (open redirector; AUT-19; RFC 9700, 4.11.2).
+    """
     return client.source == "configured" or redirect_uris.is_loopback(redirect_uri)
 
 

@@ -89,7 +89,7 @@ class MetadataDocuments:
         except (t.Unreachable, ValueError):
             raise DocumentUnavailable(
                 "it could not be fetched"
-            ) from None  # no word of why: it would tell a stranger about our network
+            ) from None  # without the reason, which would reveal the internal network
         age = cache_seconds(
             response.headers.get("cache-control", ""), least=_SHORTEST, usual=_USUAL, most=_LONGEST
         )

@@ -63,8 +63,8 @@ class Consent(Struct, frozen=True, kw_only=True):
 
 
 def plain(text: str, longest: int = _LONGEST_WORDS) -> str:
-    """A stranger's words in one line that shows what it says, escaped: nothing invisible, nothing
-    that turns the writing round.
+    """Untrusted text in one escaped line, without invisible characters and changes of the writing
+    direction.
     """
     seen = "".join(
         " " if c.isspace() else c

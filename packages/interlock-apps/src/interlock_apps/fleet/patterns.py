@@ -69,10 +69,8 @@ def check_glob(glob: str) -> None:
 
 def _check_keys(pattern: Mapping[str, Any]) -> None:
     if not pattern or any(key not in KEYS for key in pattern):
-        stranger = next((key for key in pattern if key not in KEYS), "")
-        raise BadPattern(
-            f"{stranger!r} is nothing that a pattern knows: write one of {', '.join(KEYS)}"
-        )
+        wrong = next((key for key in pattern if key not in KEYS), "")
+        raise BadPattern(f"{wrong!r} is not a key of a pattern: write one of {', '.join(KEYS)}")
     for key in ("matches", "finds"):
         if key in pattern:
             _regex(pattern[key], key == "matches")

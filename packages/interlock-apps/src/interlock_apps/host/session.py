@@ -220,8 +220,8 @@ class Session:
         return blocks
 
     def _shown(self, content: Any, origin: str) -> list[Any]:
-        """A block of a prompt's message: the person chose it, and could read it, so it is no data
-        of a stranger; a longer one is.
+        """A block of a prompt's message. The person chose it and could read it, so it is trusted; a
+        longer one is marked as untrusted.
         """
         text, media = self._renderer.parts([content])
         long = len(text) > self._services.budget.page

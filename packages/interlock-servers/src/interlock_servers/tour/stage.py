@@ -48,7 +48,7 @@ class Counts(Struct):
 
 
 class Stage:
-    """Prints to a terminal with colours, to anything else without; a stranger's text cannot move
+    """Prints with colours to a terminal, without them to anything else. Untrusted text cannot move
     the cursor.
     """
 

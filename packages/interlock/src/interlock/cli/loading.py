@@ -64,8 +64,8 @@ def _named(module: ModuleType, path: Path, name: str) -> Server:
 def _only(module: ModuleType, path: Path) -> Server:
     servers = _servers(module)
     if not servers:
-        stranger = next((n for n in PREFERRED if hasattr(module, n)), None)
-        words = f" {stranger} in it is {_kind(getattr(module, stranger))}." if stranger else ""
+        found = next((n for n in PREFERRED if hasattr(module, n)), None)
+        words = f" {found} in it is {_kind(getattr(module, found))}." if found else ""
         raise TargetError(f"There is no Interlock Server in {path}.{words}")
     if len({id(server) for server in servers.values()}) == 1:
         return next(iter(servers.values()))

@@ -25,14 +25,14 @@ _SERVER_INFO = "io.modelcontextprotocol/serverInfo"
 
 
 def shown(text: str) -> str:
-    """A stranger's text with what cannot be seen in it written out, and no command to a
-    terminal.
+    """Untrusted text for a terminal: invisible characters are written out, and terminal escapes are
+    removed.
     """
     return visible(text.replace("\r\n", "\n"))
 
 
 def result_text(text: str) -> str:
-    """A stranger's text that is what the person wanted: for a file or a pipe as it is, else as
+    """Untrusted text that is the result of a command: unchanged for a file or a pipe, else as
     `shown`.
     """
     return shown(text) if sys.stdout.isatty() else text

@@ -282,7 +282,7 @@ class HttpConnection(asyncio.Protocol):
 
 
 class IncomingResponse:
-    """The `Response` to one request; it fulfils that seam."""
+    """The response to one request; it implements `Response`."""
 
     __slots__ = (
         "_connection",

@@ -28,11 +28,11 @@ class Proxies:
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str]) -> Proxies:
-        """What HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY say, in lower case before upper
-        case.
+        """Read HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY; lower case takes precedence over
+        upper case.
 
-        In a CGI program (REQUEST_METHOD is set) HTTP_PROXY is a header that a stranger sent, and is
-        not read.
+        In a CGI program (REQUEST_METHOD is set) HTTP_PROXY is a header of the request, chosen by
+        its sender, and is ignored (httpoxy).
         """
 
         def said(name: str) -> str:

@@ -405,7 +405,7 @@ class SafeFetch:
 
 
 class LimitedResponse:
-    """An answer within bounds; it fulfils the seam `Response`."""
+    """A response with bounds on size and time; it implements `Response`."""
 
     def __init__(self, answer: Response, limit: int, until: float, words: str) -> None:
         self.status = answer.status

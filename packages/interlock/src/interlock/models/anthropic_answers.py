@@ -26,7 +26,7 @@ _STOPS: dict[str, Stop] = {
 
 
 class BlockReader:
-    """Takes an answer apart; it fulfils the seam `Reader` of the providers."""
+    """Decodes a response; it implements the interface `Reader` of the providers."""
 
     def __init__(
         self, request: CreateMessageRequestParams, names: IdMap, who: ProviderIdentity, model: str

@@ -31,7 +31,7 @@ _MUDDLED = frozenset(
 
 
 class CandidateReader:
-    """Takes an answer apart; it fulfils the seam `Reader` of the providers.
+    """Decodes a response; it implements the interface `Reader` of the providers.
 
     A stream has no end of its own: it ends with its body.
     """

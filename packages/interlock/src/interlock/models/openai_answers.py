@@ -23,7 +23,7 @@ _STOPS: dict[str, Stop] = {
 
 
 class ChunkReader:
-    """Takes an answer apart; it fulfils the seam `Reader` of the providers."""
+    """Decodes a response; it implements the interface `Reader` of the providers."""
 
     def __init__(
         self,

@@ -248,7 +248,7 @@ class Listener:
 
     @property
     def meta(self) -> Raw:
-        """The `_meta` that says, within the house, up to where this listener has heard."""
+        """Internal `_meta` with the position up to which this listener has received changes."""
         return _placed(self._bus.position if self._bus is not None else "")
 
     async def catch_up(self, position: str) -> None:

@@ -1,8 +1,8 @@
-"""State that passes through a stranger's hands: sealed so that it cannot be read or changed, and
-bound to one request.
+"""Sealed state: state that passes through clients, protected against reading and changes, and bound
+to one request.
 
-Integrity comes from HMAC-SHA-256; where the cryptography package is installed the state is
-encrypted too (AES-256-GCM) (2026-07-28, "Multi Round-Trip Requests", "Server Requirements").
+Integrity comes from HMAC-SHA-256. With the cryptography package the state is encrypted too
+(AES-256-GCM) (2026-07-28, "Multi Round-Trip Requests", "Server Requirements").
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ MOST_WIDTH = 120
 
 
 def in_line(text: str, most: int = 400) -> str:
-    """A stranger's text as a person may see it, in one line, cut to a length in characters."""
+    """Untrusted text as a person may see it, in one line, cut to a length in characters."""
     line = " ".join(shown(text).split())
     return line if len(line) <= most else f"{line[: most - 1]}…"
 

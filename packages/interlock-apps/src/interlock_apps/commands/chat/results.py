@@ -61,7 +61,7 @@ class MediaFiles:
             mimetypes.guess_extension(kind) if re.fullmatch(r"[\w.+-]+/[\w.+-]+", kind) else None
         ) or ".bin"
         if kind.startswith(("text/html", "image/svg", "application/xhtml")):
-            ending = ".txt"  # a page of a stranger's must not run because somebody clicked on it
+            ending = ".txt"  # an untrusted page must not run because someone opens it
         if self._folder is None:
             self._folder = Path(tempfile.mkdtemp(prefix="interlock-"))
         self._count += 1

@@ -124,7 +124,7 @@ class Report:
 
 
 def shown(text: str) -> str:
-    """A stranger's words, of bearable length and without what could steer a terminal."""
+    """Untrusted text, shortened, without characters that control a terminal."""
     plain = "".join(c if c.isprintable() else "?" for c in text)
     return plain if len(plain) <= _LONGEST else f"{plain[:_LONGEST]}..."
 

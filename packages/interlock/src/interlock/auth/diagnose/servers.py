@@ -38,8 +38,8 @@ class Protection(Struct, frozen=True, kw_only=True):
     legacy: bool = False
 
 
-def stranger(url: str, report: Report) -> Procedure[Knock | None]:
-    """Ask without a token; None where there was no answer."""
+def anonymous_request(url: str, report: Report) -> Procedure[Knock | None]:
+    """Send a request without a token; None without a response."""
     report.part = "A request without a token"
     if not is_protected(url):
         report.wrong_that(

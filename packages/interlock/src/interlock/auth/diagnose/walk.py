@@ -10,7 +10,7 @@ from ..oauth.discovery import Site
 from ..oauth.steps import Procedure
 from .findings import Report
 from .issuers import Who, issuer_metadata, prospects
-from .servers import protection, stranger
+from .servers import anonymous_request, protection
 
 _MOST_ISSUERS = 5
 
@@ -30,7 +30,7 @@ def examine(
     servers are looked at too, but what is wrong with them is only a remark.
     """
     who = who or Who()
-    answer = yield from stranger(url, report)
+    answer = yield from anonymous_request(url, report)
     if answer is None:
         return
     found = yield from protection(url, answer, report)

@@ -19,12 +19,17 @@ _UNKEPT = re.compile(r"\bno-(?:store|cache)\b", re.IGNORECASE)
 
 
 def cache_seconds(control: str, *, least: float, usual: float, most: float) -> float:
-    """For how many seconds a document holds by its Cache-Control (RFC 9111, 5.2), within bounds.
+    """Return how long a document may be cached, by its Cache-Control header (RFC 9111, 5.2), within
+    bounds.
 
-    `usual` where that says nothing.
+    The lower bound also holds for `no-store`. Otherwise an attacker could cause a fetch with every
+    request.
 
-    The least counts also where nothing is to be kept: a stranger could have us fetch it for each
-    request else.
+    Args:
+        control: The value of the header.
+        least: The lower bound, in seconds.
+        usual: The result without a `max-age`, in seconds.
+        most: The upper bound, in seconds.
     """
     if _UNKEPT.search(control):
         return least

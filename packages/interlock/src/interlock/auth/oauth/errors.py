@@ -21,9 +21,7 @@ _REPAIR: dict[Culprit, str] = {
 
 
 def plain(words: str) -> str:
-    """Words that may be a stranger's, so that they steer no terminal, break no log, and come to an
-    end.
-    """
+    """Untrusted text, shortened, without characters that control a terminal or break a log line."""
     shown = "".join(c if c.isprintable() else "?" for c in words[:_LONGEST])
     return shown if len(words) <= _LONGEST else f"{shown}..."
 

@@ -33,7 +33,7 @@ class Knock(Struct, frozen=True, kw_only=True):
 
     @property
     def open(self) -> bool:
-        """Whether the server answered a stranger."""
+        """Whether the server answered a request without a token."""
         return 200 <= self.got.status < 300
 
 

@@ -74,8 +74,8 @@ def check(caller: Caller, scopes: Iterable[str]) -> None:
 
 
 def forbidden(scopes: frozenset[str], caller: Caller) -> t.Forbidden:
-    """The error for a caller who lacks some of these scopes; a stranger is told that nobody knows
-    who it is.
+    """The error for a caller who lacks some of these scopes. An anonymous caller is told that it is
+    not authenticated.
     """
     refusal = t.Forbidden(*sorted(scopes))
     if caller.principal is not None:

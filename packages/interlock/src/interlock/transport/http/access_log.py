@@ -1,9 +1,9 @@
-"""The access log and the security log of an HTTP endpoint: who asked for what, how it went,
-refusals and sessions.
+"""The access log and the security log of an HTTP endpoint: requests with their outcome, refusals
+and sessions.
 
 One JSON object a line, through the loggers `interlock.access` (one line for each request, level
-INFO) and `interlock.security` (refusals and sessions). No bodies, arguments, tokens or whole
-session ids: of a session only a digest is told.
+INFO) and `interlock.security` (refusals and sessions). The lines contain no bodies, arguments,
+tokens or session IDs: a session is represented by a digest.
 """
 
 from __future__ import annotations
@@ -24,20 +24,22 @@ _TELLING = frozenset({401, 403, 404, 408, 413, 421, 429, 503})
 
 
 def digest(session: str) -> str:
-    """A name for a session by which lines can be joined, and nothing else be done."""
+    """A digest of a session ID, to correlate lines. It cannot be used as the ID."""
     return hashlib.blake2b(session.encode("utf-8", "replace"), digest_size=6).hexdigest()
 
 
 class AccessLog:
-    """Writes the lines. Where nobody listens to the access log, requests cost nothing more."""
+    """Writes the access log and the security log. A request costs nothing more if the access log is
+    off.
+    """
 
     @property
     def is_on(self) -> bool:
-        """Whether anybody reads the access log."""
+        """Whether a handler receives the access log."""
         return access.isEnabledFor(logging.INFO)
 
     def watching(self, scope: dict[str, Any], send: Send) -> Send:
-        """A `send` that notes the request once its response is complete."""
+        """A `send` that logs the request once its response is complete."""
         began = time.perf_counter()
         status = 0
         sent = 0
@@ -94,7 +96,7 @@ class AccessLog:
             security.info("%s", JsonLine("session", line))
 
     def stolen(self, session: str, scope: dict[str, Any]) -> None:
-        """Somebody used a session that belongs to another principal."""
+        """A caller used a session that belongs to another principal."""
         line = {
             "event": "session of another principal",
             "session": digest(session),

@@ -1,7 +1,8 @@
 """The HTTP app of a server, one bare ASGI callable: CORS, access log, guard and routing, with the
-MCP endpoint beneath.
+MCP endpoint inside.
 
-It needs no lifespan from whatever it is mounted in, and keeps nothing of the stateless era.
+It needs no lifespan from the framework that it is mounted in, and keeps no state for the stateless
+era.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ _QUERY = "!$%&'()*+,-./:;=?@_~"  # what stays as it is in the query of a redirec
 
 
 class LifespanHooks(Protocol):
-    """What is entered before the first request, and left at the end: the server."""
+    """Entered before the first request and left at the end; the server implements it."""
 
     async def enter(self) -> None:
         """Start."""
@@ -234,9 +235,7 @@ class HttpApp:
             await self._refuse_without_store(send)
 
     async def _refuse_without_store(self, send: Send) -> None:
-        """The store is away, which shows before anything is sent; the store has told the
-        operators.
-        """
+        """The store is not reachable: refuse the request. The store has logged the reason."""
         words = "The server cannot reach its store. Try again later."
         data = {"reason": "store"}
         later = [(b"retry-after", b"5")]
@@ -286,13 +285,15 @@ class HttpApp:
 
     @staticmethod
     def _beneath(scope: Scope) -> str:
-        """The path of a request below the path where the app is mounted."""
+        """The path of a request below the mount point of the app."""
         root: str = scope.get("root_path", "")
         path: str = scope["path"]
         return path[len(root) :] if root and f"{path}/".startswith(f"{root}/") else path
 
     def _location(self, scope: Scope) -> bytes | None:
-        """Where a request with a slash too many or too few is redirected to; None for any other."""
+        """The target of the redirect for a path with a slash too many or too few; None for any
+        other path.
+        """
         path = self._beneath(scope)
         slash = not path.endswith("/") or (scope.get("raw_path") or b"/").endswith(b"/")
         return self._redirects.get(path) if slash else None  # an escaped slash is not a slash

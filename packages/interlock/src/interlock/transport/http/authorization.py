@@ -1,8 +1,8 @@
-"""Authorization as the endpoint sees it: the guard in front, the principal, 403 challenges, and the
-expiry of tokens.
+"""Authorization at the endpoint: the guard in front, the principal, 403 challenges, and the expiry
+of tokens.
 
-The guard is any ASGI middleware that leaves a Principal, and the way to write a challenge, in the
-scope (2026-07-28, "Authorization").
+The guard is any ASGI middleware that puts a Principal, and a function that writes challenges, into
+the scope (2026-07-28, "Authorization").
 """
 
 from __future__ import annotations
@@ -34,12 +34,10 @@ _LONGEST_SLEEP = 86_400.0  # seconds; a token without a sensible end is looked a
 
 @runtime_checkable
 class EndpointAware(Protocol):
-    """A guard that wants to know what it stands before."""
+    """A guard that needs information about the endpoint behind it."""
 
     def learn(self, path: str, scopes: Callable[[], Iterable[str]]) -> None:
-        """The endpoint's path, and all the scopes that there are to be had, whenever that is
-        asked.
-        """
+        """Set the endpoint's path, and the function that returns all scopes of its features."""
         ...
 
 
@@ -72,7 +70,7 @@ class ProtectedApp:
 
 
 def challenge(scope: Scope, denied: Sequence[Sequence[str]]) -> tuple[list[str], Pairs]:
-    """All that was lacking, and the headers that ask for it at once, where the guard has said how
+    """All missing scopes, and the headers that request them at once, if the guard provides them
     (`AUS-08`).
     """
     scopes = list(dict.fromkeys(name for names in denied for name in names))
@@ -81,8 +79,8 @@ def challenge(scope: Scope, denied: Sequence[Sequence[str]]) -> tuple[list[str],
 
 
 class ExpiryTimer:
-    """The time for which a principal is good; a stream that outlasts it is ended, so that its
-    client comes back with another token.
+    """The expiry of a principal. A stream that outlasts it is closed, so that its client returns
+    with a new token.
     """
 
     __slots__ = ("_clock", "_end", "_expires", "_timer")
@@ -116,7 +114,7 @@ class ExpiryTimer:
             self._end()
 
     def renew(self, principal: Principal | None) -> None:
-        """The client has shown another token."""
+        """The client has sent a new token."""
         self.over()
         self._expires = None if principal is None else principal.expires
         self._wait()

@@ -1,5 +1,5 @@
-"""CORS: preflight requests of web pages are answered, and responses say which pages may read
-them (Fetch standard).
+"""CORS: answers to preflight requests, and the headers that let web pages read responses (Fetch
+standard).
 """
 
 from __future__ import annotations
@@ -18,20 +18,22 @@ _PARAM = b"mcp-param-"
 
 
 class Cors:
-    """What pages of other origins may do; `origins` are theirs, "*" stands for all."""
+    """The permissions of pages of other origins; `origins` are the permitted ones, "*" permits
+    all.
+    """
 
     def __init__(self, origins: Sequence[str]) -> None:
         self._all = "*" in origins
         self._origins = frozenset(origin.rstrip("/").lower().encode() for origin in origins)
 
     def is_preflight(self, scope: dict[str, Any]) -> bool:
-        """Whether a browser asks what it may ask."""
+        """Whether a request is a CORS preflight."""
         return scope["method"] == "OPTIONS" and any(
             name == b"access-control-request-method" for name, _ in scope["headers"]
         )
 
     async def answer(self, scope: dict[str, Any], send: Send) -> None:
-        """Answer a preflight: 204 where the page is welcome, else 403."""
+        """Answer a preflight: 204 if the page's origin is permitted, else 403."""
         headers = dict(scope["headers"])
         origin = headers.get(b"origin", b"")
         if not self._welcomes(origin):
@@ -60,7 +62,7 @@ class Cors:
         await send({"type": "http.response.body", "body": b""})
 
     def marking(self, scope: dict[str, Any], send: Send) -> Send:
-        """A `send` that lets the page read what is sent, where it is welcome."""
+        """A `send` that adds the headers with which a permitted page can read the response."""
         origin = next((value for name, value in scope["headers"] if name == b"origin"), b"")
         marks = [
             (b"vary", b"origin")

@@ -32,11 +32,11 @@ _EVENT_HEADERS: Pairs = (
 
 
 class ResponseHolder(Protocol):
-    """What holds a response that has begun, so that no task need wait for it."""
+    """Holds a response that has begun, so that no task has to wait for it."""
 
     def hold(self, gone: Callable[[], None], room: Callable[[], None]) -> bool:
-        """Take it over; False where that cannot be. `gone`: the client has gone. `room`: there is
-        room to write again.
+        """Take the response over; False if that is impossible. `gone` is called when the client has
+        disconnected, `room` when there is room to write again.
         """
         ...
 
@@ -103,19 +103,19 @@ class ResponseWriter:
         self._loop = asyncio.get_running_loop()
 
     def transmit(self, out: list[tuple[Any, Frame]]) -> None:
-        """Take frames of the connection."""
+        """Queue frames of the connection."""
         assert self.connection is not None
         if not self.answer.ended:
             self.answer.put([frame for _, frame in out], left=self.connection.unanswered)
             self._tell()
 
     def push(self, piece: bytes) -> None:
-        """Take an event that is encoded already."""
+        """Queue an encoded event."""
         self.answer.push(piece)
         self._tell()
 
     def close(self) -> None:
-        """Nothing more will come."""
+        """Nothing more will be sent."""
         if not self.answer.ended:
             self.answer.close()
             self._tell()
@@ -126,7 +126,7 @@ class ResponseWriter:
         self._tell()
 
     def keep_alive(self) -> None:
-        """Show a client and all between that the stream lives."""
+        """Send a keep-alive comment to the client and all proxies between."""
         if self.answer.begun:
             self.answer.keep_alive()
         else:
@@ -134,7 +134,7 @@ class ResponseWriter:
         self._tell()
 
     def release(self, retry: int | None = None) -> bool:
-        """Let the client go, to come back for the rest. False where it could not come back."""
+        """Close the client's stream; the client resumes it later. False if it could not resume."""
         let_go = self.answer.detach(retry)
         self._tell()
         return let_go
@@ -148,11 +148,11 @@ class ResponseWriter:
 
     @property
     def queued(self) -> int:
-        """Bytes that wait to be written."""
+        """Bytes that are queued for writing."""
         return self.answer.waiting
 
     async def drain(self) -> None:
-        """Wait until little enough waits to be written."""
+        """Wait until the queue is short."""
         while self.answer.waiting > _PATIENCE:
             if self._room is None:
                 self._room = asyncio.Event()
@@ -306,6 +306,6 @@ async def send_body(
 
 
 async def gone(receive: Receive) -> None:
-    """Wait until the client has gone, or has all of the response."""
+    """Wait until the client has disconnected, or has received the whole response."""
     while (await receive())["type"] != "http.disconnect":
         pass

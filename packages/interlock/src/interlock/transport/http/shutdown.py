@@ -47,11 +47,11 @@ class Shutdown:
 
 
 def is_ending() -> bool:
-    """Whether a uvicorn in this process was told to end.
+    """Whether a uvicorn in this process is shutting down.
 
-    uvicorn waits then until every response is complete, and tells the app only after that: streams
-    that listen would keep it running for ever. Its only sign is the signal handler, which is a
-    method of a server with `should_exit` set.
+    uvicorn then waits until every response is complete, and notifies the app only after that: open
+    subscription streams would keep it running forever. Its only sign is the signal handler, which
+    is a method of a server with `should_exit` set.
     """
     return any(
         getattr(getattr(signal.getsignal(number), "__self__", None), "should_exit", False) is True

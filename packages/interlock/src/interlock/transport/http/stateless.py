@@ -1,5 +1,5 @@
-"""Stateless requests over HTTP: each is carried out in the task that brought it, and keeps nothing
-once it is answered.
+"""Stateless requests over HTTP: each runs in the task of its HTTP request, and leaves no state
+after its response.
 """
 
 from __future__ import annotations

@@ -36,20 +36,18 @@ _ADVICE = {
 
 
 class SessionGone(t.Unreachable):
-    """The server no longer knows the session; it has done nothing of what was asked."""
+    """The server no longer has the session, and has not run the request."""
 
 
-def is_stranger(status: int | None) -> bool:
-    """Whether a status says that the server does not know this way of speaking (`ERA-15`: not that
-    it is ill, or asks who we are).
+def rejects_protocol(status: int | None) -> bool:
+    """Whether a status means that the server does not support this transport or era. A failure of
+    the server and a demand for authorization do not (`ERA-15`).
     """
     return status is not None and 400 <= status < 500 and status not in (401, 403, 407, 408, 429)
 
 
 def may_pass(status: int | None) -> bool:
-    """Whether a refusal with this status may be another in a while; None stands for no answer at
-    all.
-    """
+    """Whether a refusal with this status may be temporary; None stands for no response."""
     return status is None or status >= 500 or status in (408, 425, 429)
 
 

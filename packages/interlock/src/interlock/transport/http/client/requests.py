@@ -25,9 +25,9 @@ from .event_stream import EventStream, Sleep, is_events
 from .refusals import (
     SessionGone,
     error_of,
-    is_stranger,
     may_pass,
     refusal,
+    rejects_protocol,
     resolve,
     session_of,
     shown,
@@ -212,7 +212,9 @@ class HttpRequests:
                 "The server has ended the session; open the client anew.", status=404
             )
         if (
-            error is None or status == 401 or (x.method in _OPENING and not is_stranger(status))
+            error is None
+            or status == 401
+            or (x.method in _OPENING and not rejects_protocol(status))
         ):  # `ERA-15`: that is no verdict, whatever the body
             return refusal(self.url, response, body)
         if (

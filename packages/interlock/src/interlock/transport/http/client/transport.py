@@ -33,7 +33,7 @@ from ...conversation import GONE, Conversation, Hello, OpeningSteps, agree
 from ..legacy.sse_client import LegacySse, NoLegacySse
 from .event_stream import Sleep, backoff
 from .listening import ListeningStream, listen
-from .refusals import SessionGone, is_stranger
+from .refusals import SessionGone, rejects_protocol
 from .request_headers import RequestHeaders
 from .requests import HttpRequests
 from .retries import MOST_TRIES, RetryRules
@@ -180,7 +180,7 @@ class Http:
             why = bad.__cause__ if isinstance(bad.__cause__, t.McpError) else bad
             if (
                 self._legacy_sse is False
-                or not is_stranger(bad.status)
+                or not rejects_protocol(bad.status)
                 or not any(era(r) is Era.HANDSHAKE for r in hello.revisions)
             ):
                 raise why from None
@@ -202,7 +202,7 @@ class Http:
         try:
             return await self.trips.make(x)
         except t.Unreachable as bad:
-            if x.method == "server/discover" and is_stranger(bad.status):
+            if x.method == "server/discover" and rejects_protocol(bad.status):
                 raise t.McpError(t.INTERNAL_ERROR, str(bad)) from bad
             raise
 
