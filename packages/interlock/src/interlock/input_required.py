@@ -555,7 +555,7 @@ class SuspendedCalls:
         layer = _Layer(handler, check, is_idempotent)
 
         def handle(x: Exchange) -> Awaitable[AnyResult]:
-            if x.method == "tools/call" and x.params.meta is not t.NOTHING:
+            if x.method == "tools/call" and x.params.meta is not _NO_META:
                 key = _idempotency_key(x)
                 if key and not isinstance(x.asker, _HandlerRun):
                     return self._handle_keyed(x, key, layer, can_ask=could_ask(x))
@@ -1245,6 +1245,7 @@ def _next(ticket: _Ticket) -> _Ticket:
     return _Ticket(call=ticket.call or _new_name(), round=ticket.round + 1, keyed=ticket.keyed)
 
 
+_NO_META = t.NOTHING  # looked at in each call
 _KEY_BYTES = IDEMPOTENCY_KEY.encode()
 _LONGEST_KEY = 255
 
