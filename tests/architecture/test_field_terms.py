@@ -24,7 +24,7 @@ IMPLEMENTED_IN = {
     "DNS rebinding": f"{LIBRARY}/protocol/http.py",
     "path traversal": f"{SERVERS}/filesystem/resolve.py",
     "TOCTOU": f"{SERVERS}/filesystem/resolve.py",
-    "rate limit": f"{ISSUER}/rate_limit.py",
+    "rate limit": f"{ISSUER}/http/rate_limit.py",
     "heartbeat": f"{APPS}/fleet/hub/supervised_client.py",
     "lease": f"{LIBRARY}/store/vaults/leases.py",
     "compare-and-swap": f"{LIBRARY}/store/memory/records.py",

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-import interlock_issuer.accounts
+import interlock_issuer.login.accounts
 import interlock_servers.memory.schema
 import interlock_servers.travel.database
 from interlock import ToolError
@@ -21,7 +21,7 @@ from interlock.store import SqliteFile, SqliteSchema, SqliteStore, SqliteVault, 
 from interlock.store.sqlite import schema as store_schema
 from interlock.store.vaults import sqlite as vault_module
 from interlock_apps.fleet.log import LogError, SqliteLog, tables
-from interlock_issuer.accounts import Accounts
+from interlock_issuer.login.accounts import Accounts
 from interlock_servers.memory.graph import Graph
 from interlock_servers.travel.database import TravelDatabase
 from tests.architecture.source import SourceTree
@@ -86,7 +86,7 @@ KINDS = {
     "store": Kind(store_schema.SCHEMA, _store, "SELECT id, state FROM sessions", ("s", b"state")),
     "vault": Kind(vault_module.SCHEMA, _vault, "SELECT value FROM records", (b"v",)),
     "accounts": Kind(
-        interlock_issuer.accounts.SCHEMA,
+        interlock_issuer.login.accounts.SCHEMA,
         lambda path: Accounts(path).list(),
         "SELECT name FROM accounts",
         ("alice",),

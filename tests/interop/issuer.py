@@ -10,10 +10,10 @@ from pathlib import Path
 
 import uvicorn
 
-from interlock_issuer.accounts import Accounts
 from interlock_issuer.app import Issuer
 from interlock_issuer.interfaces import Client
-from interlock_issuer.users import LocalUsers
+from interlock_issuer.login.accounts import Accounts
+from interlock_issuer.login.users import LocalUsers
 
 CLIENT = Client(
     id="suite", name="A program of another maker", redirect_uris=("http://127.0.0.1/callback",)

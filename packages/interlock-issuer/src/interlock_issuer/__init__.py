@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 from interlock.lazy_names import lazily
 
 if TYPE_CHECKING:
-    from .accounts import Account, Accounts, BadAccount
     from .app import Issuer
+    from .grants.trusted_issuers import TrustedIssuer, Workload
     from .interfaces import AuthorizationServer, Client, PendingRequest, User, Users
+    from .login.accounts import Account, Accounts, BadAccount
+    from .login.users import LocalUsers
     from .presets.preset import Preset
     from .providers import Provider, provider_of
     from .proxy.app import OAuthProxy, OAuthProxyOptions
     from .proxy.upstream import Upstream
     from .settings import IssuerOptions
-    from .trusted_issuers import TrustedIssuer, Workload
-    from .users import LocalUsers
 
 # Loaded at first use: the presets alone need neither cryptography nor argon2.
 _ROOMS = {
@@ -24,12 +24,12 @@ _ROOMS = {
     ".providers": ("Provider", "provider_of"),
     ".proxy.app": ("OAuthProxy", "OAuthProxyOptions"),
     ".proxy.upstream": ("Upstream",),
-    ".accounts": ("Account", "Accounts", "BadAccount"),
+    ".login.accounts": ("Account", "Accounts", "BadAccount"),
     ".app": ("Issuer",),
-    ".users": ("LocalUsers",),
+    ".login.users": ("LocalUsers",),
     ".interfaces": ("AuthorizationServer", "Client", "PendingRequest", "User", "Users"),
     ".settings": ("IssuerOptions",),
-    ".trusted_issuers": ("TrustedIssuer", "Workload"),
+    ".grants.trusted_issuers": ("TrustedIssuer", "Workload"),
 }
 
 __all__ = [

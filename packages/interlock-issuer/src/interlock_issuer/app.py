@@ -15,34 +15,34 @@ from interlock import Fetch, SafeFetch, Unreachable
 from interlock.store import Vault, open_vault
 
 from . import metadata
-from .access_tokens import AccessTokens
-from .authentication import Authentication
-from .authorization import (
+from .clients.authentication import Authentication
+from .clients.keys import ClientKeys
+from .clients.metadata_documents import MetadataDocuments
+from .clients.registration import Registration
+from .clients.registry import Clients
+from .grants.authorization import (
     Authorization,
     RedirectableError,
     RedirectTarget,
     UnredirectableError,
     is_trusted,
 )
-from .client_documents import MetadataDocuments
-from .client_keys import ClientKeys
-from .clients import Clients
-from .device_flow import MARK, DeviceConsent, DeviceFlow
-from .dpop import DpopProofs
-from .endpoints import Answer, Boundary, Endpoint, ProgramEndpoint
-from .error_responses import OAuthError, unavailable
-from .grants import Grants
+from .grants.device_flow import MARK, DeviceConsent, DeviceFlow
+from .grants.introspection import TokenStatus
+from .grants.token_endpoint import TokenEndpoint
+from .grants.trusted_issuers import TrustedIssuer, TrustedIssuers
+from .grants.user_grants import Grants
+from .http.endpoints import Answer, Boundary, Endpoint, ProgramEndpoint
+from .http.error_responses import OAuthError, unavailable
+from .http.parameters import address_of, form_parameters
+from .http.responses import json_response, redirect_response, text_response
 from .in_process import InProcessVerifier
 from .interfaces import Client, PendingRequest, User, Users
-from .introspection import TokenStatus
-from .no_users import NoUsers
-from .parameters import address_of, form_parameters
-from .registration import Registration
-from .responses import json_response, redirect_response, text_response
+from .login.no_users import NoUsers
 from .settings import OFFLINE, IssuerOptions, settled
-from .signing_keys import SigningKeys
-from .token_endpoint import TokenEndpoint
-from .trusted_issuers import TrustedIssuer, TrustedIssuers
+from .tokens.access_tokens import AccessTokens
+from .tokens.dpop import DpopProofs
+from .tokens.signing_keys import SigningKeys
 
 _CACHED = ("cache-control", "public, max-age=300")
 # Errors that are answered without a page, where the client wants none (OpenID Connect Core 1.0,

@@ -13,7 +13,7 @@ from interlock import types as t
 from interlock.auth.tokens import BadToken, Jwt, Unverifiable, Verified
 from interlock.store import StoreError
 
-from .error_responses import OAuthError
+from .http.error_responses import OAuthError
 
 # seconds for which a guard need not ask again, so that what was revoked is of no use soon after
 _BELIEVED = 30.0

@@ -16,7 +16,7 @@ from starlette.routing import BaseRoute
 
 from interlock.store import Vault
 
-from .redirect_uris import is_loopback
+from .clients.redirect_uris import is_loopback
 from .settings import Settings
 
 Source = Literal["configured", "registered", "document"]

@@ -9,9 +9,9 @@ import msgspec
 from interlock.auth.oauth import ServerMetadata
 from interlock.auth.tokens import ASYMMETRIC
 
-from .clients import METHODS
+from .clients.registry import METHODS
+from .grants.trusted_issuers import TrustedIssuers
 from .settings import BEARER, CODE, CREDENTIALS, DEVICE, EXCHANGE, OFFLINE, REFRESH, Settings
-from .trusted_issuers import TrustedIssuers
 
 _OAUTH = "/.well-known/oauth-authorization-server"
 _OPENID = "/.well-known/openid-configuration"

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from interlock.auth.oauth import is_loopback, is_loopback_host, plain_resource
 
-from .error_responses import OAuthError
+from .http.error_responses import OAuthError
 
 Dpop = Literal["off", "allowed", "required"]
 OFFLINE = "offline_access"

@@ -22,8 +22,8 @@ from interlock.http11.fetch import Request
 from interlock.store.vaults.blobs import Book
 from interlock.store.vaults.memory import MemoryVault
 from interlock_issuer.app import Issuer
+from interlock_issuer.http.responses import html_response
 from interlock_issuer.interfaces import AuthorizationServer, Client, PendingRequest, User
-from interlock_issuer.responses import html_response
 from tests.auth.network import Answer, Clock
 from tests.issuer.exchange import Reply, Sent, ask
 

@@ -13,8 +13,7 @@ import pytest
 
 from interlock.store import StoreError
 from interlock.store.vaults.memory import MemoryVault
-from interlock_issuer.accounts import Accounts, BadAccount, Cost
-from interlock_issuer.rate_limit import (
+from interlock_issuer.http.rate_limit import (
     ADDRESS,
     CODES,
     NAME,
@@ -25,6 +24,7 @@ from interlock_issuer.rate_limit import (
     code_limits,
     password_limits,
 )
+from interlock_issuer.login.accounts import Accounts, BadAccount, Cost
 from tests.auth.network import Clock
 
 CHEAP = Cost(passes=1, memory=64, lanes=1)

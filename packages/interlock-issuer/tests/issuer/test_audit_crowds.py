@@ -9,9 +9,9 @@ from urllib.parse import urlencode
 
 import pytest
 
-from interlock_issuer import authorization, device_flow
+from interlock_issuer.grants import authorization, device_flow
+from interlock_issuer.http.rate_limit import REQUESTS
 from interlock_issuer.interfaces import Client
-from interlock_issuer.rate_limit import REQUESTS
 from tests.issuer.exchange import Reply, Sent, ask
 from tests.issuer.office import FORM, Office, request
 

@@ -14,11 +14,11 @@ from urllib.parse import parse_qsl, urlencode
 import msgspec
 import pytest
 
-from interlock_issuer.accounts import Accounts, Cost
 from interlock_issuer.app import Issuer
 from interlock_issuer.interfaces import Client
+from interlock_issuer.login.accounts import Accounts, Cost
+from interlock_issuer.login.users import LocalUsers
 from interlock_issuer.proxy import OAuthProxy
-from interlock_issuer.users import LocalUsers
 from tests.issuer.landing import Landing
 from tests.issuer.office import SCOPES, request
 from tests.proxy.elsewhere import ACME, ID, SECRET, Elsewhere

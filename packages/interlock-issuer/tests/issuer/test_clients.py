@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from interlock.auth.keys import SigningKey, assertion
 from interlock.http11.fetch import Request
-from interlock_issuer import client_documents
-from interlock_issuer.clients import document_problem
+from interlock_issuer.clients import metadata_documents
+from interlock_issuer.clients.registry import document_problem
 from interlock_issuer.interfaces import Client
 from tests.auth.network import Answer
 from tests.issuer.office import BACK, URL, Office, World, answer_of, basic, error_of, said
@@ -415,7 +415,7 @@ async def test_a_document_that_does_not_come(monkeypatch: pytest.MonkeyPatch) ->
             await asyncio.Event().wait()
             raise AssertionError
 
-    monkeypatch.setattr(client_documents, "_SECONDS", 0.0)
+    monkeypatch.setattr(metadata_documents, "_SECONDS", 0.0)
     assert (
         b"it did not come within" in (await Office(fetch=Silent()).authorize(client_id=PAPER)).body
     )

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from starlette.responses import Response
 
-from interlock_issuer import page_templates
-from interlock_issuer.responses import html_response
-from interlock_issuer.style import CSS, POLICY
-from interlock_issuer.users import LocalUsers
+from interlock_issuer.http.responses import html_response
+from interlock_issuer.login import page_templates
+from interlock_issuer.login.style import CSS, POLICY
+from interlock_issuer.login.users import LocalUsers
 from tests.issuer.exchange import Reply
 from tests.issuer.visitors import Page
 

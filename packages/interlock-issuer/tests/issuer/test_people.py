@@ -14,11 +14,11 @@ import msgspec
 import pytest
 
 from interlock.store.vaults.memory import MemoryVault
-from interlock_issuer import consents
-from interlock_issuer.accounts import Accounts, Cost
 from interlock_issuer.app import Issuer
 from interlock_issuer.interfaces import Client, PendingRequest, User
-from interlock_issuer.users import LocalUsers
+from interlock_issuer.login import consents
+from interlock_issuer.login.accounts import Accounts, Cost
+from interlock_issuer.login.users import LocalUsers
 from tests.auth.network import Clock
 from tests.issuer.exchange import Reply
 from tests.issuer.office import (

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock_issuer import redirect_uris
+from interlock_issuer.clients import redirect_uris
 
 FINE = [
     "https://app.example/back",

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from interlock.auth.keys import SigningKey
+from interlock_issuer.grants.trusted_issuers import TrustedIssuer, Workload
 from interlock_issuer.interfaces import User
-from interlock_issuer.trusted_issuers import TrustedIssuer, Workload
 from tests.issuer.office import OTHER, SERVER, URL, Office, basic, claims_of, error_of, said
 
 KEY = SigningKey.generate()

@@ -15,9 +15,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from interlock.store import StoreError
-from interlock_issuer import endpoints
-from interlock_issuer.endpoints import Boundary, Endpoint
-from interlock_issuer.parameters import (
+from interlock_issuer.http import endpoints
+from interlock_issuer.http.endpoints import Boundary, Endpoint
+from interlock_issuer.http.parameters import (
     FORM,
     BadParameters,
     form_parameters,
@@ -25,7 +25,12 @@ from interlock_issuer.parameters import (
     parse,
     query_parameters,
 )
-from interlock_issuer.responses import html_response, redirect_response, text_response, with_headers
+from interlock_issuer.http.responses import (
+    html_response,
+    redirect_response,
+    text_response,
+    with_headers,
+)
 from tests.issuer.exchange import Message, Reply, call
 from tests.issuer.office import Office, said
 

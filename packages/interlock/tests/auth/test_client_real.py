@@ -27,8 +27,8 @@ from interlock.store import open_vault
 from interlock.transport.http.client.transport import Http
 from interlock.wire.revisions import R1, R5, REVISIONS
 from interlock_issuer import Issuer
+from interlock_issuer.grants.trusted_issuers import TrustedIssuer, Workload
 from interlock_issuer.interfaces import Client as Known
-from interlock_issuer.trusted_issuers import TrustedIssuer, Workload
 from tests.auth.robot import Robot
 from tests.auth.served import guarded, served
 from tests.issuer.office import Clock, Willing

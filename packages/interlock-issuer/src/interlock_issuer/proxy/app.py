@@ -9,10 +9,10 @@ from interlock import Fetch, Principal
 from interlock.store import Vault
 
 from ..app import Issuer
+from ..grants.trusted_issuers import TrustedIssuer
 from ..interfaces import Client
 from ..providers import Provider
 from ..settings import IssuerOptions
-from ..trusted_issuers import TrustedIssuer
 from .upstream import Admit, Upstream
 
 

@@ -27,14 +27,14 @@ from interlock.auth import Unauthorized
 from interlock.logs import limited
 from interlock.store import BadSeal, Seal, Vault
 
-from .. import consents, page_templates
-from ..browser_session import Session, cookie_name, set_cookie
+from ..http.parameters import query_parameters
+from ..http.responses import redirect_response
 from ..interfaces import AuthorizationServer, PendingRequest, User
-from ..login_pages import Answer, LoginPages, PageHandler, Visit
-from ..parameters import query_parameters
+from ..login import consents, page_templates
+from ..login.browser_session import Session, cookie_name, set_cookie
+from ..login.login_pages import Answer, LoginPages, PageHandler, Visit
 from ..providers import Provider
 from ..repository import digest
-from ..responses import redirect_response
 from .provider_client import ProviderClient, UpstreamUser
 from .sessions import UpstreamSessions
 

@@ -11,13 +11,13 @@ from starlette.responses import Response
 
 from interlock.auth.oauth import ClientMetadata
 
-from .clients import METHODS, Clients, described
-from .error_responses import OAuthError, too_many_requests
-from .parameters import address_of
-from .rate_limit import RequestLimiter
-from .repository import digest
-from .responses import json_response
-from .settings import CODE, Settings
+from ..http.error_responses import OAuthError, too_many_requests
+from ..http.parameters import address_of
+from ..http.rate_limit import RequestLimiter
+from ..http.responses import json_response
+from ..repository import digest
+from ..settings import CODE, Settings
+from .registry import METHODS, Clients, described
 
 
 class Registration:

@@ -9,11 +9,11 @@ from starlette.responses import Response
 
 from interlock.auth.oauth import same_resource
 
-from .access_tokens import AccessTokens, is_party
-from .error_responses import OAuthError, invalid_client
-from .grants import Grants
-from .interfaces import Client, User
-from .responses import json_response
+from ..http.error_responses import OAuthError, invalid_client
+from ..http.responses import json_response
+from ..interfaces import Client, User
+from ..tokens.access_tokens import AccessTokens, is_party
+from .user_grants import Grants
 
 _SHOWN = ("iss", "aud", "sub", "client_id", "iat", "exp", "jti", "scope", "cnf", "act")
 

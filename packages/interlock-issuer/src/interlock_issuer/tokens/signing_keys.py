@@ -10,8 +10,8 @@ from msgspec import Struct
 from interlock.auth.tokens import KeySet, SigningKey
 from interlock.store import Vault
 
-from .repository import Repository
-from .settings import Settings
+from ..repository import Repository
+from ..settings import Settings
 
 
 class _StoredKey(Struct, frozen=True):

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from interlock.store import MemoryStore, Vault, VaultRates
 
-from .repository import digest
+from ..repository import digest
 
 
 class Limit(Struct, frozen=True):

@@ -12,10 +12,10 @@ from interlock.auth.oauth import same_resource
 from interlock.auth.tokens import BadSignature, check_times, peek
 from interlock.store import Vault
 
-from .interfaces import Client, User
-from .repository import SeenSet
-from .responses import json_response
-from .settings import Settings
+from ..http.responses import json_response
+from ..interfaces import Client, User
+from ..repository import SeenSet
+from ..settings import Settings
 from .signing_keys import SigningKeys
 
 TYPE = "at+jwt"

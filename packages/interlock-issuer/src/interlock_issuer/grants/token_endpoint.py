@@ -11,19 +11,19 @@ from starlette.responses import Response
 
 from interlock.auth.oauth import same_resource
 
-from .access_tokens import AccessTokens, TokenSpec, for_person
-from .authentication import Authentication
-from .clients import Clients
+from ..clients.authentication import Authentication
+from ..clients.registry import Clients
+from ..http.error_responses import OAuthError, invalid_grant
+from ..http.parameters import form_parameters
+from ..http.responses import with_headers
+from ..interfaces import Client, User
+from ..settings import BEARER, CODE, CREDENTIALS, DEVICE, EXCHANGE, REFRESH, Settings
+from ..tokens.access_tokens import AccessTokens, TokenSpec, for_person
+from ..tokens.dpop import DpopProofs
 from .device_flow import DeviceFlow
-from .dpop import DpopProofs
-from .error_responses import OAuthError, invalid_grant
-from .grants import Grant, Grants, IssuedGrant
-from .interfaces import Client, User
 from .introspection import TokenStatus, is_for
-from .parameters import form_parameters
-from .responses import with_headers
-from .settings import BEARER, CODE, CREDENTIALS, DEVICE, EXCHANGE, REFRESH, Settings
 from .trusted_issuers import TrustedIssuers
+from .user_grants import Grant, Grants, IssuedGrant
 
 ACCESS_TOKEN = "urn:ietf:params:oauth:token-type:access_token"
 _JWT = "urn:ietf:params:oauth:token-type:jwt"

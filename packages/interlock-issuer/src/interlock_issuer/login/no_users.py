@@ -9,8 +9,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute
 
-from .interfaces import AuthorizationServer, PendingRequest, User
-from .responses import html_response
+from ..http.responses import html_response
+from ..interfaces import AuthorizationServer, PendingRequest, User
 
 _WORDS = "no person can log in here"
 

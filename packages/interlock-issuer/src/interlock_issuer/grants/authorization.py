@@ -10,14 +10,14 @@ from starlette.requests import Request
 
 from interlock.store import Vault
 
-from . import redirect_uris
-from .clients import Clients
-from .error_responses import OAuthError
-from .interfaces import Client, PendingRequest
-from .parameters import BadParameters, address_of, form_parameters, query_parameters
-from .rate_limit import RequestLimiter
-from .repository import Repository
-from .settings import CODE, Settings
+from ..clients import redirect_uris
+from ..clients.registry import Clients
+from ..http.error_responses import OAuthError
+from ..http.parameters import BadParameters, address_of, form_parameters, query_parameters
+from ..http.rate_limit import RequestLimiter
+from ..interfaces import Client, PendingRequest
+from ..repository import Repository
+from ..settings import CODE, Settings
 
 MOST_PENDING = 10_000
 _LONGEST = 4096  # characters of a parameter

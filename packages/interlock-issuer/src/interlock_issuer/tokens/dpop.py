@@ -7,10 +7,10 @@ from starlette.requests import Request
 from interlock.auth.tokens import BadDpopProof, DpopVerifier, Unverifiable
 from interlock.store import Vault
 
-from .error_responses import OAuthError, unavailable
-from .interfaces import Client
-from .parameters import header
-from .settings import Settings
+from ..http.error_responses import OAuthError, unavailable
+from ..http.parameters import header
+from ..interfaces import Client
+from ..settings import Settings
 
 
 class DpopProofs:

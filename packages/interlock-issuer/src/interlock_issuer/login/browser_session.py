@@ -16,8 +16,8 @@ from starlette.responses import Response
 from interlock.auth.oauth import origin
 from interlock.store import Vault
 
-from .parameters import header
-from .repository import digest
+from ..http.parameters import header
+from ..repository import digest
 
 _SESSION = "session"
 _VALUE = re.compile(r"[A-Za-z0-9_-]{43}")

@@ -15,14 +15,14 @@ from starlette.requests import Request
 from interlock.auth.tokens import BadSignature, check_times, peek
 from interlock.store import Vault
 
-from .client_keys import ClientKeys
-from .clients import Clients
-from .error_responses import OAuthError, invalid_client, too_many_requests
-from .interfaces import Client
-from .parameters import address_of, header
-from .rate_limit import AttemptLimiter, RateLimited, secret_limits
-from .repository import SeenSet, digest
-from .settings import Settings
+from ..http.error_responses import OAuthError, invalid_client, too_many_requests
+from ..http.parameters import address_of, header
+from ..http.rate_limit import AttemptLimiter, RateLimited, secret_limits
+from ..interfaces import Client
+from ..repository import SeenSet, digest
+from ..settings import Settings
+from .keys import ClientKeys
+from .registry import Clients
 
 ASSERTION = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 _TYPES = ("", "jwt", "client-authentication+jwt")

@@ -16,10 +16,10 @@ from msgspec.structs import replace
 from interlock.auth.oauth import challenge_of
 from interlock.store import Vault
 
-from .error_responses import OAuthError, invalid_grant
-from .interfaces import Client, PendingRequest, User
-from .repository import Repository, digest
-from .settings import REFRESH, Settings
+from ..http.error_responses import OAuthError, invalid_grant
+from ..interfaces import Client, PendingRequest, User
+from ..repository import Repository, digest
+from ..settings import REFRESH, Settings
 
 _VERIFIER = re.compile(r"[A-Za-z0-9\-._~]{43,128}")  # RFC 7636, 4.1
 _SECRET = re.compile(r"([A-Za-z0-9_\-]{16,64})\.([A-Za-z0-9_\-]{16,128})")

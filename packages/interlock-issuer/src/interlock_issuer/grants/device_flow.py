@@ -11,13 +11,13 @@ from starlette.responses import Response
 
 from interlock.store import Vault
 
-from .clients import Clients
-from .error_responses import OAuthError, invalid_grant, too_many_requests
-from .interfaces import Client, PendingRequest, User
-from .rate_limit import RequestLimiter
-from .repository import Repository, digest
-from .responses import json_response
-from .settings import DEVICE, Settings
+from ..clients.registry import Clients
+from ..http.error_responses import OAuthError, invalid_grant, too_many_requests
+from ..http.rate_limit import RequestLimiter
+from ..http.responses import json_response
+from ..interfaces import Client, PendingRequest, User
+from ..repository import Repository, digest
+from ..settings import DEVICE, Settings
 
 MOST_WAITING = 10_000
 MARK = "d."  # how the ids of waiting devices begin

@@ -16,14 +16,14 @@ from starlette.routing import BaseRoute, Route
 
 from interlock.store import Vault
 
+from ..http.endpoints import Endpoint
+from ..http.parameters import BadParameters, address_of, form_parameters, query_parameters
+from ..http.rate_limit import AttemptLimiter, RateLimited, code_limits
+from ..http.responses import html_response, redirect_response, with_headers
+from ..interfaces import AuthorizationServer, PendingRequest
 from . import consents
 from . import page_templates as pages
 from .browser_session import Browser, Session
-from .endpoints import Endpoint
-from .interfaces import AuthorizationServer, PendingRequest
-from .parameters import BadParameters, address_of, form_parameters, query_parameters
-from .rate_limit import AttemptLimiter, RateLimited, code_limits
-from .responses import html_response, redirect_response, with_headers
 from .style import POLICY
 
 Answer = Literal["once", "always", "before"]

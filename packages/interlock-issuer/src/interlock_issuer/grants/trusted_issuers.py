@@ -20,12 +20,12 @@ from interlock.auth.tokens import (
 )
 from interlock.store import Vault
 
-from .access_tokens import TokenSpec
-from .authentication import meant_for
-from .error_responses import OAuthError, invalid_grant, unavailable
-from .interfaces import Client, User
-from .repository import SeenSet
-from .settings import Settings
+from ..clients.authentication import meant_for
+from ..http.error_responses import OAuthError, invalid_grant, unavailable
+from ..interfaces import Client, User
+from ..repository import SeenSet
+from ..settings import Settings
+from ..tokens.access_tokens import TokenSpec
 
 ID_JAG = "oauth-id-jag+jwt"
 ID_JAG_PROFILE = "urn:ietf:params:oauth:grant-profile:id-jag"

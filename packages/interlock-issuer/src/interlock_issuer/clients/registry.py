@@ -13,13 +13,13 @@ from interlock.auth.oauth import ClientMetadata, checked_url
 from interlock.auth.tokens import KeySet
 from interlock.store import Vault
 
+from ..http.error_responses import OAuthError
+from ..http.rate_limit import RequestLimiter
+from ..interfaces import Client
+from ..repository import Repository, digest
+from ..settings import CODE, DEVICE, REFRESH, Settings
 from . import redirect_uris
-from .client_documents import DocumentUnavailable, MetadataDocuments
-from .error_responses import OAuthError
-from .interfaces import Client
-from .rate_limit import RequestLimiter
-from .repository import Repository, digest
-from .settings import CODE, DEVICE, REFRESH, Settings
+from .metadata_documents import DocumentUnavailable, MetadataDocuments
 
 METHODS = ("none", "client_secret_basic", "client_secret_post", "private_key_jwt")
 MOST_REGISTERED = 10_000

@@ -7,13 +7,13 @@ from collections.abc import Mapping
 
 from starlette.responses import Response
 
+from ..http.parameters import address_of, form_parameters, query_parameters
+from ..http.rate_limit import password_limits
+from ..interfaces import PendingRequest, User
 from . import consents, page_templates
 from .accounts import Account, Accounts, BadAccount, canonical
 from .browser_session import Session
-from .interfaces import PendingRequest, User
 from .login_pages import Answer, LoginPages, PageError, PageHandler, Visit
-from .parameters import address_of, form_parameters, query_parameters
-from .rate_limit import password_limits
 
 _WRONG = "The name or the password is wrong."
 

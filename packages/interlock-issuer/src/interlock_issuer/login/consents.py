@@ -10,8 +10,8 @@ from msgspec import Struct
 from interlock.auth.oauth import is_loopback
 from interlock.store import Vault
 
-from .interfaces import PendingRequest
-from .repository import digest
+from ..interfaces import PendingRequest
+from ..repository import digest
 
 _KIND = "consent"
 SECONDS = 90 * 86_400.0  # that an answer is remembered

@@ -9,8 +9,8 @@ from typing import Any
 from interlock import Fetch
 from interlock.auth.tokens import ASYMMETRIC, BadSignature, KeySet, RemoteKeys, Unverifiable
 
-from .error_responses import unavailable
-from .interfaces import Client
+from ..http.error_responses import unavailable
+from ..interfaces import Client
 
 _LONGEST = 128 * 1024  # bytes of a document
 _KEPT = 1000

@@ -1,0 +1,1 @@
+"""OAuth clients: registration, metadata documents, keys, redirect URIs and authentication."""

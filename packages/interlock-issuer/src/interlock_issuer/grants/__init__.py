@@ -1,0 +1,1 @@
+"""Grants: authorization, token endpoint, device flow, trusted issuers, revocation."""

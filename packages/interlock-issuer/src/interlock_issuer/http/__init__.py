@@ -1,0 +1,1 @@
+"""HTTP of the issuer: endpoints, parameters, responses, OAuth errors and limits on requests."""

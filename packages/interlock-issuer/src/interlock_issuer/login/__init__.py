@@ -1,0 +1,1 @@
+"""Login of users: pages, browser sessions, consent and local accounts."""

@@ -1,0 +1,1 @@
+"""Access tokens, the keys that sign them, and DPoP."""
