@@ -20,9 +20,9 @@ from interlock import (
     Server,
     ServerLimits,
 )
-from interlock.cli.listing import ping
+from interlock.cli.client.listing import ping
 from interlock.cli.program import COMMANDS
-from interlock.cli.running import run
+from interlock.cli.run.running import run
 from interlock.http11.client import HttpFetch
 from interlock.server.run.http import DEFAULT_GRACE, http_app, serve_web
 from interlock.transport.http import access_log

@@ -14,8 +14,8 @@ import pytest
 from click.testing import CliRunner
 
 from interlock import Csp, ResourceContents, Server
-from interlock.cli.loading import load_server
 from interlock.cli.project import new
+from interlock.cli.run.loading import load_server
 from interlock.models.scripted import call
 from interlock.types import APP_MIME_TYPE
 from interlock_apps.fleet.events import CallEnded, CallProposed, PersonSaid

@@ -14,7 +14,7 @@ from typing import Any
 import click
 
 from interlock import Server
-from interlock.cli.running import chosen_transport, run_server, with_transport_options
+from interlock.cli.run.running import chosen_transport, run_server, with_transport_options
 
 
 @click.command(

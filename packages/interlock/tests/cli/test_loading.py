@@ -116,7 +116,7 @@ def test_no_server_is_a_plain_word(
 def loaded(path: Path, name: str = "", after: str = "") -> subprocess.CompletedProcess[str]:
     """Load a file's server in a fresh interpreter and print its name."""
     program = (
-        "import sys\nfrom pathlib import Path\nfrom interlock.cli.loading import load_server\n"
+        "import sys\nfrom pathlib import Path\nfrom interlock.cli.run.loading import load_server\n"
         f"server = load_server(Path({str(path)!r}), {name!r} or None)\n{after}\nprint(server.name)"
     )
     return subprocess.run(

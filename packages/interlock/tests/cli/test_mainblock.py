@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from interlock import Client, Unreachable
-from interlock.cli.mainblock import advice
+from interlock.cli.run.mainblock import advice
 from tests.cli.conftest import Command, Program
 
 HEAD = """

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from interlock.cli.sampling import MOST_SAMPLES
+from interlock.cli.answers.sampling import MOST_SAMPLES
 from tests.cli.conftest import Command
 from tests.commands.hosting import ran_here
 from tests.models.providers import Act, Answer, Site

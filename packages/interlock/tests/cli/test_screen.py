@@ -10,8 +10,8 @@ import pytest
 from click.testing import CliRunner
 
 from interlock import types as t
-from interlock.cli.calling import save, show_block, show_result
-from interlock.cli.reading import content_of
+from interlock.cli.client.calling import save, show_block, show_result
+from interlock.cli.client.reading import content_of
 from interlock.cli.screen import plain, size, size_of
 from tests.cli.conftest import Command
 

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.cli.values import string_arguments, tool_arguments
+from interlock.cli.client.values import string_arguments, tool_arguments
 
 SCHEMA = {
     "type": "object",

@@ -12,9 +12,9 @@ import msgspec
 
 from interlock import types as t
 from interlock.cli import exits
-from interlock.cli.answering import AnswersGiven, answers_given
+from interlock.cli.answers.answering import AnswersGiven, answers_given
+from interlock.cli.client.values import string_arguments
 from interlock.cli.screen import escaped, note, print_json, result_text
-from interlock.cli.values import string_arguments
 from interlock.redaction import Redactor, redacted
 from interlock.typed.form_fields import check as check_form
 from interlock.typed.form_fields import defaults

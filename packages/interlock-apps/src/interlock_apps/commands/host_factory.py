@@ -11,9 +11,9 @@ import click
 from msgspec.structs import replace
 
 from interlock.cli.auth.saved_logins import KeptTokens
-from interlock.cli.configured import asked
 from interlock.cli.models import models_of
 from interlock.cli.screen import note
+from interlock.cli.targets.configured import asked
 from interlock.cli.user_folder import make_folder, user_folder
 from interlock.configs import PROJECT_FILES, Config, Entry, Input, load_config
 from interlock.http11.fetch import Authorizer

@@ -20,7 +20,7 @@ _MAKE = "Run and write servers"
 _HOST = "Use servers with a model"
 
 COMMANDS: Final[dict[str, Row]] = {
-    "run": Row("Run the server in a Python file.", _MAKE, "interlock.cli.running:run"),
+    "run": Row("Run the server in a Python file.", _MAKE, "interlock.cli.run.running:run"),
     "new": Row(
         "Create a small project with a server and its test.", _MAKE, "interlock.cli.project:new"
     ),
@@ -37,15 +37,17 @@ COMMANDS: Final[dict[str, Row]] = {
     "config": Row("Show, check and merge the configurations of clients.", _HOST, extra="host"),
     "log": Row("Search the log of the host.", _HOST, extra="host"),
     "ask": Row("Ask one question in a script: a policy answers for you.", _HOST, extra="host"),
-    "list": Row("Show what a server offers.", _TALK, "interlock.cli.listing:list_"),
-    "schema": Row("Print the JSON Schemas of tools.", _TALK, "interlock.cli.listing:schema"),
-    "call": Row("Call a tool.", _TALK, "interlock.cli.calling:call"),
-    "read": Row("Read a resource.", _TALK, "interlock.cli.reading:read"),
+    "list": Row("Show what a server offers.", _TALK, "interlock.cli.client.listing:list_"),
+    "schema": Row("Print the JSON Schemas of tools.", _TALK, "interlock.cli.client.listing:schema"),
+    "call": Row("Call a tool.", _TALK, "interlock.cli.client.calling:call"),
+    "read": Row("Read a resource.", _TALK, "interlock.cli.client.reading:read"),
     "prompt": Row(
-        "Get a prompt with its arguments filled in.", _TALK, "interlock.cli.prompting:prompt"
+        "Get a prompt with its arguments filled in.", _TALK, "interlock.cli.client.prompting:prompt"
     ),
-    "complete": Row("Get suggestions for an argument.", _TALK, "interlock.cli.prompting:complete"),
-    "ping": Row("Check that a server answers.", _TALK, "interlock.cli.listing:ping"),
+    "complete": Row(
+        "Get suggestions for an argument.", _TALK, "interlock.cli.client.prompting:complete"
+    ),
+    "ping": Row("Check that a server answers.", _TALK, "interlock.cli.client.listing:ping"),
     "auth": Row(
         "Log in to servers, and see why a login fails.", _TALK, "interlock.cli.auth.group:auth"
     ),

@@ -10,7 +10,7 @@ from prompt_toolkit.document import Document
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.shortcuts import PromptSession
 
-from interlock.cli.form_filling import Decision, LeaveFields, fill_form
+from interlock.cli.answers.form_filling import Decision, LeaveFields, fill_form
 from interlock.typed.form_fields import FormField, defaults
 
 from ...fleet.questions import Filled, FormQuestion

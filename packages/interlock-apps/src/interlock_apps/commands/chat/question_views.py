@@ -12,7 +12,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from interlock import ToolAnnotations
-from interlock.cli.form_filling import value_text
+from interlock.cli.answers.form_filling import value_text
 from interlock.cli.screen import shown as seen
 from interlock.configs import start_facts
 from interlock.typed.form_fields import FormField, remark

@@ -13,8 +13,8 @@ import click
 from ... import Client, Implementation, Stdio, UnsupportedRevision
 from ... import types as t
 from .. import exits
-from ..connection import variables_hint
-from ..targets import Environment
+from ..client.connection import variables_hint
+from ..targets.reach import Environment
 
 SECONDS: Final = 120.0
 """So long a server may take to start: uvx and npx download it the first time."""

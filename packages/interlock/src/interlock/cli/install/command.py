@@ -26,8 +26,8 @@ from ...configs import (
     difference,
     this_machine,
 )
-from ..target_syntax import header_lines, split_target
-from ..trailing_command import COMMAND, TargetCommand
+from ..targets.target_syntax import header_lines, split_target
+from ..targets.trailing_command import COMMAND, TargetCommand
 
 _OURS = re.compile(r"\binterlock\b[\"',\s]")
 _RUNNERS = {"uvx", "npx", "uv", "bunx", "pipx", "python", "python3", "node", "deno", "bun"}
@@ -251,7 +251,7 @@ def _command_of(entry: RawEntry) -> list[str]:
 
 
 def _variables(words: Sequence[str]) -> dict[str, str]:
-    from ..targets import environment_of  # late: help and --remove need no client
+    from ..targets.reach import environment_of  # late: help and --remove need no client
 
     return environment_of(words, whole=False).named if words else {}
 

@@ -18,7 +18,7 @@ from ... import Channel
 from ...transport.channel import Barriers
 from ...transport.stdio import own_streams
 from ...wire.jsonrpc import Frame
-from ..targets import command_to_run
+from ..targets.reach import command_to_run
 from .child import ReloadedChild
 from .relay import Relay, State
 from .watch import changes

@@ -9,14 +9,14 @@ from typing import Any, Final
 
 import click
 
-from .. import Client
-from .. import types as t
-from ..client.optional_lists import unless_missing
-from ..untrusted.lookalikes import lookalikes
-from . import exits
+from ... import Client
+from ... import types as t
+from ...client.optional_lists import unless_missing
+from ...untrusted.lookalikes import lookalikes
+from .. import exits
+from ..screen import note, plain, print_json, say, shown
 from .connection import ConnectionSettings
 from .options import exactly, target_command
-from .screen import note, plain, print_json, say, shown
 
 _HEADINGS: Final = {
     "tools": "Tools",

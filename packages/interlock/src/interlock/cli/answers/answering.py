@@ -12,9 +12,9 @@ from typing import Any
 import click
 from msgspec import Struct
 
-from .. import types as t
-from ..schema import compile as compile_schema
-from .screen import note
+from ... import types as t
+from ...schema import compile as compile_schema
+from ..screen import note
 from .terminal_dialogs import Dismissed, TerminalDialogs
 
 

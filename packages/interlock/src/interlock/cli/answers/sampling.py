@@ -11,11 +11,11 @@ import click
 from msgspec import Struct
 from msgspec.structs import replace
 
-from .. import types as t
-from .screen import note
+from ... import types as t
+from ..screen import note
 
 if TYPE_CHECKING:
-    from ..models.interface import Model
+    from ...models.interface import Model
 
 MOST_SAMPLES: Final = 20
 """So often one command lets a server ask a model: what it says costs money, and nobody counts
@@ -53,7 +53,7 @@ class Sampling(Struct, frozen=True):
         if self.texts:
             yield _Given(self.texts).answer
         elif self.model:
-            from .models import models_of  # late: providers are loaded only where a model is asked
+            from ..models import models_of  # late: providers are loaded only where a model is asked
 
             model = models_of(None, [self.model])[0]
             try:
@@ -106,7 +106,7 @@ class _Asked:
         self._count = 0
 
     async def answer(self, params: t.CreateMessageRequestParams) -> t.CreateMessageResult:
-        from ..models.interface import ModelAnswer, ModelFailure  # late: as the models themselves
+        from ...models.interface import ModelAnswer, ModelFailure  # late: as the models themselves
 
         self._count += 1
         if self._count > MOST_SAMPLES:

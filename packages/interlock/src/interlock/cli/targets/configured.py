@@ -10,8 +10,8 @@ from typing import Any
 
 import click
 
-from .. import Stdio
-from ..configs import (
+from ... import Stdio
+from ...configs import (
     PRODUCTS,
     PROJECT_FILES,
     BadRecord,
@@ -26,11 +26,11 @@ from ..configs import (
     start_request,
     this_machine,
 )
-from ..transport.channel import Tap
-from . import exits
-from .screen import note, shown
-from .targets import Environment, OnLine, Reach, reach_address
-from .user_folder import trust_record_path
+from ...transport.channel import Tap
+from .. import exits
+from ..screen import note, shown
+from ..user_folder import trust_record_path
+from .reach import Environment, OnLine, Reach, reach_address
 
 
 class NotAllowed(click.ClickException):

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import click
 
-from .. import Client
+from ... import Client
+from ..screen import note, plain, print_json, say
 from .calling import show_block
 from .connection import ConnectionSettings
 from .options import exactly, target_command
-from .screen import note, plain, print_json, say
 from .values import string_arguments
 
 

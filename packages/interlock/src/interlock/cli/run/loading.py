@@ -14,8 +14,8 @@ from typing import Any
 
 import click
 
-from .. import Server
-from . import exits
+from ... import Server
+from .. import exits
 
 PREFERRED = ("server", "mcp", "app")
 

@@ -11,7 +11,7 @@ from typing import Any, Literal, Protocol
 
 from msgspec import UNSET
 
-from ..typed.form_fields import BadValue, FormField, check, read_value
+from ...typed.form_fields import BadValue, FormField, check, read_value
 
 Decision = Literal["send", "again", "change", "decline", "cancel"]
 """What the user decides about a form: to send it, to fill in all fields or one again, or

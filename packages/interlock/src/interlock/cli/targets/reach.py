@@ -15,9 +15,9 @@ from urllib.parse import urlsplit
 import click
 from msgspec import Struct
 
-from .. import ClientTransport, Http, Socket, Stdio
-from ..transport.channel import Tap
-from ..transport.stdio import inherited_environment
+from ... import ClientTransport, Http, Socket, Stdio
+from ...transport.channel import Tap
+from ...transport.stdio import inherited_environment
 from .target_syntax import header_lines, split_target
 
 OnLine = Callable[[str], None]
@@ -178,7 +178,7 @@ def _authorized(web: Mapping[str, Any]) -> dict[str, Any]:
     account = options.pop("account", "")
     if any(name.lower() == "authorization" for name in options.get("headers", ())):
         return options
-    from .auth.saved_logins import KeptTokens  # late: only for servers on the web
+    from ..auth.saved_logins import KeptTokens  # late: only for servers on the web
 
     return {**options, "auth": KeptTokens(account)}
 

@@ -11,14 +11,14 @@ from typing import Any
 import click
 import msgspec
 
-from .. import Client
-from .. import types as t
-from ..client.optional_lists import unless_missing
-from . import exits
+from ... import Client
+from ... import types as t
+from ...client.optional_lists import unless_missing
+from .. import exits
+from ..screen import Bar, note, plain, print_json, result_text, say, size, size_of
+from ..targets.trailing_command import TargetCommand
 from .connection import ConnectionSettings
 from .options import target_command
-from .screen import Bar, note, plain, print_json, result_text, say, size, size_of
-from .trailing_command import TargetCommand
 from .values import tool_arguments
 
 _VALUES = """\b

@@ -13,17 +13,17 @@ import click
 import msgspec
 from msgspec import Struct
 
-from .. import Answers, Client, ClientSettings, Implementation, UnsupportedRevision
-from .. import types as t
-from ..client.app import DEFAULT_TIMEOUT
-from ..wire.jsonrpc import Frame
-from ..wire.revisions import HANDSHAKE_REVISIONS
-from . import exits
-from .answering import Answering, AnswersGiven
-from .sampling import Sample, Sampling
-from .screen import ERROR, WARNING, note, print_json
-from .targets import Reach
-from .terminal_dialogs import Dismissed, TerminalDialogs
+from ... import Answers, Client, ClientSettings, Implementation, UnsupportedRevision
+from ... import types as t
+from ...client.app import DEFAULT_TIMEOUT
+from ...wire.jsonrpc import Frame
+from ...wire.revisions import HANDSHAKE_REVISIONS
+from .. import exits
+from ..answers.answering import Answering, AnswersGiven
+from ..answers.sampling import Sample, Sampling
+from ..answers.terminal_dialogs import Dismissed, TerminalDialogs
+from ..screen import ERROR, WARNING, note, print_json
+from ..targets.reach import Reach
 
 _VARIABLE: Final = re.compile(r"\b[A-Z][A-Z0-9]*_[A-Z0-9_]+\b")
 Work = Callable[[Client], Coroutine[Any, Any, int | None]]

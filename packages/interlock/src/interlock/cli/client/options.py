@@ -10,14 +10,21 @@ from typing import Any, Final
 
 import click
 
-from ..types.lifecycle import LOGGING_LEVELS
-from ..wire.revisions import REVISIONS
-from . import exits
-from .answering import answers_given
+from ...types.lifecycle import LOGGING_LEVELS
+from ...wire.revisions import REVISIONS
+from .. import exits
+from ..answers.answering import answers_given
+from ..answers.sampling import sampling_of
+from ..targets.reach import (
+    Environment,
+    Reach,
+    environment_of,
+    reach_command,
+    reach_target,
+    web_options,
+)
+from ..targets.trailing_command import COMMAND, TargetCommand
 from .connection import ConnectionSettings
-from .sampling import sampling_of
-from .targets import Environment, Reach, environment_of, reach_command, reach_target, web_options
-from .trailing_command import COMMAND, TargetCommand
 
 TARGETS: Final = """\b
 The server is told in one of three ways:
@@ -227,7 +234,7 @@ def _reach_config(
     environment: Environment,
     trust: bool,
 ) -> tuple[Reach, str | None]:
-    from .configured import reach_config  # late: only where a configuration is read
+    from ..targets.configured import reach_config  # late: only where a configuration is read
 
     return reach_config(config, entry, web, environment, trust=trust)
 

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import click
 
-from .. import Client
-from .. import types as t
-from . import exits
+from ... import Client
+from ... import types as t
+from .. import exits
+from ..screen import note, plain, print_json, say, shown, size
 from .connection import ConnectionSettings
 from .options import exactly, target_command
-from .screen import note, plain, print_json, say, shown, size
 
 
 @target_command("read", "URI")

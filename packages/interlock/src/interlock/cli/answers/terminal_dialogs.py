@@ -11,10 +11,10 @@ from urllib.parse import urlsplit
 
 import click
 
-from .. import types as t
-from ..typed.form_fields import BadForm, FormField, defaults, form_fields, remark
+from ... import types as t
+from ...typed.form_fields import BadForm, FormField, defaults, form_fields, remark
+from ..screen import note, shown
 from .form_filling import Decision, fill_form
-from .screen import note, shown
 
 
 class Dismissed(Exception):

@@ -9,13 +9,13 @@ from typing import Any
 
 import click
 
-from .. import Server
-from ..store.errors import StoreError
-from . import exits
+from ... import Server
+from ...store.errors import StoreError
+from .. import exits
+from ..screen import ERROR, WARNING
+from ..targets.target_syntax import split_target
 from .loading import TargetError, load_server, wire_kept_clear
 from .mainblock import advice
-from .screen import ERROR, WARNING
-from .target_syntax import split_target
 
 _LOOPBACK = "127.0.0.1"
 TRANSPORT_OPTIONS = (
@@ -122,7 +122,7 @@ def chosen_transport(given: dict[str, Any]) -> tuple[str, dict[str, Any]]:
 
 def _check_store(url: str) -> None:
     """Whether there is a store of that kind; it is not opened yet. Raises click.ClickException."""
-    from ..store import open_store  # late: only for servers that are told of a store
+    from ...store import open_store  # late: only for servers that are told of a store
 
     try:
         open_store(url)
@@ -250,7 +250,7 @@ def run(
             raise click.UsageError("--reload is for --transport stdio.")
         if not path.is_file():
             raise click.UsageError(f"There is no file {path}.")
-        from .reload.supervisor import (
+        from ..reload.supervisor import (
             run_reloading,  # late: a server that runs once needs none of it
         )
 
@@ -277,7 +277,7 @@ def run(
 
 def _enter_development(server: Server, path: Path) -> None:
     """Let errors be answered as they are, and warn of mistakes that can be seen at once."""
-    from ..server.calls.development import warnings_of  # late: not for servers in production
+    from ...server.calls.development import warnings_of  # late: not for servers in production
 
     server.dev = True
     for words in filter(None, [*warnings_of(server), advice(path)]):

@@ -1,0 +1,1 @@
+"""The commands of a client: list, call, read and prompt, with their options and connection."""

@@ -1,0 +1,1 @@
+"""`interlock run`: finds the server object of a file and serves it."""

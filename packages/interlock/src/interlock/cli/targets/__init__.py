@@ -1,0 +1,1 @@
+"""What a command connects to: how it is typed, found and reached."""
