@@ -1,4 +1,4 @@
-"""What the user approved: commands in the user's trust record, features in `interlock.lock`."""
+"""Approvals: commands in the user's trust record, features in `interlock.lock`."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ class Approvals(Pins):
     def __init__(
         self, path: Path, *, own: Path, here: Path, places: Mapping[str, Path] | None = None
     ) -> None:
-        """Read nothing yet.
+        """Create the approvals; no file is read yet.
 
         Args:
             path: The `interlock.lock`.
             own: The trust record.
             here: The configuration file of the servers.
-            places: The configuration files of those servers that are from another one, by id.
+            places: The configuration files, by id, of the servers that come from another file.
         """
         super().__init__(path)
         self._record = TrustRecord(own)
@@ -47,10 +47,10 @@ class Approvals(Pins):
 
 
 def open_approvals(path: Path, *, here: Path, places: Mapping[str, Path]) -> Approvals:
-    """Return the approvals of a host after both files were read.
+    """Return the approvals of a host, after reading both files.
 
     Raises:
-        click.UsageError: One of them cannot be read.
+        click.UsageError: One of the files cannot be read.
     """
     make_folder(path.parent)
     approvals = Approvals(path, own=trust_record_path(), here=here, places=places)

@@ -1,4 +1,4 @@
-"""`interlock ask`: asks a model one question, for scripts. A policy answers for the person."""
+"""`interlock ask`: asks a model one question, for scripts. A policy replaces the person."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ ENDS = {
     "failed": exits.UNREACHABLE,
 }  # all others: exits.TOOL_FAILED
 ALLOW = "Allow it in `interlock host` or `interlock chat`, or pass its file with --config."
-MOST_GIVEN = 2_000  # characters of the arguments of a call that are printed
+MOST_GIVEN = 2_000  # characters of a call's arguments that are printed
 WORDS = """\b
 Exit codes:
   0    the model answered
@@ -157,8 +157,9 @@ def ask(
 
 
 class PresetAnswers:
-    """Answers what was answered beforehand: forms by `--answers`, sampling by `--sampling`; nothing
-    else is ever allowed.
+    """Answers from the command line: `--answers` for forms, `--sampling` for sampling.
+
+    Every other question is denied.
     """
 
     def __init__(self, given: AnswersGiven, sampling: bool) -> None:
@@ -166,7 +167,7 @@ class PresetAnswers:
         self._sampling = sampling
 
     async def answer(self, question: AnyQuestion) -> Answer:
-        """See Person."""
+        """See UserInterface."""
         if isinstance(question, SampleQuestion | SampledQuestion) and self._sampling:
             return Decision(allow=True)
         if isinstance(question, FormQuestion):
@@ -192,7 +193,7 @@ class PresetAnswers:
 
 
 class AskReport:
-    """Prints what happens: for people words on stdout and remarks on stderr, for machines JSON."""
+    """Prints events: for people text on stdout and remarks on stderr, for machines JSON."""
 
     def __init__(self, machine: bool, events: bool, secrets: Redactor) -> None:
         self._machine = machine
@@ -201,15 +202,15 @@ class AskReport:
         self._calls: dict[str, dict[str, Any]] = {}
         self._notices: list[str] = []
         self._line_open = False
-        self._heard = True  # whether somebody still reads what is printed
+        self._heard = True  # False once the reader of stdout has gone
 
     def hear(self, noted: LogEntry) -> None:
-        """Take in an event."""
+        """Handle an event."""
         event = noted.event
         if self._events:
             plain = msgspec.json.decode(
                 msgspec.json.encode(noted)
-            )  # as the log has it: objects and lists, and nothing else
+            )  # the same JSON types as in the log
             self._put(escaped(msgspec.json.encode(redacted(plain, self._secrets)).decode()) + "\n")
         if isinstance(event, CallProposed):
             self._calls[event.call] = {
@@ -268,7 +269,7 @@ class AskReport:
             self._line_open = True
 
     def ended(self, ended: TurnEnded, session: Session) -> None:
-        """Say how it ended."""
+        """Print the outcome of the turn."""
         if self._machine:
             usage = {"input": ended.usage.input, "output": ended.usage.output}
             answer = {
@@ -288,7 +289,7 @@ class AskReport:
             self._remark(ended.words, "yellow")
 
     def failed(self, words: str) -> None:
-        """Say what kept it from beginning, or broke it."""
+        """Print why the run could not start, or failed."""
         if self._machine:
             print_json({"error": {"message": self._secrets(words)}})
         else:
@@ -307,7 +308,7 @@ class AskReport:
         return f"{known['tool']} of {known['server']}" if known["server"] else str(known["tool"])
 
     def _given(self, call: str) -> str:
-        """The arguments of a call in one line, and how much of them does not fit there."""
+        """The arguments of a call in one line, and how many characters were cut."""
         arguments = self._calls[call]["arguments"]
         if not arguments:
             return ""
@@ -334,7 +335,7 @@ def _code(bad: Exception) -> int:
 
 
 def _last(session: Session) -> str:
-    """The text of what the model said last."""
+    """The text of the model's last message."""
     for message in reversed(session.messages):
         if message.role == "assistant":
             blocks = message.content if isinstance(message.content, list) else [message.content]

@@ -75,7 +75,7 @@ def _show(found: Config) -> None:
 
 
 def _write(found: Config, target: Path) -> None:
-    """Put the servers into a file; it is exchanged as a whole, or not at all."""
+    """Write the servers to a file, which is replaced atomically."""
     try:
         _, copy = ConfigFile(target).make(lambda before: write_config(found.entries, before or ""))
     except (OSError, Uneditable) as bad:

@@ -1,4 +1,4 @@
-"""`interlock demo`: the travel scenario, whole, in the browser or the terminal."""
+"""`interlock demo`: the whole travel scenario, in the browser or the terminal."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def demo(folder: Path | None, fresh: bool, port: int, opens: bool, terminal: boo
 
 
 def _in_the_terminal() -> Callable[[Host], None]:
-    """What runs a host here. Raises click.UsageError where nobody could type."""
+    """Return the function that runs the host here. Raises click.UsageError without a terminal."""
     from .chat import need_terminal, run_chat  # late: needs prompt_toolkit and rich
 
     need_terminal()
@@ -63,13 +63,13 @@ def _in_the_terminal() -> Callable[[Host], None]:
 
 
 def _in_the_browser(port: int, opens: bool) -> Callable[[Host], None]:
-    """What runs a host in the browser. Raises click.ClickException where that cannot be."""
+    """Return the function that runs the host in the browser. Raises click.ClickException."""
     need_web()
     return partial(run_pages, port=port, opens=opens, title="Plan a holiday", demo=WORDS)
 
 
 def prepare(place: Path) -> None:
-    """Make the folder; one that is new, or was empty, is the demo's own from then on."""
+    """Create the folder. A new or empty one gets a mark that it belongs to the demo."""
     place.mkdir(parents=True, exist_ok=True, mode=0o700)
     if not any(place.iterdir()):
         (place / MARK).write_text(
@@ -79,11 +79,10 @@ def prepare(place: Path) -> None:
 
 
 def forget(place: Path) -> None:
-    """Remove what the demo has kept, and nothing else: the files and folders that it makes itself,
-    in a folder of its own.
+    """Remove the files and folders of the demo from its own folder, and nothing else.
 
-    Raises click.UsageError for a folder that had something in it before: a `calendar` or `mail`
-    there may be the person's.
+    Raises click.UsageError for a folder without the demo's mark: a `calendar` or `mail` in it may
+    belong to the person.
     """
     if place.is_dir() and any(place.iterdir()) and not (place / MARK).is_file():
         raise click.UsageError(

@@ -32,16 +32,16 @@ from ..host.options import DISCOVERY, HostOptions
 from .approvals import open_approvals
 from .options import HostCommandOptions
 
-EVERY = 1.0  # seconds between two looks at the configuration
-PATIENCE = 10.0  # seconds that another host may take to write
+EVERY = 1.0  # seconds between two checks of the configuration
+PATIENCE = 10.0  # seconds to wait while another host writes
 
 
 def host_of(given: HostCommandOptions, *, ask: bool = True, ask_to_start: bool = True) -> Host:
-    """The host that was asked for.
+    """Build the host that the options describe.
 
-    `ask` says that a person at the terminal may be asked for what a configuration wants to know.
+    `ask` says whether the person at the terminal may be asked for the inputs of a configuration.
 
-    Raises click.UsageError for what is missing or wrong.
+    Raises click.UsageError for missing or wrong options.
     """
     paths = config_paths(given)
     config = config_of(given, asked if ask and sys.stdin.isatty() else None)
@@ -80,7 +80,7 @@ def host_of(given: HostCommandOptions, *, ask: bool = True, ask_to_start: bool =
 
 
 def _body_limits(given: HostCommandOptions) -> BodyLimits:
-    """What the log keeps of large results."""
+    """How much of large results the log keeps."""
     limits = BodyLimits()
     if given.log_space is not None:
         limits = replace(limits, total=int(given.log_space * 1024 * 1024))
@@ -90,7 +90,7 @@ def _body_limits(given: HostCommandOptions) -> BodyLimits:
 
 
 def config_paths(given: HostCommandOptions) -> tuple[Path, ...]:
-    """The files with the servers. Raises click.UsageError where none is named and none is near."""
+    """The configuration files. Raises click.UsageError if none is given and none is found."""
     near = next((path for path in map(Path, PROJECT_FILES) if path.is_file()), None)
     if given.configs or near is not None:
         return given.configs or (Path(near or "."),)
@@ -101,9 +101,9 @@ def config_paths(given: HostCommandOptions) -> tuple[Path, ...]:
 
 
 def config_of(given: HostCommandOptions, ask: Callable[[Input], str] | None = None) -> Config:
-    """The servers, with the trusted ones marked.
+    """The configured servers, with the trusted ones marked.
 
-    Raises click.UsageError for a trusted one that is not there.
+    Raises click.UsageError if --trust names an unknown server.
     """
     config = _read(given, ask)
     if strange := set(given.trust) - {entry.id for entry in config.entries}:
@@ -115,8 +115,8 @@ def config_of(given: HostCommandOptions, ask: Callable[[Input], str] | None = No
 
 
 def _read(given: HostCommandOptions, ask: Callable[[Input], str] | None = None) -> Config:
-    """The servers as the files have them now; what was answered to a question once is answered to
-    it again.
+    """The servers as the files have them now. An input that was answered once is not asked for
+    again.
     """
 
     def answer(input: Input) -> str | None:
@@ -134,14 +134,15 @@ def _read(given: HostCommandOptions, ask: Callable[[Input], str] | None = None) 
 
 
 async def follow(host: Host, given: HostCommandOptions) -> None:
-    """Take a changed configuration over whenever one of its files changes, until cancelled; broken
-    ones are told of and left.
+    """Reload the host whenever a configuration file changes, until cancelled.
+
+    A file that cannot be read is reported, and the servers stay as they are.
     """
     async for _ in file_changes(partial(stamps, config_paths(given)), every=EVERY):
         config = _read(given)
         if any(
             problem.level == "error" and not problem.id for problem in config.problems
-        ):  # half written, perhaps
+        ):  # the file may be half written
             words = "; ".join(str(problem) for problem in config.problems)
             host.publish(
                 Notice(
@@ -156,7 +157,7 @@ async def follow(host: Host, given: HostCommandOptions) -> None:
 
 
 def policy_of(given: HostCommandOptions) -> Policy:
-    """The rules of the file, else none. Raises click.UsageError."""
+    """The policy of the given file, or one without rules. Raises click.UsageError."""
     if given.policy_file is None:
         return Policy()
     try:
@@ -166,7 +167,7 @@ def policy_of(given: HostCommandOptions) -> Policy:
 
 
 def saved_rules(path: Path) -> Sequence[Rule]:
-    """What was remembered for good; nothing where that cannot be read, which is said."""
+    """The rules saved for always; if the file cannot be read, a warning and no rules."""
     if not path.is_file():
         return ()
     try:
@@ -177,15 +178,15 @@ def saved_rules(path: Path) -> Sequence[Rule]:
 
 
 def save_rules(path: Path, rules: Sequence[Rule]) -> None:
-    """Keep what is remembered for good. Raises OSError."""
+    """Save the rules that hold for always. Raises OSError."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     with file_lock(path.with_name(f".{path.name}.turn"), patience=PATIENCE):
         write_atomic(path, write_rules(rules).encode())
 
 
 def _authorizer(entry: Entry) -> Authorizer | None:
-    """What `interlock auth login` keeps, unless the configuration has a header that says who
-    asks.
+    """Use the tokens of `interlock auth login`, unless the configuration has its own
+    `Authorization` header.
     """
     if not entry.url or any(name.lower() == "authorization" for name in entry.headers):
         return None

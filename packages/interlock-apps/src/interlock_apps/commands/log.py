@@ -26,7 +26,7 @@ Exit codes:
   2    wrong usage, or there is no log yet
   3    the log is not as it was written (--verify)
 """
-_SHOWN = 160  # characters of an entry on a line
+_SHOWN = 160  # characters of an entry in one line
 
 
 @click.command("log", epilog=WORDS)

@@ -123,11 +123,11 @@ HOST_OPTIONS = (
 
 
 class HostCommandOptions(Struct, kw_only=True):
-    """The options of a host command, and the answers to what its configuration asks.
+    """The options of a host command, and the inputs of its configuration.
 
     Attributes:
-        answers: The answers to what the configuration asks, by the id of the input.
-        secrets: Redacts those answers.
+        answers: The values of the configuration's inputs, by id.
+        secrets: Redacts these values.
         places: The configuration file of each server, by its id.
     """
 
@@ -151,14 +151,14 @@ class HostCommandOptions(Struct, kw_only=True):
 
 
 def with_host_options(command: Any) -> Any:
-    """Give a command the options of a host."""
+    """Add the options of a host to a command."""
     for option in reversed(HOST_OPTIONS):
         command = option(command)
     return command
 
 
 def given_of(options: dict[str, Any]) -> HostCommandOptions:
-    """Take the options of the host out of those of a command."""
+    """Take the options of the host out of a command's options."""
     return HostCommandOptions(
         **{
             name: options.pop(name)

@@ -1,4 +1,4 @@
-"""`interlock host`: a page on loopback, at an address that works once."""
+"""`interlock host`: a page on loopback, with an entry address that works once."""
 
 from __future__ import annotations
 
@@ -68,8 +68,8 @@ def run_pages(
     ready: Callable[[HostSite], object] | None = None,
     follow: Callable[[], Any] | None = None,
 ) -> None:
-    """Serve a host until Ctrl-C, and exit: with 0 after that, with words where it could not be
-    begun.
+    """Serve a host until Ctrl-C, and exit: with code 0, or with an error message if it could not
+    start.
     """
     need_web()
     from ..host.pages.serving import serve  # optional extra `host`
@@ -88,16 +88,14 @@ def run_pages(
     async def run() -> None:
         async with contextlib.AsyncExitStack() as stack:
             stack.push_async_callback(host.aclose)
-            await (
-                host.log.open()
-            )  # before anything is shown: without the log that was asked for nothing begins
+            await host.log.open()  # first of all: without its log the host does not start
             serving = asyncio.create_task(
                 serve(host, port=port, title=title, demo=demo, on_ready=on_ready)
             )
             stack.push_async_callback(_ended, serving)
             await _first(
                 serving, listening.wait()
-            )  # no server is begun for a page that nobody can see
+            )  # servers start only once the page can be opened
             opening = asyncio.create_task(host.open())
             stack.push_async_callback(_ended, opening)
             following = asyncio.create_task(follow()) if follow is not None else None
@@ -118,7 +116,7 @@ def run_pages(
 
 
 def need_web() -> None:
-    """Say what is not installed before anything is begun. Raises click.ClickException."""
+    """Check for the extra before anything starts. Raises click.ClickException."""
     try:
         import_module("starlette")
     except ImportError:
@@ -126,7 +124,7 @@ def need_web() -> None:
 
 
 async def _first(task: asyncio.Task[Any], other: Coroutine[Any, Any, Any]) -> None:
-    """Wait for the one or the other; raises what the task raises."""
+    """Wait for either of the two. Raises the task's exception."""
     waiting = asyncio.create_task(other)
     try:
         await asyncio.wait({task, waiting}, return_when=asyncio.FIRST_COMPLETED)

@@ -15,7 +15,7 @@ from .diary import write_diary
 from .planner import Planner
 
 SERVERS = ("travel", "weather", "calendar", "mail")
-PACE = 0.012  # seconds between two words of the model, so that one can see it speak
+PACE = 0.012  # seconds between two words of the model, so that its text appears gradually
 WORDS = (
     "A demonstration: nothing is really booked or sent. "
     "To start, type / and choose “Plan a vacation”."
@@ -23,8 +23,9 @@ WORDS = (
 
 
 def holiday(folder: Path, *, pace: float = PACE) -> Host:
-    """The host of the demo; bookings, calendar, mail, log and approvals are kept in a folder, which
-    is there.
+    """The host of the demo.
+
+    Bookings, calendar, mail, log and approvals are kept in `folder`, which must exist.
     """
     write_diary(folder / "calendar")
     env = {
@@ -32,7 +33,7 @@ def holiday(folder: Path, *, pace: float = PACE) -> Host:
         "INTERLOCK_CALENDAR_FOLDER": str(folder / "calendar"),
         "INTERLOCK_MAIL_FOLDER": str(folder / "mail"),
     }
-    # `-P`: a file in the working folder must not stand in for a module
+    # `-P`: a file in the working directory must not shadow a module
     entries = [
         Entry(
             id=name,
@@ -48,5 +49,5 @@ def holiday(folder: Path, *, pace: float = PACE) -> Host:
         models=[Planner(pace=pace)],
         pins=Pins(folder / "interlock.lock"),
         log=SqliteLog(folder / "log.db"),
-        options=HostOptions(ask_to_start=False),  # the servers are ours
+        options=HostOptions(ask_to_start=False),  # the demo's own servers are trusted
     )

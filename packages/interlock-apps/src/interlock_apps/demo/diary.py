@@ -1,4 +1,4 @@
-"""The calendar with which the demo starts: some days of 2024 are taken, the holiday is free."""
+"""The calendar at the start of the demo: some days of 2024 are busy, the holiday is free."""
 
 from __future__ import annotations
 
@@ -14,16 +14,14 @@ TAKEN = (
 
 
 def write_diary(folder: Path) -> None:
-    """Write the calendar `my-calendar` into a folder of calendars, unless the folder is there
-    already (RFC 5545).
-    """
+    """Write `my-calendar` into a folder of calendars, unless that folder exists (RFC 5545)."""
     if folder.exists():
         return
     lines = ["BEGIN:VCALENDAR", "VERSION:2.0", "PRODID:-//Interlock//demo//EN"]
     for number, (first, last, title) in enumerate(TAKEN, 1):
         after = dt.date.fromisoformat(last) + dt.timedelta(
             days=1
-        )  # the end of whole days is the day after them
+        )  # all-day events end on the day after their last day
         lines += [
             "BEGIN:VEVENT",
             f"UID:demo-{number}@interlock",

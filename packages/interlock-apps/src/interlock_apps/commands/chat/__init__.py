@@ -37,11 +37,11 @@ def chat(resume: str | None, **options: Any) -> None:
 
 
 def run_chat(host: Host, *, hint: str = "", resume: str = "", follow: Any = None) -> None:
-    """Talk in the terminal until the person leaves.
+    """Run the chat in the terminal until the person quits.
 
-    `host` is not opened yet; it is ended when this returns. `hint` is shown at the beginning,
-    `resume` names an earlier conversation, `follow` makes what runs beside it. Raises
-    click.ClickException, click.UsageError where there is no terminal.
+    `host` is not open yet; it is closed when this returns. `hint` is shown at the start, `resume`
+    names an earlier conversation, and `follow` returns a coroutine that runs beside the chat.
+    Raises click.ClickException, or click.UsageError without a terminal.
     """
     need_terminal()
     try:
@@ -54,7 +54,7 @@ def run_chat(host: Host, *, hint: str = "", resume: str = "", follow: Any = None
 
 
 def need_terminal() -> None:
-    """Refuse to talk where nobody can type. Raises click.UsageError."""
+    """Raise click.UsageError unless stdin and stdout are a terminal."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise click.UsageError(
             'The chat needs a terminal. `interlock ask "..."` answers one question without one.'

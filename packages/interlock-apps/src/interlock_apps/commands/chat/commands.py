@@ -43,7 +43,7 @@ MOST_LINES = 40
 
 
 class ChatActions(Protocol):
-    """The conversation that commands are about."""
+    """The conversation that the commands act on."""
 
     host: Host
     front: TerminalFocus
@@ -53,7 +53,7 @@ class ChatActions(Protocol):
     session: Session
 
     def begin(self, session: Session) -> None:
-        """Take another conversation."""
+        """Switch to another conversation."""
         ...
 
     async def read(self, words: str) -> None:
@@ -61,16 +61,16 @@ class ChatActions(Protocol):
         ...
 
     async def retry(self) -> None:
-        """Ask the model again where the last turn failed."""
+        """Ask the model again after the last turn failed."""
         ...
 
 
 class CommandError(Exception):
-    """What was typed means nothing here; the words say what would."""
+    """The line is not a valid command; the message says what to type."""
 
 
 class Commands:
-    """Carries out commands."""
+    """Runs slash commands."""
 
     def __init__(self, talk: ChatActions) -> None:
         self._talk = talk
@@ -81,14 +81,14 @@ class Commands:
         }
 
     async def do(self, name: str, rest: str) -> None:
-        """Carry out a command; what is wrong with it is printed. Raises Leave."""
+        """Run a command and print its errors. Raises LeaveChat."""
         try:
             await self._table[name](rest.strip())
         except (CommandError, InterlockError, ValueError, OSError) as bad:
             self._paper.note(f"! {bad}", "bold red")
 
     def arguments_of(self, name: str, rest: str) -> Iterable[str]:
-        """What may follow a command."""
+        """Return suggestions for the arguments of a command."""
         words = rest.split(" ")
         if name == "servers":
             if len(words) == 1:
@@ -299,7 +299,7 @@ class Commands:
             raise CommandError("/export FILE")
         path = await asyncio.to_thread(Path(rest).expanduser)
         await self._host.log.flush()
-        with await asyncio.to_thread(path.open, "xb") as file:  # what is there is not written over
+        with await asyncio.to_thread(path.open, "xb") as file:  # never overwrites a file
 
             def write(data: bytes) -> None:
                 file.write(data)

@@ -32,15 +32,13 @@ from .parser import (
     words_of,
 )
 
-PAUSE = 0.12  # seconds without a key before a server is asked
+PAUSE = 0.12  # seconds without a keystroke before a server is asked
 MOST = 100
 Complete = Callable[[str, Any, str, str, Mapping[str, str]], Awaitable[Any]]
 
 
 class SuggestionCompleter(Completer):
-    """Asks servers for suggestions: after a pause, and no longer than what was asked about is what
-    is typed.
-    """
+    """Asks servers for suggestions after a pause, and cancels the request when the text changes."""
 
     def __init__(self, complete: Complete, pause: float = PAUSE) -> None:
         self._complete = complete
@@ -48,14 +46,14 @@ class SuggestionCompleter(Completer):
         self._asking: asyncio.Task[list[str]] | None = None
 
     def outdated(self, _: object = None) -> None:
-        """What is typed is another text now."""
+        """Cancel the request under way: the text has changed."""
         if self._asking is not None:
             self._asking.cancel()
 
     async def suggested(
         self, server: str, ref: Any, argument: str, value: str, before: Mapping[str, str]
     ) -> list[str]:
-        """What a server suggests; [] where it fails, is too slow, or was asked in vain."""
+        """Return a server's suggestions; [] if the request fails or was cancelled."""
         self.outdated()
         self._asking = asyncio.create_task(self._ask(server, ref, argument, value, before))
         try:
@@ -77,12 +75,12 @@ class SuggestionCompleter(Completer):
     def get_completions(
         self, document: Document, complete_event: CompleteEvent
     ) -> Iterable[Completion]:
-        """See Completer; servers are asked by get_completions_async only."""
+        """See Completer. Servers are asked by get_completions_async only."""
         return []
 
 
 class ValueCompleter(SuggestionCompleter):
-    """Suggestions for one argument, which is all that is typed."""
+    """Suggestions for one argument; the input line contains only its value."""
 
     def __init__(
         self,
@@ -109,9 +107,8 @@ class ValueCompleter(SuggestionCompleter):
 class LineCompleter(SuggestionCompleter):
     """Suggestions for a line of the chat.
 
-    `offers` are what servers offer now, `commands` the chat's own with a word on each.
-
-    `arguments_of` suggests what may follow a command.
+    `offers` returns what servers offer now. `commands` are the chat's own commands, with a short
+    description of each. `arguments_of` suggests arguments of a command.
     """
 
     def __init__(

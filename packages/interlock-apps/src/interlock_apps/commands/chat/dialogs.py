@@ -39,12 +39,12 @@ from .results import MediaFiles, blocks, plain, whole
 
 T = TypeVar("T")
 MOST_PROBLEMS = 5
-ROWS_OF_KEYS = 3  # at the bottom of the screen, beneath a question
+ROWS_OF_KEYS = 3  # at the bottom of the screen, below a question
 _NO = KeyChoice("n", "no")
 
 
 class Asker:
-    """Asks the person, at the terminal. `open_page` opens an address in the browser."""
+    """Asks the person at the terminal. `open_page` opens an address in the browser."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class Asker:
         self._open_page = open_page
 
     async def ask(self, question: AnyQuestion) -> Answer:
-        """The person's answer. Raises GivenUp at Ctrl-C, and EOFError at Ctrl-D."""
+        """The person's answer. Raises QuestionAbandoned at Ctrl-C, and EOFError at Ctrl-D."""
         self._show(question)
         if isinstance(question, FormQuestion):
             return await fill(self._front, question)
@@ -76,7 +76,7 @@ class Asker:
         return await self._start(question)
 
     def _show(self, question: AnyQuestion) -> None:
-        """Print a question, and say so where its beginning does not stay on the screen."""
+        """Print a question; if it is too long for the screen, say that its beginning is hidden."""
         paper = self._front.paper
         shown = sheet(question, self._media, paper.width)
         paper.print(*shown)
@@ -90,7 +90,7 @@ class Asker:
     # -- calls and their results -------------------------------------------------------------------
 
     async def _call(self, question: CallQuestion) -> Decision:
-        if question.flagged:  # not the key that is pressed by habit
+        if question.flagged:  # not the usual key, so that habit does not approve it
             keys = [_NO, KeyChoice("o", "once, despite the warnings")]
         elif question.may_remember:
             keys = [
@@ -316,9 +316,9 @@ class Asker:
         return Decision(allow=key == "y")
 
     async def _pins(self, question: PinQuestion) -> Decision:
-        """All, none, or some of what a server has changed.
+        """Ask to approve all, none, or some of a server's changes.
 
-        What looks dangerous is not among all.
+        Of several changes, "all" leaves out those with warnings.
         """
         plain = [at for at, change in enumerate(question.changes) if not change.warnings]
         several = len(question.changes) > 1
@@ -350,7 +350,7 @@ class Asker:
             return Decision(allow=True, only=tuple(only) or None)
 
     async def _chosen(self, question: PinQuestion) -> list[int]:
-        """The places of the features that the person approves, one after the other."""
+        """The indexes of the changes that the person approves; each is asked about in turn."""
         chosen: list[int] = []
         for at, change in enumerate(question.changes):
             one = msgspec.structs.replace(question, changes=(change,), warnings=change.warnings)
@@ -365,7 +365,7 @@ class Asker:
         return chosen
 
     async def _refused(self) -> Decision:
-        """A no, with a reason where the person types one."""
+        """A denial, with the reason if the person types one."""
         session: PromptSession[str] = PromptSession()
         reason = await self._front.text(session, "Why not? (Enter: no reason) ")
         self._said("refused", "yellow")
@@ -376,13 +376,13 @@ class Asker:
 
 
 def _arguments(schema: Mapping[str, Any], data: Any) -> dict[str, Any]:
-    """Arguments that fit a tool. Raises NotSo."""
+    """Check arguments against a tool's schema. Raises EditRejected."""
     if not isinstance(data, dict):
         raise EditRejected("Arguments are an object.")
     try:
         found = ready(dict(schema)).check(data)
     except SchemaError:
-        return data  # the tool judges where its schema cannot be used
+        return data  # the schema cannot be used, so the tool checks the arguments itself
     if found:
         raise EditRejected(
             "; ".join(
@@ -406,7 +406,7 @@ def _tokens(data: Any) -> int:
 
 
 def _text_of(content: Any) -> str | None:
-    """The text of content that has one, and only one."""
+    """The text of content that has exactly one text block."""
     listed: Sequence[Any] = content if isinstance(content, list) else [content]
     texts = [block.text for block in listed if isinstance(block, TextContent)]
     return texts[0] if len(texts) == 1 else None

@@ -1,4 +1,4 @@
-"""Editing a text or JSON: in the editor of the person, else in place."""
+"""Editing text or JSON: in the person's editor if one is set, else at the prompt."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ T = TypeVar("T")
 
 
 class EditRejected(ValueError):
-    """What was typed cannot be used; the words say why."""
+    """The edited text cannot be used; the message says why."""
 
 
 async def edit_text(front: TerminalFocus, text: str, ending: str = ".txt") -> str | None:
-    """The text as the person edited it; None where they leave it."""
+    """Return the text as the person edited it; None if they cancel."""
     editor = os.environ.get("VISUAL") or os.environ.get("EDITOR")
     if editor:
         return await _in_editor(front, editor, text, ending)
@@ -46,8 +46,9 @@ async def edit_text(front: TerminalFocus, text: str, ending: str = ".txt") -> st
 
 
 async def edit_data(front: TerminalFocus, data: Any, check: Callable[[Any], T]) -> T | None:
-    """Data as the person edited it, as JSON, once `check` takes it (it raises NotSo where not);
-    None where they leave it.
+    """Return JSON data as the person edited it, after `check` accepted it; None if they cancel.
+
+    `check` raises EditRejected for data that it does not accept.
     """
     text = _escaped(msgspec.json.format(msgspec.json.encode(data), indent=2).decode())
     while True:
@@ -61,15 +62,13 @@ async def edit_data(front: TerminalFocus, data: Any, check: Callable[[Any], T]) 
             front.paper.note(f"! {in_line(str(bad), 500)}", "bold red")
             if edited == text and os.environ.get(
                 "EDITOR"
-            ):  # closed without a change: they have given it up
+            ):  # closed without a change: the person cancels
                 return None
             text = edited
 
 
 def _escaped(text: str) -> str:
-    """JSON in which everything can be seen: what cannot stands there as an escape, which means the
-    same.
-    """
+    """JSON with invisible characters written as escapes, which mean the same."""
     return "".join(
         each if each.isprintable() or each == "\n" else json.dumps(each)[1:-1] for each in text
     )
@@ -91,4 +90,4 @@ async def _in_editor(front: TerminalFocus, editor: str, text: str, ending: str) 
         edited = path.read_text(encoding="utf-8", errors="replace")
         return (
             edited if text.endswith("\n") else edited.removesuffix("\n")
-        )  # editors end the last line
+        )  # editors add a line break at the end

@@ -1,4 +1,4 @@
-"""Prints events: the words of the model, a line for each call, and notices."""
+"""Prints events: the model's text, a line for each call, and notices."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from .markdown_stream import MarkdownStream
 from .output import TerminalOutput, in_line
 from .results import folded
 
-MOST_LIVE = 6  # lines of unfinished text
+MOST_LIVE = 6  # lines of unfinished text that are shown
 BAR = 16  # columns
 MOST_ENDED = 200
 _STATES = {"up": "green", "down": "red", "refused": "red", "off": "dim"}
 
 
 class RunningCall(Struct):
-    """A call under way."""
+    """A call that is running."""
 
     server: str
     title: str
@@ -39,7 +39,7 @@ class RunningCall(Struct):
 
 
 class EndedCall(Struct, frozen=True):
-    """A call that is over, for who wants to see all of it."""
+    """A finished call, kept so that the person can display it in full."""
 
     arguments: dict[str, Any]
     event: e.CallEnded
@@ -48,7 +48,7 @@ class EndedCall(Struct, frozen=True):
 class EventPrinter:
     """Prints the events of one conversation, and of the host.
 
-    `ended` has the last calls; `live` is what is under way.
+    `ended` has the last finished calls; `live` returns what is running.
     """
 
     def __init__(self, paper: TerminalOutput, clock: Callable[[], float] | None = None) -> None:
@@ -60,7 +60,7 @@ class EventPrinter:
         self._speech = MarkdownStream()
         self._thought = MarkdownStream()
         self._states: dict[str, str] = {}
-        self._failure = ""  # what the model said went wrong when it was asked last
+        self._failure = ""  # the error of the last request to the model
         self._table: dict[type[e.Event], Callable[[Any], None]] = {
             e.ModelSays: self._says,
             e.ModelSaid: self._model_said,
@@ -82,7 +82,7 @@ class EventPrinter:
         }
 
     def hear(self, noted: LogEntry) -> None:
-        """Take in an event."""
+        """Handle an event."""
         event: Any = noted.event
         tell = self._table.get(type(event))
         if tell is not None and event.session in ("", self.session):
@@ -171,7 +171,7 @@ class EventPrinter:
         self._paper.print(self.card(len(self.ended), call.title, event))
 
     def card(self, number: int, title: str, event: e.CallEnded) -> Text:
-        """A call that is over, in a line, and its result folded under it."""
+        """A finished call in one line, with a summary of its result below."""
         result = event.result
         good = result is not None and not result.is_error
         card = Text(overflow="fold")
@@ -250,7 +250,7 @@ class EventPrinter:
     # -- what is under way -------------------------------------------------------------------------
 
     def live(self) -> StyleAndTextTuples:
-        """What stands below the text while something is under way."""
+        """The text below the output while something is running."""
         shown: StyleAndTextTuples = []
         for text, style in ((self._thought.rest, "italic"), (self._speech.rest, "")):
             if text.strip():
@@ -272,7 +272,7 @@ class EventPrinter:
 
 
 def counts(tools: int, resources: int, prompts: int) -> str:
-    """What a server offers, in numbers."""
+    """The numbers of tools, resources and prompts that a server offers."""
     named = ((tools, "tool"), (resources, "resource"), (prompts, "prompt"))
     return (
         ", ".join(f"{number} {name}{'s' * (number != 1)}" for number, name in named if number)

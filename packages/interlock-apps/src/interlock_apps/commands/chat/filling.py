@@ -70,7 +70,7 @@ class ChatForm:
         self._focus.paper.print(*filled_lines(fields, content, wrong))
 
     async def read_field(self, field: FormField, text: str, refused: str | None) -> str:
-        """See FormTerminal. A refused text stands in the line, to be corrected."""
+        """See FormTerminal. A rejected text is put back into the line for correction."""
         session: PromptSession[str] = PromptSession(
             key_bindings=_escape_key(),
             completer=Options(field) if field.options else None,

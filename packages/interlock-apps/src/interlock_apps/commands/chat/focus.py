@@ -25,32 +25,32 @@ T = TypeVar("T")
 
 
 class LeaveChat(Exception):
-    """The person wants to leave the chat."""
+    """The person wants to quit the chat."""
 
 
 class QuestionAbandoned(Exception):
-    """The person does not want to answer this; what it belongs to is given up."""
+    """The person cancels a question, and with it the work that the question belongs to."""
 
 
 class KeyChoice(Struct, frozen=True):
-    """A key that answers, and what it means in a word or two."""
+    """A key that answers a question, and its label."""
 
     key: str
     words: str
 
 
 class QueuedQuestion(Struct, eq=False):
-    """A question that waits for its turn."""
+    """A question in the queue."""
 
     question: AnyQuestion
     answered: asyncio.Future[Answer]
 
 
 class TerminalFocus:
-    """Gives the terminal to one thing at a time. It is the Person of the host: questions come here.
+    """Gives the terminal to one task at a time. It is the host's UserInterface.
 
-    `ask` answers a question, by the means of this class; `live` is what stands under the text while
-    something is under way.
+    `ask` shows a question and returns the answer. `live` returns the text shown below the output
+    while something is running.
     """
 
     def __init__(self, paper: TerminalOutput, input: Input) -> None:
@@ -68,7 +68,7 @@ class TerminalFocus:
     # -- questions ---------------------------------------------------------------------------------
 
     async def answer(self, question: AnyQuestion) -> Answer:
-        """See Person."""
+        """See UserInterface."""
         waiting = QueuedQuestion(question, asyncio.get_running_loop().create_future())
         self.waiting.append(waiting)
         self._came.set()
@@ -78,15 +78,15 @@ class TerminalFocus:
             self.waiting.remove(waiting)
 
     async def _settle(self, gate: bool = False) -> None:
-        """Ask all that waits, one after the other."""
+        """Ask all queued questions, one after the other."""
         while (waiting := self._next()) is not None and not self._leaving:
             await self._settle_one(waiting, gate)
             gate = False
-            await asyncio.sleep(0)  # whoever waited for the answer takes it
+            await asyncio.sleep(0)  # lets the task that waits for the answer run
         self._came.clear()
 
     def _next(self) -> QueuedQuestion | None:
-        """The question that has waited longest and is not settled."""
+        """The oldest question that has no answer yet."""
         return next((each for each in self.waiting if not each.answered.done()), None)
 
     async def _settle_one(self, waiting: QueuedQuestion, gate: bool) -> None:
@@ -108,7 +108,7 @@ class TerminalFocus:
 
     async def _asked(self, question: AnyQuestion, gate: bool) -> Answer:
         try:
-            if gate:  # what is typed just now was not meant for it
+            if gate:  # keys typed just now were not meant for the question
                 await self.key(
                     [
                         KeyChoice(
@@ -120,7 +120,7 @@ class TerminalFocus:
                 )
             self._who = in_line(
                 question.server, 40
-            )  # a long question has scrolled away when its keys are pressed
+            )  # the name stays visible when a long question has scrolled away
             return await self.ask(question)
         except QuestionAbandoned:
             self._stops += 1
@@ -130,7 +130,7 @@ class TerminalFocus:
             return NotAnswered(words="The person has quit.")
         except (
             Exception
-        ) as bad:  # a question that cannot be shown is a no, and not the end of the chat
+        ) as bad:  # a question that cannot be shown counts as denied, and does not end the chat
             self.paper.note(
                 f"! The question of {question.server or 'the host'} cannot be shown: "
                 f"{type(bad).__name__}: {bad}",
@@ -157,9 +157,9 @@ class TerminalFocus:
         *,
         typed: Callable[[], bool] = lambda: False,
     ) -> T:
-        """Run something that reads from the person.
+        """Run something that reads input.
 
-        It gives way to questions (is cancelled), and is begun again after them.
+        A question cancels it. It starts again after the question.
         """
         while True:
             await self._settle(gate=typed())
@@ -177,11 +177,11 @@ class TerminalFocus:
     async def during(
         self, work: Coroutine[Any, Any, T], *, stop: Callable[[], None] | None = None
     ) -> T:
-        """Wait for something, show how far it is, and ask what comes up meanwhile.
+        """Run some work, show its progress, and ask the questions that arrive meanwhile.
 
-        Ctrl-C calls `stop`, or cancels it.
+        Ctrl-C calls `stop`; without `stop` it cancels the work.
 
-        Raises GivenUp where it was cancelled, and Leave at the second Ctrl-C.
+        Raises QuestionAbandoned if the work was cancelled, and LeaveChat at the second Ctrl-C.
         """
         task = asyncio.create_task(work)
 
@@ -236,14 +236,14 @@ class TerminalFocus:
             came.cancel()
             await asyncio.wait({watching, came})
         if not watching.cancelled() and isinstance(watching.exception(), EOFError):
-            raise LeaveChat  # the terminal has gone
+            raise LeaveChat  # the terminal is gone
         if self._stops > before:
             if self._stops == 1:
                 self.paper.note("Cancelled. Press Ctrl-C again to quit.", "yellow")
             self._stopped()
 
     async def run(self, app: Application[T]) -> T:
-        """Run an application: it has the terminal until it ends."""
+        """Run an application, which has the terminal until it ends."""
         self.paper.app = app
         try:
             return await app.run_async(handle_sigint=False, set_exception_handler=False)
@@ -252,9 +252,9 @@ class TerminalFocus:
             self.paper.flush()
 
     async def key(self, keys: Sequence[KeyChoice]) -> str:
-        """The key that the person presses, of these.
+        """Wait for one of these keys, and return it.
 
-        Raises GivenUp at Ctrl-C and EOFError at Ctrl-D.
+        Raises QuestionAbandoned at Ctrl-C and EOFError at Ctrl-D.
         """
         bindings = KeyBindings()
 
@@ -276,7 +276,7 @@ class TerminalFocus:
         return await self.run(app)
 
     async def text(self, session: PromptSession[str], message: Any, **options: Any) -> str:
-        """A line of text. Raises GivenUp at Ctrl-C and EOFError at Ctrl-D in an empty line."""
+        """Read a line. Raises QuestionAbandoned (Ctrl-C), or EOFError (Ctrl-D in an empty line)."""
         self.paper.app = session.app
         try:
             return await session.prompt_async(
@@ -289,14 +289,14 @@ class TerminalFocus:
             self.paper.flush()
 
     def forget_keys(self) -> None:
-        """Drop what was typed before it could be seen what it would answer."""
+        """Drop keys typed before the question was visible."""
         try:
             descriptor = self.input.fileno()
         except (
             NotImplementedError,
             OSError,
             ValueError,
-        ):  # prompt_toolkit's inputs without a terminal have none, or a closed one
+        ):  # inputs of prompt_toolkit without a terminal have no file descriptor, or a closed one
             return
         if sys.platform != "win32" and os.isatty(descriptor):
             import termios  # late: not on every system
@@ -306,8 +306,9 @@ class TerminalFocus:
 
 
 def laid_out(keys: Sequence[KeyChoice], width: int, who: str = "") -> StyleAndTextTuples:
-    """Keys with their meanings, side by side as far as there is room, and none of them broken;
-    `who` asks.
+    """Keys with their labels, side by side as far as they fit, without a line break in a label.
+
+    `who` is the name of the server that asks.
     """
     shown: StyleAndTextTuples = [("bold", f"{who}?")] if who else []
     column = len(who) + 1 if who else 0

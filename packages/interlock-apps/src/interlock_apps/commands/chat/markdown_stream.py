@@ -1,4 +1,4 @@
-"""Splits the stream of a model's words into finished Markdown blocks and the rest."""
+"""Splits the stream of a model's text into finished Markdown blocks and the rest."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})", re.MULTILINE)
 
 
 class MarkdownStream:
-    """Takes in pieces. `rest` is what does not make a whole block yet."""
+    """Collects pieces of text. `rest` is the block that is not finished yet."""
 
     def __init__(self) -> None:
         self.rest = ""
         self.said = False
 
     def hear(self, piece: str) -> list[str]:
-        """Take in a piece; the blocks that became whole by it."""
+        """Add a piece, and return the blocks that it finishes."""
         self.said = True
         self.rest += piece
         whole = []
@@ -27,7 +27,7 @@ class MarkdownStream:
         return whole
 
     def end(self) -> list[str]:
-        """What is left; the next piece begins anew."""
+        """Return the rest; the next piece starts a new stream."""
         left = self.rest
         self.rest = ""
         self.said = False
@@ -35,7 +35,7 @@ class MarkdownStream:
 
 
 def _cut(text: str) -> int | None:
-    """Where the first whole block ends: at an empty line that is not inside of a fence of code."""
+    """Where the first finished block ends: at an empty line outside a fenced code block."""
     place = 0
     while (empty := re.compile(r"\n[ \t]*\n").search(text, place)) is not None:
         fences = _FENCE.findall(text[: empty.start() + 1])
@@ -46,7 +46,7 @@ def _cut(text: str) -> int | None:
 
 
 def _is_open(fences: list[str]) -> bool:
-    """Whether the last of these fences has begun a block of code."""
+    """Whether the last of these fences opens a code block."""
     opened = ""
     for fence in fences:
         if not opened:

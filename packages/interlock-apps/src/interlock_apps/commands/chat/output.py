@@ -1,4 +1,4 @@
-"""Terminal output: nothing of a server reaches the terminal as an escape sequence."""
+"""Terminal output: text of servers never reaches the terminal as an escape sequence."""
 
 from __future__ import annotations
 
@@ -21,20 +21,18 @@ MOST_WIDTH = 120
 
 
 def in_line(text: str, most: int = 400) -> str:
-    """Untrusted text as a person may see it, in one line, cut to a length in characters."""
+    """Untrusted text made safe to display, in one line of at most `most` characters."""
     line = " ".join(shown(text).split())
     return line if len(line) <= most else f"{line[: most - 1]}…"
 
 
 def colours() -> bool:
-    """Whether there may be colours (NO_COLOR, a terminal that has none)."""
+    """Whether colours may be used: not with NO_COLOR, and not in a terminal without colours."""
     return not os.environ.get("NO_COLOR") and os.environ.get("TERM", "") not in ("dumb", "")
 
 
 def rendered(renderable: Any, width: int, coloured: bool) -> str:
-    """What rich makes of it, with no escape sequence but those of its own colours, whatever the
-    texts in it hold.
-    """
+    """Render with rich. The only escape sequences in the output are those of its own colours."""
     buffer = io.StringIO()
     console = Console(
         file=buffer,
@@ -70,7 +68,7 @@ def rendered(renderable: Any, width: int, coloured: bool) -> str:
 
 
 def _trimmed(line: list[Segment]) -> list[Segment]:
-    """A line without the blanks at its end, which only get into the way of who copies it."""
+    """A line without the blanks at its end, which would be copied with it."""
     while line and line[-1].text.isspace() and not (line[-1].style and line[-1].style.bgcolor):
         line.pop()
     if line and not (line[-1].style and line[-1].style.bgcolor):
@@ -79,7 +77,7 @@ def _trimmed(line: list[Segment]) -> list[Segment]:
 
 
 class TerminalOutput:
-    """Prints, above the application that has the terminal where there is one. `app` is that one."""
+    """Prints above the running application, if there is one (`app`)."""
 
     def __init__(self, output: Output, *, coloured: bool | None = None) -> None:
         self.output = output
@@ -90,16 +88,16 @@ class TerminalOutput:
 
     @property
     def width(self) -> int:
-        """How many columns there are to print in."""
+        """The width in columns."""
         return min(max(self.output.get_size().columns, LEAST_WIDTH), MOST_WIDTH)
 
     @property
     def height(self) -> int:
-        """How many lines the screen has."""
+        """The height of the screen in lines."""
         return self.output.get_size().rows
 
     def print(self, *renderables: Any) -> None:
-        """Print texts, or what rich can render."""
+        """Print text, or anything that rich can render."""
         for each in renderables:
             text = rendered(each, self.width, self.coloured)
             self._waiting.append(text if text.endswith("\n") else f"{text}\n")
@@ -110,17 +108,15 @@ class TerminalOutput:
             run_in_terminal(self.flush)
 
     def note(self, text: str, style: str = "dim") -> None:
-        """Print a line, in a style."""
+        """Print a line in a style."""
         self.print(Text(shown(text), style=style, overflow="fold"))
 
     def flush(self) -> None:
-        """Print what waits for its turn."""
+        """Print the queued output."""
         self._is_flushing = False
         waiting = self._waiting
         self._waiting = []
         if waiting:
-            with contextlib.suppress(
-                OSError
-            ):  # the terminal has gone; whoever reads from it hears of it, too
+            with contextlib.suppress(OSError):  # the terminal is gone; the input reports that too
                 self.output.write_raw("".join(waiting))
                 self.output.flush()

@@ -28,9 +28,9 @@ class ServerOffer(Struct, frozen=True, kw_only=True):
 
 
 class Word(Struct, frozen=True):
-    """A part of a line between blanks:
+    """A word of a line.
 
-    `text` is without its quotes, `start` and `end` are its places in the line.
+    `text` is without its quotes; `start` and `end` are its indexes in the line.
     """
 
     text: str
@@ -39,14 +39,14 @@ class Word(Struct, frozen=True):
 
 
 class Command(Struct, frozen=True):
-    """A command of the chat itself, with the rest of the line."""
+    """A command of the chat, with the rest of the line."""
 
     name: str
     rest: str
 
 
 class PromptCall(Struct, frozen=True):
-    """A prompt of a server, with the arguments that were given, and resources."""
+    """A prompt of a server, with the arguments typed so far and attached resources."""
 
     server: str
     prompt: Prompt
@@ -55,14 +55,14 @@ class PromptCall(Struct, frozen=True):
 
 
 class ChatMessage(Struct, frozen=True):
-    """Words, and resources beside them."""
+    """A message, and resources attached to it."""
 
     text: str
     attached: tuple[Attached, ...]
 
 
 class LineError(Struct, frozen=True):
-    """A line that means nothing; `words` say why."""
+    """A line that cannot be parsed; `words` say why."""
 
     words: str
 
@@ -71,9 +71,10 @@ Line = Command | PromptCall | ChatMessage | LineError
 
 
 def read_line(line: str, commands: Collection[str], offers: Sequence[ServerOffer]) -> Line:
-    """What a line means.
+    """Parse an input line.
 
-    Commands of the chat come before prompts of the same name, which `/server:prompt` still reaches.
+    A command of the chat hides a prompt of the same name; `/server:prompt` still reaches the
+    prompt.
     """
     text = line.strip()
     if not text.startswith("/") or text.startswith("//"):
@@ -105,7 +106,7 @@ def read_line(line: str, commands: Collection[str], offers: Sequence[ServerOffer
 
 
 def prompts_called(name: str, offers: Sequence[ServerOffer]) -> list[tuple[str, Prompt]]:
-    """The prompts that a name may mean: `server:prompt`, or the prompt's own name."""
+    """The prompts that a name may mean: `server:prompt`, or just the prompt's name."""
     full = [(o.server, p) for o in offers for p in o.prompts if f"{o.server}:{p.name}" == name]
     return full or [(o.server, p) for o in offers for p in o.prompts if p.name == name]
 
@@ -113,7 +114,7 @@ def prompts_called(name: str, offers: Sequence[ServerOffer]) -> list[tuple[str, 
 def names_of_prompts(
     offers: Sequence[ServerOffer], commands: Collection[str] = ()
 ) -> dict[str, tuple[str, Prompt]]:
-    """All prompts by the shortest name that means only them."""
+    """All prompts, each by its shortest unambiguous name."""
     count: dict[str, int] = {}
     for offer in offers:
         for prompt in offer.prompts:
@@ -130,7 +131,7 @@ def names_of_prompts(
 def words_of(text: str) -> Iterator[Word]:
     """The words of a text.
 
-    Blanks belong to a word between quotation marks, and after a backslash.
+    A blank between quotation marks or after a backslash does not end a word.
     """
     word: list[str] | None = None
     start = 0
@@ -165,7 +166,7 @@ def words_of(text: str) -> Iterator[Word]:
 
 
 def quoted(text: str) -> str:
-    """A text as one word of a line."""
+    """Quote a text so that it is one word of a line."""
     return (
         text
         if text and not re.search(r"[\s\"'\\]", text)
@@ -203,7 +204,7 @@ def _speech(text: str, offers: Sequence[ServerOffer]) -> ChatMessage:
         found_places = [(end, attachment(end, offers)) for end in (token, token.rstrip(_TRAILING))]
         listed = [
             (end, place) for end, place in found_places if place is not None and place.title
-        ]  # what ends a sentence is no part of a URI
+        ]  # punctuation at the end of a sentence is not part of a URI
         for end, place in [*listed, *reversed(found_places)]:
             if place is not None:
                 attached.append(place)
@@ -215,10 +216,7 @@ def _speech(text: str, offers: Sequence[ServerOffer]) -> ChatMessage:
 
 
 def attachment(token: str, offers: Sequence[ServerOffer]) -> Attached | None:
-    """The resource that is meant by what stands after an `@`:
-
-    `server:uri`, or a URI that one server offers; None for none.
-    """
+    """The resource that the text after an `@` names: `server:uri`, or a URI of any server."""
     for offer in offers:
         server, colon, uri = token.partition(":")
         if colon and server == offer.server and _SCHEME.match(uri):
@@ -242,7 +240,7 @@ def _attached(offer: ServerOffer, uri: str) -> Attached:
 
 
 def fits(template: str, uri: str) -> bool:
-    """Whether a URI could be one of a template's, or is the template itself."""
+    """Whether a URI matches a template, or is the template itself."""
     parts = [
         re.escape(part) if index % 2 == 0 else ".+"
         for index, part in enumerate(_BLANK.split(template))
@@ -257,9 +255,9 @@ def blanks(template: str) -> list[str]:
 
 
 class TemplateBlank(Struct, frozen=True):
-    """The place in a template at which something is typed:
+    """The variable of a template that is being typed.
 
-    `before` are the values before it, `head` and `tail` what stands around it.
+    `before` has the values of the variables before it, `head` and `tail` the text around it.
     """
 
     name: str
@@ -270,10 +268,9 @@ class TemplateBlank(Struct, frozen=True):
 
 
 def blank_at(template: str, typed: str) -> TemplateBlank | None:
-    """The variable of a template that is being typed at the end of a text; None where the text is
-    none of the template's.
+    """The variable that is being typed at the end of a text; None if the text does not match.
 
-    Only plain `{name}` expressions can be typed in place.
+    Only plain `{name}` expressions can be filled in while typing.
     """
     parts = _BLANK.split(template)
     names = parts[1::2]

@@ -1,4 +1,4 @@
-"""Views of questions at the terminal: who asks, for what, and the warnings."""
+"""Views of questions at the terminal: who asks, what for, and the warnings."""
 
 from __future__ import annotations
 
@@ -39,9 +39,7 @@ _KINDS = {"tool": "tool", "prompt": "prompt", "instructions": "instructions", "s
 
 
 def sheet(question: AnyQuestion, media: MediaFiles, width: int) -> list[Any]:
-    """What is printed above the keys of a question; each names the server because of which it is
-    asked.
-    """
+    """The view above the keys of a question. It names the server that caused the question."""
     body: list[Any]
     if isinstance(question, CallQuestion):
         body = _call(question)
@@ -86,7 +84,7 @@ def _head(question: AnyQuestion, words: str) -> Text:
 
 
 def warnings(question: AnyQuestion) -> list[Any]:
-    """What to beware of, one line each."""
+    """The warnings of a question, one line each."""
     return [
         Text(
             f"! {f'{in_line(each.where, 120)}: ' if each.where else ''}{seen(each.words)}",
@@ -114,7 +112,7 @@ def _call(question: CallQuestion) -> list[Any]:
 
 
 def details(question: CallQuestion) -> list[Any]:
-    """More of a call: its description, what the tool says of itself, and its schema."""
+    """Details of a call: the tool's description, its annotations, and its schema."""
     says = annotation_words(question.annotations)
     believed = "trusted server" if question.trusted else "server not trusted"
     shown: list[Any] = [Text(seen(question.description) or "(no description)", overflow="fold")]
@@ -126,7 +124,7 @@ def details(question: CallQuestion) -> list[Any]:
 
 
 def annotation_words(annotations: ToolAnnotations | None) -> str:
-    """What a tool says of itself, in words."""
+    """A tool's annotations, in words."""
     says = hints(annotations)
     words = []
     if says["read_only"]:
@@ -143,7 +141,7 @@ def annotation_words(annotations: ToolAnnotations | None) -> str:
 def request_lines(
     request: CreateMessageRequestParams, model: str, left: int | None, media: MediaFiles
 ) -> list[Any]:
-    """A request to a model."""
+    """A sampling request, as lines."""
     facts = [f"model: {in_line(model, 60)}", f"at most {request.max_tokens:,} tokens"]
     if request.temperature is not None:
         facts.append(f"temperature {request.temperature:g}")
@@ -170,7 +168,7 @@ def request_lines(
 
 
 def address(url: str, host: str, site: str = "") -> Text:
-    """An address, whole, with the end of its host marked that says who is behind it."""
+    """A whole address, with the registrable domain of its host highlighted."""
     shown = seen(url)
     end = in_line(site or host, 300)
     text = Text(f"  {shown}\n  It leads to ", overflow="fold")
@@ -200,7 +198,7 @@ def _pin(question: PinQuestion) -> list[Any]:
 
 
 def named(change: FeatureChange) -> str:
-    """A feature by its kind and name."""
+    """A feature's kind and name."""
     return f"{_KINDS[change.kind]} {in_line(change.name, 80)}".strip()
 
 
@@ -211,7 +209,7 @@ def _how(change: FeatureChange) -> str:
 
 
 def _listed(change: FeatureChange, number: int) -> Text:
-    """A feature among others: one line, and what is odd about it."""
+    """A change as one line of a list, with its warnings."""
     text = Text(f"  {number} {named(change)} {_how(change)}", overflow="fold")
     if change.warnings:
         text.stylize("bold")
@@ -221,7 +219,7 @@ def _listed(change: FeatureChange, number: int) -> Text:
 
 
 def whole_changes(question: PinQuestion) -> list[Any]:
-    """All of what is different."""
+    """The full text of every change."""
     shown: list[Any] = []
     for change in question.changes:
         shown.append(Text(f"{named(change)} {_how(change)}", style="bold", overflow="fold"))
@@ -230,7 +228,7 @@ def whole_changes(question: PinQuestion) -> list[Any]:
 
 
 def unified(was: str, now: str) -> Text:
-    """A difference line by line."""
+    """A unified diff."""
     text = Text(overflow="fold")
     before, after = (_lines(each) for each in (was, now))
     for line in difflib.unified_diff(before, after, "approved", "now", lineterm=""):
@@ -246,8 +244,8 @@ def unified(was: str, now: str) -> Text:
 
 
 def _lines(shown: str) -> list[str]:
-    """Line breaks that stand inside a text are shown as such, so that nothing hides in a
-    long line.
+    """Split into lines. Line breaks inside a text become lines too, so that nothing hides in a long
+    line.
     """
     return seen(shown).replace("\\n", "\\n\n      ").splitlines()
 
@@ -267,7 +265,7 @@ def _start(question: StartQuestion) -> list[Any]:
 
 
 def field_lines(field: FormField, number: int, count: int) -> list[Any]:
-    """A field of a form, before it is filled in; choices by their numbers."""
+    """A form field before it is filled in; choices have numbers."""
     need = "" if field.required else " (optional)"
     lines: list[Any] = [
         Text.assemble(
@@ -294,7 +292,7 @@ def field_lines(field: FormField, number: int, count: int) -> list[Any]:
 def filled_lines(
     fields: Sequence[FormField], content: Mapping[str, Any], wrong: Mapping[str, str]
 ) -> list[Any]:
-    """A form as it would be sent, with what is wrong in it."""
+    """The content of a form as it would be sent, with its errors."""
     lines: list[Any] = [Text("  This would be sent:", style="bold")]
     for number, field in enumerate(fields, 1):
         value = (

@@ -1,4 +1,4 @@
-"""The REPL of the chat: it reads input, runs turns, and prints what happens."""
+"""The REPL of the chat: it reads input, runs turns, and prints events."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ _PREVIEW = (
 
 
 def begin(host: Host, *, hint: str = "", resume: str = "", follow: Any = None) -> None:
-    """Talk until the person leaves; see `run_chat`."""
+    """Run the chat until the person quits; see `run_chat`."""
 
     async def run() -> None:
         session = get_app_session()
@@ -66,14 +66,14 @@ def begin(host: Host, *, hint: str = "", resume: str = "", follow: Any = None) -
         for name in (
             "SIGTERM",
             "SIGHUP",
-        ):  # also whoever is ended from outside ends what was started
+        ):  # a signal, too, closes everything that was started
             if task is not None and hasattr(signal, name) and sys.platform != "win32":
                 asyncio.get_running_loop().add_signal_handler(getattr(signal, name), task.cancel)
         with _printed(paper := TerminalOutput(session.output)):
             talk = ChatRepl(host, session.input, paper, history=_history(), hint=hint)
             with (
                 session.input.raw_mode()
-            ):  # also between two prompts: nothing is echoed there, and Ctrl-C is a key
+            ):  # also between two prompts: keys are not echoed there, and Ctrl-C is a key
                 await talk.run(resume=resume, follow=follow)
 
     try:
@@ -86,9 +86,9 @@ def begin(host: Host, *, hint: str = "", resume: str = "", follow: Any = None) -
 
 
 class ChatRepl:
-    """A person, a terminal and a host.
+    """The chat of a person with a host at a terminal.
 
-    `pause` is for how many seconds nothing is typed before a server is asked for suggestions.
+    `pause` is how many seconds without a keystroke pass before a server is asked for suggestions.
     """
 
     def __init__(
@@ -130,7 +130,7 @@ class ChatRepl:
         self._reading.default_buffer.on_text_changed += self._choices.outdated
 
     async def run(self, *, resume: str = "", follow: Any = None) -> None:
-        """Open the host, talk, and end it. Raises LogError and what else the host raises."""
+        """Open the host, run the chat, close the host. Raises LogError and errors of the host."""
         self.host.prompter.person = self.front
         silence = self.host.listen(self.feed.hear)
         following: asyncio.Task[Any] | None = None
@@ -152,7 +152,7 @@ class ChatRepl:
             )
 
     async def _first(self, resume: str) -> Session:
-        """The conversation to begin with."""
+        """The conversation to start with."""
         if resume:
             if any(row.id == resume for row in await self.host.log.sessions()):
                 return await self.host.resume(resume)
@@ -162,7 +162,7 @@ class ChatRepl:
         return self.host.session()
 
     def begin(self, session: Session) -> None:
-        """Take a conversation: a new one, or one that goes on."""
+        """Switch to a conversation: a new one, or one that is resumed."""
         self.session = session
         self.feed.session = session.id
         self.feed.ended.clear()
@@ -219,11 +219,11 @@ class ChatRepl:
         try:
             return await self.front.text(self._reading, mark, default=text)
         except asyncio.CancelledError:
-            self._typed = buffer.text  # a question comes between
+            self._typed = buffer.text  # a question interrupts the input
             raise
 
     async def _act(self, line: str) -> None:
-        """Do what a line says. Raises Leave."""
+        """Run an input line. Raises LeaveChat."""
         meant = read_line(line, COMMANDS, self.offers())
         try:
             if isinstance(meant, LineError):
@@ -240,7 +240,7 @@ class ChatRepl:
             self.paper.note("Given up.")
 
     def offers(self) -> tuple[ServerOffer, ...]:
-        """What the servers offer now; prompts that are blocked are not among it."""
+        """What the servers offer now, without blocked prompts."""
         return tuple(
             ServerOffer(
                 server=link.id,
@@ -263,11 +263,11 @@ class ChatRepl:
         await self._turn(self.session.say(speech.text, attach=attach))
 
     async def retry(self) -> None:
-        """Ask the model again where the last turn failed."""
+        """Ask the model again after the last turn failed."""
         await self._turn(self.session.retry())
 
     async def _prompt(self, call: PromptCall) -> None:
-        """Ask for the arguments that are missing, show what would be said, and say it."""
+        """Ask for missing arguments, show the prompt's messages, and send them."""
         given = await self._arguments(call)
         attach = list(await self._expanded(call.attached))
         while True:
@@ -302,9 +302,7 @@ class ChatRepl:
     async def _arguments(
         self, call: PromptCall, again: Mapping[str, str] | None = None
     ) -> dict[str, str]:
-        """The arguments of a prompt: those of the line, the others asked for one by one, needed
-        ones first.
-        """
+        """The arguments of a prompt: those in the line, or each asked for, required ones first."""
         given = dict(call.arguments if again is None else again)
         known = sorted(call.prompt.arguments or (), key=lambda argument: not argument.required)
         if (
@@ -312,7 +310,7 @@ class ChatRepl:
             and call.arguments
             and all(argument.name in given for argument in known if argument.required)
         ):
-            return given  # whoever types arguments has said which
+            return given  # arguments in the line are the person's choice
         for argument in known:
             if again is None and argument.name in given:
                 continue
@@ -342,7 +340,7 @@ class ChatRepl:
     async def _value(
         self, server: str, ref: Any, name: str, before: Mapping[str, str], text: str = ""
     ) -> str:
-        """One value, with the server's suggestions."""
+        """Ask for one value, with the server's suggestions."""
         values = ValueCompleter(self.host.complete, server, ref, name, before, self._pause)
         keys = KeyBindings()
         keys.add("enter", filter=completion_is_selected)(_take)
@@ -365,7 +363,7 @@ class ChatRepl:
         return (await self.front.idle(read, typed=lambda: bool(kept[0]))).strip()
 
     async def _chosen(self) -> Sequence[Attached]:
-        """Resources that the person names."""
+        """Ask which resources to attach."""
         session: PromptSession[str] = PromptSession(
             completer=self._choices, complete_while_typing=True, reserve_space_for_menu=6
         )
@@ -379,7 +377,7 @@ class ChatRepl:
         return await self._expanded([each for each in found if each is not None])
 
     async def _expanded(self, attached: Sequence[Attached]) -> list[Attached]:
-        """Resources, with the blanks of templates filled in."""
+        """The resources, with the variables of templates filled in."""
         whole: list[Attached] = []
         for each in attached:
             if "{" in each.uri:
@@ -411,7 +409,7 @@ class ChatRepl:
             if self.session.running:
                 self.session.cancel()
             else:
-                task.cancel()  # it is still reading what is attached
+                task.cancel()  # it is still reading the attachments
 
         ended = await self.front.during(wait(), stop=stop)
         if ended.reason == "done":
@@ -429,7 +427,7 @@ class ChatRepl:
 
 
 def _take(event: KeyPressEvent) -> None:
-    """Take the chosen suggestion, and go on typing."""
+    """Accept the selected suggestion, and continue typing."""
     event.current_buffer.complete_state = None
 
 
@@ -444,7 +442,7 @@ def _keys() -> KeyBindings:
 
 
 def _history() -> History:
-    """The lines of before, which only this person can read."""
+    """The input history, in a file that only this user can read."""
     try:
         path = user_folder() / "history"
         os.close(os.open(path, os.O_CREAT | os.O_RDWR | os.O_APPEND, 0o600))
@@ -454,7 +452,7 @@ def _history() -> History:
 
 
 class _ToPaper(logging.Handler):
-    """Prints warnings of the program where they do not spoil the line that is typed."""
+    """Prints the program's warnings above the input line."""
 
     def __init__(self, paper: TerminalOutput) -> None:
         super().__init__(logging.WARNING)

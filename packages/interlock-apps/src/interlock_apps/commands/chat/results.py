@@ -36,12 +36,13 @@ MOST_ROWS = 100
 MOST_COLUMNS = 8
 MOST_TEXT = 20_000  # characters of one text that are printed
 MOST_FILE = 50_000_000  # characters of base64
-_WIDE = 90  # columns of a terminal from which tables are tables
+_WIDE = 90  # narrower terminals show records instead of tables
 
 
 class MediaFiles:
-    """Images, audio and other bytes, as files in a folder that only this person can read; it goes
-    when the chat ends.
+    """Images, audio and other bytes as files in a folder that only this user can read.
+
+    The folder is removed when the chat ends.
     """
 
     def __init__(self) -> None:
@@ -49,7 +50,7 @@ class MediaFiles:
         self._count = 0
 
     def keep(self, data: str, mime_type: str | None) -> str:
-        """The address of a file with this base64 in it; "" where it is none, or too much."""
+        """Write base64 data to a file and return its URI; "" if it is not base64 or too large."""
         if len(data) > MOST_FILE:
             return ""
         try:
@@ -83,7 +84,7 @@ def plain(value: Any) -> Any:
 
 
 def yaml_lines(value: Any, depth: int = 0) -> list[str]:
-    """Data as lines that are read like YAML; every text in it is fit to be seen."""
+    """Data as YAML-like lines, with every text made safe to display."""
     pad = "  " * depth
     if isinstance(value, dict) and value:
         lines = []
@@ -132,7 +133,7 @@ def _reads_otherwise(text: str) -> bool:
 
 
 def rows_of(data: Any) -> list[dict[str, Any]]:
-    """The list of objects that data is, or the only one that it holds; [] where there is none."""
+    """The data as a list of objects: the list itself, or the only value of an object; else []."""
     if isinstance(data, dict):
         lists = [
             inner
@@ -146,7 +147,7 @@ def rows_of(data: Any) -> list[dict[str, Any]]:
 
 
 def table_of(rows: Sequence[dict[str, Any]], width: int) -> Any:
-    """Objects as a table, or where the terminal is narrow one below the other."""
+    """Objects as a table; in a narrow terminal one below the other."""
     names = list(dict.fromkeys(name for row in rows[:MOST_ROWS] for name in row))
     shown = rows[:MOST_ROWS]
     if width < _WIDE or len(names) > MOST_COLUMNS:
@@ -203,9 +204,7 @@ def folded(result: CallToolResult) -> str:
 
 
 def _says_only_data(result: CallToolResult) -> bool:
-    """Whether the data is all that a result has: its texts, if any, are the same once more
-    as JSON.
-    """
+    """Whether the text blocks, if any, only repeat the structured content as JSON."""
     if result.structured_content is UNSET:
         return False
     return all(
@@ -215,7 +214,7 @@ def _says_only_data(result: CallToolResult) -> bool:
 
 
 def whole(result: CallToolResult, media: MediaFiles, width: int) -> list[Any]:
-    """All of a result."""
+    """A whole result."""
     shown: list[Any] = []
     if result.structured_content is not UNSET and (rows := rows_of(result.structured_content)):
         shown.append(table_of(rows, width))
@@ -227,7 +226,7 @@ def whole(result: CallToolResult, media: MediaFiles, width: int) -> list[Any]:
 
 
 def blocks(content: Any, media: MediaFiles) -> list[Any]:
-    """Blocks of content, one after another."""
+    """Content blocks, one after another."""
     listed: Iterable[Any] = content if isinstance(content, list | tuple) else [content]
     shown: list[Any] = []
     for block in listed:
@@ -262,7 +261,7 @@ def blocks(content: Any, media: MediaFiles) -> list[Any]:
 
 
 def contents(part: ResourceContents, media: MediaFiles) -> list[Any]:
-    """What a resource holds."""
+    """The content of a resource."""
     head = Text(in_line(part.uri, 1000), style="cyan", overflow="fold")
     if part.text is not None:
         return [head, _text(part.text)]

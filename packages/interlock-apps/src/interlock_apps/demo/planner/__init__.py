@@ -1,4 +1,4 @@
-"""The planner: a rule-based stand-in for a model, which plans one kind of holiday."""
+"""The planner: a rule-based substitute for a model, which plans one kind of holiday."""
 
 from __future__ import annotations
 

@@ -13,13 +13,13 @@ _ROW = re.compile(
     re.MULTILINE,
 )
 MORNING = ("05:00", "12:00")
-# dollars that they count for
+# penalties in dollars
 A_STOP = 90
 NOT_MORNING = 150
 
 
 class Row(Struct, frozen=True):
-    """One flight of the list."""
+    """One flight in the list."""
 
     id: str
     airline: str
@@ -31,7 +31,7 @@ class Row(Struct, frozen=True):
 
 
 def rows(text: str) -> list[Row]:
-    """The flights that a text lists."""
+    """The flights listed in a text."""
     return [
         Row(
             id=found["id"],
@@ -47,9 +47,7 @@ def rows(text: str) -> list[Row]:
 
 
 def best(text: str) -> str | None:
-    """The three best flights of those that a text lists, one a line with the reason; None where it
-    lists none.
-    """
+    """The three best flights listed in a text, one a line with the reason; None for no flights."""
     listed = rows(text)
     if not listed:
         return None

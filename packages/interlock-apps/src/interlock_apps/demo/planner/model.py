@@ -1,4 +1,4 @@
-"""The planner as a model of the host."""
+"""The planner in the form of a model."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ DATES = (
 
 
 class Planner:
-    """Plans the travel scenario with no network.
+    """Plans the travel scenario without a network.
 
-    `pace` is how many seconds pass between two words, for those who watch.
+    `pace` is the pause between two words, in seconds.
     """
 
     def __init__(self, name: str = "planner", *, pace: float = 0.0) -> None:
         self.name = name
-        # It reads nothing of the tools but their names, so that any number of them fits.
+        # It reads only the names of the tools, so any number of them fits.
         self.facts = ModelFacts(
             context=10_000_000,
             output=8_192,
@@ -53,12 +53,12 @@ class Planner:
         self._pace = pace
 
     async def aclose(self) -> None:
-        """Nothing is open."""
+        """Do nothing: nothing is open."""
 
     async def stream(
         self, request: CreateMessageRequestParams
     ) -> AsyncGenerator[Delta | ModelAnswer, None]:
-        """Say, or do, what comes next in the plan."""
+        """Yield the next step of the plan: text or tool calls."""
         step = _answer(request)
         for word in re.findall(r"\S+\s*|\s+", step.text):
             yield Delta("text", word)
@@ -83,7 +83,7 @@ class Planner:
 
 def _answer(request: CreateMessageRequestParams) -> Next:
     place, wish = wishes(request.messages)
-    if not request.tools:  # a server asks, or there is none
+    if not request.tools:  # a server asks, or no tools are available
         text = "\n".join(spoken(message) for message in request.messages)
         return Next(best(text) or (MISSING if wish is not None else HELP))
     if wish is None:

@@ -1,4 +1,4 @@
-"""The steps of the plan: what the planner does next, after what the tools have answered."""
+"""The steps of the plan: what the planner does next, given the results so far."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ Call = tuple[str, dict[str, Any]]
 
 
 class Next(Struct):
-    """What the planner says, and what it wants called; nothing to be called is the end."""
+    """The planner's text and the tool calls it wants; without calls the turn ends."""
 
     text: str
     calls: list[Call] = []
 
 
 class Done:
-    """What was called since the holiday was asked for, by the tools' own names, each with its
-    arguments and its data (or FAILED).
+    """The calls since the holiday was asked for: the tool's own name, the arguments, and the data
+    or FAILED.
     """
 
     def __init__(self, messages: Sequence[SamplingMessage], plain: Mapping[str, str]) -> None:
@@ -52,9 +52,7 @@ class Done:
                         )
 
     def of(self, name: str, **arguments: Any) -> Any:
-        """What the last call of a tool gave, of those with these arguments; None where there was
-        none.
-        """
+        """The data of the last call of a tool with these arguments; None if it was not called."""
         for called, given, data in reversed(self.calls):
             if called == name and all(given.get(key) == value for key, value in arguments.items()):
                 return data
@@ -62,7 +60,7 @@ class Done:
 
 
 def data_of(result: ToolResultContent) -> Any:
-    """The data of a result, also where it stands as JSON between other lines."""
+    """The data of a result, also if it is JSON in a line of text."""
     if result.is_error:
         return FAILED
     if result.structured_content is not UNSET:
@@ -83,10 +81,10 @@ def _lines(result: ToolResultContent) -> Iterator[str]:
 
 
 def next_step(wish: Wishes, done: Done, tools: Mapping[str, str]) -> Next:
-    """What to do now.
+    """The next step.
 
-    `tools` are the names by which tools are called here, by their own names; what is missing is
-    left out.
+    `tools` maps each tool's own name to the name under which the model calls it. Steps whose tool
+    is missing are skipped.
     """
     if not {"search_flights", "search_hotels"} & set(tools):
         return Next(MISSING)
@@ -100,7 +98,7 @@ def next_step(wish: Wishes, done: Done, tools: Mapping[str, str]) -> Next:
 
 
 def _look(wish: Wishes, done: Done) -> Next | None:
-    """The weather, the flights and the hotels, all at once."""
+    """Query weather, flights and hotels at the same time."""
     if done.of("search_hotels") is not None or done.of("search_flights") is not None:
         return None
     where = wish.destination
@@ -120,7 +118,7 @@ def _look(wish: Wishes, done: Done) -> Next | None:
 
 
 def _choose(wish: Wishes, done: Done) -> Next | None:
-    """The best flight for each way, which the travel server asks a model for."""
+    """Have the travel server choose the best flight for each way; it asks a model by sampling."""
     for date, start, end in (
         (wish.departure, wish.home, wish.destination),
         (wish.back, wish.destination, wish.home),
@@ -172,7 +170,7 @@ def _book(wish: Wishes, done: Done) -> Next | None:
 
 
 def _tell(wish: Wishes, done: Done) -> Next | None:
-    """The calendar and the mail, once something is booked."""
+    """Write the calendar entry and the mail after the booking."""
     booking = _booking(done)
     if booking is None or done.of("create_event") is not None or done.of("send_mail") is not None:
         return None
@@ -222,12 +220,12 @@ def _letter(wish: Wishes, booking: Mapping[str, Any]) -> str:
 
 
 def dollars(amount: int) -> str:
-    """An amount as people read it."""
+    """An amount as people write it."""
     return f"${amount:,}"
 
 
 def _why_not(wish: Wishes, done: Done, tools: Mapping[str, str]) -> str:
-    """Why nothing was booked."""
+    """Why the trip was not booked."""
     outcome = done.of("book_trip")
     if isinstance(outcome, dict):
         words = outcome.get("message", "You did not confirm it.")
@@ -306,7 +304,7 @@ def _flights(done: Done, date: str) -> list[dict[str, Any]]:
 
 
 def _flight(done: Done, date: str) -> dict[str, Any] | None:
-    """The flight that was found best, or where that failed the cheapest one."""
+    """The flight chosen as the best, or the cheapest one if the choice failed."""
     best = done.of("find_best_flight", date=date)
     if isinstance(best, dict) and best.get("picks"):
         flight: dict[str, Any] = best["picks"][0]["flight"]
@@ -315,9 +313,7 @@ def _flight(done: Done, date: str) -> dict[str, Any] | None:
 
 
 def _hotel(wish: Wishes, done: Done) -> dict[str, Any] | None:
-    """The best rated hotel that fits: by the sea where that is wished for, for a night and in all
-    not more than is allowed.
-    """
+    """The best rated hotel within the price for a night and the budget; by the sea if wanted."""
     data = done.of("search_hotels")
     hotels: list[dict[str, Any]] = list(data.get("hotels", ())) if isinstance(data, dict) else []
     flights = [_flight(done, date) for date in (wish.departure, wish.back)]

@@ -1,4 +1,4 @@
-"""What the person asks for, read from the conversation by rules."""
+"""What the person asks for, extracted from the conversation by rules."""
 
 from __future__ import annotations
 
@@ -30,9 +30,7 @@ FLIGHTS = "morning departure, at most one stop"
 
 
 class Wishes(Struct, frozen=True, kw_only=True):
-    """A holiday as it is wished for; days are ISO 8601, `budget` and `night` are in US dollars, 0
-    for no limit.
-    """
+    """A holiday request. Days are ISO 8601; `budget` and `night` are US dollars (0: no limit)."""
 
     destination: str
     departure: str
@@ -46,10 +44,10 @@ class Wishes(Struct, frozen=True, kw_only=True):
 
 
 def wishes(messages: Sequence[SamplingMessage]) -> tuple[int, Wishes | None]:
-    """Where in the conversation the last holiday was asked for (-1: nowhere), and what is wished
-    for; None where a day is missing.
+    """The last holiday request, with the index of the last message that is part of it (or -1).
 
-    Who says other days or another budget later asks anew for the same place.
+    The request is None if a day is missing. Later messages with other days or another budget change
+    the request for the same place.
     """
     place = -1
     given: dict[str, str] = {}
@@ -65,9 +63,7 @@ def wishes(messages: Sequence[SamplingMessage]) -> tuple[int, Wishes | None]:
 
 
 def _found(message: SamplingMessage) -> dict[str, str]:
-    """What a message says of a holiday; the person's own words come last in it, after what is
-    attached.
-    """
+    """What a message says about a holiday. The person's own words come last, after attachments."""
     texts = _texts(message) if message.role == "user" else []
     if not texts:
         return {}
@@ -93,12 +89,12 @@ def _found(message: SamplingMessage) -> dict[str, str]:
 
 
 def spoken(message: SamplingMessage) -> str:
-    """The text of a message of the person; none where it has results of tools."""
+    """The text of a message of the person; empty for a message with tool results."""
     return "\n".join(_texts(message))
 
 
 def told(messages: Sequence[SamplingMessage]) -> str:
-    """All that the person said, attachments included."""
+    """All that the person said, including attachments."""
     return "\n".join(spoken(message) for message in messages if message.role == "user")
 
 
