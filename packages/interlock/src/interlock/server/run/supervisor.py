@@ -220,7 +220,7 @@ class Supervisor:
             self._settle()
             self._work(lambda: self._report(_Report(os.getpid())))
             code = 0
-        except Exception as bad:
+        except BaseException as bad:  # a worker does not end without saying why
             kind = next((name for name, known in _KINDS.items() if isinstance(bad, known)), "")
             if not kind:
                 traceback.print_exc()
