@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 from collections import defaultdict
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -13,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 import msgspec
+import uvicorn
 
 from interlock import Context, McpError, Server
 from interlock import types as t
@@ -353,6 +355,30 @@ class House:
             return str(arguments["region"])
 
 
+class WebServer:
+    """Which HTTP server the endpoint stands on: ours, or uvicorn, in which others mount it."""
+
+    is_uvicorn = False
+
+
+async def _on_uvicorn(app: Any, sock: socket.socket) -> None:
+    """Serve an app as `uvicorn` does, until cancelled."""
+    config = uvicorn.Config(
+        app, log_config=None, ws="none", server_header=False, timeout_graceful_shutdown=1
+    )
+    server = uvicorn.Server(config)
+    config.load()
+    server.lifespan = config.lifespan_class(config)
+    try:
+        await server.startup(sockets=[sock])
+        await server.main_loop()
+    except asyncio.CancelledError:
+        await app.drain(0.2)
+        await server.shutdown(sockets=[sock])
+    finally:
+        await app.aclose()
+
+
 @asynccontextmanager
 async def serving(
     server: Server, *, authorized: bool = False, **options: Any
@@ -363,7 +389,9 @@ async def serving(
         app = Believing(app)
     sock = listening_socket("127.0.0.1", 0)
     web = Web(sock.getsockname()[1], app)
-    task = asyncio.create_task(serve_http(app, sock, grace=0.2))
+    task = asyncio.create_task(
+        _on_uvicorn(app, sock) if WebServer.is_uvicorn else serve_http(app, sock, grace=0.2)
+    )
     try:
         yield web
     finally:

@@ -16,14 +16,17 @@ from tests.protocol.frames import KEY, request
 from tests.protocol.offered import Offered, Spoil, modern
 from tests.transport.raw_web import House, Web, call, serving, written
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [
+    pytest.mark.asyncio(loop_scope="module"),
+    pytest.mark.usefixtures("web_server"),
+]
 
 JSON = "application/json"
 EVENTS = "text/event-stream"
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def web() -> AsyncIterator[Web]:
+async def web(web_server: str) -> AsyncIterator[Web]:
     """A server for the tests that leave nothing behind."""
     async with serving(House().server) as shared:
         yield shared

@@ -16,11 +16,14 @@ from tests.protocol.frames import answer, initialize, notification, request
 from tests.protocol.offered import offered
 from tests.transport.raw_web import House, Line, Web, call, serving
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [
+    pytest.mark.asyncio(loop_scope="module"),
+    pytest.mark.usefixtures("web_server"),
+]
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def web() -> AsyncIterator[Web]:
+async def web(web_server: str) -> AsyncIterator[Web]:
     """A server that serves it too."""
     async with serving(House().server, legacy_sse=True, authorized=True) as shared:
         yield shared

@@ -18,13 +18,16 @@ from tests.protocol.frames import answer, initialize, notification, request
 from tests.protocol.offered import offered
 from tests.transport.raw_web import House, Web, call, cancelled, serving, tool, written
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [
+    pytest.mark.asyncio(loop_scope="module"),
+    pytest.mark.usefixtures("web_server"),
+]
 REVISIONS = pytest.mark.parametrize("revision", [R2, R3, R4])
 EVENTS = "text/event-stream"
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def web() -> AsyncIterator[Web]:
+async def web(web_server: str) -> AsyncIterator[Web]:
     """A server for the tests that leave nothing behind but sessions."""
     async with serving(House().server) as shared:
         yield shared
