@@ -42,9 +42,9 @@ log = limited("interlock.client")
 
 _MOST_TRIES = 6  # of one request: others may have renewed meanwhile, and a nonce may have changed
 _MOST_STEP_UPS = 3  # of one request, and of all for the same scopes
-_MOST_OPERATIONS = 256  # whose step-ups are remembered
+_MOST_OPERATIONS = 256  # the limit of remembered operations that needed a step-up
 _SCHEMES = ("bearer", "dpop")
-_PAUSE = 60.0  # seconds without a new question to the person after a useless token
+_PAUSE = 60.0  # seconds without a new login after a new token was refused
 # seconds after which another program takes over from one that died while it refreshed
 _LEASE = 30.0
 
@@ -143,19 +143,19 @@ class Access:
         )
         self._grant: Grant | None = None
         self._loaded = False
-        # what there was, where it could not be renewed without a person
+        # the previous grant, if it could not be refreshed without the user
         self._before: Grant | None = None
-        # how the grant came, until the server has taken its token
+        # how the grant was obtained, until the server has accepted its token
         self._new: Literal["", "refreshed", "granted"] = ""
-        # wall clock: until then a token that was just granted is known to be of no use
+        # wall clock: until then, a refused new token is not replaced by another login
         self._vain_until = 0.0
-        # could not be renewed before its end, and is used until then
+        # a grant that could not be refreshed early, and is used until it expires
         self._lasting: Grant | None = None
         self._key: SigningKey | None = None
         self._key_of: Grant | None = None
         self._nonces: dict[str, str] = {}  # by origin
         self._flight: SingleFlight[Grant | None] = SingleFlight()
-        self._step_ups: dict[frozenset[str], int] = {}  # by what was asked for
+        self._step_ups: dict[frozenset[str], int] = {}  # by the requested scopes
 
     # -- the interface Authorizer ------------------------------------------------------------------
 
@@ -230,7 +230,7 @@ class Access:
             and (dpop := find(challenges, "dpop")) is not None
             and dpop.error == "use_dpop_nonce"
         ):
-            return True  # that says nothing of the token
+            return True  # the nonce was missing; the token may be valid
         return await self._replace(request, challenge, tries)
 
     async def _replace(self, request: Request, challenge: Challenge | None, tries: int) -> bool:
@@ -241,7 +241,7 @@ class Access:
         grant = self._grant
         fresh = False
         if grant is not None and token_of(request) != grant.access_token:
-            return True  # it was renewed meanwhile
+            return True  # another caller has replaced it meanwhile
         if grant is not None and self._new:
             if tries > 1 and self._new == "granted":
                 self._vain_until = self._whole.clock() + _PAUSE
@@ -296,7 +296,7 @@ class Access:
             return None
         try:
             self._bound(grant)
-        except ValueError:  # a key that is none
+        except ValueError:  # the stored key is not valid
             return None
         return grant
 
@@ -503,9 +503,7 @@ class Access:
                 raise
             if bad.code != "invalid_grant":
                 await dismiss(whole.vault, member)
-            await self._keep(
-                replace(kept, refresh_token=None), was
-            )  # so that it is not presented again
+            await self._keep(replace(kept, refresh_token=None), was)  # so that it is not sent again
             return None
         await self._keep(grant, was)
         return self._take(grant, "refreshed")

@@ -178,7 +178,7 @@ class Guard:
             )
             site = self._sites[resource, root] = GuardedServer(
                 self.terms, resource, origin(resource) + beneath
-            )  # mounted: what is above is not ours
+            )  # if the app is mounted, paths above the mount point belong to others
         return site
 
     # -- the principal of a request ----------------------------------------------------------------

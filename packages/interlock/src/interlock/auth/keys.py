@@ -1,7 +1,7 @@
 """Keys and signatures (JOSE): JWTs, JWK sets and DPoP proofs, on joserfc.
 
-It is loaded late, by code that signs or verifies, because it needs the extra `auth`. The caller
-provides the time, in seconds of the wall clock.
+Only code that signs or verifies imports it, because it needs the extra `auth`. The caller provides
+the time, in seconds of the wall clock.
 """
 
 from __future__ import annotations
@@ -92,9 +92,7 @@ class _Registry(jws.JWSRegistry):
     max_payload_length = _LONGEST_TOKEN
     max_signature_length = 4096
 
-    def get_alg(
-        self, name: str
-    ) -> Any:  # the types of the library's algorithms are none of its public names
+    def get_alg(self, name: str) -> Any:  # the library does not export the types of its algorithms
         if name not in ASYMMETRIC or name not in self.algorithms:
             raise BadSignature(f"its algorithm, {_shown(name)}, is not allowed")
         return self.algorithms[name]
@@ -277,7 +275,7 @@ class KeySet:
         )
         named = named or [
             listed for listed in self._keys if listed.kid is None
-        ]  # a set that names no keys can only be tried
+        ]  # if keys have no IDs, each is tried
         fitting = [
             listed.key
             for listed in named
@@ -568,7 +566,7 @@ def _imported(jwk: Mapping[str, Any]) -> _Key:
     ):
         raise ValueError(
             "it is an RSA key with too few or too many bits"
-        )  # asked before the library, which would only warn
+        )  # checked first, because the library would only warn
     try:
         key = JWKRegistry.import_key(dict(jwk))
     except (JoseError, ValueError, TypeError, KeyError, AttributeError, OverflowError):

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 R = TypeVar("R")
 _MEMBERS = "oauth client"  # the kind of records in the vault, by issuer
-# the same, by issuer and client id: what replaced one does not end what was granted to it
+# the same, by issuer and client ID: a grant outlives the replacement of its registration
 _FORMER = "oauth client id"
 _SECONDS = 20.0  # seconds that an authorization server has to answer
 
@@ -168,7 +168,7 @@ async def _called(step: CallFunction) -> str:
 async def _reach(
     step: Listen | Visit | ShowCode, agent: Agent | None, vault: Vault | None
 ) -> str | None:
-    """Return the agent that reaches the person. Raises Unauthorized without an agent."""
+    """Ask the agent to reach the user. Raises Unauthorized without an agent."""
     if agent is None:
         raise Unauthorized(
             "log-in",

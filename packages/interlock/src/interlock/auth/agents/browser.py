@@ -61,7 +61,7 @@ class Browser:
         self._at = ""
 
     async def listen(self, preferred: Sequence[str]) -> str:
-        """See Agent. Raises Unauthorized where nothing can listen."""
+        """See Agent. Raises Unauthorized if no port can be opened."""
         await self.aclose()
         if self._redirect_uri is not None:
             return await self._listen_for(self._redirect_uri)
@@ -111,7 +111,7 @@ class Browser:
             await landing.aclose()
 
     async def _listen_for(self, redirect_uri: str) -> str:
-        """Listen so that a browser that goes to this address comes here."""
+        """Listen for redirects to this URI."""
         parts = urlsplit(redirect_uri)
         try:
             if parts.scheme == "http":
@@ -121,7 +121,7 @@ class Browser:
             raise self._cannot(redirect_uri, bad) from None
 
     async def _listen_there(self, redirect_uri: str) -> str:
-        """Listen at an address of this machine itself."""
+        """Listen at the host and port of a loopback redirect URI."""
         parts = urlsplit(redirect_uri)
         return await self._listen_at(
             parts.hostname or "", parts.port or 80, parts.path, redirect_uri
@@ -157,16 +157,16 @@ class Browser:
         )
 
     def _start(self, url: str) -> None:
-        """Open the browser in a thread, for it may not return before the browser ends."""
+        """Open the browser in a thread: the call may not return before the browser exits."""
         loop = asyncio.get_running_loop()
 
         def work() -> None:
             try:
                 opened = self._open(url) is not False
-            except Exception:  # whatever a browser may do, the person can still go there
+            except Exception:  # whatever fails, the user can still open the URL
                 opened = False
             if not opened:
-                with contextlib.suppress(RuntimeError):  # the loop has ended meanwhile
+                with contextlib.suppress(RuntimeError):  # the event loop has been closed meanwhile
                     loop.call_soon_threadsafe(
                         self._say, "No browser could be opened: please open the address yourself."
                     )
@@ -175,17 +175,15 @@ class Browser:
 
 
 def open_browser(url: str) -> bool:
-    """Open a browser at an address that was checked, never through a shell.
+    """Open a browser at a checked URL, never through a shell. Return False on failure (`SEC-22`).
 
-    False where none could be (`SEC-22`).
-
-    A process of its own does it, so that nothing that a browser says ends up in our output, nor an
-    interrupt in the browser.
+    A child process does it, so that output of the browser does not appear in the output of this
+    program, and Ctrl-C in the terminal does not reach the browser.
     """
     plain = url.replace(
         "%action", "%ACtion"
-    )  # the same address; `webbrowser` would take it for a mark of its own
-    if getattr(sys, "frozen", False):  # a program without an interpreter beside it
+    )  # the same URL; `webbrowser` replaces `%action` itself
+    if getattr(sys, "frozen", False):  # a bundled program has no separate interpreter
         return webbrowser.open(plain)
     quiet = subprocess.DEVNULL
     done = subprocess.run(

@@ -38,19 +38,21 @@ def default_agent(
 
 
 def has_browser(environ: Mapping[str, str], platform: str) -> bool:
-    """Whether whoever runs this program would see a browser that it opens."""
+    """Whether a browser that this program opens would be visible to the user."""
     if environ.get("BROWSER") or environ.get("DISPLAY") or environ.get("WAYLAND_DISPLAY"):
         return True
     if platform in (
         "win32",
         "darwin",
-    ):  # there is always one, but not for who has come over the network
+    ):  # these platforms always have a browser, but a user who is connected by SSH does not see it
         return not (environ.get("SSH_CONNECTION") or environ.get("SSH_TTY"))
     return False
 
 
 def is_terminal(stream: TextIO | None) -> bool:
-    """Whether a person may be typing there; a program without stdin has None, or a closed one."""
+    """Whether a person may be typing at this stream. A program without stdin has None or a closed
+    stream.
+    """
     try:
         return stream is not None and stream.isatty()
     except ValueError:

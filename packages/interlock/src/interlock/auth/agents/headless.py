@@ -14,7 +14,7 @@ _ADVICE = (
 
 
 class Headless:
-    """Reaches nobody: for services, jobs and continuous integration."""
+    """The agent of services, jobs and continuous integration, which have no user to log in."""
 
     async def listen(self, preferred: Sequence[str]) -> str:
         """Raises Unauthorized."""
@@ -29,7 +29,7 @@ class Headless:
         raise _nobody()
 
     async def aclose(self) -> None:
-        """Nothing is open."""
+        """Do nothing: nothing is open."""
 
 
 def _nobody() -> Unauthorized:

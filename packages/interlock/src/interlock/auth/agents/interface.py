@@ -11,66 +11,70 @@ from ..oauth.addresses import usable
 from ..oauth.steps import ShowCode
 
 Say = Callable[[str], object]
-"""Takes a line for the person."""
+"""A function that shows the user one line."""
 
 _MOST_FIELDS = 100  # parameters of one query string
 
 
 class Agent(Protocol):
-    """Reaches the person who logs in.
+    """Reaches the user who logs in.
 
-    One log-in at a time; it may be used for the next once it is closed.
+    It handles one login at a time. After `aclose` it can be used for the next login.
     """
 
     async def listen(self, preferred: Sequence[str]) -> str:
-        """Be ready for the browser to come back.
+        """Prepare for the redirect of the browser, and return the redirect URI.
 
-        Return the redirect URI, one of `preferred` where that can be had.
+        Args:
+            preferred: The redirect URIs at which the client is registered. The result is one of
+                them if possible.
 
-        `preferred` are those at which the client is registered. Raises Unauthorized where nobody
-        can be reached.
+        Raises:
+            Unauthorized: The user cannot be reached.
         """
         ...
 
     async def visit(self, url: str, redirect_uri: str) -> str:
-        """Let the person visit `url`.
+        """Send the user to `url`; return the query string of the redirect to `redirect_uri`.
 
-        Return the query string with which the browser came back to `redirect_uri`.
+        A redirect with a `state` other than that of `url` is ignored. Otherwise anyone could end a
+        login by sending a request first.
 
-        Answers with another `state` than that of `url` are passed over, so that nobody can end a
-        log-in by knocking first. Raises Unauthorized where `url` is not to be visited, Denied where
-        the person gives up, TimedOut where nothing came.
+        Raises:
+            Unauthorized: `url` is not safe to visit.
+            Denied: The user cancels.
+            TimedOut: No redirect arrived in time.
         """
         ...
 
     async def show_code(self, step: ShowCode) -> None:
-        """Show the person a code and where to enter it (RFC 8628, 3.3); return at once.
+        """Show the user a code and the address where it is entered (RFC 8628, 3.3); return at once.
 
-        Raises Unauthorized as `visit` does.
+        Raises Unauthorized like `visit`.
         """
         ...
 
     async def aclose(self) -> None:
-        """Wait for the browser no more. May be called at any time, and twice."""
+        """Stop waiting for the browser. May be called at any time, and more than once."""
         ...
 
 
 def to_stderr(line: str) -> None:
-    """Tell the person at the terminal, and leave stdout to the program."""
+    """Print a line for the user to stderr. stdout belongs to the program."""
     print(line, file=sys.stderr, flush=True)
 
 
 def visitable(url: str) -> str:
-    """The address.
+    """Return the URL.
 
-    Raises Unauthorized unless it is https, or http to this machine, and written plainly (`SEC-20`
+    Raises Unauthorized unless it is https, or http to this machine, and in plain notation (`SEC-20`
     to `SEC-22`).
     """
     return usable(url, what="the address to visit", step="log-in", document="")
 
 
 def fields(query: str) -> list[tuple[str, str]]:
-    """The parameters of a query string in their order; none where it is no such."""
+    """The parameters of a query string, in order; an empty list if it is not a query string."""
     try:
         return parse_qsl(query, keep_blank_values=True, max_num_fields=_MOST_FIELDS)
     except ValueError:
@@ -78,28 +82,29 @@ def fields(query: str) -> list[tuple[str, str]]:
 
 
 def state_of(url: str) -> str | None:
-    """The `state` that an address sends along."""
+    """The `state` parameter of a URL."""
     return dict(fields(urlsplit(url).query)).get("state")
 
 
 def is_answer(query: str) -> bool:
-    """Whether a query string says how a log-in went: a code or an error."""
+    """Whether a query string is an authorization response: whether it has a code or an error."""
     return any(name in ("code", "error") and value for name, value in fields(query))
 
 
 def is_refusal(query: str) -> bool:
-    """Whether an answer is an error."""
+    """Whether an authorization response is an error."""
     return any(name == "error" for name, _ in fields(query))
 
 
 def belongs(query: str, state: str | None) -> bool:
-    """Whether an answer is to the question with this state,
-    which nobody knows who was not asked."""
+    """Whether an authorization response has the `state` of the request. Only the recipient of the
+    request knows it.
+    """
     return state is None or any(name == "state" and value == state for name, value in fields(query))
 
 
 def code_words(step: ShowCode) -> list[str]:
-    """What the person is told of a code for another device; nothing of it can steer a terminal.
+    """The lines that show the user a device code, without characters that control a terminal.
 
     Raises Unauthorized.
     """

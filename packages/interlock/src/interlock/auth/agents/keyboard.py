@@ -13,26 +13,27 @@ if sys.platform != "win32":
     import termios
 
 _LONGEST = 64 * 1024  # bytes
-# what the keys send: also Ctrl-D, Ctrl-U
+# the bytes that the keys send, including Ctrl-D and Ctrl-U
 _ENTER = (10, 13)
 _BACK = (8, 127)
 _END = 4
 _CLEAR = 21
-_SEQUENCE = re.compile(r"\x1b(?:\[[0-9;?]*[@-~]|O.|.)?")  # an arrow key, the marks around a paste
-_GLANCE = 0.05  # seconds between two looks, where a terminal can only be looked at
+# an arrow key, or the markers of a bracketed paste
+_SEQUENCE = re.compile(r"\x1b(?:\[[0-9;?]*[@-~]|O.|.)?")
+_GLANCE = 0.05  # poll interval in seconds, for a console that cannot be awaited
 
 
 class TypedLine:
-    """A line as it is typed; `echo` is given what the person shall see."""
+    """A line while the user types it. `echo` gets the text that the user sees."""
 
     def __init__(self, echo: Callable[[str], object]) -> None:
         self._bytes = bytearray()
         self._echo = echo
 
     def feed(self, data: bytes) -> str | None:
-        """Take some more; the line once it is whole, else None.
+        """Process input bytes. Return the line when it is complete, else None.
 
-        Raises EOFError where the person ended the input instead.
+        Raises EOFError if the user ends the input.
         """
         for byte in data:
             if byte in _ENTER:
@@ -82,8 +83,8 @@ async def read_line(fd: int, echo: Callable[[str], object]) -> str:
 
 @contextlib.contextmanager
 def _key_by_key(fd: int) -> Iterator[None]:
-    """Have each key as it is pressed: a terminal that gathers lines itself cuts them, after as
-    little as 1,024 characters.
+    """Read each key as it is pressed: a terminal in line mode truncates long lines, some at 1,024
+    characters.
     """
     if sys.platform == "win32" or not os.isatty(fd):
         yield
@@ -102,12 +103,12 @@ def _key_by_key(fd: int) -> Iterator[None]:
 
 
 async def _readable(fd: int) -> None:
-    """Wait until there is something to read."""
+    """Wait until there is input."""
     loop = asyncio.get_running_loop()
     ready: asyncio.Future[None] = loop.create_future()
     try:
         loop.add_reader(fd, lambda: None if ready.done() else ready.set_result(None))
-    except PermissionError:  # a plain file: it never has to be waited for
+    except PermissionError:  # a regular file is always readable
         return
     try:
         await ready
@@ -116,7 +117,7 @@ async def _readable(fd: int) -> None:
 
 
 async def _glance(typed: TypedLine) -> str:
-    """The same on Windows, where a console cannot be waited for."""
+    """Read a line on Windows, where a console has to be polled."""
     if sys.platform == "win32":
         import msvcrt  # there is none elsewhere
 

@@ -12,7 +12,7 @@ from collections.abc import Collection
 from .interface import belongs, is_answer, is_refusal
 
 _LONGEST_HEAD = 32 * 1024  # bytes; codes and states of some providers are long
-_MOST_GUESTS = 32  # connections at once; of more, those that came first have to go
+_MOST_GUESTS = 32  # concurrent connections; the oldest is closed when there are more
 _REQUEST = re.compile(rb"GET (/[!-~]*) HTTP/1\.[01]")
 _HEADER = re.compile(rb"([!#$%&'*+\-.^_`|~0-9A-Za-z]+):[ \t]*([^\r\n\0]*?)[ \t]*")
 
@@ -56,7 +56,7 @@ def _page(status: str, title: str, words: str) -> bytes:
     return head.encode() + b"\r\n\r\n" + html
 
 
-# Nothing of a request is ever repeated in an answer.
+# A response never contains text of the request.
 _CLOSE = "You may close this window and go back to the program."
 ARRIVED = _page("200 OK", "The answer has arrived", f"The program goes on with it. {_CLOSE}")
 REFUSED = _page("200 OK", "The log-in was not completed", f"The program says more. {_CLOSE}")
@@ -84,8 +84,8 @@ def query_of(head: bytes, path: str, hosts: Collection[str]) -> str | None:
     Args:
         head: The whole head of the request.
         path: The path of the redirect URI.
-        hosts: The accepted values of Host, in lower case. A foreign name that resolves to this
-            machine is not among them.
+        hosts: The accepted values of Host, in lower case. They do not include other names that
+            resolve to this machine.
     """
     first, *lines = head.removesuffix(b"\r\n\r\n").split(b"\r\n")
     request = _REQUEST.fullmatch(first)
@@ -104,10 +104,12 @@ def query_of(head: bytes, path: str, hosts: Collection[str]) -> str | None:
 
 
 class Landing:
-    """A listener for one log-in: the first answer with the right state ends the waiting, whatever
-    else has come.
+    """A listener for one login. The first authorization response with the right state ends the
+    wait; all other requests are ignored.
 
-    `others` counts the answers to other questions that came meanwhile.
+    Attributes:
+        port: The port that it listens at.
+        others: The number of responses to other logins that arrived meanwhile.
     """
 
     def __init__(self, path: str, *, patience: float = 10.0) -> None:
@@ -122,7 +124,7 @@ class Landing:
         self._arrival: asyncio.Future[str] | None = None
 
     async def open(self, host: str, port: int, names: Collection[str] = ()) -> None:
-        """Listen; `names` are further values of Host under which this machine may be asked.
+        """Listen. `names` are further accepted values of Host.
 
         Raises OSError.
         """
@@ -132,7 +134,7 @@ class Landing:
             await asyncio.start_server(self._welcome, first, port, limit=_LONGEST_HEAD)
         )
         self.port = self._servers[0].sockets[0].getsockname()[1]
-        if is_name:  # a browser may take it for either
+        if is_name:  # a browser may resolve the name to either address
             with contextlib.suppress(OSError):
                 self._servers.append(
                     await asyncio.start_server(self._welcome, "::1", self.port, limit=_LONGEST_HEAD)
@@ -145,16 +147,16 @@ class Landing:
         )
 
     def expect(self, state: str | None) -> asyncio.Future[str]:
-        """From now on wait for the answer with this state (any, where it is None).
+        """Wait from now on for the response with this state; None accepts any state.
 
-        What is returned becomes its query string.
+        The result of the returned future is the query string.
         """
         self._state = state
         self._arrival = asyncio.get_running_loop().create_future()
         return self._arrival
 
     async def aclose(self) -> None:
-        """Stop listening; who is still here has to go."""
+        """Stop listening, and close all connections."""
         servers = self._servers
         self._servers = []
         for server in servers:
@@ -176,7 +178,7 @@ class Landing:
         task.add_done_callback(lambda task: self._guests.pop(task, None))
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Read a request, answer it, and close; a guest that stands still is left standing."""
+        """Read a request, respond, and close. A client that sends too slowly is disconnected."""
         query: str | None = None
         try:
             async with asyncio.timeout(self._patience):
@@ -193,14 +195,14 @@ class Landing:
         except (TimeoutError, EOFError, OSError):
             pass
         finally:
-            writer.transport.abort()  # does nothing where it is closed
+            writer.transport.abort()  # no effect if it is already closed
             if query is not None and self._arrival is not None and not self._arrival.done():
                 self._arrival.set_result(
                     query
-                )  # not before the page was sent, for the program may end now
+                )  # only after the page was sent, because the program may exit now
 
     def _judge(self, query: str | None) -> tuple[str | None, bytes]:
-        """The query where it is what was waited for, and the page that the browser gets."""
+        """The query if it is the expected response, and the page for the browser."""
         if query is None or not is_answer(query):
             return None, NOTHING
         if not belongs(query, self._state):

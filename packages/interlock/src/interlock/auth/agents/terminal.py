@@ -48,7 +48,7 @@ class Terminal:
         self._seconds = seconds
 
     async def listen(self, preferred: Sequence[str]) -> str:
-        """See Agent: nobody has to listen."""
+        """See Agent; it opens no port."""
         if self._redirect_uri is not None:
             return self._redirect_uri
         known = next(
@@ -83,10 +83,10 @@ class Terminal:
             self._say(line)
 
     async def aclose(self) -> None:
-        """Nothing is open."""
+        """Do nothing: nothing is open."""
 
     async def _pasted(self, state: str | None) -> str:
-        """The query string of what is pasted, once it is an answer to this question."""
+        """The query string of the pasted text, as soon as it is a response to this login."""
         fd = self._descriptor()
         while True:
             text = "".join((await read_line(fd, self._show)).split())
@@ -96,7 +96,7 @@ class Terminal:
             if not is_answer(query) and "://" not in text and not {"&", "?"} & set(text):
                 return urlencode(
                     {"code": text, **({} if state is None else {"state": state})}
-                )  # the person says whose it is
+                )  # the user has chosen the login that the code belongs to
             if not is_answer(query):
                 self._say(
                     "There is no code in that. Paste the whole address at which the browser ended:"
@@ -123,7 +123,7 @@ class Terminal:
 
 
 def query_in(text: str) -> str:
-    """The query string of what was pasted: of an address, or pasted as it is."""
+    """The query string of pasted text: that of a URL, or the text itself."""
     try:
         return urlsplit(text).query or text.partition("#")[0].removeprefix("?")
     except ValueError:
@@ -131,7 +131,7 @@ def query_in(text: str) -> str:
 
 
 def _quiet_port() -> int:
-    """A port of this machine at which nobody listens now."""
+    """A port of this machine at which no program listens now."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]

@@ -1,6 +1,6 @@
-"""The findings of a diagnosis: lines that are good, worth a remark, or wrong.
+"""The findings of a diagnosis: each is good, a remark, or an error.
 
-Where it is wrong, what was expected and who has to repair it.
+An error says what was expected and who can fix it.
 """
 
 from __future__ import annotations
@@ -23,13 +23,17 @@ _HEADERS = (("Accept", "application/json"), ("MCP-Protocol-Version", "2026-07-28
 
 
 class Finding(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One thing that was found out, in the part of the examination that `part` heads.
+    """One finding of a diagnosis.
 
-    `document` is where.
-
-    `level`: "ok" is as it should be, "info" neither good nor bad, "remark" could be better and
-    keeps nobody out, "wrong" does, or is not safe. For the last two `expected` says what should
-    have been there, `culprit` who has to repair it, `advice` how.
+    Attributes:
+        part: The heading of the part of the diagnosis.
+        level: "ok": as it should be. "info": neither good nor bad. "remark": could be better, but
+            does not stop a client. "wrong": stops clients, or is not safe.
+        words: The finding.
+        document: Where it was found.
+        expected: What a remark or an error should have been.
+        advice: How to fix it.
+        culprit: Who can fix it.
     """
 
     part: str
@@ -42,9 +46,11 @@ class Finding(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Report:
-    """The findings in their order; `hear` is told of each as it comes.
+    """The findings in order. `hear` is called with each new finding.
 
-    `lenient` turns what is wrong into a remark, for what would not be used anyway.
+    Attributes:
+        lenient: Whether an error is reported as a remark, because a login would not use that
+            server.
     """
 
     def __init__(self, hear: Callable[[Finding], object] | None = None) -> None:
@@ -55,15 +61,15 @@ class Report:
 
     @property
     def wrong(self) -> list[Finding]:
-        """What is wrong."""
+        """The findings that are errors."""
         return [finding for finding in self.findings if finding.level == "wrong"]
 
     def ok(self, words: str, document: str = "") -> None:
-        """Something is as it should be."""
+        """Report something that is as it should be."""
         self._add("ok", words, document)
 
     def info(self, words: str, document: str = "") -> None:
-        """Something is so, or otherwise."""
+        """Report something that is neither good nor bad."""
         self._add("info", words, document)
 
     def remark(
@@ -75,7 +81,7 @@ class Report:
         expected: str = "",
         advice: str = "",
     ) -> None:
-        """Something could be better."""
+        """Report something that could be better."""
         self._add("remark", words, document, expected, advice, culprit)
 
     def wrong_that(
@@ -87,11 +93,11 @@ class Report:
         expected: str = "",
         advice: str = "",
     ) -> None:
-        """Something keeps clients out, or is not safe."""
+        """Report something that stops clients, or is not safe."""
         self._add("remark" if self.lenient else "wrong", words, document, expected, advice, culprit)
 
     def failed(self, bad: Unauthorized) -> None:
-        """What a procedure of a log-in would have ended with."""
+        """Report the error that a login would have ended with."""
         self.wrong_that(
             bad.what,
             culprit=bad.culprit,
@@ -130,7 +136,9 @@ def shown(text: str) -> str:
 
 
 def look(place: str) -> Procedure[Got | str]:
-    """What is at a place where a document may be; words where there is no answer."""
+    """Fetch a possible address of a document. The result is the response, or text that says why
+    there is none.
+    """
     try:
         got: Got = yield SendRequest(Request("GET", place, _HEADERS), "discovery")
     except t.Unreachable as bad:
@@ -139,7 +147,7 @@ def look(place: str) -> Procedure[Got | str]:
 
 
 def members_of(got: Got | str) -> dict[str, Any] | None:
-    """The JSON object in an answer that has one."""
+    """The JSON object in a response; None if it has none."""
     if isinstance(got, str) or got.status != 200:
         return None
     try:
@@ -150,7 +158,7 @@ def members_of(got: Got | str) -> dict[str, Any] | None:
 
 
 def outcome(got: Got | str) -> str:
-    """What came of looking at a place where no document was."""
+    """Describe a response that is not the wanted document."""
     if isinstance(got, str):
         return got
     if got.status == 200:
@@ -164,9 +172,9 @@ def outcome(got: Got | str) -> str:
 def loosely(
     data: dict[str, Any], kind: type[D], report: Report, *, culprit: Culprit, document: str
 ) -> D:
-    """A document as a type.
+    """Decode a document leniently.
 
-    Members that do not fit are reported and left out, required ones become empty text.
+    An invalid member is reported and left out. A required member becomes an empty string.
     """
     known: dict[str, Any] = {}
     for field in msgspec.structs.fields(kind):

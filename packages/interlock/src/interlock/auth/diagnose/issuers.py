@@ -22,9 +22,12 @@ _BY: Final = "authorization server"
 
 
 class Who(Struct, frozen=True, kw_only=True):
-    """What the client would be: registered before as `client_id`, or by a `document` of its own.
+    """The client that would log in.
 
-    And whether it binds tokens (`dpop`).
+    Attributes:
+        client_id: The ID of a client that was registered beforehand.
+        document: The URL of the client's metadata document.
+        dpop: Whether the client binds tokens to a key (DPoP).
     """
 
     client_id: str | None = None
@@ -35,10 +38,7 @@ class Who(Struct, frozen=True, kw_only=True):
 def issuer_metadata(
     issuer: str, legacy: bool, report: Report
 ) -> Procedure[tuple[ServerMetadata, str] | None]:
-    """Find and judge what an authorization server says of itself, and where.
-
-    None where it says nothing.
-    """
+    """Find and check the metadata of an authorization server; return it with its URL, or None."""
     report.part = f"The authorization server {issuer}"
     try:
         usable(
@@ -178,7 +178,7 @@ def _judge_codes(metadata: ServerMetadata, place: str, report: Report) -> None:
 
 
 def prospects(site: Site, challenge: Challenge | None, who: Who, report: Report) -> None:
-    """What a log-in would do with this authorization server, without doing it."""
+    """Report what a login would do with this authorization server, without logging in."""
     report.part = "What a log-in would do"
     metadata = site.metadata
     _judge_registration(metadata, who, site.document, report)

@@ -28,9 +28,13 @@ _MAY_FOLLOW = "Clients go on to the well-known places."
 
 
 class Protection(Struct, frozen=True, kw_only=True):
-    """What a server says of its protection.
+    """What a server publishes about its authorization.
 
-    `legacy` where it says nothing and is its own authorization server, as in 2025-03-26.
+    Attributes:
+        protected: The server's metadata (RFC 9728).
+        issuers: The authorization servers that the server trusts.
+        legacy: Whether the server has no metadata and is its own authorization server, as in
+            2025-03-26.
     """
 
     protected: ProtectedResource | None
@@ -151,10 +155,7 @@ def _written(challenge: Challenge) -> str:
 
 
 def protection(url: str, answer: Knock, report: Report) -> Procedure[Protection | None]:
-    """Find and judge what the server says of its protection.
-
-    None where nothing more can be found out.
-    """
+    """Find and check the server's metadata. None if the diagnosis ends here."""
     report.part = "What the server says of its protection"
     challenge = find(answer.challenges, "bearer", "dpop")
     named = challenge.parameters.get("resource_metadata") if challenge is not None else None
@@ -217,8 +218,9 @@ def _may_be_asked(place: str, report: Report) -> bool:
 def _without_words(
     url: str, answer: Knock, silent: bool, report: Report
 ) -> Procedure[Protection | None]:
-    """What is left to who finds no such document: nothing to log in for,
-    or the way of 2025-03-26."""
+    """Handle a server without metadata: it is open, or its origin is its authorization server as in
+    2025-03-26, or this is an error.
+    """
     place = resource_places(url)[0]
     if answer.open:
         report.ok("there is no such document, and none is needed")
@@ -296,7 +298,7 @@ def _judge_document(
 
 
 def _why_another(resource: str, url: str) -> str:
-    """What is probably behind a resource that is not this one."""
+    """Advice for a `resource` that does not identify this server."""
     try:
         one = urlsplit(resource)
         other = urlsplit(url)

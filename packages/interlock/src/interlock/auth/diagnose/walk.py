@@ -23,11 +23,15 @@ def examine(
     issuer: str | None = None,
     known: Sequence[str] = (),
 ) -> Procedure[None]:
-    """Look at everything that a log-in to the server at a URL would look at, and log nobody in.
+    """Check everything that a login to the server at a URL would use, without logging in.
 
-    Findings go to `report`. `who` is what the client would be, `issuer` the only authorization
-    server that will do, `known` those where the client is registered. The other authorization
-    servers are looked at too, but what is wrong with them is only a remark.
+    Args:
+        url: The URL of the server.
+        report: Gets the findings.
+        who: The client that would log in.
+        issuer: The only authorization server that the client can use.
+        known: The authorization servers at which the client is registered. Errors of all other
+            authorization servers are reported as remarks.
     """
     who = who or Who()
     answer = yield from anonymous_request(url, report)

@@ -1,6 +1,6 @@
 """The rules of OAuth that MCP uses, without I/O: documents, addresses, PKCE.
 
-The procedures of the client are generators that say what they want done.
+The procedures of the client are generators that yield the steps to be done.
 """
 
 from __future__ import annotations

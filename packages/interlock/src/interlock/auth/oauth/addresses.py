@@ -11,7 +11,7 @@ from .errors import Culprit, Unauthorized
 _PORTS = {"http": 80, "https": 443}
 _ESCAPE = re.compile(r"%([0-9A-Fa-f]{2})")
 _UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
-_ODD = frozenset(' "<>\\^`{|}')  # characters that no URL has as they are
+_ODD = frozenset(' "<>\\^`{|}')  # characters that a URL contains only in escaped form
 
 
 def canonical(url: str) -> str:
@@ -24,8 +24,7 @@ def canonical(url: str) -> str:
 
 
 def origin(url: str) -> str:
-    """Scheme, host and port of a URL, the port left out where it is the default.
-    Raises ValueError."""
+    """Scheme, host and port of a URL, without the default port. Raises ValueError."""
     parts = urlsplit(url)
     host = parts.hostname or ""
     host = f"[{host}]" if ":" in host else host
@@ -34,8 +33,8 @@ def origin(url: str) -> str:
 
 
 def plain_url(url: str) -> str | None:
-    """A URL as two of them are compared: without query and fragment, in the one form of its like
-    (RFC 3986, 6.2.2); None for no URL.
+    """A URL in the normal form for comparisons (RFC 3986, 6.2.2), without query and fragment; None
+    if it is not a URL.
     """
     try:
         parts = urlsplit(url)
@@ -53,10 +52,10 @@ def _plain_escape(escape: re.Match[str]) -> str:
 
 
 def plain_resource(url: str) -> str | None:
-    """The identifier of an MCP server as two of them are compared: lower case where case says
-    nothing, no trailing slash; None for no such.
+    """The identifier of an MCP server in the normal form for comparisons: scheme and host in lower
+    case, no trailing slash; None if it is not a valid identifier.
 
-    A query is part of it and a fragment makes it none (2026-07-28, "Authorization", "Canonical
+    The query is part of it; a fragment is not allowed (2026-07-28, "Authorization", "Canonical
     Server URI").
     """
     if "#" in url:
@@ -74,8 +73,8 @@ def same_resource(one: str, other: str) -> bool:
 
 
 def identifies(resource: str, server: str) -> bool:
-    """Whether a resource identifier is that of a server: the server's address itself, or one that
-    the server is beneath (`AU3-07`).
+    """Whether a resource identifier covers a server: it is the server's URL, or a parent of it
+    (`AU3-07`).
     """
     try:
         one = urlsplit(resource)
@@ -89,19 +88,19 @@ def identifies(resource: str, server: str) -> bool:
 
 
 def resource_places(server: str) -> list[str]:
-    """Where the metadata of a protected server may be, in the order in which it is looked for
+    """The possible URLs of a protected server's metadata, in the order in which they are tried
     (`AU3-05`).
     """
     root = f"{origin(server)}/.well-known/oauth-protected-resource"
     parts = urlsplit(server)
     place = parts.path.rstrip("/") + (
         f"?{parts.query}" if parts.query else ""
-    )  # RFC 9728, 3.1: the query goes along
+    )  # RFC 9728, 3.1: the query is kept
     return [f"{root}{place}", root] if place else [root]
 
 
 def metadata_places(issuer: str) -> list[str]:
-    """Where the metadata of an authorization server may be, in the order in which it is looked for
+    """The possible URLs of an authorization server's metadata, in the order in which they are tried
     (`AU3-11`, `AU3-12`).
     """
     root = origin(issuer)
@@ -119,7 +118,7 @@ def metadata_places(issuer: str) -> list[str]:
 
 
 def is_loopback(url: str) -> bool:
-    """Whether a URL leads to this machine, by its host's name or literal address."""
+    """Whether a URL points to this machine, by the name or literal address of its host."""
     try:
         return is_here(urlsplit(url).hostname or "")
     except ValueError:
@@ -129,19 +128,21 @@ def is_loopback(url: str) -> bool:
 def is_loopback_host(host: str) -> bool:
     """Whether a host is "localhost" or a loopback address.
 
-    A name below "localhost" is not enough where others than we resolve it.
+    A name below "localhost" is not enough if another program resolves it.
     """
     return is_here(host) and not host.endswith(".localhost")
 
 
 def is_protected(url: str) -> bool:
-    """Whether what goes to a URL is safe on its way: by https, or by http on this machine."""
+    """Whether requests to a URL cannot be read on the network: by https, or by http on this
+    machine.
+    """
     scheme = url.partition(":")[0].lower()
     return scheme == "https" or (scheme == "http" and is_loopback(url))
 
 
 def is_usable(url: str) -> bool:
-    """Whether a URL is protected, and written so plainly that all read the same in it (`SEC-13`,
+    """Whether a URL is protected, and in a notation that all parsers read alike (`SEC-13`,
     `SEC-20`, `SEC-21`).
     """
     try:
@@ -159,7 +160,7 @@ def is_usable(url: str) -> bool:
 
 
 def checked_url(url: str, *, what: str) -> str:
-    """An address that somebody configured. Raises ValueError unless it is usable."""
+    """Return a configured URL. Raises ValueError unless it is usable."""
     if not is_usable(url):
         raise ValueError(
             f"{url!r} cannot be {what}: that is an https address, or http to this machine"
@@ -175,7 +176,7 @@ def usable(
     document: str,
     culprit: Culprit = "authorization server",
 ) -> str:
-    """An address that a document names. Raises Unauthorized unless it is usable."""
+    """Return a URL from a document. Raises Unauthorized unless it is usable."""
     if not url:
         raise Unauthorized(
             step,

@@ -22,20 +22,20 @@ class Challenge(Struct, frozen=True):
 
     @property
     def scopes(self) -> tuple[str, ...] | None:
-        """The scopes that it asks for; None where it says nothing of them."""
+        """The requested scopes; None if the challenge names none."""
         scope = self.parameters.get("scope")
         return None if scope is None else tuple(dict.fromkeys(scope.split()))
 
     @property
     def error(self) -> str:
-        """The error code, or nothing."""
+        """The error code, or an empty string."""
         return self.parameters.get("error", "")
 
 
 def read_challenges(header: str) -> list[Challenge]:
-    """The challenges of a header, or of several joined with commas.
+    """The challenges of a header, or of several headers joined with commas.
 
-    What cannot be read ends the list, and is no error.
+    An unreadable part ends the list without an error.
     """
     found: list[Challenge] = []
     at = 0
@@ -53,7 +53,7 @@ def read_challenges(header: str) -> list[Challenge]:
         if value is not None:
             parameters.setdefault(
                 name[0].lower(), value[0]
-            )  # the first of two, so that nobody can append another
+            )  # the first of two counts, so that an appended one has no effect
             at = value[1]
             continue
         if scheme is not None:
@@ -75,7 +75,7 @@ def read_challenges(header: str) -> list[Challenge]:
 
 
 def _is_blob(text: str, end: int, blob: str) -> bool:
-    """Whether what follows a scheme is one token68 and not the next scheme, which stands behind a
+    """Whether the text after a scheme is one token68, and not the next scheme, which follows a
     comma.
     """
     return bool(blob) and (end >= len(text) or text[end:].lstrip()[:1] == ",")
@@ -88,9 +88,9 @@ def _skip(text: str, at: int) -> int:
 
 
 def _value(text: str, at: int) -> tuple[str, int] | None:
-    """The value of a parameter whose name ends before `at`, and where it ends.
+    """The value of a parameter whose name ends before `at`, and where the value ends.
 
-    None where there is no equals sign.
+    None without an equals sign.
     """
     if text[at : at + 1] != "=":
         return None
@@ -101,7 +101,7 @@ def _value(text: str, at: int) -> tuple[str, int] | None:
         return re.sub(r"\\(.)", r"\1", quoted[1]), quoted.end()
     bare = re.compile(r'[^\s,"]*').match(
         text, space.end()
-    )  # wider than a token: there are servers that leave the quotes out
+    )  # wider than a token: some servers omit the quotes
     assert bare is not None
     return bare[0], bare.end()
 
@@ -115,9 +115,9 @@ def find(challenges: Iterable[Challenge], *schemes: str) -> Challenge | None:
 
 
 def write_challenge(scheme: str, parameters: Mapping[str, str]) -> str:
-    """A challenge as a header says it.
+    """A challenge as the value of a header.
 
-    Values are quoted, and characters that no header may have become question marks.
+    Values are quoted. Characters that a header cannot contain become question marks.
     """
     return f"{scheme} " + ", ".join(
         f'{name}="{_quoted(value)}"' for name, value in parameters.items()

@@ -17,19 +17,19 @@ _STEP = "log-in"
 
 
 class Errand(SecretRecord, frozen=True, kw_only=True):
-    """What is noted before the person is sent away, to judge what comes back by (`AUF-07`)."""
+    """The parameters of an authorization request, kept to check its response (`AUF-07`)."""
 
     shows: ClassVar[tuple[str, ...]] = ("issuer", "redirect_uri")
 
     issuer: str
-    says_issuer: bool  # the authorization server says that it names itself in its answers
+    says_issuer: bool  # whether the authorization server declares that its responses contain `iss`
     state: str
     verifier: str
     redirect_uri: str
 
 
 def challenge_of(verifier: str) -> str:
-    """What is shown of a verifier at first (RFC 7636, 4.2, S256)."""
+    """The code challenge of a verifier (RFC 7636, 4.2, S256)."""
     return base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).decode().rstrip("=")
 
 
@@ -43,7 +43,7 @@ def address(
     thumbprint: str | None = None,
     prompt: str | None = None,
 ) -> str:
-    """The address at which the person is asked (`AUF-01` to `AUF-03`)."""
+    """The URL of the authorization request (`AUF-01` to `AUF-03`)."""
     asked = {
         "response_type": "code",
         "client_id": client_id,
@@ -63,7 +63,7 @@ def address(
 
 
 def errand_to(metadata: ServerMetadata, *, state: str, verifier: str, redirect_uri: str) -> Errand:
-    """What is to be noted of a visit to an authorization server."""
+    """The parameters of an authorization request, kept to check its response."""
     return Errand(
         issuer=metadata.issuer,
         says_issuer=metadata.authorization_response_iss_parameter_supported is True,
@@ -74,11 +74,14 @@ def errand_to(metadata: ServerMetadata, *, state: str, verifier: str, redirect_u
 
 
 def code_from(query: str, errand: Errand) -> str:
-    """The code that the browser brought, once it is known that the answer is to our question and
-    from whom we asked.
+    """Return the code of an authorization response, after checking that it belongs to this request
+    and comes from the right authorization server.
 
-    Raises Denied where the person said no, Unauthorized for everything else; of an answer from
-    elsewhere nothing is shown (`AUT-13`, `AUF-08` to `AUF-11`).
+    An error never quotes a response from elsewhere (`AUT-13`, `AUF-08` to `AUF-11`).
+
+    Raises:
+        Denied: The user refused.
+        Unauthorized: The response is an error, or invalid.
     """
     told: dict[str, str] = {}
     try:

@@ -15,23 +15,28 @@ from .documents import ProtectedResource, ServerMetadata, read_document
 from .errors import Unauthorized
 from .steps import Got, Note, Procedure, SendRequest
 
-REVISION = "2026-07-28"  # the one whose rules these are; a courtesy to servers that look (`AU2-04`)
+REVISION = "2026-07-28"  # the revision of these rules; sent for servers that check it (`AU2-04`)
 _HEADERS = (("Accept", "application/json"), ("MCP-Protocol-Version", REVISION))
 _STEP = "discovery"
 
 
 class Site(Struct, frozen=True, kw_only=True):
-    """All that is known of a server's protection: its own words, and those of the authorization
-    server that was chosen.
+    """What is known about the authorization of a server.
 
-    `legacy` says that the server has no words of its own, so that the rules of 2025-03-26 hold: its
-    origin is its authorization server. `assumed` says that there was no metadata either, so that
-    the endpoints are where that revision puts them.
+    Attributes:
+        resource: The identifier of the server.
+        metadata: The metadata of the chosen authorization server.
+        document: The URL of that metadata.
+        protected: The metadata of the server.
+        legacy: Whether the server has no metadata, so that the rules of 2025-03-26 apply: its
+            origin is its authorization server.
+        assumed: Whether the authorization server has no metadata either, so that its endpoints have
+            the paths that 2025-03-26 defines.
     """
 
     resource: str
     metadata: ServerMetadata
-    document: str  # where the metadata was found
+    document: str  # the URL of the metadata
     protected: ProtectedResource | None = None
     legacy: bool = False
     assumed: bool = False
@@ -45,11 +50,17 @@ def find_site(
     known: Sequence[str] = (),
     no_pkce_word: bool = False,
 ) -> Procedure[Site]:
-    """Find the authorization server of the MCP server at a URL, and what it says of itself.
+    """Find the authorization server of the MCP server at a URL, and its metadata.
 
-    `challenge` is what came with a 401. `issuer` is the only authorization server that will do; of
-    several that will, one of those `known` is preferred (`AU3-08`). `no_pkce_word` takes those too
-    that do not say that they do PKCE. Raises Unauthorized.
+    Args:
+        server: The URL of the MCP server.
+        challenge: The challenge of a 401 response.
+        issuer: The only authorization server that the client can use.
+        known: The authorization servers that are preferred if the server trusts several (`AU3-08`).
+        no_pkce_word: Accepts an authorization server that does not declare PKCE.
+
+    Raises:
+        Unauthorized: There is no usable authorization server.
     """
     protected, document = yield from find_resource(server, challenge)
     if protected is None:
@@ -65,9 +76,9 @@ def find_site(
 def find_resource(
     server: str, challenge: Challenge | None
 ) -> Procedure[tuple[ProtectedResource | None, str]]:
-    """The server's own metadata and where it was.
+    """The server's own metadata, and its URL.
 
-    None where it has none, as before 2025-06-18 (`AU3-04` to `AU3-07`).
+    None if the server has none, as before 2025-06-18 (`AU3-04` to `AU3-07`).
     """
     named = challenge.parameters.get("resource_metadata") if challenge is not None else None
     if named:
@@ -158,7 +169,7 @@ def _choose(
 
 
 def find_metadata(issuer: str) -> Procedure[tuple[ServerMetadata, str]]:
-    """What an authorization server says of itself, and where (`AU3-11` to `AU3-13`).
+    """The metadata of an authorization server, and its URL (`AU3-11` to `AU3-13`).
 
     Raises Unauthorized.
     """
@@ -196,8 +207,8 @@ def find_metadata(issuer: str) -> Procedure[tuple[ServerMetadata, str]]:
 
 
 def check_pkce(metadata: ServerMetadata, document: str) -> None:
-    """Raises Unauthorized where an authorization server does not say that it does PKCE with S256
-    (`AU3-14`, `AUF-02`).
+    """Raise Unauthorized if an authorization server does not declare PKCE with S256 (`AU3-14`,
+    `AUF-02`).
     """
     methods = metadata.code_challenge_methods_supported
     if metadata.authorization_endpoint is not None and (methods is None or "S256" not in methods):
@@ -215,8 +226,8 @@ def check_pkce(metadata: ServerMetadata, document: str) -> None:
 
 
 def _legacy_site(server: str, issuer: str | None, no_pkce_word: bool) -> Procedure[Site]:
-    """The way of 2025-03-26: the origin of the server is its own authorization server (`AU2-01` to
-    `AU2-05`).
+    """The rules of 2025-03-26: the origin of the server is its own authorization server (`AU2-01`
+    to `AU2-05`).
     """
     base = origin(server)
     usable(base, what="the server's address", step=_STEP, document=server, culprit="server")
@@ -260,13 +271,15 @@ def _legacy_site(server: str, issuer: str | None, no_pkce_word: bool) -> Procedu
 
 
 def _get(place: str) -> Procedure[Got | str]:
-    """The answer of a place where a document may be, or why there is none."""
+    """Fetch a possible address of a document. The result is the response, or text that says why
+    there is none.
+    """
     try:
         got: Got = yield SendRequest(Request("GET", place, _HEADERS), _STEP)
     except t.Unreachable as bad:
         if (
             bad.status is not None and 300 <= bad.status < 400
-        ):  # it answered, but leads elsewhere, as to a page for logging in
+        ):  # it responded, but with a redirect, such as to a login page
             return Got(bad.status, {}, b"")
         return str(bad).rstrip(".")
     return got
@@ -279,7 +292,7 @@ def _how(got: Got | str) -> str:
 
 
 def _is_object(body: bytes) -> bool:
-    """Whether a body is a JSON object: many a site answers 200 with a page to whatever is asked."""
+    """Whether a body is a JSON object: many sites respond to every request with 200 and a page."""
     try:
         return isinstance(msgspec.json.decode(body), dict)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

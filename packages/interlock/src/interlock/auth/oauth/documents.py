@@ -1,4 +1,4 @@
-"""The documents of OAuth that MCP uses, as types, with words for what is wrong with one."""
+"""The documents of OAuth that MCP uses, as types, with clear errors for invalid ones."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def cache_seconds(control: str, *, least: float, usual: float, most: float) -> f
 
 
 class ProtectedResource(Struct, kw_only=True, omit_defaults=True):
-    """What a server says of its protection (RFC 9728, 2)."""
+    """Protected resource metadata (RFC 9728, 2)."""
 
     resource: str
     authorization_servers: list[str] = []
@@ -54,8 +54,7 @@ class ProtectedResource(Struct, kw_only=True, omit_defaults=True):
 
 
 class ServerMetadata(Struct, kw_only=True, omit_defaults=True):
-    """What an authorization server says of itself (RFC 8414, 2; OpenID Connect Discovery 1.0,
-    3)."""
+    """Authorization server metadata (RFC 8414, 2; OpenID Connect Discovery 1.0, 3)."""
 
     issuer: str
     authorization_endpoint: str | None = None
@@ -86,11 +85,11 @@ class ServerMetadata(Struct, kw_only=True, omit_defaults=True):
 
 
 class ClientMetadata(Struct, kw_only=True, omit_defaults=True):
-    """What a client says of itself, to register (RFC 7591, 2) or in the document behind a client id
-    that is a URL.
+    """Client metadata: of a registration (RFC 7591, 2), or of the document behind a client ID that
+    is a URL.
     """
 
-    client_id: str | UnsetType = UNSET  # of a client id metadata document only
+    client_id: str | UnsetType = UNSET  # only in a client ID metadata document
     redirect_uris: list[str] = []
     client_name: str | None = None
     client_uri: str | None = None
@@ -112,9 +111,9 @@ class ClientMetadata(Struct, kw_only=True, omit_defaults=True):
 
 
 class Registered(SecretRecord, frozen=True, kw_only=True, omit_defaults=True):
-    """What an authorization server says of a client that it has registered (RFC 7591, 3.2.1).
+    """The response to a client registration (RFC 7591, 3.2.1).
 
-    `client_secret_expires_at` 0 is never.
+    `client_secret_expires_at` is 0 if the secret does not expire.
     """
 
     shows: ClassVar[tuple[str, ...]] = ("client_id",)
@@ -132,13 +131,13 @@ class Registered(SecretRecord, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class TokenAnswer(SecretRecord, frozen=True, kw_only=True, omit_defaults=True):
-    """What a token endpoint gives (RFC 6749, 5.1; RFC 8693, 2.2.1)."""
+    """The response of a token endpoint (RFC 6749, 5.1; RFC 8693, 2.2.1)."""
 
     shows: ClassVar[tuple[str, ...]] = ("token_type", "expires_in", "scope")
 
     access_token: str
     token_type: str = "Bearer"
-    expires_in: float | str | None = None  # a number; some send it as a string
+    expires_in: float | str | None = None  # a number; some servers send a string
     refresh_token: str | None = None
     scope: str | None = None
     id_token: str | None = None
@@ -146,10 +145,7 @@ class TokenAnswer(SecretRecord, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def seconds(self) -> float | None:
-        """How long the token holds from now.
-
-        None where that is not said, or is no time for which a token could hold.
-        """
+        """The lifetime of the token in seconds; None if it is missing or not a positive number."""
         try:
             seconds = math.nan if self.expires_in is None else float(self.expires_in)
         except ValueError:
@@ -158,7 +154,7 @@ class TokenAnswer(SecretRecord, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class DeviceAnswer(SecretRecord, frozen=True, kw_only=True, omit_defaults=True):
-    """What a device authorization endpoint gives (RFC 8628, 3.2); seconds."""
+    """The response of a device authorization endpoint (RFC 8628, 3.2); times in seconds."""
 
     shows: ClassVar[tuple[str, ...]] = ("verification_uri",)
 
@@ -171,7 +167,7 @@ class DeviceAnswer(SecretRecord, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class ErrorAnswer(Struct, kw_only=True, omit_defaults=True):
-    """What an endpoint says when it refuses (RFC 6749, 5.2)."""
+    """The error response of an endpoint (RFC 6749, 5.2)."""
 
     error: str
     error_description: str | None = None
@@ -186,9 +182,9 @@ def read_document(
     document: str,
     culprit: Culprit = "authorization server",
 ) -> D:
-    """A document as a type.
+    """Decode a document. Members that the type does not have are ignored.
 
-    Raises Unauthorized with the place of the fault; what the type does not know is ignored.
+    Raises Unauthorized; it names the invalid member.
     """
     try:
         return msgspec.json.decode(body, type=kind)

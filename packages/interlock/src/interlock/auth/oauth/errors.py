@@ -6,11 +6,11 @@ from typing import Literal
 
 from ... import types as t
 
-_LONGEST = 4096  # characters of what is said
+_LONGEST = 4096  # characters of an error message
 
 Culprit = Literal["server", "authorization server", "client", "person", "network"]
 
-# What is said where no better advice is given; the dictionary has an entry for each culprit.
+# The advice if there is none more specific; the dictionary has an entry for each culprit.
 _REPAIR: dict[Culprit, str] = {
     "server": "Whoever runs the server has to repair it.",
     "authorization server": "Whoever runs the authorization server has to repair it.",
@@ -27,12 +27,17 @@ def plain(words: str) -> str:
 
 
 class Unauthorized(t.Unreachable):
-    """A server could not be used, for there was no way to be allowed to.
+    """A server cannot be used, because the client could not get an authorization.
 
-    `step` is what was being done ("discovery", "registration", "log-in", "token", "refresh",
-    "request", ...), `document` the address of what was read or asked, `expected` what should have
-    been there, `advice` what to do, `culprit` who has to do it: the words say that where there is
-    no advice. `code` is the OAuth error code, where one was given.
+    Attributes:
+        step: What the client was doing: "discovery", "registration", "log-in", "token", "refresh",
+            "request" or another step.
+        what: The problem.
+        document: The URL that was read or asked.
+        expected: What was expected instead.
+        advice: What to do. Without it, the message has general advice for the culprit.
+        culprit: Who can fix it.
+        code: The OAuth error code, if there is one.
     """
 
     def __init__(
@@ -62,4 +67,4 @@ class Unauthorized(t.Unreachable):
 
 
 class Denied(Unauthorized):
-    """The person, or the authorization server on their behalf, said no."""
+    """The person refused, or the authorization server refused on their behalf."""

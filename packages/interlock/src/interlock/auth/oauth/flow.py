@@ -1,4 +1,4 @@
-"""The flow of a client from a refusal to a token, without I/O ("Authorization Flow Steps")."""
+"""The flow of a client from a 401 response to a token, without I/O ("Authorization Flow Steps")."""
 
 from __future__ import annotations
 
@@ -34,22 +34,22 @@ from .registration import ClientIdentity, member_of
 from .steps import CallFunction, Listen, Note, Procedure, Remember, Visit
 
 Ask = Callable[[], Awaitable[str] | str]
-"""Gives a token or an assertion that another program keeps fresh."""
+"""Returns a token or an assertion that another program keeps up to date."""
 
 
 class GrantFlow(Protocol):
-    """How a client comes to a token, once it is known where."""
+    """How a client gets a token from a known authorization server."""
 
     @property
     def issuer(self) -> str | None:
-        """The only authorization server that will do, or None."""
+        """The only authorization server that the client can use, or None."""
         ...
 
     @property
     def label(self) -> str:
-        """What tells its tokens apart from those that other ways brought.
+        """Separates the stored tokens of this grant type from those of others.
 
-        Nothing where a person logs in.
+        Empty if a person logs in.
         """
         ...
 
@@ -66,11 +66,15 @@ def choose_scopes(
     *,
     lasting: bool,
 ) -> tuple[str, ...]:
-    """Which scopes to ask for (`AUS-02`, `AUS-03`, `AUS-06`, `AUS-12`).
+    """Choose the scopes to request (`AUS-02`, `AUS-03`, `AUS-06`, `AUS-12`).
 
-    What the challenge says, else all that the server lists, else none; what the user `wanted`, and
-    what was asked for `before`, comes on top. `lasting` adds `offline_access` where the
-    authorization server knows it.
+    Args:
+        site: The server and its authorization server.
+        challenge: The challenge of the server. Its scopes are requested; without them, all scopes
+            that the server lists.
+        wanted: Scopes that the user always requests.
+        before: The earlier grant, whose scopes are requested too.
+        lasting: Adds `offline_access` if the authorization server supports it.
     """
     challenged = challenge.scopes if challenge is not None else None
     listed = site.protected.scopes_supported if site.protected is not None else None
@@ -95,13 +99,20 @@ def authorize(
     known: Sequence[str] = (),
     assume_pkce: bool = False,
 ) -> Procedure[Grant]:
-    """Everything from a server's refusal to a token for it.
+    """Run the whole flow from the refusal of a server to a token for it.
 
-    Raises Unauthorized, with the step that failed.
+    Args:
+        server: The URL of the MCP endpoint.
+        way: The grant type.
+        means: The clock, random source and keys.
+        challenge: The challenge of the server.
+        wanted: Scopes that the user always requests.
+        before: The earlier grant.
+        known: The authorization servers at which the client is registered.
+        assume_pkce: Accepts an authorization server that does not declare PKCE.
 
-    `server` is the URL of the MCP endpoint, `before` what was granted earlier, `known` the
-    authorization servers where the client is registered, `wanted` scopes that the user wants in any
-    case.
+    Raises:
+        Unauthorized: The flow failed; it names the step.
     """
     if not is_protected(server):
         raise Unauthorized(
@@ -123,12 +134,12 @@ def authorize(
 
 
 def _has_code(way: GrantFlow) -> bool:
-    """Whether it is a way by which a browser brings a code."""
+    """Whether the flow gets an authorization code by a redirect."""
     return isinstance(way, LogIn) and not way.device
 
 
 def still_trusted(server: str, challenge: Challenge | None, grant: Grant) -> Procedure[bool]:
-    """Whether a server still trusts the authorization server that a grant is from (`AUR-18`,
+    """Whether a server still trusts the authorization server that issued a grant (`AUR-18`,
     `AUT-09`).
     """
     protected, _ = yield from find_resource(server, challenge)
@@ -162,8 +173,8 @@ def _granted(
 
 
 class LogIn(Struct, frozen=True, kw_only=True):
-    """A person logs in: in a browser that comes back with a code, or with a code that they enter on
-    another device.
+    """A person logs in: in a browser, whose redirect brings a code, or with a code that the person
+    enters on another device.
     """
 
     identity: ClientIdentity
@@ -172,12 +183,12 @@ class LogIn(Struct, frozen=True, kw_only=True):
 
     @property
     def issuer(self) -> str | None:
-        """Where the client is registered, if it said so."""
+        """The authorization server at which the client is registered, if the user named it."""
         return self.identity.given.issuer or None if self.identity.given is not None else None
 
     @property
     def label(self) -> str:
-        """Nothing: a person's tokens are the server's."""
+        """Empty: the tokens of a person have no label."""
         return ""
 
     def obtain(self, site: Site, scopes: Sequence[str], means: Means) -> Procedure[Grant]:
@@ -223,7 +234,7 @@ class LogIn(Struct, frozen=True, kw_only=True):
             if member.source == "dynamic":
                 yield Remember(
                     member.issuer, None
-                )  # who is unknown there gets no answer: the next time begins with a registration
+                )  # an unknown client gets no redirect: the next login registers again
             raise
         code = code_from(query, errand)
         form = {
@@ -241,7 +252,7 @@ class LogIn(Struct, frozen=True, kw_only=True):
             if bad.code in ("invalid_client", "unauthorized_client") and member.source == "dynamic":
                 yield Remember(
                     member.issuer, None
-                )  # it was forgotten there: the next time begins with a registration
+                )  # the server has deleted the client: the next login registers again
             raise
         return _granted(site, answer, member, scopes, means)
 
@@ -268,7 +279,7 @@ class LogIn(Struct, frozen=True, kw_only=True):
 
 
 class OwnBehalf(Struct, frozen=True, kw_only=True):
-    """A program on its own behalf, registered before: the extension
+    """A program acts on its own behalf, as a client that was registered beforehand: the extension
     io.modelcontextprotocol/oauth-client-credentials.
     """
 
@@ -276,12 +287,12 @@ class OwnBehalf(Struct, frozen=True, kw_only=True):
 
     @property
     def issuer(self) -> str | None:
-        """Where the client is registered, if it said so."""
+        """The authorization server at which the client is registered, if the user named it."""
         return self.member.issuer or None
 
     @property
     def label(self) -> str:
-        """Which program."""
+        """Names the client."""
         return f"client {self.member.client_id}"
 
     def obtain(self, site: Site, scopes: Sequence[str], means: Means) -> Procedure[Grant]:
@@ -297,7 +308,7 @@ class OwnBehalf(Struct, frozen=True, kw_only=True):
 
 
 class Workload(Struct, frozen=True, kw_only=True):
-    """A workload that the platform vouches for: `assertion` gives its JWT (SEP-1933)."""
+    """A workload that the platform authenticates: `assertion` returns its JWT (SEP-1933)."""
 
     assertion: Ask
     client_id: str = ""
@@ -305,13 +316,13 @@ class Workload(Struct, frozen=True, kw_only=True):
 
     @property
     def label(self) -> str:
-        """Which workload."""
+        """Names the workload."""
         return f"workload {self.client_id}".rstrip()
 
     def obtain(self, site: Site, scopes: Sequence[str], means: Means) -> Procedure[Grant]:
         """See `GrantFlow`.
 
-        An assertion that is refused is not presented again, and no other way is tried (`WIF-01` to
+        A refused assertion is not sent again, and no other grant type is tried (`WIF-01` to
         `WIF-03`).
         """
         assertion: str = yield CallFunction(self.assertion)
@@ -326,12 +337,16 @@ class Workload(Struct, frozen=True, kw_only=True):
 
 
 class Enterprise(Struct, frozen=True, kw_only=True):
-    """A person who is logged in at the company: its identity provider says so to the server's
-    authorization server (ID-JAG).
+    """A person is logged in at their company, whose identity provider confirms this to the server's
+    authorization server (ID-JAG; the extension
+    io.modelcontextprotocol/enterprise-managed-authorization).
 
-    `id_token` gives the token of that log-in; `provider` is the client at the identity provider,
-    whose token endpoint is given, and `member` the client at the server's authorization server (the
-    extension io.modelcontextprotocol/enterprise-managed-authorization).
+    Attributes:
+        id_token: Returns the ID token of that login.
+        provider: The client at the identity provider.
+        provider_endpoint: The token endpoint of the identity provider.
+        member: The client at the server's authorization server.
+        subject_type: The type of the ID token.
     """
 
     id_token: Ask
@@ -342,12 +357,12 @@ class Enterprise(Struct, frozen=True, kw_only=True):
 
     @property
     def issuer(self) -> str | None:
-        """Where the client is registered, if it said so."""
+        """The authorization server at which the client is registered, if the user named it."""
         return self.member.issuer or None
 
     @property
     def label(self) -> str:
-        """Which program, with which log-in."""
+        """Names the two clients."""
         return f"enterprise {self.provider.client_id} {self.member.client_id}"
 
     def obtain(self, site: Site, scopes: Sequence[str], means: Means) -> Procedure[Grant]:
@@ -395,7 +410,7 @@ class Enterprise(Struct, frozen=True, kw_only=True):
         )
         plain = Means(
             now=means.now, random=means.random
-        )  # the key is that of another client, and the tokens are not bound here
+        )  # the key belongs to the other client, and the assertion is not bound to a key
         answer = token_answer(
             (yield from ask(place, form, self.provider, None, plain, step="token exchange")),
             place,

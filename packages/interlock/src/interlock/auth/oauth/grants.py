@@ -39,16 +39,19 @@ _TOKEN = re.compile(r"[!-~]+")
 ID_JAG_PROFILE = "urn:ietf:params:oauth:grant-profile:id-jag"
 
 
-_LONGEST_CODE = 3600.0  # seconds for which a code is waited for
+_LONGEST_CODE = 3600.0  # the longest wait for a device code, in seconds
 
 
 class Means(Struct, frozen=True, kw_only=True):
-    """What a procedure needs besides its data: the time (seconds of the wall clock), random text,
-    and keys to sign with.
+    """The clock, random source and keys of a procedure.
 
-    `assertion(audience)` is how the client shows who it is (RFC 7523); `proof(method, url, nonce)`
-    is a DPoP proof (RFC 9449), `thumbprint` that of its key and `key` the private JWK, to be kept
-    with what is bound to it. None where there is no such key.
+    Attributes:
+        now: Returns the time in seconds of the wall clock.
+        random: Returns random text.
+        assertion: Makes the client's assertion for an audience (RFC 7523).
+        proof: Makes a DPoP proof from method, URL and nonce (RFC 9449).
+        thumbprint: The thumbprint of the DPoP key.
+        key: The DPoP key as a private JWK, which is stored with the tokens bound to it.
     """
 
     now: Callable[[], float]
@@ -65,10 +68,10 @@ def authenticated(
     metadata: ServerMetadata | None,
     assertion: Callable[[str], str] | None,
 ) -> tuple[tuple[tuple[str, str], ...], dict[str, str]]:
-    """The headers and the form with which a client shows who it is, in the way that both sides know
+    """The headers and the form that authenticate a client, by a method that both sides support
     (`AUR-12`, `CCR-02`, `CCR-03`).
 
-    Raises Unauthorized where the way that was agreed on cannot be gone.
+    Raises Unauthorized if the agreed method cannot be used.
     """
     method = method_of(member, metadata, assertion)
     if method == "private_key_jwt":
@@ -101,7 +104,9 @@ def authenticated(
 def method_of(
     member: Member, metadata: ServerMetadata | None, assertion: Callable[[str], str] | None
 ) -> str:
-    """How a client shows who it is: as was agreed on, else as both sides know (`AUR-12`)."""
+    """The authentication method of a client: the registered one, else one that both sides support
+    (`AUR-12`).
+    """
     if member.method:
         return member.method
     supported = metadata.token_endpoint_auth_methods_supported if metadata is not None else None
@@ -115,8 +120,8 @@ def method_of(
 
 
 def secret_method(supported: Sequence[str] | None) -> str:
-    """How a secret is shown to a server that supports these ways (RFC 8414, 2: the first is meant
-    where nothing is said).
+    """The method to send a secret to a server that supports these methods (RFC 8414, 2: basic is
+    the default).
     """
     ways = ("client_secret_basic", "client_secret_post")
     return next((way for way in ways if supported is None or way in supported), ways[0])
@@ -133,7 +138,7 @@ def ask(
 ) -> Procedure[Got]:
     """Post a form to an endpoint of an authorization server.
 
-    Once more where it wants a nonce in the proof (`DPP-03`).
+    The request is repeated once if the server requires a nonce in the proof (`DPP-03`).
     """
     got = yield from _post(endpoint, form, member, metadata, means, None, step)
     said = read_error(got.body) if got.status >= 400 else None
@@ -171,9 +176,11 @@ def _post(
 
 
 def token_answer(got: Got, endpoint: str, *, step: str = "token") -> TokenAnswer:
-    """What a token endpoint gave.
+    """The response of a token endpoint.
 
-    Raises Unauthorized with what it said, Denied where it is a person's no.
+    Raises:
+        Denied: The person refused.
+        Unauthorized: The endpoint responded with another error.
     """
     if got.status == 200 and said_of(got) is None:
         answer = read_document(got.body, TokenAnswer, step=step, document=endpoint)
@@ -199,15 +206,15 @@ def token_answer(got: Got, endpoint: str, *, step: str = "token") -> TokenAnswer
 
 
 def said_of(got: Got) -> ErrorAnswer | None:
-    """The OAuth error in an answer.
+    """The OAuth error in a response.
 
-    There are servers that send it with the status 200 (GitHub is one).
+    Some servers send it with status 200 (GitHub is one).
     """
     return read_error(got.body) if got.status >= 400 or b'"access_token"' not in got.body else None
 
 
 def refused(got: Got, endpoint: str, step: str) -> Unauthorized:
-    """What an endpoint says when it refuses, as an exception."""
+    """The error response of an endpoint, as an exception."""
     said = read_error(got.body)
     code = said.error if said is not None else ""
     words = (
@@ -265,11 +272,11 @@ def granted(
     before: Grant | None = None,
     method: str = "",
 ) -> Grant:
-    """The record of what was granted.
+    """The record of a token response.
 
-    Where a refresh gives no new refresh token, the one from `before` goes on (`AUS-13`).
+    If a refresh returns no new refresh token, the one of `before` stays valid (`AUS-13`).
 
-    Raises Unauthorized where tokens were to be bound to a key and are not.
+    Raises Unauthorized if the tokens should be bound to a key and are not.
     """
     if means.proof is not None and answer.token_type.lower() != "dpop":
         raise Unauthorized(
@@ -312,15 +319,15 @@ def granted(
 
 
 def as_then(member: Member, grant: Grant, means: Means) -> Member:
-    """The client with the way in which it showed who it is when it was granted this."""
+    """The client with the authentication method that it used for the grant."""
     lost = grant.method == "private_key_jwt" and means.assertion is None
     return member if member.method or lost else replace(member, method=grant.method)
 
 
 def renewed(grant: Grant, member: Member, means: Means) -> Procedure[Grant]:
-    """Trade the refresh token for new tokens.
+    """Exchange the refresh token for new tokens.
 
-    Raises Unauthorized; its code is "invalid_grant" where the person has to log in again.
+    Raises Unauthorized; its code is "invalid_grant" if the person has to log in again.
     """
     assert grant.refresh_token is not None
     form = {"grant_type": REFRESH, "refresh_token": grant.refresh_token, "resource": grant.resource}
@@ -349,7 +356,7 @@ def by_device(
     metadata: ServerMetadata,
     means: Means,
 ) -> Procedure[TokenAnswer]:
-    """Let the person enter a code on another device, and wait until they have (RFC 8628).
+    """Let the person enter a code on another device, and wait until they have done so (RFC 8628).
 
     Raises Unauthorized, Denied.
     """

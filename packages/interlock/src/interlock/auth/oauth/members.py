@@ -12,12 +12,15 @@ Source = Literal["given", "document", "dynamic"]
 class Member(SecretRecord, frozen=True, kw_only=True, omit_defaults=True):
     """A client as one authorization server knows it.
 
-    Never used at another one (2026-07-28, "Authorization Server Binding").
+    It is never used at another authorization server (2026-07-28, "Authorization Server Binding").
 
-    `method` is how it authenticates at the token endpoint, empty where the metadata shall decide;
-    `until` is when its secret ends, in seconds of the wall clock. `scopes` are all that it may ask
-    for, where that was said. `source` is how it came to be: given by the user, a document of its
-    own, or dynamic registration.
+    Attributes:
+        method: How the client authenticates at the token endpoint; empty if the server's metadata
+            decides.
+        until: When the secret expires, in seconds of the wall clock.
+        scopes: All scopes that the client may request, if the server named them.
+        source: How the client was registered: by the user ("given"), by its metadata document, or
+            dynamically.
     """
 
     shows: ClassVar[tuple[str, ...]] = ("issuer", "client_id", "method", "source")
@@ -33,13 +36,15 @@ class Member(SecretRecord, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Grant(SecretRecord, frozen=True, kw_only=True, omit_defaults=True):
-    """What was granted for one server.
+    """The tokens for one server.
 
-    `asked` are the scopes that were asked for, `scopes` those that were granted.
-
-    `expires` is the end of the access token in seconds of the wall clock, None where nobody said;
-    `key` is the private JWK to which the tokens are bound (RFC 9449), where they are. `method` is
-    how the client showed who it is, as at a refresh there is no metadata to ask.
+    Attributes:
+        issued: When the access token was issued, in seconds of the wall clock.
+        expires: When the access token expires, in seconds of the wall clock; None if unknown.
+        method: How the client authenticated, because a refresh has no metadata to decide it.
+        asked: The requested scopes.
+        scopes: The granted scopes.
+        key: The private JWK that the tokens are bound to (RFC 9449), if they are.
     """
 
     shows: ClassVar[tuple[str, ...]] = ("resource", "issuer", "client_id", "expires", "scopes")
@@ -60,8 +65,8 @@ class Grant(SecretRecord, frozen=True, kw_only=True, omit_defaults=True):
     revocation_endpoint: str | None = None
 
     def is_stale(self, now: float) -> bool:
-        """Whether the access token has ended, or is so near its end that a request might not arrive
-        in time.
+        """Whether the access token has expired, or is so close to its expiry that a request might
+        arrive too late.
         """
         return self.expires is not None and now >= self.expires - min(
             30.0, (self.expires - self.issued) / 10

@@ -9,9 +9,9 @@ from .steps import Got, Procedure, SendRequest
 
 
 def post(request: Request, step: str) -> Procedure[Got]:
-    """The answer to a request.
+    """Send a request and return the response.
 
-    Raises Unauthorized where there is none; its culprit is then the network.
+    Raises Unauthorized with the culprit "network" if there is no response.
     """
     try:
         got: Got = yield SendRequest(request, step)

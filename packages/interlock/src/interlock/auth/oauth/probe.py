@@ -15,15 +15,18 @@ from .challenges import Challenge, read_challenges
 from .discovery import REVISION
 from .steps import Got, Procedure, SendRequest
 
-_OLDER = "2025-11-25"  # what servers that know no `server/discover` are asked in
+_OLDER = "2025-11-25"  # the revision for servers that do not support `server/discover`
 _STEP = "request"
 
 
 class Knock(Struct, frozen=True, kw_only=True):
-    """A request without a token and what came of it: `method` is that of the message, `tried` are
-    all methods until one was refused.
+    """A request without a token, and its response.
 
-    `open` says that nothing that was tried was refused for lack of a token.
+    Attributes:
+        method: The method of the last message.
+        tried: All methods that were sent, until one was refused.
+        got: The last response.
+        challenges: The challenges of that response.
     """
 
     method: str
@@ -33,17 +36,15 @@ class Knock(Struct, frozen=True, kw_only=True):
 
     @property
     def open(self) -> bool:
-        """Whether the server answered a request without a token."""
+        """Whether the server accepted requests without a token."""
         return 200 <= self.got.status < 300
 
 
 def knock(url: str) -> Procedure[Knock]:
-    """Ask a server without a token until it refuses: what it is, and what tools it has.
+    """Send a server requests without a token until it refuses one: who it is, then its tools.
 
-    Raises Unreachable where it cannot be asked.
-
-    There are servers that tell anybody who they are, and refuse only what follows; and older ones,
-    which do not know the first question.
+    Some servers say to anyone who they are, and refuse only later requests. Older servers do not
+    support the first request. Raises Unreachable if there is no response.
     """
     tried = ["server/discover"]
     first: Got = yield SendRequest(modern(url, "server/discover"), _STEP)
@@ -53,7 +54,7 @@ def knock(url: str) -> Procedure[Knock]:
         got = yield from _more(modern(url, "tools/list"))
     elif 400 <= first.status < 500 and first.status not in (401, 403):
         got = yield from _older_knock(url, tried)
-        if got.status not in (200, 401, 403):  # it knows neither question
+        if got.status not in (200, 401, 403):  # it supports neither request
             got = first
             tried = tried[:1]
     header = got.headers.get("www-authenticate", "")
@@ -63,7 +64,7 @@ def knock(url: str) -> Procedure[Knock]:
 
 
 def _older_knock(url: str, tried: list[str]) -> Procedure[Got]:
-    """The same in the older way: a session is begun, and ended again."""
+    """The same for an older server: start a session, and end it."""
     tried.append(OPENING)
     got: Got = yield SendRequest(_handshake(url), _STEP)
     if not 200 <= got.status < 300:
@@ -81,9 +82,8 @@ def _older_knock(url: str, tried: list[str]) -> Procedure[Got]:
 
 
 def _more(request: Request) -> Procedure[Got]:
-    """What a server says to more than its first question: a refusal counts.
-
-    All else, be it silence, says that it has let us in.
+    """The response to a request after the first one. Only a refusal counts: any other outcome,
+    including no response, means that the server admitted us.
     """
     try:
         got: Got = yield SendRequest(request, _STEP)
@@ -93,7 +93,7 @@ def _more(request: Request) -> Procedure[Got]:
 
 
 def modern(url: str, method: str) -> Request:
-    """A message of 2026-07-28 that says who asks, and holds no token."""
+    """A message of 2026-07-28 that names the client and has no token."""
     about = {
         "io.modelcontextprotocol/protocolVersion": REVISION,
         "io.modelcontextprotocol/clientInfo": {"name": "interlock", "version": VERSION},

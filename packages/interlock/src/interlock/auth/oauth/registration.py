@@ -22,11 +22,15 @@ _STEP = "registration"
 
 
 class ClientIdentity(Struct, frozen=True, kw_only=True):
-    """Who a client says that it is.
+    """How a client identifies itself.
 
-    `given` is what it was registered as before; its issuer may be empty where the user did not say
-    it, and is then the first one met. `document` is the https address of its client id metadata
-    document. `name` and `uri` are what a person is shown.
+    Attributes:
+        given: A client that was registered beforehand. If its issuer is empty, it is bound to the
+            first authorization server that is discovered.
+        document: The https URL of the client ID metadata document.
+        name: The name that the person sees.
+        uri: The address that the person sees.
+        dpop: Whether the client binds its tokens to a key.
     """
 
     given: Member | None = None
@@ -40,9 +44,9 @@ def member_of(
     site: Site, identity: ClientIdentity, redirect_uri: str, *, scopes: Sequence[str], now: float
 ) -> Procedure[Member]:
     """The client as the authorization server of a site knows it, in the order that the
-    specification wants (`AUR-04`).
+    specification defines (`AUR-04`).
 
-    Raises Unauthorized where there is no way to be known.
+    Raises Unauthorized if the client cannot be registered.
     """
     issuer = site.metadata.issuer
     if identity.given is not None:
@@ -74,8 +78,8 @@ def member_of(
 
 
 def _given(given: Member, issuer: str) -> Procedure[Member]:
-    """What was registered before, bound to its issuer: the one that was said, or the first one met
-    (`AUR-17`, `AUR-19`).
+    """A client that was registered beforehand, bound to its issuer: the given one, or the first one
+    that was discovered (`AUR-17`, `AUR-19`).
     """
     bound = given.issuer
     if not bound:
@@ -101,7 +105,7 @@ def _given(given: Member, issuer: str) -> Procedure[Member]:
 
 
 def check_document(url: str) -> str:
-    """The address of a client id metadata document.
+    """Return the URL of a client ID metadata document.
 
     Raises ValueError unless it is https with a path (`AUR-05`).
     """
@@ -118,8 +122,8 @@ def check_document(url: str) -> str:
 
 
 def _serves(member: Member, redirect_uri: str, scopes: Sequence[str], now: float) -> bool:
-    """Whether what was registered before still is good, for these scopes and a browser that comes
-    back to this address.
+    """Whether an earlier registration is still valid, and covers these scopes and this redirect
+    URI.
     """
     lasts = member.until is None or member.until > now + 30
     return (
@@ -134,7 +138,7 @@ def register(
 ) -> Procedure[Member]:
     """Register a new client (`AUR-01`, `AUR-13` to `AUR-16`).
 
-    Raises Unauthorized with what the authorization server said.
+    Raises Unauthorized with the server's error.
     """
     endpoint = usable(
         site.metadata.registration_endpoint,
@@ -196,7 +200,7 @@ def register(
 
 
 def _faults(got: Got) -> set[str]:
-    """What is wrong with a registration, by the words of who refuses it."""
+    """The error code of a refused registration; empty for any other response."""
     said = None if got.status in (200, 201) else read_error(got.body)
     return set() if said is None else {said.error}
 
@@ -208,9 +212,10 @@ def _wanted(
     scopes: Sequence[str],
     application_type: str,
 ) -> ClientMetadata:
-    """What is said of the client.
+    """The metadata for a registration.
 
-    Its scopes are all that it may come to ask for, so that a step up needs no new registration.
+    It has all scopes that the client may request later, so that a step-up needs no new
+    registration.
     """
     code = bool(redirect_uri)
     listed = site.protected.scopes_supported if site.protected is not None else None
@@ -232,8 +237,8 @@ def _wanted(
 
 
 def _method(supported: Sequence[str] | None) -> str:
-    """How to authenticate: without a secret where that can be, for a program on somebody's desk
-    cannot keep one (`AUR-12`).
+    """The authentication method: without a secret if possible, because a program on a user's
+    machine cannot keep one (`AUR-12`).
     """
     choices = ("none", "client_secret_basic", "client_secret_post")
     return next((choice for choice in choices if supported is None or choice in supported), "none")
@@ -263,8 +268,8 @@ def _member(
 
 
 def _scopes(wanted: str | None, told: str | None) -> tuple[str, ...] | None:
-    """What a registration is good for: all that was wished for too, for to wish again would bring
-    no more.
+    """The scopes that a registration covers. Requested scopes that were not granted count too,
+    because requesting them again would not help.
     """
     if wanted is None and told is None:
         return None

@@ -16,12 +16,12 @@ _STEP = "revocation"
 
 
 def revoke(grant: Grant, member: Member, means: Means) -> Procedure[bool]:
-    """Have an authorization server withdraw a grant: its refresh token, and the access token.
+    """Revoke a grant at the authorization server: its refresh token and its access token.
 
-    False where it offers no way to.
+    Returns False if the server does not support revocation. A server may refuse to revoke access
+    tokens, which expire soon (RFC 7009, 2.2.1).
 
-    A server may refuse to withdraw access tokens, which end by themselves soon (RFC 7009, 2.2.1).
-    Raises Unauthorized where it refuses the rest, or does not answer.
+    Raises Unauthorized if the server refuses to revoke the refresh token, or does not respond.
     """
     if grant.revocation_endpoint is None:
         return False

@@ -15,12 +15,15 @@ T = TypeVar("T")
 
 
 class SendRequest(Struct, frozen=True):
-    """Please send this request, and give back Got.
+    """Send this request; the result is Got.
 
-    Unreachable is raised into the procedure where there is no answer.
+    Unreachable is raised into the procedure if there is no response. A peer chose the URL, so the
+    request goes through the fetcher that blocks private addresses, except for hosts that the user
+    named.
 
-    `step` names what it is for. Every address in it was chosen by a peer, so that it goes through
-    the fetcher which takes no private ones, unless the server that we talk to is such itself.
+    Attributes:
+        request: The request.
+        step: The step of the flow that it belongs to.
     """
 
     request: Request
@@ -28,7 +31,7 @@ class SendRequest(Struct, frozen=True):
 
 
 class Got(SecretRecord, frozen=True):
-    """The answer to `SendRequest`: the names of `headers` in lower case."""
+    """The response to `SendRequest`; the names of `headers` are in lower case."""
 
     shows: ClassVar[tuple[str, ...]] = ("status",)
 
@@ -38,29 +41,26 @@ class Got(SecretRecord, frozen=True):
 
 
 class Listen(Struct, frozen=True):
-    """Please be ready for a browser to come back from an authorization server, where one can.
+    """Prepare for the redirect of a browser from an authorization server; the result is the
+    redirect URI.
 
-    Gives back the redirect URI.
-
-    An address at which the client is registered there already is the best one.
+    A URI at which the client is registered is preferred.
     """
 
     issuer: str
 
 
 class Visit(Struct, frozen=True):
-    """Please let the person visit `url`, and give back the query string with which the browser came
-    to `redirect_uri`.
-    """
+    """Send the user to `url`; the result is the query string of the redirect to `redirect_uri`."""
 
     url: str
     redirect_uri: str
 
 
 class ShowCode(Struct, frozen=True):
-    """Please show the person a code to be entered at an address (RFC 8628, 3.3).
+    """Show the user a code and the address where it is entered (RFC 8628, 3.3). There is no result.
 
-    Gives back nothing. `seconds` is how long it holds.
+    `seconds` is the lifetime of the code.
     """
 
     user_code: str
@@ -70,23 +70,19 @@ class ShowCode(Struct, frozen=True):
 
 
 class Wait(Struct, frozen=True):
-    """Please wait for so many seconds; gives back nothing."""
+    """Wait for this number of seconds. There is no result."""
 
     seconds: float
 
 
 class CallFunction(Struct, frozen=True):
-    """Please call this function, and give back what it returns,
-    or what comes of what it returns."""
+    """Call this function; the result is its return value, which is awaited if it is awaitable."""
 
     function: Callable[[], Awaitable[str] | str]
 
 
 class Note(Struct, frozen=True):
-    """Something was found out, for who wants to follow (`interlock auth explain`).
-
-    Gives back nothing.
-    """
+    """Report progress (`interlock auth explain` shows it). There is no result."""
 
     step: str
     words: str
@@ -94,16 +90,13 @@ class Note(Struct, frozen=True):
 
 
 class Recall(Struct, frozen=True):
-    """Please look up what was registered at an authorization server; gives back Member or None."""
+    """Load the registration at an authorization server; the result is a Member or None."""
 
     issuer: str
 
 
 class Remember(Struct, frozen=True):
-    """Please keep what was registered.
-
-    Or forget what is kept for its issuer, where there is no `member`. Gives back nothing.
-    """
+    """Store a registration. Without `member`, delete the one of the issuer. There is no result."""
 
     issuer: str
     member: Member | None

@@ -14,11 +14,11 @@ _claims = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 class AnyOf:
-    """Takes what one of several verifiers takes.
+    """Accepts a token that one of several verifiers accepts.
 
-    A token that says who issued it goes to that issuer's verifiers, and to those without issuers
-    where there are none: no authorization server sees the tokens of another. What says nothing is
-    tried in the order given.
+    A token with an issuer is sent only to the verifiers of that issuer; if there are none, to the
+    verifiers without issuers. No authorization server sees the tokens of another one. The verifiers
+    try a token without an issuer in the given order.
     """
 
     def __init__(self, *verifiers: Verifier) -> None:
@@ -50,7 +50,7 @@ class AnyOf:
         return named or [verifier for verifier in self.verifiers if not verifier.issuers]
 
     async def aclose(self) -> None:
-        """Close them all."""
+        """Close all verifiers."""
         for verifier in self.verifiers:
             close = getattr(verifier, "aclose", None)
             if close is not None:
@@ -58,14 +58,13 @@ class AnyOf:
 
 
 def _names(verifier: Verifier) -> tuple[str, ...]:
-    """The values of `iss` in a verifier's tokens: its issuers,
-    and the other names that these have."""
+    """The values of `iss` in a verifier's tokens: its issuers, and their other names."""
     reading = getattr(verifier, "reading", None)
     return (*verifier.issuers, *(reading.issuers if reading is not None else ()))
 
 
 def _issuer(token: str) -> str | None:
-    """Who a token says that it is from, where it is a JWT; nobody has verified that."""
+    """The claimed issuer of a JWT. The claim is not verified yet."""
     parts = token.split(".")
     if len(parts) != 3:
         return None

@@ -1,4 +1,4 @@
-"""Fixed API keys, and tokens that a function of the author's checks."""
+"""Fixed API keys, and tokens that a function checks."""
 
 from __future__ import annotations
 
@@ -11,19 +11,22 @@ from ...exchange import Principal
 from .interface import BadToken, Verified
 
 Answer = Principal | Awaitable[Principal | None] | None
-_LEAST = 20  # characters of a key: fewer could be guessed, for a fast digest is kept of it
+# the shortest key in characters: a shorter one could be guessed, because its digest is a fast hash
+_LEAST = 20
 _DIGEST = "sha256:"
 
 
 class ApiKeys:
-    """Fixed keys, by the name of who has each: the subject of the principal.
+    """Verifies fixed API keys.
 
-    `keys` maps a name to a key of at least 20 random characters, or to its digest as
-    `ApiKeys.digest` gives it; only digests are kept. `scopes` are what all of them may do, or by
-    name what each may.
+    Args:
+        keys: Maps the name of each client to its key of at least 20 random characters, or to the
+            digest that `ApiKeys.digest` returns. The name is the subject of the principal. Only
+            digests are stored.
+        scopes: The scopes of all keys, or a mapping from each name to its scopes.
     """
 
-    issuers: Sequence[str] = ()  # there is nobody to get one from
+    issuers: Sequence[str] = ()  # clients cannot request such a key
 
     def __init__(
         self, keys: Mapping[str, str], *, scopes: Sequence[str] | Mapping[str, Sequence[str]] = ()
@@ -45,7 +48,7 @@ class ApiKeys:
 
     @staticmethod
     def digest(key: str) -> str:
-        """What may be written down in place of a key."""
+        """Return the digest of a key, which can be stored in place of the key."""
         return _DIGEST + hashlib.sha256(key.encode()).hexdigest()
 
     async def verify(self, token: str, *, resource: str, now: float) -> Verified:
@@ -100,7 +103,10 @@ class Checked:
 
 
 def _read(name: str, key: str) -> bytes:
-    """The digest of a key. Raises ValueError for what is none, and does not say it again."""
+    """The digest of a key.
+
+    Raises ValueError for an invalid key. The message does not quote the key.
+    """
     if key.startswith(_DIGEST):
         digest = key.removeprefix(_DIGEST)
         try:

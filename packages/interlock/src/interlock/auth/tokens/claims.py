@@ -14,23 +14,27 @@ from .interface import BadToken, Verified
 
 SCOPES = ("scope", "scp")
 CLIENTS = ("client_id", "azp", "cid", "appid")
-# What a principal has as fields of its own, or what only concerns the token.
+# Claims that are fields of a principal, or concern only the token.
 _SPENT = frozenset(
     ("iss", "sub", "aud", "exp", "nbf", "iat", "jti", "cnf", "act", "scope", "active", "token_type")
 )
 
 
 class Reading(Struct, frozen=True, kw_only=True):
-    """How the claims of an issuer are to be read.
+    """How the claims of an issuer's tokens are read. Most verifiers have a parameter for each
+    attribute.
 
-    Each is a parameter of the verifiers that have one.
-
-    `issuers` are the values of `iss` that are taken. `audience` are those of which a token must
-    name one, the server's own URI where there are none; `audience_claims` is where they stand.
-    `scope_claims`, `subject_claims` and `client_claims` are where the rest stands: of the first two
-    kinds all that are there, resp. the first. `required` are claims that must be there and have
-    this value (or hold it, if they are lists); None takes any value. `leeway` is how many seconds
-    two clocks may differ.
+    Attributes:
+        issuers: The accepted values of `iss`.
+        audience: The accepted audiences, of which a token must name one. Empty for the server's own
+            URI.
+        audience_claims: The claims that name the audience.
+        scope_claims: The claims that hold scopes; the scopes of all of them are added up.
+        subject_claims: The claims that may name the subject; the first one present is used.
+        client_claims: The claims that may name the client; the first one present is used.
+        required: Claims that must be present and have this value, or contain it if they are lists.
+            None accepts any value.
+        leeway: The tolerance for times, in seconds.
     """
 
     issuers: tuple[str, ...]
@@ -43,9 +47,9 @@ class Reading(Struct, frozen=True, kw_only=True):
     leeway: float = 30.0
 
     def read(self, claims: Mapping[str, Any], *, resource: str, seconds: float) -> Verified:
-        """The principal that the claims tell of.
+        """Return the principal that the claims describe.
 
-        Times are checked by who knows which must be there. Raises BadToken.
+        The caller checks the times, because it knows which ones are mandatory. Raises BadToken.
         """
         self._check_audience(claims, resource)
         for name, wanted in self.required.items():
@@ -64,7 +68,7 @@ class Reading(Struct, frozen=True, kw_only=True):
             subject=subject,
             issuer=claims["iss"]
             if claims.get("iss") in self.issuers
-            else self.issuers[0],  # a subject is only unique within its own
+            else self.issuers[0],  # a subject is unique only at its issuer
             client=client,
             scopes=frozenset(
                 scope for name in self.scope_claims for scope in _words(claims.get(name))
@@ -78,7 +82,7 @@ class Reading(Struct, frozen=True, kw_only=True):
         return Verified(principal, _thumbprint(claims), seconds)
 
     def _check_audience(self, claims: Mapping[str, Any], resource: str) -> None:
-        """Raise BadToken unless the token was made for this server (`AUT-07`, `SEC-06`)."""
+        """Raise BadToken unless the token was issued for this server (`AUT-07`, `SEC-06`)."""
         named = [audience for name in self.audience_claims for audience in _names(claims.get(name))]
         if not named:
             raise BadToken("it does not say for whom it is")
@@ -96,7 +100,7 @@ def _first(claims: Mapping[str, Any], names: Sequence[str]) -> str:
 
 
 def _words(value: object) -> list[str]:
-    """Scopes, written as one string or as a list."""
+    """Scopes from one string or from a list."""
     if isinstance(value, str):
         return value.split()
     if isinstance(value, list):
@@ -118,9 +122,9 @@ def _time(value: object) -> float | None:
 
 
 def _thumbprint(claims: Mapping[str, Any]) -> str | None:
-    """The key to which the token is bound.
+    """The thumbprint of the key that the token is bound to.
 
-    Raises BadToken for bonds of a kind that cannot be checked here.
+    Raises BadToken if the token is bound in a way that is not supported.
     """
     bond = claims.get("cnf")
     if bond is None:
@@ -129,5 +133,5 @@ def _thumbprint(claims: Mapping[str, Any]) -> str | None:
     if not isinstance(thumbprint, str) or not thumbprint:
         raise BadToken(
             "it is bound to its sender in a way that is not known here"
-        )  # a certificate, say, which nobody shows us
+        )  # such as a client certificate, which the server does not see
     return thumbprint

@@ -12,20 +12,23 @@ Pairs = Sequence[tuple[bytes, bytes]]
 
 _LETTERS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 _SIGNS = _LETTERS + b"!#$%&'*+-.^_`|~"  # of a scheme (RFC 9110, 5.6.2)
-_TOKEN68 = _LETTERS + b"-._~+/"  # of a token, but for the equals signs at its end (RFC 9110, 11.2)
+_TOKEN68 = _LETTERS + b"-._~+/"  # of a token, except the equals signs at its end (RFC 9110, 11.2)
 _LONGEST = 16 * 1024
 SECRET_HEADERS = frozenset((b"authorization", b"dpop"))
-"""What the server behind a guard never sees; names in lower case, as ASGI has them."""
+"""The headers that the guard removes from a request; names in lower case, as in ASGI."""
 
 
 class MalformedCredentials(Exception):
-    """The request shows its token in a way that no request may (RFC 6750, 3.1,
-    `invalid_request`)."""
+    """The request sends its token in a forbidden way (RFC 6750, 3.1, `invalid_request`)."""
 
 
 class Credentials(Struct, frozen=True):
-    """A token, the scheme under which it was sent in lower case (empty: there is none), and the
-    DPoP proofs beside it.
+    """The credentials of a request.
+
+    Attributes:
+        scheme: The authentication scheme in lower case; empty if there is none.
+        token: The token.
+        proofs: The values of the DPoP headers.
     """
 
     scheme: str = ""
@@ -39,9 +42,9 @@ NONE = Credentials()
 def read(
     headers: Pairs, query: bytes, schemes: Sequence[str]
 ) -> tuple[Credentials, list[tuple[bytes, bytes]]]:
-    """What a request shows, and its headers without that.
+    """Return the credentials of a request, and its headers without them.
 
-    Schemes that are not among those given are as nothing. Raises MalformedCredentials.
+    A scheme that is not among `schemes` counts as no credentials. Raises MalformedCredentials.
     """
     if query:
         _check_query(query)
@@ -77,8 +80,8 @@ def read(
 
 
 def _check_query(query: bytes) -> None:
-    """Raise MalformedCredentials where the address has a token:
-    addresses are written to logs and histories (`AUT-04`).
+    """Raise MalformedCredentials if the URL contains a token: URLs are written to logs and browser
+    histories (`AUT-04`).
     """
     for part in re.split(r"[&;]", query.decode("latin-1")):
         if unquote_plus(part.partition("=")[0]).strip().lower() == "access_token":

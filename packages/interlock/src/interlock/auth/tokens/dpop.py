@@ -13,8 +13,8 @@ from ...store.vaults.interface import Vault
 from ...store.vaults.memory import MemoryVault
 from .interface import Unverifiable
 
-# What is told to clients; the same that `interlock.auth.keys` takes, which is only loaded where a
-# proof has come.
+# The algorithms that clients are told; the same as in `interlock.auth.keys`, which is imported only
+# when the first proof arrives.
 ALGORITHMS = (
     "ES256",
     "ES384",
@@ -33,9 +33,11 @@ _MOST = 500_000  # proofs of the last ten minutes
 
 
 class BadDpopProof(Exception):
-    """The proof is not good.
+    """The DPoP proof is invalid.
 
-    `error` is the code that says how (RFC 9449, 7.1), `nonce` the nonce to come back with.
+    Attributes:
+        error: The error code (RFC 9449, 7.1).
+        nonce: The nonce that the client needs for the next proof.
     """
 
     def __init__(
@@ -71,8 +73,8 @@ class DpopVerifier:
         self.nonces = nonces
         self.window = window
         self._place = place
-        # Made before a server forks, so that its workers know each other's; a shared vault has the
-        # one that all take.
+        # Generated before a server forks, so that all workers have the same secret. With a shared
+        # vault, all processes use the secret in the vault.
         self._secret = secrets.token_bytes(32)
         self._agreed = not (nonces and self._shared)
 
@@ -98,7 +100,7 @@ class DpopVerifier:
 
         Raises:
             BadProof: The proof is invalid, or a replay.
-            Unverifiable: It cannot be found out whether it is a replay.
+            Unverifiable: The vault cannot tell whether it is a replay.
         """
         from ..keys import BadSignature, WantsNonce, check_dpop  # optional extra `auth`
 
@@ -136,7 +138,7 @@ class DpopVerifier:
         return shown.thumbprint
 
     def nonce(self, now: float) -> str:
-        """A nonce that is good from now on. Nothing is kept of it: it is the time, signed."""
+        """A nonce that is valid from now on. It is the signed time, so nothing is stored."""
         moment = int(now).to_bytes(8, "big", signed=True)
         return urlsafe_b64encode(moment + self._mac(moment)).decode()
 
@@ -156,7 +158,7 @@ class DpopVerifier:
         return hmac.digest(self._secret, b"dpop nonce" + moment, "sha256")[:16]
 
     async def agree(self) -> None:
-        """Have the one secret that all who share the vault have, as `nonce` needs it.
+        """Load the secret that all processes with the same vault use. `nonce` needs it.
 
         Raises Unverifiable.
         """

@@ -131,7 +131,7 @@ class Introspection:
         )
 
     async def _ask(self, token: str, now: float) -> dict[str, Any]:
-        """What the issuer says of a token."""
+        """The issuer's response about a token."""
         if self.endpoint is None:
             metadata, document = await perform(find_metadata(self.issuers[0]), self._roads)
             self.endpoint = usable(
@@ -174,7 +174,9 @@ class Introspection:
         return assertion(self._key, issuer=client, subject=client, audience=audience, now=now)
 
     def _check_times(self, claims: Mapping[str, Any], now: float) -> None:
-        """Raise BadToken where the answer is about another time than now (it need not say one)."""
+        """Raise BadToken if the response says that the token is not valid now. The times are
+        optional.
+        """
         for name in ("exp", "nbf"):
             value = claims.get(name)
             if value is None:
@@ -195,7 +197,7 @@ class Introspection:
         return Unverifiable("The authorization server cannot be asked about this token now.")
 
     async def aclose(self) -> None:
-        """Close what was opened to ask."""
+        """Close the connections to the issuer."""
         await self._roads.aclose()
 
 
@@ -208,7 +210,7 @@ def _usual(secret: str | None, has_key: bool) -> str:
 
 
 def _without(claims: Mapping[str, Any], token: str) -> dict[str, Any]:
-    """The claims, but for those that hold the token itself: it shall not come to the server by this
-    road (`SEC-06`).
+    """The claims without those that contain the token itself: the server must not receive the token
+    (`SEC-06`).
     """
     return {name: value for name, value in claims.items() if token not in str(value)}

@@ -16,8 +16,8 @@ TYPES = (
     "at+jwt",
     "jwt",
     "",
-    # many issuers have not heard of the first; what else is signed with the same keys has a type of
-    # its own
+    # many issuers do not use the first one; other tokens that are signed with the same keys have
+    # their own types
 )
 
 
@@ -99,7 +99,7 @@ class Jwt:
         try:
             if (
                 peek(token)[1].get("iss")
-            ) not in self.reading.issuers:  # before anybody is asked for keys
+            ) not in self.reading.issuers:  # checked before keys are fetched
                 raise BadToken("it is from another issuer")
             claims = await self._signed(token, now)
             check_times(claims, now=now, leeway=self.reading.leeway)
@@ -113,5 +113,5 @@ class Jwt:
         return await self._keys.claims(token, now, algorithms=self.algorithms, types=self.types)
 
     async def aclose(self) -> None:
-        """Close what was opened to fetch keys."""
+        """Close the connections that fetch keys."""
         await self._keys.aclose()

@@ -1,4 +1,6 @@
-"""The JWKS of an issuer: fetched once for all who wait, cached, and kept during an outage."""
+"""The JWKS of an issuer: fetched once for all waiting callers, cached, and kept during an
+outage.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,7 @@ class RemoteKeys:
     """The keys of an issuer, fetched from its JWKS document and cached.
 
     They are fetched again when the document expires (Cache-Control), while the old keys stay in
-    use, and when a token names an unknown key. All times are those that callers give.
+    use, and when a token names an unknown key. Callers provide all times.
 
     Args:
         issuer: The exact identifier of the issuer.
@@ -69,7 +71,7 @@ class RemoteKeys:
         self._keys: KeySet | None = None
         self._since = self._until = self._tried = float(
             "-inf"
-        )  # when they came, until when they are fresh, when they were last asked for
+        )  # when they were fetched, until when they are fresh, when the last fetch started
         self._loading: asyncio.Task[None] | None = None
 
     async def claims(
@@ -103,29 +105,29 @@ class RemoteKeys:
 
     @property
     def is_asking(self) -> bool:
-        """Whether a request for them is on its way."""
+        """Whether a fetch is running."""
         return self._flying() is not None
 
     async def current(self, now: float) -> KeySet:
-        """The keys, to be used at `now`. Raises Unverifiable where there are none."""
+        """The keys for use at `now`. Raises Unverifiable if there are none."""
         if self._keys is not None and now < self._until:
             return self._keys
         if self._may_ask(now):
             self._load(now)
         if (
             self._keys is None or now >= self._since + self.most
-        ):  # else the old ones do until the new are there
+        ):  # otherwise the old keys are used until the new ones arrive
             await self._wait()
         if self._keys is None or now >= self._since + self.most:
             raise Unverifiable(
                 "The keys of this token's issuer cannot be had now.", seconds=self.pause
-            )  # why, the log says
+            )  # the reason is in the log
         return self._keys
 
     async def newer(self, than: KeySet, now: float) -> KeySet:
-        """The keys once more, for a token that names one that these do not have.
+        """Fetch the keys again, for a token that names an unknown key.
 
-        The same where it is too early to ask again.
+        Return the same keys if the last fetch was too recent.
         """
         if self._keys is than and self._may_ask(now):
             self._load(now)
@@ -133,12 +135,12 @@ class RemoteKeys:
         return self._keys or than
 
     def _may_ask(self, now: float) -> bool:
-        # also where the clock was set back
+        # true too if the clock was set back
         is_time = not self._tried <= now < self._tried + self.pause
         return is_time and not self.is_asking and self._room()
 
     def _flying(self) -> asyncio.Task[None] | None:
-        """The request that is on its way; one of an event loop that is no more is none."""
+        """The running fetch. A fetch of a closed event loop does not count."""
         task = self._loading
         return (
             task
@@ -154,10 +156,10 @@ class RemoteKeys:
 
     async def _wait(self) -> None:
         if (task := self._flying()) is not None:
-            await asyncio.shield(task)  # who waits may go away; the others still want it
+            await asyncio.shield(task)  # one caller may be cancelled while the others still wait
 
     async def _fetch(self, now: float) -> None:
-        """Fetch them. Raises nothing: what is wrong, the log is told."""
+        """Fetch the keys. Errors are logged, not raised."""
         try:
             async with asyncio.timeout(self.patience):
                 body, headers = await self._document(await self._place())
@@ -204,7 +206,7 @@ class RemoteKeys:
             await answer.aclose()
 
     async def aclose(self) -> None:
-        """Close what was opened."""
+        """Cancel a running fetch, and close the connections."""
         if (task := self._flying()) is not None:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)

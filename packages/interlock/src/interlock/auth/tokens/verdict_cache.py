@@ -11,16 +11,19 @@ from ..single_flight import SingleFlightGroup
 from .interface import Verified
 
 Ask = Callable[[str, str, float], Coroutine[Any, Any, Verified]]
-_MOST_SECONDS = 60.0  # however long a verifier likes: a token that was withdrawn shall not live on
+# the upper bound for all verifiers: a revoked token must not stay valid for longer
+_MOST_SECONDS = 60.0
 
 
 class Verdicts:
-    """What was said of tokens, by a digest of each.
+    """A cache of verified tokens, by a digest of each token.
 
-    At most `most` verdicts, the least recently used go first.
+    Only valid tokens are cached: until they expire, for as long as the verifier allows, and for a
+    minute at most.
 
-    `ask` says what a token is worth: it takes the token, the resource and the time. Only tokens
-    that are good are kept, until they end, for as long as the verifier says, and a minute at most.
+    Args:
+        ask: Verifies a token; gets the token, the resource and the time.
+        most: The largest number of entries. The least recently used ones are dropped first.
     """
 
     def __init__(self, ask: Ask, *, most: int = 4096) -> None:
@@ -29,19 +32,18 @@ class Verdicts:
         self._asking: SingleFlightGroup[bytes, Verified] = SingleFlightGroup()
 
     def known(self, key: bytes, now: float) -> Verified | None:
-        """The verdict on a token, if it is known at `now`."""
+        """The cached result for a token, if it is still valid at `now`."""
         kept = self._kept.get(key)
         if kept is None:
             return None
         since, until, verified = kept
-        if not since <= now < until:  # also where the clock was set back
+        if not since <= now < until:  # true too if the clock was set back
             self._kept.pop(key)
             return None
         return verified
 
     async def find_out(self, key: bytes, token: str, resource: str, now: float) -> Verified:
-        """Ask the verifier, once for all who want to know at the same time.
-        Raises what it raises."""
+        """Ask the verifier, once for all concurrent callers. Raises what the verifier raises."""
         return await self._asking.join(key, lambda: self._asked(key, token, resource, now))
 
     async def _asked(self, key: bytes, token: str, resource: str, now: float) -> Verified:
@@ -55,5 +57,5 @@ class Verdicts:
 
 
 def key_of(token: str, resource: str) -> bytes:
-    """What stands for a token at a resource."""
+    """The cache key of a token at a resource."""
     return sha256(f"{resource}\n{token}".encode("utf-8", "surrogatepass")).digest()
