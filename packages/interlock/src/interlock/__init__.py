@@ -88,8 +88,8 @@ if TYPE_CHECKING:
 
 __version__ = version.VERSION  # of this package
 
-# Each public name and the room it lives in: a server does not load the client, nor a client the
-# server.
+# Each public name and the module that defines it. Importing the server does not load the client,
+# and the other way round.
 _ROOMS = {
     ".client.answers": ("Answers",),
     ".client.app": ("Client",),

@@ -1,5 +1,6 @@
-"""Which addresses belong to the public internet, and what the others are: the registries of special
-addresses (RFC 6890) as tables."""
+"""Special-purpose IP addresses (RFC 6890): tables that say which addresses belong to the public
+internet, and what kind the others are.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +9,8 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_add
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
 
-# Tables of our own: what the standard library calls global differs between its releases,
-# and leaves some of these out.
+# The tables are our own because the standard library's idea of a global address differs between
+# releases and omits some of these networks.
 _SPECIAL: dict[str, str] = {
     "0.0.0.0/8": "an address without a host",
     "10.0.0.0/8": "a private address",
@@ -41,7 +42,7 @@ _SPECIAL: dict[str, str] = {
     "ff00::/8": "a multicast address",
 }
 _KINDS: list[tuple[Network, str]] = [(ip_network(text), kind) for text, kind in _SPECIAL.items()]
-_GIVEN_OUT = IPv6Network("2000::/3")  # all that is routed is of this part
+_GIVEN_OUT = IPv6Network("2000::/3")  # every routed IPv6 address is in this block
 _NAT64 = IPv6Network(
     "64:ff9b::/96"
 )  # the IPv4 internet, seen from a network that has IPv6 only (RFC 6052)
@@ -51,7 +52,7 @@ _METADATA = frozenset(
         IPv4Address("169.254.170.2"),  # Amazon, containers
         IPv4Address("169.254.170.23"),  # Amazon, pods
         IPv4Address("100.100.100.200"),  # Alibaba
-        IPv4Address("168.63.129.16"),  # Azure's platform; it looks like a public one
+        IPv4Address("168.63.129.16"),  # Azure's platform; it looks like a public address
         IPv4Address("192.0.0.192"),  # Oracle
         IPv6Address("fd00:ec2::254"),  # Amazon
         IPv6Address("fd00:ec2::23"),  # Amazon, pods
@@ -61,8 +62,9 @@ _METADATA = frozenset(
 
 
 def meant(address: Address) -> Address:
-    """The IPv4 address that is reached by its IPv6 form, mapped (RFC 4291,
-    2.5.5.2) or through NAT64; any other as it is."""
+    """Return the IPv4 address inside an IPv6 address, mapped (RFC 4291, 2.5.5.2) or NAT64; any
+    other address as it is.
+    """
     if isinstance(address, IPv6Address):
         if address.ipv4_mapped is not None:
             return address.ipv4_mapped
@@ -76,13 +78,16 @@ def _has_zone(address: Address) -> bool:
 
 
 def is_loopback(address: Address) -> bool:
-    """Whether it is an address of this machine, said plainly: none in disguise."""
+    """Whether an address is a loopback address in its plain form, not embedded in another
+    address.
+    """
     return address.is_loopback and meant(address) is address and not _has_zone(address)
 
 
 def is_here(host: str) -> bool:
-    """Whether a host says by its spelling that it is this machine: "localhost", a name below it
-    (RFC 6761, 6.3), or a loopback address."""
+    """Whether the name of a host means this machine: "localhost", a name below it (RFC 6761, 6.3),
+    or a loopback address.
+    """
     try:
         return is_loopback(ip_address(host))
     except ValueError:
@@ -90,14 +95,16 @@ def is_here(host: str) -> bool:
 
 
 def is_metadata(address: Address) -> bool:
-    """Whether a cloud keeps there what only the machine itself should know,
-    its credentials above all."""
+    """Whether an address is the metadata service of a cloud, which serves secrets of the machine,
+    such as its credentials.
+    """
     return meant(address) in _METADATA
 
 
 def peculiarity(address: Address) -> str | None:
-    """What an address is that is not of the public internet, like "a private address";
-    None for a public one."""
+    """Return what kind of special address this is, such as "a private address"; None for a public
+    address.
+    """
     if is_metadata(address):
         return "the address of a cloud's metadata"
     if _has_zone(address):
@@ -112,7 +119,7 @@ def peculiarity(address: Address) -> str | None:
 
 
 def network_of(address: str) -> str:
-    """The network that an address counts for: a client with IPv6 has a whole /64 of them."""
+    """Return the network under which an address is counted: an IPv6 client has a whole /64."""
     if ":" not in address:
         return address
     try:

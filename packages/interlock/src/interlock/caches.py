@@ -76,7 +76,7 @@ class BoundedCache(Generic[K, V]):
         return entry[0]
 
     def remove_if(self, is_stale: Callable[[K], bool]) -> bool:
-        """Remove all entries whose key fulfils a condition; whether there were any."""
+        """Remove all entries whose key fulfils a condition. Returns whether there were any."""
         stale = [key for key in self._entries if is_stale(key)]
         for key in stale:
             self.pop(key)

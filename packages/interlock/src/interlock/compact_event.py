@@ -1,5 +1,5 @@
-"""A compact event: like `asyncio.Event`, in 60 bytes instead of 600, for places where thousands of
-tasks wait.
+"""A compact event: like `asyncio.Event`, in 60 bytes instead of 600, for objects that exist
+thousands of times.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ import asyncio
 
 
 class CompactEvent:
-    """Does what `asyncio.Event` does. Any number of tasks may wait; mostly it is one."""
+    """Does what `asyncio.Event` does. Any number of tasks can wait; usually one does."""
 
     __slots__ = ("_is_set", "_others", "_waiting")
 
@@ -18,11 +18,11 @@ class CompactEvent:
         self._others: list[asyncio.Future[None]] | None = None
 
     def is_set(self) -> bool:
-        """Whether it was set and not cleared since."""
+        """Whether the event is set."""
         return self._is_set
 
     def set(self) -> None:
-        """Set it, and wake everything that waits."""
+        """Set the event, and wake every waiting task."""
         self._is_set = True
         waiting = self._waiting
         others = self._others
@@ -33,11 +33,11 @@ class CompactEvent:
                 future.set_result(None)
 
     def clear(self) -> None:
-        """Clear it, so that `wait` waits again."""
+        """Clear the event, so that `wait` waits again."""
         self._is_set = False
 
     async def wait(self) -> bool:
-        """Wait until it is set; return at once where it is set already."""
+        """Wait until the event is set. Returns at once if it is set already."""
         if self._is_set:
             return True
         future = asyncio.get_running_loop().create_future()

@@ -1,9 +1,9 @@
 """Pagination cursors: opaque text that says where the next page begins, bounded and checked when it
 comes back.
 
-Every cursor has a checksum, so that one that was cut, altered or meant for another list is an
-error and not another page. With a key it is sealed too (HMAC-SHA-256, synthetic IV): nobody without
-the key can read or make one.
+Every cursor has a checksum, so that a truncated, altered or foreign cursor is an error instead of a
+wrong page. With a key the cursor is sealed too (HMAC-SHA-256, synthetic IV): only holders of the
+key can read or make one.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from typing import Any, TypeVar
 import msgspec
 
 MOST_CHARACTERS = 2000
-"""The longest cursor that is read."""
+"""The maximum length of a cursor, in characters."""
 
 _TAG_BYTES = 8
 T = TypeVar("T")
 
 
 class InvalidCursor(ValueError):
-    """The text is not a cursor that was given for this list."""
+    """The text is not a cursor of this list."""
 
 
 def encode_cursor(place: Any, purpose: str, keys: Sequence[bytes] = ()) -> str:
@@ -32,9 +32,9 @@ def encode_cursor(place: Any, purpose: str, keys: Sequence[bytes] = ()) -> str:
 
     Args:
         place: Where the next page begins: plain data or a msgspec Struct.
-        purpose: The name of the list. A cursor of another list is not accepted.
-        keys: Seals the cursor with the first key. Without keys, a client that tries can read it
-            and make others: check the place as you check any argument.
+        purpose: The name of the list. A cursor of another list is rejected.
+        keys: Seals the cursor with the first key. Hazard: without keys, a client can read cursors
+            and forge them. Then validate the place like any argument.
     """
     body = msgspec.msgpack.encode(place)
     key = keys[0] if keys else b""
@@ -50,10 +50,10 @@ def decode_cursor(cursor: str, kind: type[T], purpose: str, keys: Sequence[bytes
         cursor: What the client sent.
         kind: The type of the place.
         purpose: The name of the list.
-        keys: Any of these keys opens the cursor, so that keys can be changed without a gap.
+        keys: Each key is tried, so that keys can be rotated without downtime.
 
     Raises:
-        InvalidCursor: It is not one that was given for this list, or not with one of these keys.
+        InvalidCursor: The cursor is not one of this list, or was sealed with another key.
     """
     if len(cursor) > MOST_CHARACTERS:
         raise InvalidCursor("the cursor is too long")
@@ -79,6 +79,6 @@ def _tag(body: bytes, purpose: str, key: bytes) -> bytes:
 
 
 def _masked(body: bytes, tag: bytes, key: bytes) -> bytes:
-    """The body under a key stream that belongs to its tag; masked twice it is what it was."""
+    """Encrypt or decrypt the body with the key stream of its tag (an XOR, its own inverse)."""
     stream = hashlib.shake_256(b"cursor\0" + hmac.digest(key, tag, "sha256")).digest(len(body))
     return bytes(one ^ other for one, other in zip(body, stream, strict=True))

@@ -16,12 +16,13 @@ _warned: set[str] = set()
 
 
 def warn_deprecated(message: str, stacklevel: int = 2) -> None:
-    """Warn of the use of a deprecated feature, once in a process (`DEP-04`).
+    """Warn about the use of a deprecated feature, once per process (`DEP-04`).
 
     Args:
         message: What is deprecated, since when, by which SEP, when it may be removed, and what to
-        use.
-        stacklevel: How many frames up the use stands; 2 is the caller of whoever calls this.
+            use.
+        stacklevel: The number of stack frames between this function and the use; 2 means the caller
+            of the caller.
     """
     if message not in _warned:
         _warned.add(message)
@@ -33,9 +34,11 @@ if TYPE_CHECKING:
 else:
 
     def deprecated(message: str) -> Any:
-        """Mark a function as deprecated, as PEP 702 says: the mark is `__deprecated__` (`DEP-03`).
+        """Mark a function as deprecated with the attribute `__deprecated__`, as PEP 702 says
+        (`DEP-03`).
 
-        Python has such a decorator from 3.13 on only, and it warns of each call.
+        The decorator of the standard library exists since Python 3.13 only, and it warns at each
+        call.
         """
 
         def mark(function: Any) -> Any:

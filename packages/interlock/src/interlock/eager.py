@@ -1,4 +1,4 @@
-"""Tasks that start eagerly: their first step is done before they are returned."""
+"""Eager tasks: their first step runs before they are returned."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ if sys.version_info >= (3, 12):
     def start_task(
         work: Coroutine[Any, Any, T], loop: asyncio.AbstractEventLoop
     ) -> asyncio.Task[T]:
-        """A task that begins at once: a call that never waits is answered in the turn of the loop
-        in which it came.
+        """Return a task that starts at once: a call that never waits is answered in the same turn
+        of the event loop.
         """
         return asyncio.Task(work, loop=loop, eager_start=True)
 
@@ -29,14 +29,15 @@ else:
     def start_task(
         work: Coroutine[Any, Any, T], loop: asyncio.AbstractEventLoop
     ) -> asyncio.Task[T]:
-        """A task that begins in the next turn of the loop."""
+        """Return a task that starts in the next turn of the event loop."""
         return loop.create_task(work)
 
     class _Body(Coroutine[Any, Any, Any]):
-        """The body of a task that is made ahead of time, and runs a coroutine once one needs it.
+        """The body of a task that is created ahead of time and runs a coroutine later.
 
-        Most coroutines end in their first step. That step is made as this task, but not by it, so
-        that the task is as good as new afterwards and serves the next coroutine.
+        Most coroutines end in their first step. `start_eagerly` runs that step in the name of this
+        task, but the task itself does not run. So the task stays unused and can serve the next
+        coroutine.
         """
 
         __slots__ = ("_context", "_idle", "_is_handed_over", "_waits_for", "_work", "loop", "task")
@@ -49,15 +50,16 @@ else:
             self._is_handed_over = False  # the task waits for what the first step waits for
             self._idle: asyncio.Future[None] | None = None
             self.task: asyncio.Task[Any] = loop.create_task(self)
-            # Nobody sees it, and nobody misses it, before it has work.
+            # asyncio neither lists the task nor warns about its loss before it has a coroutine.
             self.task._log_destroy_pending = False  # type: ignore[attr-defined]  # asyncio's own
             asyncio._unregister_task(self.task)
 
         def start(
             self, work: Coroutine[Any, Any, Any], context: Context
         ) -> asyncio.Future[Any] | None:
-            """Make the first step of a coroutine. Return its outcome,
-            or None if it goes on in the task."""
+            """Run the first step of a coroutine. Returns the outcome, or None if the coroutine
+            continues in the task.
+            """
             task = self.task
             holders = getrefcount(task)
             try:
@@ -82,7 +84,7 @@ else:
             if getrefcount(task) == holders and not task.cancelling() and not task.done():
                 if len(_spares) < _MOST_SPARES:
                     _spares.append(self)
-            else:  # somebody keeps it: it ends as the task of this coroutine would have ended
+            else:  # the coroutine kept its task: the task ends as an eager task would
                 asyncio._register_task(task)
                 self._work = _ended(outcome)
                 self._context = context
@@ -92,7 +94,9 @@ else:
             return outcome
 
         def send(self, value: Any) -> Any:
-            """Go on; the first time, wait for what the first step waits for."""
+            """Continue the coroutine. The first time, wait for the future that the first step waits
+            for.
+            """
             if self._work is None:
                 self._idle = self.loop.create_future()
                 self._idle._asyncio_future_blocking = True
@@ -103,23 +107,23 @@ else:
             return self._context.run(self._work.send, value)
 
         def throw(self, *error: Any) -> Any:
-            """Raise an error where the coroutine waits."""
+            """Raise an exception at the point where the coroutine waits."""
             if self._work is None:
                 raise error[0]
             self._is_handed_over = True
             return self._context.run(self._work.throw, *error)
 
         def close(self) -> None:
-            """End the coroutine."""
+            """Close the coroutine."""
             if self._work is not None:
                 self._work.close()
 
         def __await__(self) -> Any:
             raise TypeError("only a task runs this")
 
-    # The tasks that the next coroutines may have, the newest last. Each serves its own loop only,
-    # and so its own thread. First steps are made within first steps: a call of a connection starts
-    # one, and the layer for questions starts another.
+    # Unused tasks for the next coroutines, the newest last. Each belongs to one event loop, and so
+    # to one thread. First steps nest: a call of a connection starts one, and the input-required
+    # layer starts another within it.
     _spares: list[_Body] = []
     _MOST_SPARES = 4
 
@@ -130,10 +134,10 @@ else:
     def start_eagerly(
         work: Coroutine[Any, Any, T], loop: asyncio.AbstractEventLoop
     ) -> asyncio.Future[T]:
-        """What runs a coroutine whose first step is done at once: its outcome, or the task that
-        does the rest.
+        """Run the first step of a coroutine at once. Returns its outcome, or the task that does the
+        rest.
 
-        The first step is done as the task, as eager tasks of Python 3.12 do it.
+        The first step sees this task as the current one, as in eager tasks of Python 3.12.
         """
         body = _spares.pop() if _spares else None
         if body is None or body.loop is not loop or body.task.done():

@@ -1,7 +1,7 @@
 """Extensions of the protocol: capabilities of servers and clients beyond the core (2026-07-28).
 
-An extension is declared once. Servers and clients are given the same declaration, each with the
-handlers of its side (`Extension.with_handlers`).
+An extension is declared once. Servers and clients use the same declaration, each with its own
+handlers (`Extension.with_handlers`).
 """
 
 from __future__ import annotations
@@ -36,13 +36,14 @@ _ID = re.compile(rf"{LABEL}(?:\.{LABEL})*/{NAME}")
 _CORE_RESULT_TYPES = frozenset({"complete", "input_required"})
 
 Notified = Callable[[Exchange], Awaitable[object] | None]
-"""What takes a notification: a plain or async function of an exchange, whose params have its type.
+"""Handles a notification: a plain or async function of an exchange. The params have the declared
+type.
 """
 
 Listening = Callable[[Exchange, Any], AbstractAsyncContextManager[Any]]
-"""What serves a key of the listen filter: it gets the exchange of the subscription and the value,
-and yields the part of the value that is granted (None: nothing) for as long as the subscription
-lasts.
+"""Serves a key of the listen filter. It gets the exchange of the subscription and the value of the
+key. It yields the part of the value that is granted (None: nothing), and stays open while the
+subscription lasts.
 """
 
 Lifespan = Callable[[Any], AbstractAsyncContextManager[Any]]
@@ -54,10 +55,9 @@ class Method(Struct, frozen=True):
     Attributes:
         params: The type of its params.
         result: The type of its result.
-        handler: What carries it out; only on a server.
-        mirrored: The member of the params, by its name in JSON, that the HTTP header `Mcp-Name`
-            repeats.
-        open_to_all: Whether clients that have not declared the extension may call it too.
+        handler: The handler; on a server only.
+        mirrored: The JSON name of the member of the params that the HTTP header `Mcp-Name` repeats.
+        open_to_all: Whether clients that have not declared the extension may call the method too.
     """
 
     params: type[t.Params]
@@ -72,7 +72,7 @@ class CoreCapability(Struct, frozen=True):
 
     Attributes:
         name: The capability, such as "tasks" in 2025-11-25.
-        settings: What is declared there in place of the settings of the extension.
+        settings: The settings of that capability, in place of the settings of the extension.
     """
 
     name: str
@@ -80,30 +80,31 @@ class CoreCapability(Struct, frozen=True):
 
 
 class Extension:
-    """An extension of the protocol, off until it is given to a server or a client (`EXT-05`).
+    """An extension of the protocol. It is off unless you pass it to a server or a client
+    (`EXT-05`).
 
     Args:
         id: A dotted prefix and a name, such as "com.example/search" (`EXT-02`). A change that
             breaks peers needs a new id.
-        settings: What this side advertises of it.
-        methods: Its requests, by method. Clients send them.
-        notifications: The type of the params of its notifications, which either side may send.
-        results: The types of results that it may answer core methods with, by method and
-            `resultType`.
-        listens: The type of the value of each key that it adds to the filter of
-            `subscriptions/listen`.
-        requires: What it depends on: ids of other extensions, and capabilities such as "tools" or
-            "elicitation.url". Those of servers are required of servers, those of clients of
-            clients.
-        lifespan: An async context manager function of the server or client, entered before
-            the first message and left after the last one.
-        middleware: Put around every exchange of the server or client, the first one outermost.
-        revisions: Those that have the extension.
-        core: The revisions of the handshake era in which its feature is a capability of the core
-            protocol. There it is declared as that capability, and read as the extension.
+        settings: The settings that this side advertises.
+        methods: The requests, by method. Clients send them.
+        notifications: The types of the params of the notifications. Either side may send them.
+        results: The types of further results of core methods, by method and `resultType`.
+        listens: The keys that the extension adds to the filter of `subscriptions/listen`, with the
+            types of their values.
+        requires: Dependencies: ids of other extensions, and capabilities such as "tools" or
+            "elicitation.url". A server checks server capabilities, a client checks client
+            capabilities.
+        lifespan: An async context manager function of the server or client, entered before the
+            first message and left after the last one.
+        middleware: Middleware around every exchange of the server or client, the outermost first.
+        revisions: The revisions that have the extension.
+        core: The revisions of the handshake era in which the feature is a capability of the core
+            protocol. Under them the extension is declared as that capability, and that capability
+            is read as the extension.
 
     Raises:
-        ValueError: The id is not well formed, or a message cannot be the extension's own.
+        ValueError: The id is malformed, or a message cannot belong to an extension.
         TypeError: A type does not fit its place.
     """
 
@@ -156,17 +157,17 @@ class Extension:
         lifespan: Lifespan | None = None,
         middleware: Sequence[Middleware] = (),
     ) -> Extension:
-        """The same extension with what one server or client does; the declaration stays as it is.
+        """Return a copy of the extension with the handlers of one server or client.
 
         Args:
-            methods: What carries out each request, on a server.
-            notifications: What takes each notification, on either side.
-            listens: What serves each key of the listen filter, on a server.
-            settings: What this side advertises, in place of the declared settings.
-            core: What this side declares where the feature is in the core, by revision.
+            methods: The handlers of the requests, on a server.
+            notifications: The handlers of the notifications, on either side.
+            listens: The functions that serve the keys of the listen filter, on a server.
+            settings: The settings that this side advertises, in place of the declared ones.
+            core: The declarations of this side for revisions that have the feature in the core.
             requires: Further dependencies.
-            lifespan: In place of the declared one.
-            middleware: After the declared middleware.
+            lifespan: Replaces the declared lifespan.
+            middleware: Added after the declared middleware.
 
         Raises:
             ValueError: The extension declares no such message.
@@ -199,7 +200,9 @@ class Extension:
     def settings_in(
         self, capabilities: t.ClientCapabilities | t.ServerCapabilities
     ) -> t.JSONObject | None:
-        """The settings with which a peer declares this extension; None where it does not."""
+        """Return the settings with which a peer declares this extension; None if it does not
+        declare it.
+        """
         declared = capabilities.extensions
         settings = None if declared is None else declared.get(self.id)
         return settings if isinstance(settings, dict) else None
@@ -209,7 +212,7 @@ class Extension:
 
 
 def _check(extension: Extension) -> None:
-    """Refuse what an extension cannot declare."""
+    """Raise an error for a declaration that is not allowed."""
     unknown = sorted(extension.revisions - set(REVISIONS))
     if unknown:
         raise ValueError(
@@ -285,7 +288,7 @@ def _check_claims(extension: Extension, method: str, kinds: Mapping[str, type[t.
             )
         _check_kind(extension, f"{method} ({result_type})", "result", kind, t.Result)
         default = next(f.default for f in msgspec.structs.fields(kind) if f.name == "result_type")
-        if default is not None:  # it would be left out on the wire, as every default is
+        if default is not None:  # encoding would omit this default
             raise ValueError(
                 f"{kind.__name__} of the extension {extension.id} must not give result_type a "
                 "default; it is filled in"
@@ -293,7 +296,7 @@ def _check_claims(extension: Extension, method: str, kinds: Mapping[str, type[t.
 
 
 def _field_named(extension: Extension, name: str, method: Method) -> str:
-    """The field of the params that `Mcp-Name` repeats."""
+    """Return the field of the params that `Mcp-Name` repeats."""
     for field in msgspec.structs.fields(method.params):
         if field.encode_name == method.mirrored:
             return field.name
@@ -307,10 +310,11 @@ def _field_named(extension: Extension, name: str, method: Method) -> str:
 
 
 def messages_of(extensions: Iterable[Extension]) -> ExtensionMessages:
-    """The messages of several extensions in one table.
+    """Return the messages of several extensions in one table.
 
     Raises:
-        ValueError: An id is given twice, or a name is taken by the core or by another extension.
+        ValueError: Two extensions have one id, or the core or another extension uses a name
+            already.
     """
     extensions = tuple(extensions)
     if not extensions:
@@ -377,7 +381,9 @@ def messages_of(extensions: Iterable[Extension]) -> ExtensionMessages:
 
 
 def _claim(extension: Extension, what: str, name: str, owners: dict[str, str]) -> None:
-    """Note whose a method or a notification is; the two share one space of names."""
+    """Record the owner of a method or a notification. Methods and notifications share one
+    namespace.
+    """
     owner = "the core protocol" if name in METHODS else owners.get(name)
     if owner is not None:
         raise _taken(extension, what, name, owner)
@@ -391,7 +397,9 @@ def _taken(extension: Extension, what: str, name: str, owner: str) -> ValueError
 
 
 def _filter(keys: Mapping[str, Any]) -> type[t.SubscriptionFilter]:
-    """The filter of `subscriptions/listen` with further keys; their fields have the same names."""
+    """Return the filter type of `subscriptions/listen` with further keys. The fields are named like
+    the keys.
+    """
     if not keys:
         return t.SubscriptionFilter
     fields = [
@@ -411,10 +419,10 @@ def _filter(keys: Mapping[str, Any]) -> type[t.SubscriptionFilter]:
 
 
 def check_handlers(extensions: Iterable[Extension]) -> None:
-    """Refuse an extension that a server would have only a part of.
+    """Check that a server has a handler for every method and listen key of its extensions.
 
     Raises:
-        ValueError: A method or a key of the listen filter has nothing that carries it out.
+        ValueError: A method or a key of the listen filter has no handler.
     """
     for extension in extensions:
         lacking = [name for name, method in extension.methods.items() if method.handler is None]
@@ -429,7 +437,7 @@ def check_handlers(extensions: Iterable[Extension]) -> None:
 def unmet(
     extensions: Sequence[Extension], capabilities: t.ClientCapabilities | t.ServerCapabilities
 ) -> str:
-    """What an extension requires and does not have, in a sentence; "" where nothing is lacking."""
+    """Return the unmet requirements of an extension as a sentence; "" if there are none."""
     ids = {extension.id for extension in extensions}
     for extension in extensions:
         for wanted in extension.requires:
@@ -449,12 +457,14 @@ def unmet(
 
 
 def _is_of(side: type[Struct], path: str) -> bool:
-    """Whether a capability is one of servers, or one of clients."""
+    """Whether a capability belongs to this side (server or client)."""
     return path.split(".")[0] in {field.encode_name for field in msgspec.structs.fields(side)}
 
 
 def _has(capabilities: Any, path: str) -> bool:
-    """Whether a capability, or a part of one such as "resources.subscribe", is declared."""
+    """Whether a capability, or a part of a capability such as "resources.subscribe", is
+    declared.
+    """
     found = capabilities
     for name in path.split("."):
         if isinstance(found, dict):
@@ -472,13 +482,13 @@ def _has(capabilities: Any, path: str) -> bool:
 def layers_of(
     middleware: Sequence[Middleware | Extension], extensions: Sequence[Extension]
 ) -> list[Middleware]:
-    """All middleware, the outermost first.
+    """Return all middleware, the outermost first.
 
-    An extension in the list puts its own middleware in that place. That of the extensions which
-    are not in the list comes after it, in the order in which they are given.
+    An extension in the list stands for its own middleware at that position. The middleware of all
+    other extensions follows, in the order of the extensions.
 
     Raises:
-        ValueError: The list names an extension that is not given, or one twice.
+        ValueError: The list names an extension that was not given, or names one twice.
     """
     layers: list[Middleware] = []
     placed: set[str] = set()
@@ -501,8 +511,8 @@ def layers_of(
 def lifespan_of(
     extensions: Sequence[Extension], side: Any, own: Lifespan | None
 ) -> Callable[[], AbstractAsyncContextManager[Any]] | None:
-    """The lifespan of a server or client around those of its extensions; None where there is
-    none.
+    """Return the lifespan of a server or client around the lifespans of its extensions; None if
+    there is no lifespan.
     """
     spans = [extension.lifespan for extension in extensions if extension.lifespan is not None]
     if not spans:
@@ -523,7 +533,7 @@ def lifespan_of(
 
 
 def handlers_of(extensions: Iterable[Extension]) -> dict[str, Handler]:
-    """What a server does for each request and notification of its extensions."""
+    """Return the handlers of all requests and notifications of a server's extensions."""
     handlers: dict[str, Handler] = {}
     for extension in extensions:
         for name, method in extension.methods.items():
@@ -572,7 +582,7 @@ class ListenKeys:
         ]
 
     def wanted(self, x: Exchange) -> bool:
-        """Whether a subscription names any of them."""
+        """Whether a subscription names any of these keys."""
         asked = x.params.notifications
         return any(getattr(asked, key, None) is not None for key, _, _ in self._keys)
 
@@ -580,15 +590,15 @@ class ListenKeys:
     async def granted(
         self, x: Exchange, core: t.SubscriptionFilter
     ) -> AsyncIterator[tuple[t.SubscriptionFilter, Callable[[], None]]]:
-        """Serve what a subscription names, for as long as the block lasts.
+        """Serve the keys that a subscription names, until the block ends.
 
         Args:
             x: The exchange of the subscription.
-            core: The part of the filter that is granted otherwise.
+            core: The granted filter of the core protocol.
 
         Yields:
-            The whole filter that is granted, and what to call once it is acknowledged: until then
-            the notifications of the extensions wait.
+            The whole granted filter, and a function to call after the acknowledgement. The
+            notifications of the extensions wait for that call.
         """
         waiting: list[tuple[str, Any]] | None = []
 
@@ -616,10 +626,11 @@ class ListenKeys:
 
 
 def check_declared(id: str, caller: Caller) -> None:
-    """Refuse a caller that has not declared an extension (`EXT-03`).
+    """Reject a caller that has not declared an extension (`EXT-03`).
 
     Raises:
-        McpError: It has not; -32021, or -32600 in the handshake era.
+        McpError: The caller has not declared it. The code is -32021, or -32600 in the handshake
+            era.
     """
     declared = caller.capabilities.extensions
     if declared is None or id not in declared:
@@ -631,10 +642,8 @@ def check_declared(id: str, caller: Caller) -> None:
 
 
 def stamping_claims(messages: ExtensionMessages) -> Middleware:
-    """A layer that names the `resultType` of an extension's results, and lets them out only to
-    clients that have declared it.
-
-    (`RPC-19`)
+    """Return middleware that sets the `resultType` of an extension's results, and sends such
+    results only to clients that have declared the extension (`RPC-19`).
     """
     by_kind = {
         (method, kind): result_type for (method, result_type), (kind, _) in messages.claimed.items()

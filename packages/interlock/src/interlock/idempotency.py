@@ -1,9 +1,9 @@
-"""Idempotency: an action has one record that all workers share, so that it is started once, and
-whoever asks again gets the outcome of the first time.
+"""Idempotency: all workers share one record of an action. The action starts once, and a repeated
+request gets the outcome of the first one.
 
-The record says "started" before the action begins, and holds its outcome after. An action that was
-started by a worker which has died since is in doubt: it is not repeated unless its author declared
-it idempotent.
+Before an action begins, its record says "started". Afterwards the record holds the outcome. If the
+worker of a started action has died, the action is in doubt: it runs again only if its author
+declared it idempotent.
 """
 
 from __future__ import annotations
@@ -22,22 +22,24 @@ from .caches import BoundedCache
 from .store.interface import Record, RecordStore
 from .types.errors import INTERNAL_ERROR, INVALID_PARAMS, McpError
 
-_LOOK = 0.25  # seconds between two looks at a record that another worker is to change
-_PATIENCE = 2.0  # seconds between two attempts to write while the store is away
+_LOOK = 0.25  # seconds between two reads of a record that another worker holds
+_PATIENCE = 2.0  # seconds between two write attempts while the store is unavailable
 _MOST_UNSURE = 1000
 
 IDEMPOTENCY_KEY = "dev.interlock/idempotency-key"
 """The key of `_meta` under which a client names a `tools/call` that it may have to repeat."""
 
 KEY_SECONDS = 86_400.0
-"""For how long the outcome of a call with an idempotency key is given again."""
+"""The time for which the outcome of a call with an idempotency key is returned again, in seconds.
+"""
 
 CHANGED = "call-changed"
-"""The kind of message that says a record was changed; its subject is the key."""
+"""The kind of the message that announces a changed record; the subject of the message is the key.
+"""
 
 
 class Peers(Protocol):
-    """The other workers that share the records, and messages to them."""
+    """The other workers that share the records, and the messages between workers."""
 
     @property
     def worker(self) -> str:
@@ -45,7 +47,7 @@ class Peers(Protocol):
         ...
 
     def publish(self, kind: str, session: str, payload: str = "") -> None:
-        """Send a message to the other workers."""
+        """Send a message to all other workers."""
         ...
 
     def on(self, kind: str, receiver: Callable[[str, str], None]) -> None:
@@ -53,35 +55,35 @@ class Peers(Protocol):
         ...
 
     async def is_alive(self, worker: str) -> bool:
-        """Whether a worker is alive, as far as is known."""
+        """Whether a worker is alive, as far as this worker knows."""
         ...
 
 
 class NoPeers:
-    """The peers of a worker that shares its records with nobody."""
+    """Replaces `Peers` for a worker that shares its records with no other worker."""
 
     def __init__(self) -> None:
         self.worker = os.urandom(6).hex()
 
     def publish(self, kind: str, session: str, payload: str = "") -> None:
-        """There is nobody to send it to."""
+        """Do nothing: there are no other workers."""
 
     def on(self, kind: str, receiver: Callable[[str, str], None]) -> None:
-        """There is nobody to hear from."""
+        """Do nothing: no other worker sends messages."""
 
     async def is_alive(self, worker: str) -> bool:
-        """Nobody else is."""
+        """False: there are no other workers."""
         return worker == self.worker
 
 
 class ActionState(Struct, array_like=True):
-    """What a record says of an action.
+    """The content of an action's record.
 
     Attributes:
-        worker: Who started it.
-        attempt: A random name of the attempt, so that no two attempts write the same record.
-        ended: Whether it has ended; its outcome is the body of the record.
-        digest: What was asked for, where a client chose the key.
+        worker: The worker that started the action.
+        attempt: A random name of the attempt. Two attempts never write the same record.
+        ended: Whether the action has ended. The body of the record is then its outcome.
+        digest: A digest of the request, if the client chose the key.
     """
 
     worker: str
@@ -95,13 +97,15 @@ _decode = msgspec.json.Decoder(ActionState).decode
 
 
 class EndedAction(Struct, frozen=True):
-    """An action that has ended, and its outcome; None where there was no room to keep it."""
+    """An action that has ended, with its outcome; None if the store had no space for the
+    outcome.
+    """
 
     outcome: bytes | None
 
 
 class Claim:
-    """The right to carry an action out, and its fencing token: the version of the record."""
+    """The right to run an action, with its fencing token: the version of the record."""
 
     __slots__ = ("_account", "_actions", "_until", "_version", "key", "state")
 
@@ -125,11 +129,11 @@ class Claim:
         """Record the outcome.
 
         Returns:
-            False where the action has been taken over by another worker meanwhile.
+            False if another worker has taken over the action.
         """
         ended = ActionState(self.state.worker, self.state.attempt, True, self.state.digest)
         actions = self._actions
-        if actions.wall() >= self._until:  # nobody can ask for it any more
+        if actions.wall() >= self._until:  # the record has expired, so no retry can find it
             actions.close(self)
             return True
         try:
@@ -147,15 +151,15 @@ class Claim:
         return version > 0
 
     async def settle_later(self, outcome: bytes) -> None:
-        """Record the outcome once the store is back."""
+        """Record the outcome as soon as the store is available again."""
         while self._actions.wall() < self._until:
             await asyncio.sleep(_PATIENCE)
-            with contextlib.suppress(Exception):  # it is still away
+            with contextlib.suppress(Exception):  # the store is still unavailable
                 await self.settle(outcome)
                 return
 
     async def release(self) -> None:
-        """Forget the action, as if it had never been started."""
+        """Delete the record, as if the action had never started."""
         try:
             await self._actions.records.remove(self.key, was=self._version)
         finally:
@@ -163,7 +167,7 @@ class Claim:
 
 
 class Actions:
-    """The actions of one worker, over the records that it shares with its peers."""
+    """The actions of one worker, on records that it shares with its peers."""
 
     def __init__(
         self, records: RecordStore, peers: Peers, *, wall: Callable[[], float] = time.time
@@ -172,7 +176,7 @@ class Actions:
         self.peers = peers
         self.wall = wall
         self._running: set[str] = set()  # the attempts of this worker that have not ended
-        # Attempts whose record may or may not have been written, and which never began.
+        # Attempts whose write failed: the record may exist, but the action never began.
         self._unsure: BoundedCache[str, None] = BoundedCache(_MOST_UNSURE)
         self._waiting: dict[str, set[asyncio.Event]] = {}
         peers.on(CHANGED, lambda key, _: self.wake(key))
@@ -180,23 +184,23 @@ class Actions:
     async def claim(
         self, key: str, *, account: str, seconds: float, idempotent: bool, digest: str = ""
     ) -> Claim | EndedAction:
-        """Claim the right to carry an action out; it is recorded as started.
+        """Claim the right to run an action, and record it as started.
 
-        Waits while a worker that is alive carries it out.
+        Waits while another attempt on a living worker runs the action.
 
         Args:
-            key: The action.
-            account: Whose bytes its outcome counts among.
-            seconds: For how long the record is kept.
-            idempotent: Whether the action may be repeated after its worker has died.
-            digest: What the action is; another action under the same key is refused.
+            key: The key of the action.
+            account: The account that the bytes of the outcome count against.
+            seconds: How long the record is kept, in seconds.
+            idempotent: Whether the action may run again after its worker has died.
+            digest: The digest of the request. A different request under the same key is rejected.
 
         Returns:
-            The claim, or what came of the action before.
+            The claim, or the outcome of an action that has ended.
 
         Raises:
-            McpError: The action is in doubt, or the key stands for another one.
-            StoreError: The store cannot answer.
+            McpError: The action is in doubt, or the key belongs to a different request.
+            StoreError: The store failed.
         """
         while True:
             record = await self.records.load(key, now=self.wall())
@@ -219,14 +223,16 @@ class Actions:
                 return claim
 
     async def reclaim(self, key: str, *, account: str, seconds: float) -> Claim | None:
-        """Claim an action again whose outcome was a question; None where it has no record."""
+        """Claim an action again whose outcome was a question; None if it has no record."""
         record = await self.records.load(key, now=self.wall())
         if record is None:
             return None
         return await self._start(key, record, account, seconds, _decode(record.data).digest)
 
     async def wait(self, key: str) -> None:
-        """Wait until somebody says that a record has changed, or it is time to look again."""
+        """Wait until a peer announces a change of the record, or until it is time to read it
+        again.
+        """
         event = asyncio.Event()
         waiting = self._waiting.setdefault(key, set())
         waiting.add(event)
@@ -241,7 +247,7 @@ class Actions:
                 self._waiting.pop(key, None)
 
     def close(self, claim: Claim) -> None:
-        """An attempt has ended; look at its record again."""
+        """End an attempt, and let all waiting tasks read its record again."""
         self._running.discard(claim.state.attempt)
         self.wake(claim.key)
         self.peers.publish(CHANGED, claim.key)
@@ -252,13 +258,15 @@ class Actions:
         return record is not None and _decode(record.data).ended
 
     def abandon(self, claim: Claim) -> None:
-        """An attempt has ended, and its record says only that it was started."""
+        """End an attempt without an outcome: its record stays "started"."""
         self._running.discard(claim.state.attempt)
 
     async def _start(
         self, key: str, record: Record | None, account: str, seconds: float, digest: str
     ) -> Claim | None:
-        """Record an attempt as started, in the place of what was read; None if it is another's."""
+        """Record an attempt as started, in place of the record that was read; None if another
+        attempt was faster.
+        """
         state = ActionState(self.peers.worker, os.urandom(8).hex(), digest=digest)
         now = self.wall()
         try:
@@ -284,13 +292,13 @@ class Actions:
         return await self.peers.is_alive(state.worker)
 
     def wake(self, key: str) -> None:
-        """Look at a record again now."""
+        """Let the tasks that wait for a record read it now."""
         for event in self._waiting.get(key, ()):
             event.set()
 
 
 def in_doubt(why: str = "The worker that carried it out has ended.") -> McpError:
-    """The error of an action that may have happened, and is not repeated."""
+    """Return the error for an action that may have happened and is not repeated."""
     words = (
         f"The action may have happened. {why} It is not repeated. Check what was done before you"
         " call again."

@@ -1,5 +1,5 @@
-"""How input requests (questions of the server) travel: directly, in an InputRequiredResult of a
-suspended call, or with a replay.
+"""Input requests (questions of the server) and their ways to the client: directly, in an
+InputRequiredResult of a suspended call, or with a replay.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ from .wire.revisions import METHODS, Era
 from .wire.seal import BadSeal, Seal
 
 MOST_ROUNDS = 32
-# The kinds of messages between the workers that share suspended calls; the subject is the worker
-# for which a message is.
+# The kinds of messages between the workers that share suspended calls. The subject of each message
+# is the worker that it is addressed to.
 _RETRY = "call-retry"
 _TOLD = "call-told"
 _REFUSED = "call-refused"
@@ -67,8 +67,8 @@ _decode_json = msgspec.json.Decoder().decode
 def required_capability(
     request: t.InputRequest, capabilities: t.ClientCapabilities
 ) -> tuple[str, t.ClientCapabilities] | None:
-    """What a client lacks to be asked this: its name, and the capabilities that it would have to
-    declare; None where it lacks nothing.
+    """Return the capability that a client lacks for this question: its name, and the capabilities
+    that the client would have to declare; None if it lacks none.
     """
     if isinstance(request, t.ListRootsRequest):
         return (
@@ -116,14 +116,16 @@ _MOST_FINISHED = 128  # calls whose last answers are kept for clients that send 
 
 
 def check_askable(request: t.InputRequest, capabilities: t.ClientCapabilities) -> None:
-    """Raise Unanswerable where a client has not declared that it can be asked this (`MRT-05`)."""
+    """Raise Unanswerable if the client has not declared the capability for this question
+    (`MRT-05`).
+    """
     lacking = required_capability(request, capabilities)
     if lacking is not None:
         raise t.Unanswerable(f"This client cannot be asked: it has no {lacking[0]}.", lacking[0])
 
 
 def _can_be_asked(capabilities: t.ClientCapabilities) -> bool:
-    """Whether there is anything at all that a client can be asked."""
+    """Whether the client has declared any capability for questions."""
     return (
         capabilities.elicitation is not None
         or capabilities.sampling is not None
@@ -132,7 +134,9 @@ def _can_be_asked(capabilities: t.ClientCapabilities) -> bool:
 
 
 class Direct:
-    """Straight to the peer, which waits on the other end of the connection (handshake era)."""
+    """The asker of the handshake era: sends questions straight to the peer at the other end of the
+    connection.
+    """
 
     def __init__(
         self, caller: Caller, put: Callable[[t.InputRequest], Awaitable[t.InputResponse]]
@@ -142,7 +146,7 @@ class Direct:
         self._once: dict[str, Any] = {}
 
     async def ask(self, request: t.InputRequest, key: str | None = None) -> t.InputResponse:
-        """Ask, and wait for the answer."""
+        """Send the question, and wait for the answer."""
         check_askable(request, self._caller.capabilities)
         if (
             isinstance(request, t.ElicitRequest)
@@ -157,18 +161,18 @@ class Direct:
     async def once(
         self, name: str, do: Callable[[], Awaitable[Any]], *, idempotent: bool = False
     ) -> Any:
-        """Do it; the tool runs once, and so does this."""
+        """Run the side effect. In the handshake era the tool runs once, so the effect does too."""
         if name not in self._once:
             self._once[name] = _as_json(await do())
         return self._once[name]
 
 
 class _Ticket(Struct, omit_defaults=True):
-    """What is sealed into `requestState`."""
+    """The content of a sealed `requestState`."""
 
-    pending: list[str] = msgspec.field(default_factory=list)  # the questions of the last round
+    pending: list[str] = msgspec.field(default_factory=list)  # open questions of the last round
     journal: dict[str, Any] = msgspec.field(default_factory=dict)
-    call: str = ""  # names the call over all its rounds
+    call: str = ""  # names the call in all its rounds
     round: int = 0
     holder: str = ""  # the worker that keeps the call suspended
     records: str = ""  # the identity of the store that knows which states were used
@@ -178,15 +182,16 @@ class _Ticket(Struct, omit_defaults=True):
 
 
 _FIRST = _Ticket()
-"""The ticket of a call that has just come, without answers; nobody writes to it."""
+"""The ticket of a new call, without answers. It is shared and never modified."""
 
 
 class _HandlerRun:
-    """One run of a handler that asks: answers from the journal, else a question of this round.
+    """One run of a handler that asks. An answer comes from the journal; otherwise the question
+    joins the current round.
 
-    A question without an answer waits, in whichever task it is asked. Where the run is not to wait
-    for it, the run as a whole is cancelled (`unwind`): no exception has to find its way from the
-    asking task to the handler's own.
+    A question without an answer waits in the task that asked it. If the run cannot wait for the
+    answer, the whole run is cancelled (`unwind`). So no exception has to travel from the asking
+    task to the task of the handler.
     """
 
     __slots__ = (
@@ -212,15 +217,17 @@ class _HandlerRun:
         self.steps = steps
         self.capabilities = capabilities
         self.waiting: dict[str, tuple[t.InputRequest, asyncio.Future[t.InputResponse]]] = {}
-        self.asked: dict[str, t.InputRequest] = {}  # the same, and those that were given up
-        # An answer that cannot be read: the client's fault, and none of the author's business.
+        self.asked: dict[str, t.InputRequest] = {}  # the same questions, and the abandoned ones
+        # The error for a malformed answer. The client is at fault, so the handler does not see it.
         self.malformed: t.McpError | None = None
         self.on_question: Callable[[], object] = _nothing
-        self.over = False  # it is being unwound, or has been
+        self.over = False  # the run is being unwound, or has been
 
     @property
     def journal(self) -> Journal:
-        """The answers so far; made when it is first needed, for most runs ask nothing."""
+        """The answers so far. The journal is created at first use, because most runs ask
+        nothing.
+        """
         if self._journal is None:
             self._journal = Journal(self._recorded)
         return self._journal
@@ -242,11 +249,11 @@ class _HandlerRun:
         try:
             return await waiting
         finally:
-            # A question that its author has given up is not put again.
+            # A question whose handler stopped waiting is not asked again.
             self.waiting.pop(key, None)
 
     def unwind(self, task: asyncio.Future[AnyResult]) -> None:
-        """Cancel the task of the run and what it has asked in others."""
+        """Cancel the task of the run, and the questions that wait in other tasks."""
         self.over = True
         for _, waiting in list(self.waiting.values()):
             waiting.cancel()
@@ -266,7 +273,7 @@ class _HandlerRun:
 
 
 class _Steps:
-    """The `once` steps of a call whose code may run again: each has a record of its own."""
+    """The `once` steps of a call whose code may run again. Each step has its own record."""
 
     def __init__(self, actions: Actions, call: str, account: str, seconds: float) -> None:
         self._actions = actions
@@ -275,7 +282,7 @@ class _Steps:
         self._seconds = seconds
 
     async def run(self, name: str, do: Callable[[], Awaitable[Any]], *, idempotent: bool) -> Any:
-        """Do a step, or give what came of it. Raises McpError where that is in doubt."""
+        """Run a step, or return its recorded result. Raises McpError if the step is in doubt."""
         claim = await self._actions.claim(
             f"once:{self._call}:{_digest(name)}",
             account=self._account,
@@ -289,7 +296,8 @@ class _Steps:
         try:
             value = msgspec.json.encode(await do())
         except asyncio.CancelledError:
-            # How far it came is not known: the next run finds it in doubt.
+            # Unknown how far the step came: its record stays "started", so the next run finds it in
+            # doubt.
             self._actions.abandon(claim)
             raise
         except BaseException:
@@ -301,7 +309,7 @@ class _Steps:
 
 
 class _CurrentTransport(ExchangeTransport):
-    """What the transport can do of the request that a suspended call runs for at the moment."""
+    """Delegates to the transport of the request that the suspended call serves now."""
 
     __slots__ = ("_call",)
 
@@ -324,11 +332,11 @@ class _CurrentTransport(ExchangeTransport):
 
 
 class _SuspendedCall:
-    """A running handler that outlives the request that began it, and the rounds it has gone
-    through.
+    """A running handler that outlives the request that started it, with the rounds of its
+    questions.
 
-    Middleware may hand on copies of the exchange, so what it sends goes through this object, to
-    the request that the call runs for at the moment.
+    Middleware may pass on copies of the exchange. So notifications of the handler go through this
+    object, which sends them with the request that the call serves now.
     """
 
     __slots__ = (
@@ -355,7 +363,7 @@ class _SuspendedCall:
         steps: _Steps | None,
         again: _SuspendedCall | None,
     ) -> None:
-        """`again` is one of whom a round was denied, and whose place this one takes."""
+        """`again` is a call of which a round was denied; this call replaces it."""
         self.name: str = ticket.call
         self.keyed = ticket.keyed
         self.layer = layer
@@ -381,8 +389,8 @@ class _SuspendedCall:
         self.task: asyncio.Future[AnyResult]
 
     def was_denied(self, round: int) -> bool:
-        """Whether a round ended because a scope was lacking; the retry is no repetition then, but a
-        second try (2026-07-28, "Step-Up").
+        """Whether a round ended because a scope was missing. The retry of such a round is a second
+        attempt, not a repetition (2026-07-28, "Step-Up").
         """
         outcome = self.outcomes.get(round)
         return (
@@ -393,7 +401,7 @@ class _SuspendedCall:
         )
 
     def has_result(self) -> bool:
-        """Whether the handler has given a result that needs nothing done to it."""
+        """Whether the handler has returned a result that can be sent as it is."""
         task = self.task
         return (
             task.done()
@@ -404,8 +412,8 @@ class _SuspendedCall:
         )
 
     def hold(self, x: Exchange) -> None:
-        """What the handler sends from now on goes the way of this exchange, and what it may do is
-        what this one's token allows.
+        """Bind the handler to this exchange: its notifications go with this request, and its
+        principal is the one of this token.
         """
         self.request = x
         self.exchange.progress_token = x.progress_token
@@ -413,15 +421,15 @@ class _SuspendedCall:
             self.exchange.caller = replace(self.exchange.caller, principal=x.caller.principal)
 
     def untie(self) -> None:
-        """Break the reference cycles of a call that has ended: collecting them costs more than the
-        call.
+        """Break the reference cycles of a call that has ended. Garbage collection of the cycles
+        would cost more than the call.
         """
         self.run.on_question = _nothing
         del self.exchange
 
     def read_answers(self, responses: dict[str, Raw]) -> dict[str, t.InputResponse]:
-        """The answers to the questions of this round; others are ignored (`MRT-21`). Raises
-        McpError for malformed ones.
+        """Decode the answers to the questions of this round, and ignore all others (`MRT-21`).
+        Raises McpError for malformed answers.
         """
         return {
             key: _response(self.run.waiting[key][0], _json(raw))
@@ -430,7 +438,7 @@ class _SuspendedCall:
         }
 
     def answer(self, given: dict[str, t.InputResponse], responses: dict[str, Raw]) -> None:
-        """Hand the answers to the questions that still wait for them."""
+        """Pass the answers to the questions that still wait for them."""
         for key, response in given.items():
             if key not in self.run.waiting:
                 continue
@@ -447,7 +455,7 @@ class _SuspendedCall:
 
 
 class _Layer(Struct, frozen=True):
-    """A handler, and what the layer around it asks about its exchanges."""
+    """A handler, and what the input-required layer has to know about its exchanges."""
 
     handler: Handler
     check: Callable[[Exchange], object]
@@ -467,11 +475,13 @@ class _ForwardedRetry(Struct, array_like=True):
 
 
 class _Refusal(Struct, array_like=True):
-    """Why the worker that keeps a call does not resume it; without an error it has no such call."""
+    """The reason why the holder of a call does not resume it. Without an error, that worker does
+    not hold the call.
+    """
 
     name: str
     error: tuple[int, str, Any] | None = None
-    scopes: list[str] | None = None  # of a Forbidden
+    scopes: list[str] | None = None  # the scopes of a Forbidden
 
     @classmethod
     def of(cls, name: str, bad: t.McpError | None) -> _Refusal:
@@ -482,7 +492,7 @@ class _Refusal(Struct, array_like=True):
         return cls(name, (bad.code, bad.message, bad.data), scopes)
 
     def exception(self) -> t.McpError | None:
-        """The error that the retry is answered with."""
+        """Return the error that answers the retry."""
         if self.error is None:
             return None
         if self.scopes is not None:
@@ -491,15 +501,17 @@ class _Refusal(Struct, array_like=True):
 
 
 class SuspendedCalls:
-    """Questions of handlers, for every revision: a layer around any handler (`around`).
+    """Lets handlers ask questions in every revision: `around` wraps any handler in this layer.
 
-    In the stateless era questions travel inside results, and the answers come with a retry (MRTR).
-    With `suspend` a running call waits where it stands, for `seal.seconds` at the most and up to
-    `most` at once. A retry is sent on to the worker that keeps its call; where that worker has gone
-    the handler runs again from the top with the journal of answers. Each state is used once: the
-    records say which were, over all workers, and hold the outcomes. Without `suspend` a handler
-    always runs again, and a state that is sent twice may run it twice (at least once).
-    A state is good at servers of the name `server` only, though others have the same key.
+    In the stateless era questions travel in results, and the answers come with a retry (MRTR). With
+    `suspend`, a running call waits at its question for at most `seal.seconds` seconds; at most
+    `most` calls wait at once. A retry is forwarded to the worker that holds its call. If that
+    worker is gone, the handler runs again from the top with the journal of answers. Each state is
+    used once: the records, which all workers share, mark the used states and hold the outcomes.
+
+    Hazard: without `suspend` a handler always runs again from the top, and a state that is sent
+    twice may run the handler twice (at least once). A state is valid only at servers with the name
+    `server`, even if others have the same key.
     """
 
     def __init__(
@@ -520,14 +532,14 @@ class SuspendedCalls:
         self._suspended: dict[str, _SuspendedCall] = {}
         self._finished_calls: BoundedCache[str, _SuspendedCall] = BoundedCache(_MOST_FINISHED)
         self._writing: set[asyncio.Task[Any]] = set()  # outcomes that are being recorded
-        self._late: set[asyncio.Task[None]] = set()  # those for which the store has to come back
-        self._forwarded: dict[str, Exchange] = {}  # retries that another worker carries out
+        self._late: set[asyncio.Task[None]] = set()  # outcomes that wait for the store to come back
+        self._forwarded: dict[str, Exchange] = {}  # retries that another worker runs
         self._refused: dict[str, _Refusal] = {}
         self._serving: dict[str, asyncio.Task[None]] = {}  # retries that came to other workers
         self.share(records, NoPeers())
 
     def share(self, records: RecordStore, peers: Peers) -> None:
-        """Share the records with other workers; before the first call."""
+        """Share the records with other workers. Call it before the first call."""
         self._peers = peers
         self._actions = Actions(records, peers, wall=self.wall)
         peers.on(_RETRY, self._receive_retry)
@@ -543,14 +555,15 @@ class SuspendedCalls:
         check: Callable[[Exchange], object] = _nothing,
         is_idempotent: Callable[[Exchange], bool] = _never,
     ) -> Handler:
-        """The handler with this layer around it: its exchanges can ask in every revision.
+        """Return the handler with this layer around it: its exchanges can ask in every revision.
 
         Args:
-            handler: What may ask.
-            could_ask: Whether an exchange could ask at all; the others cost nothing.
-            check: Called before a retry resumes a suspended call, for the handler does not see
-                that request; raises McpError where its caller may not do what the call does.
-            is_idempotent: Whether what an exchange does may be repeated where it is in doubt.
+            handler: The handler that may ask.
+            could_ask: Whether an exchange can ask at all. Other exchanges cost nothing.
+            check: Called before a retry resumes a suspended call, because the handler does not see
+                the request of the retry. Raises McpError if the caller is not allowed to make the
+                call.
+            is_idempotent: Whether an exchange may run again if it is in doubt.
         """
         layer = _Layer(handler, check, is_idempotent)
 
@@ -573,7 +586,7 @@ class SuspendedCalls:
     async def _handle_keyed(
         self, x: Exchange, key: str, layer: _Layer, *, can_ask: bool
     ) -> AnyResult:
-        """Carry out a call that its client may repeat: the first outcome is given again."""
+        """Run a call that has an idempotency key. A repeated call gets the first outcome."""
         ticket = _Ticket(keyed=f"key:{_digest(repr((self.server, _account(x), key)))}")
         running: Callable[[], Awaitable[AnyResult]]
         if not can_ask:
@@ -600,7 +613,7 @@ class SuspendedCalls:
         return await self._recorded(running(), [claim], x, shared, is_idempotent)
 
     async def aclose(self) -> None:
-        """Give up every suspended call."""
+        """Cancel every suspended call."""
         tasks = [call.task for call in self._suspended.values()]
         for call in list(self._suspended.values()):
             self._forget(call)
@@ -608,7 +621,7 @@ class SuspendedCalls:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         await asyncio.gather(*self._serving.values(), return_exceptions=True)
-        for _ in range(3):  # until those who waited for the calls have begun to record it
+        for _ in range(3):  # until the waiting tasks have begun to record outcomes
             await asyncio.sleep(0)
         await asyncio.gather(*self._writing, return_exceptions=True)
         for late in self._late:
@@ -635,7 +648,7 @@ class SuspendedCalls:
             )
         call = self._known(ticket.call)
         if call is not None and ticket.holder != self._peers.worker:
-            self._expire(call)  # it goes on elsewhere: this worker was taken for dead
+            self._expire(call)  # another worker took this one for dead and continued the call
             call = None
         if call is not None and not call.was_denied(ticket.round):
             layer.check(x)
@@ -643,7 +656,7 @@ class SuspendedCalls:
         if call is not None:
             ticket.journal.update(
                 call.run.journal.entries
-            )  # what was done once is done, though the rest was not allowed
+            )  # completed steps stay completed, although the round was denied
         elif await self._is_held_elsewhere(ticket):
             layer.check(x)
             await self._forward(x, ticket, responses)
@@ -657,7 +670,9 @@ class SuspendedCalls:
         responses: dict[str, Raw],
         denied: _SuspendedCall | None,
     ) -> AnyResult:
-        """Run a call again from the top, unless this was done before; its outcome then."""
+        """Run a call again from the top, unless another retry has done so; then return the recorded
+        outcome.
+        """
         is_idempotent = layer.is_idempotent(x)
         if ticket.records != self._actions.records.identity and not is_idempotent:
             raise in_doubt("This server does not know whether the requestState was used before.")
@@ -683,7 +698,7 @@ class SuspendedCalls:
         )
 
     async def _reclaim_key(self, ticket: _Ticket, x: Exchange) -> list[Claim]:
-        """The record of the call's idempotency key, whose outcome so far was a question."""
+        """Claim the record of the call's idempotency key, whose outcome so far was a question."""
         if not ticket.keyed:
             return []
         claim = await self._actions.reclaim(ticket.keyed, account=_account(x), seconds=KEY_SECONDS)
@@ -697,7 +712,9 @@ class SuspendedCalls:
         shared: asyncio.Future[AnyResult],
         is_idempotent: bool,
     ) -> AnyResult:
-        """The outcome of a round once it is recorded, when its other retries have it too."""
+        """Record the outcome of a round, pass it to the other retries of the round, and return
+        it.
+        """
         try:
             result = await running
         except asyncio.CancelledError:
@@ -733,10 +750,10 @@ class SuspendedCalls:
         return result
 
     async def _write(self, claim: Claim, outcome: bytes) -> bool:
-        """Record an outcome; False where another worker has taken the action over.
+        """Record an outcome; False if another worker has taken over the action.
 
-        Where the store is away the caller has the outcome all the same, for what was done is done,
-        and it is recorded when the store is back.
+        If the store is unavailable, the caller gets the outcome anyway, because the action has
+        happened. The outcome is recorded when the store is back.
         """
         task = self._soon(claim.settle(outcome))
         try:
@@ -754,7 +771,7 @@ class SuspendedCalls:
         task.add_done_callback(self._late.discard)
 
     def _soon(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
-        """Write in the background, to the end, whoever goes meanwhile."""
+        """Write in the background until the write has ended, even if the requester disconnects."""
         task = asyncio.get_running_loop().create_task(work)
         self._writing.add(task)
         task.add_done_callback(self._written)
@@ -774,7 +791,9 @@ class SuspendedCalls:
         again: _SuspendedCall | None = None,
         shared: asyncio.Future[AnyResult] | None = None,
     ) -> Awaitable[AnyResult]:
-        """Run a handler from the top. `shared` is what the other retries of a round wait for."""
+        """Run a handler from the top. `shared` is the future that the other retries of the round
+        wait for.
+        """
         run = layer.handler
         if not _can_be_asked(x.caller.capabilities):
             return self._run_unasked(x, run, ticket)
@@ -801,17 +820,15 @@ class SuspendedCalls:
         return outcome
 
     async def _run_unasked(self, x: Exchange, run: Handler, ticket: _Ticket) -> AnyResult:
-        """A client that has declared nothing to be asked gets no questions: no task has to outlive
-        its request.
-        """
+        """Run a handler for a client that cannot be asked: no task has to outlive the request."""
         asker = _HandlerRun(ticket, x.caller.capabilities, self._steps(ticket, x))
         params = _plain(x.params, ticket)
         inner = replace(x, asker=asker, params=params, replayed=x.params.request_state is not None)
         return self._finished(await _answered(run, inner), x, asker, _next(ticket))
 
     def _steps(self, ticket: _Ticket, x: Exchange) -> _Steps | None:
-        """How the `once` steps of a call are recorded; before its first question, and where its
-        records are elsewhere, they are in its journal only.
+        """Return the recorder of the call's `once` steps. None before the first question, and if
+        the records are elsewhere; then only the journal has the steps.
         """
         actions = self._actions
         if not ticket.call or (not self.suspend and ticket.records != actions.records.identity):
@@ -828,7 +845,7 @@ class SuspendedCalls:
         self, call: _SuspendedCall, ticket: _Ticket, responses: dict[str, Raw], x: Exchange
     ) -> AnyResult:
         earlier = call.outcomes.get(ticket.round)
-        if earlier is not None:  # a retry of a retry: it shares the answer, and nothing runs twice
+        if earlier is not None:  # a retry of a retry: it shares the outcome, and nothing runs twice
             return await _shared(earlier)
         given = call.read_answers(responses)
         shared: asyncio.Future[AnyResult] = asyncio.get_running_loop().create_future()
@@ -836,7 +853,7 @@ class SuspendedCalls:
         is_idempotent = call.layer.is_idempotent(x)
         try:
             claim = await self._claim(ticket, x, is_idempotent)
-            if isinstance(claim, EndedAction):  # by a worker that took this one for dead
+            if isinstance(claim, EndedAction):  # another worker ended the call
                 self._expire(call)
                 result = outcome_of(claim, x.method)
                 shared.set_result(result)
@@ -854,14 +871,14 @@ class SuspendedCalls:
         if call.task.done():
             self._settle(call)
         elif call.run.waiting:
-            self._settle_soon(call)  # not all was answered
+            self._settle_soon(call)  # some questions are still unanswered
         return await self._recorded(outcome, claims, x, shared, is_idempotent)
 
     # -- suspended at another worker
     # ------------------------------------------------------------------------------------
 
     async def _is_held_elsewhere(self, ticket: _Ticket) -> bool:
-        """Whether another worker that is alive keeps the call of a ticket suspended."""
+        """Whether another living worker holds the call of a ticket."""
         return (
             ticket.holder not in ("", self._peers.worker)
             and ticket.records == self._actions.records.identity
@@ -869,10 +886,10 @@ class SuspendedCalls:
         )
 
     async def _forward(self, x: Exchange, ticket: _Ticket, responses: dict[str, Raw]) -> None:
-        """Send a retry to the worker that keeps its call, and wait until the round has ended, or
+        """Send a retry to the worker that holds its call. Wait until the round has ended, or until
         that worker does not have the call.
 
-        What the call sends meanwhile goes with this retry. Raises McpError where it was refused.
+        Notifications of the call go with this retry. Raises McpError if that worker rejected it.
         """
         actions = self._actions
         key = _round_key(ticket)
@@ -916,8 +933,8 @@ class SuspendedCalls:
         task.add_done_callback(lambda _: self._serving.pop(retry.name, None))
 
     async def _serve_retry(self, retry: _ForwardedRetry) -> None:
-        """Resume a call for a retry that came to another worker, which finds the outcome in the
-        record.
+        """Resume a call for a retry that another worker received. That worker finds the outcome in
+        the record.
         """
         call = self._suspended.get(retry.call)
         if call is None or call.was_denied(retry.round):
@@ -977,11 +994,11 @@ class SuspendedCalls:
             task.cancel()
 
     def _open_round(self, call: _SuspendedCall, x: Exchange) -> asyncio.Future[AnyResult]:
-        """Let it run for a request until it is done or asks; what it sends meanwhile goes to
-        whoever holds the ticket now.
+        """Let the call serve a request until it ends or asks. Its notifications go with that
+        request.
 
         Returns:
-            The outcome of the round; to cancel it is to cancel the call.
+            The outcome of the round. Cancelling the outcome cancels the call.
         """
         if call.expiry is not None:
             call.expiry.cancel()
@@ -993,19 +1010,21 @@ class SuspendedCalls:
 
     def _close_round(self, call: _SuspendedCall, outcome: asyncio.Future[AnyResult]) -> None:
         if not outcome.cancelled():
-            outcome.exception()  # whether anybody still waits for it is open
+            outcome.exception()  # mark the exception as retrieved: possibly no request waits for it
             return
         self._forget(call)
         call.task.cancel()
 
     def _settle_soon(self, call: _SuspendedCall) -> None:
-        """In the next turn of the loop, for questions asked together travel together."""
+        """Conclude the round in the next turn of the loop, so that questions asked together travel
+        together.
+        """
         if not call.is_settling:
             call.is_settling = True
             asyncio.get_running_loop().call_soon(self._settle, call)
 
     def _settle(self, call: _SuspendedCall) -> None:
-        """Conclude the round where the call is done, or asks something."""
+        """Conclude the round if the call has ended or waits for an answer."""
         call.is_settling = False
         outcome = call.outcome
         run = call.run
@@ -1028,15 +1047,17 @@ class SuspendedCalls:
             outcome.set_result(self._questions(questions, run, call.request, ticket))
 
     def _conclude(self, call: _SuspendedCall) -> None:
-        """The handler has ended: its outcome is that of the round, if a request holds the call."""
+        """Make the outcome of the handler, which has ended, the outcome of the round, if a request
+        waits for it.
+        """
         task = call.task
         outcome = call.outcome
         bad = None if task.cancelled() else task.exception()
         if outcome.done():
-            return  # between two rounds, or given up; the next retry collects it
+            return  # between two rounds, or abandoned; the next retry collects it
         self._forget(call)
         call.untie()
-        if call.round:  # there are tickets of it, and with one of them somebody may ask again
+        if call.round:  # clients have tickets of this call, and may retry with one of them
             self._finished_calls.put(call.name, call)
         if call.run.malformed is not None:
             outcome.set_exception(call.run.malformed)
@@ -1050,7 +1071,7 @@ class SuspendedCalls:
                     call=call.name or _new_name(), round=call.round + 1, keyed=call.keyed
                 )
                 outcome.set_result(self._finished(task.result(), call.request, call.run, ticket))
-            except t.McpError as refusal:  # a question written by hand that cannot be put
+            except t.McpError as refusal:  # a handwritten question that the client cannot answer
                 outcome.set_exception(refusal)
 
     def _forget(self, call: _SuspendedCall) -> None:
@@ -1067,8 +1088,8 @@ class SuspendedCalls:
     # -----------------------------------------------------------------------------------
 
     async def _replay(self, x: Exchange, run: Handler, ticket: _Ticket) -> AnyResult:
-        """Run it up to its first questions; whatever it does while it is unwound from them counts
-        for nothing.
+        """Run a handler up to its first questions. Ignore what it raises or returns while it is
+        cancelled there.
         """
         asking = _HandlerRun(ticket, x.caller.capabilities, self._steps(ticket, x))
         params = _plain(x.params, ticket)
@@ -1085,7 +1106,7 @@ class SuspendedCalls:
                 asking.unwind(task)
                 await asyncio.wait({task})
                 if not task.cancelled():
-                    task.exception()  # whatever it raised or returned meanwhile counts for nothing
+                    task.exception()  # ignore what it raised or returned while it was cancelled
             if asking.malformed is not None:
                 raise asking.malformed
             if questions:
@@ -1114,9 +1135,7 @@ class SuspendedCalls:
     def _finished(
         self, result: AnyResult, x: Exchange, run: _HandlerRun, ticket: _Ticket
     ) -> AnyResult:
-        """What the handler gave; questions written by hand are checked and their state is sealed as
-        ours is.
-        """
+        """Return the result of a handler. Check handwritten questions, and seal their state."""
         if not isinstance(result, t.InputRequiredResult):
             return result
         for request in (result.input_requests or {}).values():
@@ -1145,11 +1164,11 @@ class SuspendedCalls:
 
 
 async def _ask_directly(x: Exchange, run: Handler) -> AnyResult:
-    """The handshake era: questions go straight to the peer; those written by hand are asked on the
-    tool's behalf.
+    """Run a handler in the handshake era: questions go straight to the peer, and handwritten
+    questions are asked on behalf of the tool.
 
-    A state and answers that the peer itself put into its request are nothing of ours: the tool
-    never sees them (`MRT-06`).
+    A state and answers that the peer itself put into its request are removed, because this server
+    never issued them (`MRT-06`).
     """
     may_ask_by_hand = isinstance(x.params, t.InputResponseParams)
     if may_ask_by_hand and _brings_answers(x):
@@ -1175,14 +1194,16 @@ async def _ask_directly(x: Exchange, run: Handler) -> AnyResult:
 
 
 def is_unwound(x: Exchange) -> bool:
-    """Whether a handler is being cancelled at its question, to run again later: what it raises
-    meanwhile counts for nothing.
+    """Whether a handler is being cancelled at its question, to run again later. Ignore what it
+    raises meanwhile.
     """
     return isinstance(x.asker, _HandlerRun) and x.asker.over
 
 
 async def _answered(run: Handler, x: Exchange) -> AnyResult:
-    """What a handler gives; a question that it could not put is an answer as everywhere."""
+    """Run a handler. A question that the client cannot be asked becomes a result or a protocol
+    error.
+    """
     try:
         return await run(x)
     except t.Unanswerable as bad:
@@ -1190,8 +1211,8 @@ async def _answered(run: Handler, x: Exchange) -> AnyResult:
 
 
 def _unanswered(bad: t.Unanswerable, x: Exchange) -> AnyResult:
-    """The result of an exchange whose question could not be put. Raises McpError where it is an
-    error.
+    """Return the result of an exchange whose question could not be asked. Raises McpError if it
+    must be a protocol error.
     """
     error = unanswerable(bad, x)
     if error is not None:
@@ -1202,7 +1223,7 @@ def _unanswered(bad: t.Unanswerable, x: Exchange) -> AnyResult:
 
 
 async def _shared(outcome: asyncio.Future[AnyResult]) -> AnyResult:
-    """The outcome of a round that another request holds."""
+    """Wait for the outcome of a round that another request runs."""
     try:
         return await asyncio.shield(outcome)
     except asyncio.CancelledError:
@@ -1213,8 +1234,8 @@ async def _shared(outcome: asyncio.Future[AnyResult]) -> AnyResult:
 
 
 def unanswerable(bad: t.Unanswerable, exchange: Exchange) -> t.McpError | None:
-    """How a question that the client cannot be asked ends the call: an error of its own in the
-    stateless era, else as any ToolError.
+    """Return the protocol error for a question that the client cannot be asked: only in the
+    stateless era; otherwise None, and the call ends like any ToolError.
     """
     if exchange.caller.era is not Era.STATELESS or not bad.capability:
         return None
@@ -1224,8 +1245,8 @@ def unanswerable(bad: t.Unanswerable, exchange: Exchange) -> t.McpError | None:
 
 
 def missing_capability(name: str, capabilities: t.ClientCapabilities) -> t.McpError:
-    """The stateless era's error for a question that the client has not declared to take
-    (`ERR-08`).
+    """Return the error of the stateless era for a question whose capability the client has not
+    declared (`ERR-08`).
     """
     words = f"The request needs a client capability that was not declared: {name}"
     return t.McpError(t.MISSING_CLIENT_CAPABILITY, words, {"requiredCapabilities": capabilities})
@@ -1236,22 +1257,24 @@ def _new_name() -> str:
 
 
 def _round_key(ticket: _Ticket) -> str:
-    """The record of what follows a question."""
+    """Return the key of the record for the code after a question."""
     return f"round:{ticket.call}:{ticket.round}"
 
 
 def _next(ticket: _Ticket) -> _Ticket:
-    """The ticket of the next round of a call that runs again from the top."""
+    """Return the ticket of the next round of a call that runs again from the top."""
     return _Ticket(call=ticket.call or _new_name(), round=ticket.round + 1, keyed=ticket.keyed)
 
 
-_NO_META = t.NOTHING  # looked at in each call
+_NO_META = t.NOTHING  # a module global, because every call compares with it
 _KEY_BYTES = IDEMPOTENCY_KEY.encode()
 _LONGEST_KEY = 255
 
 
 def _idempotency_key(x: Exchange) -> str | None:
-    """The idempotency key of a call; None where its client gave none. Raises McpError."""
+    """Return the idempotency key of a call; None if the client sent none. Raises McpError for a
+    malformed key.
+    """
     meta = bytes(x.params.meta)
     if _KEY_BYTES not in meta:
         return None
@@ -1275,7 +1298,9 @@ def _digest(text: str) -> str:
 
 
 def _account(x: Exchange) -> str:
-    """Whose bytes the outcome of a call counts among: the principal's, or the address's."""
+    """Return the account that the bytes of an outcome count against: the principal's or the
+    address's.
+    """
     if x.caller.principal is not None:
         return _digest(x.caller.principal.key)
     request = x.transport.request
@@ -1283,7 +1308,7 @@ def _account(x: Exchange) -> str:
 
 
 def _fail(shared: asyncio.Future[AnyResult], bad: BaseException) -> None:
-    """Tell those who share a round how it failed; whether anybody does is open."""
+    """Pass a failure to the requests that share a round, if there are any."""
     if shared.done():
         return
     if isinstance(bad, Exception):
@@ -1294,8 +1319,8 @@ def _fail(shared: asyncio.Future[AnyResult], bad: BaseException) -> None:
 
 
 def _plain(params: Any, ticket: _Ticket) -> Any:
-    """The params as the handler may see them: its own state if it wrote one by hand, answers
-    without any state as they came.
+    """Return the params as the handler may see them: with its own state if it wrote the question by
+    hand; without state and answers in all other retries.
     """
     if ticket.by_hand:
         return replace(params, request_state=ticket.author)
@@ -1311,7 +1336,7 @@ def _brings_answers(x: Exchange) -> bool:
 
 
 def _binding(x: Exchange, server: str) -> bytes:
-    """What a state is bound to: the server, the principal, the method and what was asked of it
+    """Return what a state is bound to: the server, the principal, the method and the params
     (`MRT-08`).
     """
     asked = replace(x.params, meta=t.NOTHING, input_responses=None, request_state=None)
@@ -1327,7 +1352,9 @@ def _json(raw: Raw) -> Any:
 
 
 def _as_json(value: Any) -> Any:
-    """What is kept of the result of `once`: the same whether the tool runs on or runs again."""
+    """Return the result of `once` as JSON data, so that it is the same whether the tool continues
+    or runs again.
+    """
     return _decode_json(msgspec.json.encode(value))
 
 

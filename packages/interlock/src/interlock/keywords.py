@@ -15,7 +15,7 @@ def check_keywords(given: Iterable[str], known: Collection[str], call: str) -> N
         call: The call as its author writes it, such as "Client()".
 
     Raises:
-        TypeError: One of them is unknown. The message names it, and what was probably meant.
+        TypeError: A name is unknown. The message contains it and the closest known name.
     """
     for name in given:
         if name in known:

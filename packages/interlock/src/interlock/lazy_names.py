@@ -1,4 +1,4 @@
-"""Names of a package that are loaded at first use, so that nobody loads what they do not need."""
+"""Lazy loading of public names: a package imports the module of a name at its first use."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import Any
 def lazily(
     package: str, rooms: Mapping[str, Sequence[str]]
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """The `__getattr__` and the `__dir__` of a package with an `__all__`.
+    """Return the `__getattr__` and the `__dir__` of a package with an `__all__`.
 
-    `rooms` says which names live in which module, named from the package.
+    `rooms` maps each module, relative to the package, to the names that it defines.
     """
     homes = {name: room for room, names in rooms.items() for name in names}
 

@@ -9,8 +9,8 @@ from typing import Any
 
 
 class Lifespan:
-    """One async context manager shared by all connections; a task of its own enters and leaves it,
-    as context managers want.
+    """One async context manager that all connections share. A separate task enters and leaves it,
+    because a context manager must be left in the task that entered it.
     """
 
     def __init__(self, make: Callable[[], AbstractAsyncContextManager[Any]] | None) -> None:
@@ -24,18 +24,18 @@ class Lifespan:
 
     @property
     def users(self) -> int:
-        """How many peers are served now."""
+        """The number of peers that are served now."""
         return self._users
 
     async def enter(self) -> None:
-        """One more user. Raises what entering the context manager raises."""
+        """Add a user. Raises whatever entering the context manager raises."""
         self._users += 1
         if self._make is None:
             return
         try:
             while (
                 self._leaving is not None and not self._leaving.done()
-            ):  # whoever was last before us is still on the way out
+            ):  # the last user before this one is still leaving
                 await asyncio.wait({self._leaving})
             if self._task is None:
                 self._ready = asyncio.get_running_loop().create_future()
@@ -48,9 +48,8 @@ class Lifespan:
             raise
 
     async def leave(self) -> None:
-        """One user less; the last one waits until the context manager is left.
-
-        Raises what leaving it raises.
+        """Remove a user. The last user waits until the context manager is left, and gets what
+        leaving it raises.
         """
         self._users -= 1
         if self._users > 0 or self._task is None or self._over is None:

@@ -1,7 +1,7 @@
-"""Rate-limited logging: what a peer can bring about, again and again, does not fill the log.
+"""Rate-limited logging: a peer that causes the same record again and again cannot fill the log.
 
-Of each kind of record the first ones are written in full. After that one is written from time to
-time, and says how many more there were like it.
+The first records of each kind are written in full. After that, one record is written from time to
+time, with the number of records that were left out.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ import msgspec
 from .rates import acquire
 
 BURST = 20
-"""Records of one kind that are written in full."""
+"""The number of records of one kind that are written in full."""
 SECONDS = 10.0
-"""How often one is written after that."""
+"""The interval at which one record is written after that, in seconds."""
 
-_MOST_KINDS = 1000  # beyond which those that came first are forgotten
+_MOST_KINDS = 1000  # beyond this number the oldest kinds are forgotten
 _encode = msgspec.json.Encoder().encode
 
 
 def limited(name: str) -> logging.Logger:
     """Return the logger of this name, whose warnings and errors are rate-limited.
 
-    Records below WARNING pass: nobody gets them who has not asked for them.
+    Records below WARNING are not limited: they are off by default.
     """
     logger = logging.getLogger(name)
     if not any(isinstance(known, RateLimit) for known in logger.filters):
@@ -36,18 +36,20 @@ def limited(name: str) -> logging.Logger:
 
 
 class JsonLine:
-    """One JSON object as the message of a record; `kind` says which of them are alike."""
+    """A log message that is one JSON object; `kind` says which messages are alike."""
 
     def __init__(self, kind: Hashable, members: dict[str, Any]) -> None:
         self.kind = kind
         self.members = members
 
     def __str__(self) -> str:
-        """One line to every reader: some take characters beyond ASCII for the end of one."""
+        """Return one line for every reader: some readers treat characters beyond ASCII as line
+        ends.
+        """
         text = _encode(self.members).decode()
         if text.isascii():
             return text
-        import json  # late: seldom needed, and it is part of each start
+        import json  # late: seldom needed, and every start would pay for it
 
         return json.dumps(self.members)
 
@@ -55,7 +57,7 @@ class JsonLine:
 class _Kind(msgspec.Struct):
     full: float | None = None  # when its bucket is full again
     left_out: int = 0
-    since: float = 0.0  # when the first of those was left out
+    since: float = 0.0  # when the first of the omitted records came
 
 
 class RateLimit(logging.Filter):
@@ -65,8 +67,8 @@ class RateLimit(logging.Filter):
     of the same type from the same line.
 
     Args:
-        burst: Records of one kind at once.
-        seconds: Seconds in which a bucket becomes full again.
+        burst: The number of records of one kind that pass at once.
+        seconds: The interval at which one more record of a kind passes, in seconds.
         clock: Returns the time in seconds.
     """
 
@@ -77,7 +79,7 @@ class RateLimit(logging.Filter):
         seconds: float = SECONDS,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`clock` gives seconds that only go forward."""
+        """`clock` returns monotonic seconds."""
         super().__init__()
         self._burst = burst
         self._seconds = seconds
@@ -85,7 +87,9 @@ class RateLimit(logging.Filter):
         self._kinds: dict[Hashable, _Kind] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Decide about a record, and write into it how many like it were left out before."""
+        """Decide whether a record passes, and add to it the number of records that were left out
+        before.
+        """
         if record.levelno < logging.WARNING:
             return True
         now = self._clock()
@@ -101,7 +105,7 @@ class RateLimit(logging.Filter):
         return True
 
     def reset(self) -> None:
-        """Forget what was written before, as between two tests."""
+        """Forget all counts, for example between two tests."""
         self._kinds.clear()
 
     def _kind(self, record: logging.LogRecord) -> _Kind:
@@ -109,7 +113,7 @@ class RateLimit(logging.Filter):
         kind = self._kinds.get(key)
         if kind is None:
             while len(self._kinds) >= _MOST_KINDS:
-                self._kinds.pop(next(iter(self._kinds)), None)  # another thread may be as quick
+                self._kinds.pop(next(iter(self._kinds)), None)  # may be gone: other threads
             kind = self._kinds[key] = _Kind()
         return kind
 

@@ -12,14 +12,15 @@ _KEY = rf"(?:{LABEL}(?:\.{LABEL})*/)?(?:{NAME})?"
 _OWNERS = frozenset({"modelcontextprotocol", "mcp"})
 
 POSITION = "dev.interlock/position"
-"""Inside one process, never sent: the position of a change notice in its topic."""
+"""The position of a change notice in its topic. It exists inside one process and is never sent."""
 SINCE = "dev.interlock/since"
-"""Inside one process, never sent: the position from which a listener wants to hear."""
+"""The position from which a listener wants replayed notices. It exists inside one process and is
+never sent.
+"""
 
 
 def is_key(key: str) -> bool:
-    """Whether a key has the form that the specification demands: an optional prefix and a name
-    (`MET-02`)."""
+    """Whether a key is well formed: an optional prefix and a name (`MET-02`)."""
     return re.fullmatch(_KEY, key) is not None
 
 
@@ -27,9 +28,8 @@ def is_reserved(key: str) -> bool:
     """Whether the prefix of a key is reserved for MCP.
 
     2025-11-25 and later reserve prefixes whose second label is `modelcontextprotocol` or `mcp`
-    (`MET-04`), 2025-06-18 those
-    whose last label but one is (`MET-03`). A key that any of them reserves is reserved here,
-    because one server speaks all.
+    (`MET-04`). 2025-06-18 reserves those whose last label but one is one of these (`MET-03`). This
+    function applies both rules, because one server speaks all revisions.
     """
     prefix, slash, _ = key.partition("/")
     labels = prefix.lower().split(".")
@@ -42,10 +42,10 @@ def check_keys(keys: Iterable[str]) -> list[str]:
     """Check the keys that an author puts into `_meta`.
 
     Returns:
-        Those that are reserved for MCP and its official extensions.
+        The keys that are reserved for MCP and its official extensions.
 
     Raises:
-        ValueError: A key does not have the form that the specification demands.
+        ValueError: A key is malformed.
     """
     reserved = []
     for key in keys:

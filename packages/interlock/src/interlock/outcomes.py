@@ -1,4 +1,6 @@
-"""Outcomes of calls as bytes: results and errors that are recorded, and given again to a retry."""
+"""Outcomes of calls as bytes: results and errors that are recorded, and returned again to a
+retry.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,7 @@ _read = msgspec.json.Decoder(_Outcome).decode
 
 
 def record_result(result: AnyResult, method: str, revision: str) -> bytes:
-    """A result as bytes; empty where it is of a kind that cannot be given again."""
+    """Encode a result; empty bytes for a result that cannot be returned again."""
     if isinstance(result, t.InputRequiredResult):
         return _write(_Outcome(asks=Raw(encode(result, revision))))
     if isinstance(result, t.Result):
@@ -41,7 +43,7 @@ def record_result(result: AnyResult, method: str, revision: str) -> bytes:
 
 
 def record_error(bad: BaseException) -> bytes:
-    """An exception as bytes: what the peer is told of it."""
+    """Encode an exception as the error that the peer gets."""
     if isinstance(bad, t.McpError):
         try:
             return _write(_Outcome(error=(bad.code, bad.message, bad.data)))
@@ -51,7 +53,9 @@ def record_error(bad: BaseException) -> bytes:
 
 
 def outcome_of(ended: EndedAction, method: str) -> AnyResult:
-    """The result of a call that has ended. Raises McpError where it ended so."""
+    """Decode the result of a call that has ended. Raises McpError if the call ended with an
+    error.
+    """
     if ended.outcome is None:
         raise in_doubt("The call has ended, and its result is no longer kept.")
     outcome = _read(ended.outcome)

@@ -4,24 +4,25 @@ full again.
 
 from __future__ import annotations
 
-# The wall clock is exact to about 0.2 microseconds: a smaller wait counts as none.
+# The wall clock has a resolution of about 0.2 microseconds: a shorter wait counts as zero.
 GRAIN = 1e-5
 
 
 def acquire(full: float | None, *, rate: float, burst: float, now: float) -> tuple[float, float]:
     """Take a token from a bucket.
 
-    A token takes `1 / rate` seconds to come back, so a bucket that lacks n tokens is full in `n /
-    rate` seconds.
+    A token returns after `1 / rate` seconds, so a bucket that lacks n tokens is full in `n / rate`
+    seconds.
 
     Args:
-        full: When the bucket is full again, in seconds; None for a full bucket.
-        rate: Tokens that come back in a second.
-        burst: Tokens of a full bucket.
+        full: The time at which the bucket is full again, in seconds; None for a full bucket.
+        rate: The number of tokens that return in a second.
+        burst: The number of tokens in a full bucket.
         now: The time in seconds.
 
     Returns:
-        When the bucket is full again, and the seconds to wait for a token (0.0: it was taken).
+        The time at which the bucket is full again, and the seconds to wait for a token. With 0.0
+        seconds a token was taken.
     """
     before = now if full is None or full < now else full
     after = before + 1.0 / rate
@@ -30,11 +31,11 @@ def acquire(full: float | None, *, rate: float, burst: float, now: float) -> tup
 
 
 class TokenBucket:
-    """A rate limit for one holder, kept in memory.
+    """A rate limit for one holder, in memory.
 
     Args:
-        rate: Tokens that come back in a second.
-        burst: Tokens of a full bucket.
+        rate: The number of tokens that return in a second.
+        burst: The number of tokens in a full bucket.
     """
 
     def __init__(self, *, rate: float, burst: float) -> None:
@@ -43,7 +44,7 @@ class TokenBucket:
         self._full: float | None = None
 
     def acquire(self, now: float) -> float:
-        """Take a token; the seconds to wait for one (0.0: it was taken)."""
+        """Take a token. Returns the seconds to wait for one (0.0: a token was taken)."""
         self._full, wait = acquire(self._full, rate=self._rate, burst=self._burst, now=now)
         return wait
 

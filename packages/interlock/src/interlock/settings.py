@@ -19,9 +19,9 @@ def settings_of(
     """Read a record of settings from the environment.
 
     The field `page` gets the value of the variable `<prefix>PAGE`, or its default if the variable
-    is unset or empty. A text is used as it is. A tuple is split at commas and spaces. The words of
-    a Literal and truth values (`1`, `0`, `true`, `false`) may be in capitals. A number must be
-    above 0, unless `Annotated` gives the field other bounds.
+    is unset or empty. A string is used as it is. A tuple is split at commas and spaces. Literals
+    and booleans (`1`, `0`, `true`, `false`) are case-insensitive. A number must be above 0, unless
+    `Annotated` gives the field other bounds.
 
     Args:
         kind: The class of the record. Each field needs a default.
@@ -53,7 +53,7 @@ def settings_of(
 
 
 def _parts(text: str, kind: object) -> object:
-    """A text as msgspec reads it for a type."""
+    """Convert a text to the form from which msgspec reads a type."""
     origin = get_origin(kind) or kind
     if origin is tuple:
         return text.replace(",", " ").split()

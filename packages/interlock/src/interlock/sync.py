@@ -31,12 +31,13 @@ _CLOSED = "The client is not open; use it in `with Client(...) as client`."
 
 
 class Client:
-    """A client that blocks: parameters, methods, results and errors are those of
+    """A client that blocks. Its parameters, methods, results and errors are those of
     `interlock.Client`.
 
-    It runs an event loop in a thread of its own, so it works where a loop runs already, as in a
-    notebook. Functions given to it (`elicit` and the like) are called in that thread, so they
-    cannot use the client themselves. Use it as a context manager; any thread may use what it gives.
+    The client runs an event loop in a separate thread, so it works where an event loop runs
+    already, as in a notebook. The thread of the loop calls your functions (`elicit` and the like),
+    so these functions cannot use the client themselves. Use the client as a context manager. Any
+    thread may use the client inside the block.
     """
 
     def __init__(self, target: Target, **options: Unpack[ClientOptions]) -> None:
@@ -95,48 +96,50 @@ class Client:
 
     @property
     def revision(self) -> str:
-        """The revision that was agreed on."""
+        """The negotiated revision."""
         return self._open_client.revision
 
     @property
     def server_info(self) -> t.Implementation | None:
-        """What the server says it is."""
+        """The name and version of the server, if it sent them."""
         return self._open_client.server_info
 
     @property
     def server_capabilities(self) -> t.ServerCapabilities:
-        """What the server offers."""
+        """The capabilities of the server."""
         return self._open_client.server_capabilities
 
     @property
     def extensions(self) -> tuple[Extension, ...]:
-        """The extensions that this client was given."""
+        """The extensions of this client."""
         return self._open_client.extensions
 
     @property
     def instructions(self) -> str | None:
-        """The server's hint on how to use it."""
+        """The server's instructions on how to use it."""
         return self._open_client.instructions
 
     @property
     def probe_failed(self) -> bool:
-        """Whether `server/discover` broke the server, and a new process had to get the
+        """Whether `server/discover` broke the server process, so that a new process got the
         handshake.
         """
         return self._open_client.probe_failed
 
     @property
     def asks_under(self) -> str | None:
-        """The older revision under which the server can ask, once it has said so; else None."""
+        """The older revision under which the server can ask questions, if the server has said so;
+        else None.
+        """
         return self._open_client.asks_under
 
     @staticmethod
     def could_not_ask(outcome: t.Result | t.McpError) -> bool:
-        """Whether a request failed because its server cannot ask under the revision spoken."""
+        """Whether a request failed because the server cannot ask under the revision in use."""
         return AsyncClient.could_not_ask(outcome)
 
     def list_tools(self, **options: Unpack[ListOptions]) -> list[t.Tool]:
-        """All tools."""
+        """Return all tools."""
         return self._run(self._open_client.list_tools(**options))
 
     def call_tool(
@@ -146,37 +149,37 @@ class Client:
         return self._run(self._open_client.call_tool(name, arguments, **options))
 
     def list_resources(self, **options: Unpack[ListOptions]) -> list[t.Resource]:
-        """All resources."""
+        """Return all resources."""
         return self._run(self._open_client.list_resources(**options))
 
     def list_resource_templates(self, **options: Unpack[ListOptions]) -> list[t.ResourceTemplate]:
-        """All resource templates."""
+        """Return all resource templates."""
         return self._run(self._open_client.list_resource_templates(**options))
 
     def read_resource(self, uri: str, **options: Unpack[ReadOptions]) -> t.ReadResourceResult:
-        """Read what stands behind a URI."""
+        """Read a resource."""
         return self._run(self._open_client.read_resource(uri, **options))
 
     def list_skills(self) -> list[Skill]:
-        """All skills that the server lists."""
+        """Return all skills that the server lists."""
         return [Skill(self, skill) for skill in self._run(self._open_client.list_skills())]
 
     def skill(self, uri: str) -> Skill:
-        """One skill by the URI of its `SKILL.md`."""
+        """Return one skill by the URI of its `SKILL.md`."""
         return Skill(self, self._run(self._open_client.skill(uri)))
 
     def read_directory(self, uri: str) -> list[t.Resource]:
-        """The direct children of a directory resource."""
+        """Return the direct children of a directory resource."""
         return self._run(self._open_client.read_directory(uri))
 
     def list_prompts(self, **options: Unpack[ListOptions]) -> list[t.Prompt]:
-        """All prompts."""
+        """Return all prompts."""
         return self._run(self._open_client.list_prompts(**options))
 
     def get_prompt(
         self, name: str, arguments: Mapping[str, Any] | None = None, **options: Unpack[ReadOptions]
     ) -> t.GetPromptResult:
-        """A prompt with its arguments filled in."""
+        """Return a prompt with its arguments filled in."""
         return self._run(self._open_client.get_prompt(name, arguments, **options))
 
     def complete(
@@ -186,19 +189,19 @@ class Client:
         value: str = "",
         **options: Unpack[CompleteOptions],
     ) -> t.Completion:
-        """Suggestions for an argument."""
+        """Return suggestions for an argument."""
         return self._run(self._open_client.complete(ref, argument, value, **options))
 
     def ping(self, **options: Unpack[ListOptions]) -> None:
-        """Make sure that the server answers."""
+        """Check that the server responds."""
         self._run(self._open_client.ping(**options))
 
     def set_log_level(self, level: t.LoggingLevel) -> None:
-        """From which level on log messages are wanted from now on."""
+        """Set the lowest level of log messages that the server sends from now on."""
         self._run(self._open_client.set_log_level(level))
 
     def roots_changed(self) -> None:
-        """Say that the roots are not as they were."""
+        """Notify the server that the roots have changed."""
         client = self._open_client
         self._run(_in_the_loop(client.roots_changed))
 
@@ -225,7 +228,7 @@ class Client:
         resources: bool | str | Sequence[str] = False,
         filter: Mapping[str, Any] | None = None,
     ) -> Iterator[Iterator[Changed]]:
-        """Listen to changes for as long as a block lasts; iterate over what it gives."""
+        """Subscribe to changes while a block runs, and iterate over them."""
         watching = self._open_client.watch(
             tools=tools, prompts=prompts, resources=resources, filter=filter
         )
@@ -245,7 +248,7 @@ class Client:
 
 
 class Skill:
-    """A skill, as `interlock.Skill` is; what it reads, it reads without await."""
+    """A skill, like `interlock.Skill` without `await`."""
 
     def __init__(self, client: Client, skill: AsyncSkill) -> None:
         self._client = client
@@ -253,17 +256,17 @@ class Skill:
 
     @property
     def uri(self) -> str:
-        """The URI of its `SKILL.md`."""
+        """The URI of the skill's `SKILL.md`."""
         return self.skill.uri
 
     @property
     def name(self) -> str:
-        """A label, which other skills may share."""
+        """The name of the skill. Several skills may have the same name."""
         return self.skill.name
 
     @property
     def files(self) -> list[str]:
-        """The paths of its files; empty where it is dynamic."""
+        """The paths of the skill's files; empty if the skill is dynamic."""
         return self.skill.files
 
     def read(self, path: str = "SKILL.md") -> str:
@@ -275,17 +278,17 @@ class Skill:
         return self._client._run(self.skill.read_bytes(path))
 
     def directory(self, path: str = "") -> list[str]:
-        """The names in a folder of it."""
+        """Return the names in a folder of the skill."""
         return self._client._run(self.skill.directory(path))
 
     def refresh(self) -> Skill:
-        """The skill as its server describes it now."""
+        """Read the skill's current description from the server."""
         return Skill(self._client, self._client._run(self.skill.refresh()))
 
 
 class _Loop:
-    """An event loop that runs in a thread until it is stopped; what still runs then is cancelled,
-    and may finish its business.
+    """An event loop in a thread. Stopping the loop cancels the running tasks and lets them clean
+    up.
     """
 
     def __init__(self) -> None:
@@ -297,7 +300,7 @@ class _Loop:
         self._loop, self._over = ready.result()
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Do something in the loop, and wait for it."""
+        """Run a coroutine in the loop, and wait for its result."""
         if threading.current_thread() is self._thread:
             work.close()
             raise RuntimeError(
@@ -308,8 +311,8 @@ class _Loop:
             self._loop.call_soon_threadsafe(self._begin, work, outcome)
             return outcome.result()
         except BaseException:
-            # whenever an interrupt comes: `asyncio.run_coroutine_threadsafe` would lose one that
-            # comes early
+            # An interrupt can come at any time: `asyncio.run_coroutine_threadsafe` would lose an
+            # early one.
             outcome.cancel()
             raise
 
@@ -321,13 +324,13 @@ class _Loop:
         )
 
     def stop(self) -> None:
-        """Let the loop end, and wait for it."""
+        """Stop the loop, and wait for its thread."""
         self._loop.call_soon_threadsafe(self._over.set)
         self._thread.join()
 
 
 def _settle(task: asyncio.Task[T], outcome: Future[T]) -> None:
-    with suppress(InvalidStateError):  # nobody waits for it any more
+    with suppress(InvalidStateError):  # no thread waits for it any more
         if task.cancelled():
             outcome.cancel()
         elif (error := task.exception()) is not None:
@@ -342,7 +345,7 @@ async def _live(ready: Future[tuple[asyncio.AbstractEventLoop, asyncio.Event]]) 
     await over.wait()
     left = asyncio.all_tasks() - {asyncio.current_task()}
     for task in left:
-        if not task.cancelling():  # once only: a second time would tear it out of its tidying up
+        if not task.cancelling():  # a second cancellation would interrupt the cleanup
             task.cancel()
     if left:
         await asyncio.wait(left)

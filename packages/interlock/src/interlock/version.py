@@ -5,4 +5,4 @@ from __future__ import annotations
 from typing import Final
 
 VERSION: Final = "0.1.0"
-"""As it stands in the package's metadata too."""
+"""The version of the package, as in its metadata."""

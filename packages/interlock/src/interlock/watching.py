@@ -1,8 +1,8 @@
-"""File watching and change polling: look again and again, compare with the last look, and tell what
-changed.
+"""File watching and change polling: take snapshots at intervals, compare each with the one before,
+and report the differences.
 
-Changes are always found by comparing two looks. watchfiles, where it is installed, only says when
-to look; without it the watcher polls more often.
+Changes are always found by comparing two snapshots. If watchfiles is installed, it only says when
+to take one. Without watchfiles the watcher polls more often.
 """
 
 from __future__ import annotations
@@ -16,31 +16,31 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 
 Stamp = tuple[int, ...]
-"""What is compared of a file, such as its time and size."""
+"""The part of a file's state that is compared, such as its time and size."""
 
-_PATIENCE = 10  # times the polling interval, where watchfiles says when to look
+_PATIENCE = 10  # factor for the polling interval if watchfiles says when to look
 
 
 def stamps(paths: Iterable[str | os.PathLike[str]]) -> dict[str, Stamp]:
-    """The time (nanoseconds) and size (bytes) of each file that exists."""
+    """Return the time (nanoseconds) and size (bytes) of each file that exists."""
     found: dict[str, Stamp] = {}
     for path in paths:
-        with contextlib.suppress(OSError):  # it may be being written anew
+        with contextlib.suppress(OSError):  # the file may be being replaced at this moment
             status = os.stat(path)
             found[os.fspath(path)] = (status.st_mtime_ns, status.st_size)
     return found
 
 
 def changed_paths(before: Mapping[str, Stamp], now: Mapping[str, Stamp]) -> set[str]:
-    """The paths that came, went or changed between two looks."""
+    """Return the paths that were created, deleted or changed between two snapshots."""
     return {path for path in before.keys() | now.keys() if before.get(path) != now.get(path)}
 
 
 class FileEvents:
-    """Wakes a watcher when the system reports a change in folders.
+    """Wakes a watcher when the operating system reports a change in folders.
 
     Args:
-        recursive: Whether changes in the folders below count too.
+        recursive: Whether changes in subfolders count too.
     """
 
     def __init__(self, *, recursive: bool) -> None:
@@ -50,7 +50,7 @@ class FileEvents:
         self._folders: frozenset[str] = frozenset()
 
     async def watch(self, folders: Iterable[str | os.PathLike[str]]) -> None:
-        """Listen in these folders, and in no others; nothing happens without watchfiles."""
+        """Listen for events in exactly these folders. Without watchfiles this does nothing."""
         wanted = frozenset(os.fspath(folder) for folder in folders)
         if wanted == self._folders:
             return
@@ -63,8 +63,8 @@ class FileEvents:
             self._listening = asyncio.create_task(self._listen(wanted))
 
     async def wait(self, seconds: float) -> None:
-        """Wait for an event, or for the polling interval: ten times as long where there are
-        events.
+        """Wait for an event or for the end of the polling interval, which is ten times as long if
+        there are events.
         """
         if self._listening is not None and not self._listening.done():
             seconds *= _PATIENCE
@@ -77,7 +77,7 @@ class FileEvents:
         await self.watch(())
 
     async def _listen(self, folders: frozenset[str]) -> None:
-        # A folder is gone, or there are too many: then polling alone finds the changes.
+        # A folder is gone, or there are too many folders: polling alone finds the changes.
         with contextlib.suppress(ImportError, OSError, RuntimeError):
             from watchfiles import awatch
 
@@ -98,12 +98,12 @@ async def file_changes(
     every: float,
     folders: Iterable[str | os.PathLike[str]] = (),
 ) -> AsyncIterator[set[str]]:
-    """The paths that have changed, as often as some have.
+    """Yield the sets of paths that have changed.
 
     Args:
-        look: Returns what is there now. It runs in a thread, but for the first time.
-        every: Seconds between two looks.
-        folders: Where events of the system mean that it is time to look.
+        look: Returns the current state. It runs in a thread, except for the first time.
+        every: The polling interval in seconds.
+        folders: The folders whose file events trigger a look.
     """
     before = look()
     events = FileEvents(recursive=True)
@@ -120,28 +120,30 @@ async def file_changes(
 
 
 class Poller(ABC):
-    """Looks for changes in the background, as long as somebody wants to hear of them."""
+    """Looks for changes in the background while there are listeners."""
 
     def __init__(self) -> None:
-        self.watching = False  # whether the last look found a state to compare the next one with
+        self.watching = False  # whether the last look returned a state to compare with
         self.looks = asyncio.Condition()  # notified after each look
 
     @property
     @abstractmethod
     def is_wanted(self) -> bool:
-        """Whether somebody wants to hear of changes."""
+        """Whether there are listeners."""
 
     @abstractmethod
     async def look(self) -> bool:
-        """Compare with the last look, and announce what changed; whether the look succeeded."""
+        """Compare with the last look, and announce the changes. Returns whether the look
+        succeeded.
+        """
 
     @abstractmethod
     async def forget(self) -> None:
-        """Drop the last look. It is called between two looks while nobody wants to hear."""
+        """Drop the last state. Called between two looks while there are no listeners."""
 
     @abstractmethod
     async def pause(self, took: float) -> None:
-        """Wait for the next look. The last one took so many seconds."""
+        """Wait for the next look. `took` is the duration of the last one in seconds."""
 
     async def run(self) -> None:
         """Look until cancelled."""
@@ -156,13 +158,13 @@ class Poller(ABC):
             await self.pause(time.monotonic() - began)
 
     async def notify(self) -> None:
-        """Wake those who wait for a look."""
+        """Wake the tasks that wait for a look."""
         async with self.looks:
             self.looks.notify_all()
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Look in the background while the block runs."""
+        """Look for changes in the background while the block runs."""
         polling = asyncio.create_task(self.run())
         try:
             yield
