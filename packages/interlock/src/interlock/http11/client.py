@@ -19,11 +19,11 @@ from .fetch import ConnectionLost, Request
 from .headers import Origin, Target, head, target
 from .proxies import Proxies
 
-_MOST_URLS = 256  # whose parts are remembered
+_MOST_URLS = 256  # the limit of parsed URLs that are cached
 _HARMLESS = frozenset(
     {"GET", "HEAD", "OPTIONS", "DELETE"}
-)  # when they come twice (RFC 9110, 9.2.2)
-_SWEEPS = 4  # in the time that an idle connection is kept
+)  # idempotent methods, which may be sent twice (RFC 9110, 9.2.2)
+_SWEEPS = 4  # sweeps during the time that an idle connection is kept
 
 
 class HttpFetch:
@@ -86,13 +86,13 @@ class HttpFetch:
         self._turn = 0
 
     async def __call__(self, request: Request) -> IncomingResponse:
-        """Send a request; return once the head of the answer is there.
+        """Send a request; return as soon as the head of the response has arrived.
 
-        Cancelling it gives the request up and closes its connection.
+        Cancelling the call cancels the request and closes its connection.
 
         Raises:
             ConnectionLost: The connection broke, and the request may have arrived.
-            TimedOut: One of our own time limits has passed.
+            TimedOut: A time limit of this client has passed.
             Unreachable: Nothing was sent; the message says why.
             ValueError: The URL or a header cannot be sent.
         """
@@ -135,7 +135,7 @@ class HttpFetch:
             ) from None
 
     def _locate(self, url: str, aside: bool) -> tuple[Target, _Pool]:
-        """Take a URL apart once and find the pool of its place."""
+        """Parse a URL once, and find the pool of its origin."""
         if len(self._targets) >= _MOST_URLS:
             self._targets.clear()
             self._pools = {place: pool for place, pool in self._pools.items() if pool.count}
@@ -149,7 +149,9 @@ class HttpFetch:
         return found
 
     def _settle(self) -> None:
-        """Belong to the running loop, unless another one still runs this. Raises RuntimeError."""
+        """Bind the client to the running event loop. Raises RuntimeError if it belongs to another
+        open loop.
+        """
         if self._closed:
             raise _closed()
         if self._loop is not None and not self._loop.is_closed():
@@ -161,15 +163,15 @@ class HttpFetch:
         self._forget()
 
     async def _take(self, pool: _Pool, *, fresh: bool = False) -> HttpConnection:
-        """A connection to send on: a kept one unless it must be fresh, a new one where there is
-        room, or the first that is free.
+        """Return a connection: an idle one unless it must be fresh, a new one if the limit permits,
+        or the first one that becomes free.
         """
         if pool.idle and not fresh:
             return pool.idle.pop()
         if pool.count < pool.most:
             pool.count += 1
             return await self._open(pool)
-        if pool.idle:  # it must be a new one, and there is room once an old one has gone
+        if pool.idle:  # a new one is needed, so an idle one is closed to make room
             pool.idle.pop(0).fail(StaleConnection())
         turn: asyncio.Future[HttpConnection | None] = asyncio.get_running_loop().create_future()
         pool.waiting.append(turn)
@@ -181,13 +183,13 @@ class HttpFetch:
             raise
         if connection is None:
             return await self._open(pool)
-        if connection.lost:  # since it was given to us
+        if connection.lost:  # it was lost after it was passed on
             return await self._take(pool)
         return connection
 
     def _pass_on(self, pool: _Pool, connection: HttpConnection | None) -> None:
-        """Give a free connection, or the room for a new one (None), to who waits longest; else keep
-        it.
+        """Pass a free connection, or the permission for a new one (None), to the longest waiting
+        request. If no request waits, keep the connection.
         """
         while pool.waiting:
             place = pool.waiting.popleft()
@@ -203,8 +205,8 @@ class HttpFetch:
                 self._sweeper = self._loop.call_later(self.keep_seconds / _SWEEPS, self._sweep)
 
     async def _open(self, pool: _Pool) -> HttpConnection:
-        """A new connection, for which the pool has counted."""
-        if self._loop is None:  # closed while we waited in line
+        """Open a new connection, which the pool has counted already."""
+        if self._loop is None:  # closed while the request waited
             pool.count -= 1
             raise _closed()
 
@@ -233,7 +235,7 @@ class HttpFetch:
                     f"{pool.place} closed the connection before it was asked anything."
                 )
         except BaseException as bad:
-            if not connection.lost:  # which would have passed its room on
+            if not connection.lost:  # a lost connection has already passed its permission on
                 connection.abandon()
                 self._pass_on(pool, None)
             if isinstance(bad, TimeoutError):
@@ -256,7 +258,7 @@ class HttpFetch:
         return self._context
 
     def _sweep(self) -> None:
-        """Close what nobody has used for long."""
+        """Close connections that have been idle for too long."""
         self._sweeper = None
         self._turn += 1
         left = 0
@@ -269,12 +271,12 @@ class HttpFetch:
             self._sweeper = self._loop.call_later(self.keep_seconds / _SWEEPS, self._sweep)
 
     async def aclose(self) -> None:
-        """Close every connection; what is under way raises Unreachable."""
+        """Close every connection. Running requests raise Unreachable."""
         self._closed = True
         loop = self._loop
         self._loop = None
         if loop is not asyncio.get_running_loop():
-            return  # its loop has closed, and all connections with it
+            return  # its event loop is closed, and so are all its connections
         if self._sweeper is not None:
             self._sweeper.cancel()
         for pool in self._pools.values():
@@ -299,8 +301,14 @@ def _closed() -> t.Unreachable:
 
 
 class _Pool:
-    """The connections to one place: how many there are and may be, which are free (the last one
-    used at the end), who waits for one.
+    """The connections to one origin.
+
+    Attributes:
+        place: The origin.
+        most: The limit of connections.
+        count: How many connections are open or being opened.
+        idle: The free connections; the most recently used one is last.
+        waiting: The requests that wait for a connection.
     """
 
     __slots__ = ("count", "idle", "most", "place", "waiting")

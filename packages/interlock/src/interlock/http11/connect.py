@@ -20,14 +20,14 @@ from .headers import Origin, bracketed
 _LONGEST_HEAD = 64 * 1024
 
 Lookup = Callable[[Origin], Awaitable[Sequence[str]]]
-"""The addresses of a place, at least one, in the order in which they are tried; it may raise
-Unreachable where none will do.
+"""Returns the addresses of an origin, at least one, in the order in which they are tried. It may
+raise Unreachable.
 """
 
 
 def tls(ca: str | Path | ssl.SSLContext | None, verify: bool) -> ssl.SSLContext:
-    """How servers are trusted: by the system's CAs (or those of SSL_CERT_FILE), by those of a file
-    or folder, or not at all.
+    """Return the TLS context: it trusts the system's CAs (or those of SSL_CERT_FILE), those of a
+    file or folder, or every server.
     """
     if isinstance(ca, ssl.SSLContext):
         return ca
@@ -42,7 +42,9 @@ def tls(ca: str | Path | ssl.SSLContext | None, verify: bool) -> ssl.SSLContext:
 
 @functools.lru_cache(maxsize=4)
 def _system_tls(verify: bool, _file: str | None, _folder: str | None) -> ssl.SSLContext:
-    """The context that all clients of a process share: to load the system's CAs takes 20 ms."""
+    """The context that all clients of a process share, because loading the system's CAs takes 20
+    ms.
+    """
     return _configured(ssl.create_default_context(), verify)
 
 
@@ -61,11 +63,21 @@ async def dial(
     agent: str,
     lookup: Lookup | None = None,
 ) -> None:
-    """Connect a protocol to a place; `context` is there where TLS is spoken on the way. Raises
-    Unreachable and OSError.
+    """Connect a protocol to an origin.
 
-    `lookup` chooses the addresses of a place that is reached without a proxy; nothing else is
-    connected to then. TLS is spoken with the place, by its name, whatever the address.
+    TLS verifies the name of the origin, whatever its address is.
+
+    Args:
+        protocol: The protocol.
+        place: The origin.
+        context: The TLS context, if TLS is used with the origin or the proxy.
+        agent: The User-Agent for a proxy.
+        lookup: Chooses the addresses of an origin that is reached without a proxy. No other address
+            is connected to.
+
+    Raises:
+        Unreachable: The proxy refused.
+        OSError: There is no connection.
     """
     loop = asyncio.get_running_loop()
     proxy = place.through
@@ -104,7 +116,7 @@ async def _straight(
     context: ssl.SSLContext | None,
     addresses: Sequence[str],
 ) -> None:
-    """Connect to the first address that answers. Raises OSError of the last one."""
+    """Connect to the first address that accepts. Raises the OSError of the last one."""
     loop = asyncio.get_running_loop()
     secure, name = (context, _name(place)) if place.secure else (None, None)
     for number, address in enumerate(addresses, 1):
@@ -131,7 +143,7 @@ def _connect(place: Origin, proxy: Origin, agent: str) -> bytes:
 
 
 def _check(answer: bytes, place: Origin, proxy: Origin) -> None:
-    """Whether the proxy has opened the tunnel. Raises Unreachable."""
+    """Raise Unreachable unless the proxy has opened the tunnel."""
     head, end, rest = answer.partition(b"\r\n\r\n")
     first = head.partition(b"\r\n")[0].decode("latin-1")
     version, _, status = first.partition(" ")
@@ -153,14 +165,14 @@ def _check(answer: bytes, place: Origin, proxy: Origin) -> None:
 
 
 class _Tunnel(asyncio.Protocol):
-    """Waits for the head of the proxy's answer."""
+    """Waits for the head of the proxy's response."""
 
     def __init__(self, answer: asyncio.Future[bytes]) -> None:
         self.answer = answer
         self._head = b""
 
     def data_received(self, data: bytes) -> None:
-        """Bytes of the answer, which has no body."""
+        """Collect the head of the response, which has no body."""
         self._head += data
         if not self.answer.done() and (
             b"\r\n\r\n" in self._head or len(self._head) > _LONGEST_HEAD
@@ -168,7 +180,7 @@ class _Tunnel(asyncio.Protocol):
             self.answer.set_result(self._head)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The proxy has closed."""
+        """Fail, because the proxy has closed the connection."""
         if not self.answer.done():
             self.answer.set_exception(
                 exc
@@ -178,7 +190,7 @@ class _Tunnel(asyncio.Protocol):
 
 
 def misfortune(bad: OSError, place: Origin) -> t.Unreachable:
-    """Why there is no connection, in words that say what to do."""
+    """Return an error that says why there is no connection, and what to do."""
     next_hop = place if place.through is None else place.through
     if isinstance(bad, ssl.SSLCertVerificationError):
         return t.Unreachable(
@@ -197,7 +209,7 @@ def misfortune(bad: OSError, place: Origin) -> t.Unreachable:
         )
     if (
         isinstance(bad, ConnectionRefusedError) or "refused" in str(bad).lower()
-    ):  # several addresses come as one error of no kind
+    ):  # with several addresses, asyncio raises one OSError without a subclass
         what = "proxy" if place.through is not None else "server"
         return t.Unreachable(
             f"Nobody listens at {next_hop}: the connection was refused. Is the {what} running, and "

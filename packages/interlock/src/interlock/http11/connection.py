@@ -21,28 +21,29 @@ from .. import types as t
 from .decompress import Inflater
 from .fetch import ConnectionLost
 
-_ROOM = 1 << 20  # bytes of a body that wait for their reader before the server is told to wait
-_MOST_TALK = 256 * 1024  # bytes of head, or between pieces of a body, that say nothing of it
-# a body up to this is joined with its head: one copy is cheaper than a second write
+_ROOM = 1 << 20  # bytes of a body that are buffered before reading from the socket is paused
+_MOST_TALK = 256 * 1024  # bytes of a head, or of framing between pieces of a body
+# a body up to this size is joined with its head: one copy is cheaper than a second write
 _JOIN = 64 * 1024
 _KEEP_ALIVE = {
     "TCP_KEEPIDLE": 60,
     "TCP_KEEPINTVL": 15,
     "TCP_KEEPCNT": 4,
-}  # seconds, seconds, times: a dead peer is noticed after 2 minutes
+}  # seconds, seconds, probes: a dead peer is detected after 2 minutes
 _MOST_NAMES = 1000
-_poll: Callable[[], Any] | None = getattr(select, "poll", None)  # Windows has none
+_poll: Callable[[], Any] | None = getattr(select, "poll", None)  # missing on Windows
 
-_names: dict[bytes, str] = {}  # header names that were seen, as text in lower case
+_names: dict[bytes, str] = {}  # a cache of header names, as text in lower case
 
 
 class StaleConnection(Exception):
-    """A kept connection turned out to be closed before a byte of the answer came."""
+    """A reused connection turned out to be closed before a byte of the response arrived."""
 
 
 class HttpConnection(asyncio.Protocol):
-    """Carries one request at a time. `on_free` is called once the next may be sent, `on_lost` once
-    the connection has closed.
+    """Carries one request at a time.
+
+    `on_free` is called when the next request may be sent, `on_lost` when the connection has closed.
     """
 
     __slots__ = (
@@ -77,11 +78,11 @@ class HttpConnection(asyncio.Protocol):
         self.where = where
         self.on_free = on_free
         self.on_lost = on_lost
-        self.answer: IncomingResponse | None = None  # that is under way
-        self.kept = False  # has carried a request before
+        self.answer: IncomingResponse | None = None  # the current response
+        self.kept = False  # whether it has carried a request before
         self.lost = False
-        self.turn = 0  # in which it was used last, as its owner counts
-        self.gone: asyncio.Future[None] | None = None  # for who waits until it has closed
+        self.turn = 0  # the sweep of the pool in which it was last used
+        self.gone: asyncio.Future[None] | None = None  # set when the connection has closed
         self._transport: Any = None
         self._loop = asyncio.get_running_loop()
         self._paused = self._complete = self._excess = self._keep = self._skip = self._sized = False
@@ -94,8 +95,8 @@ class HttpConnection(asyncio.Protocol):
         self._feed: Any = self._parser.feed_data
 
     def abandon(self) -> None:
-        """It never came to anything: close what there is, and tell nobody; a loop may or may not
-        call `connection_lost` then.
+        """Close a connection that was never established, without calling `on_lost`. The event loop
+        may or may not call `connection_lost` then.
         """
         self.lost = True
         self.on_lost = _nobody
@@ -104,8 +105,8 @@ class HttpConnection(asyncio.Protocol):
             self._transport.abort()
 
     def send(self, head: bytes, body: bytes, *, bodiless: bool = False) -> IncomingResponse:
-        """Send a request and return its answer, which has nothing yet. The answer to a `bodiless`
-        one, to HEAD, has no body.
+        """Send a request, and return its response, which has not arrived yet. The response to a
+        `bodiless` request (HEAD) has no body.
         """
         answer = self.answer = IncomingResponse(self, self._loop.create_future())
         self._complete = self._sized = False
@@ -118,8 +119,8 @@ class HttpConnection(asyncio.Protocol):
         return answer
 
     def is_spent(self) -> bool:
-        """Whether the server has closed it, or said something unasked, though the event loop has
-        not come to tell of it yet.
+        """Whether the server has closed the connection or sent unexpected data, even if the event
+        loop has not reported it yet.
         """
         sock = self._transport.get_extra_info("socket")
         fd = -1 if sock is None else sock.fileno()
@@ -130,7 +131,7 @@ class HttpConnection(asyncio.Protocol):
         return bool(poller.poll(0))
 
     def fail(self, error: Exception) -> None:
-        """Close at once; whoever waits for the answer gets the error."""
+        """Close at once. A caller that waits for the response gets the error."""
         answer = self.answer
         self.answer = None
         if self._transport is not None:
@@ -139,24 +140,24 @@ class HttpConnection(asyncio.Protocol):
             answer.finish(error)
 
     def resume(self) -> None:
-        """Read on."""
+        """Resume reading."""
         if self._paused:
             self._paused = False
             if not self.lost:
                 self._transport.resume_reading()
 
     def pause(self) -> None:
-        """Read no more for now."""
+        """Pause reading."""
         if not self._paused and not self.lost:
             self._paused = True
             self._transport.pause_reading()
 
-    # What the event loop calls.
+    # Called by the event loop.
 
     def connection_made(self, transport: Any) -> None:
-        """There is a connection."""
+        """Set up the transport."""
         self._transport = transport
-        if self.lost:  # it was abandoned meanwhile
+        if self.lost:  # `abandon` was called meanwhile
             transport.abort()
             return
         sock = transport.get_extra_info("socket")
@@ -168,9 +169,9 @@ class HttpConnection(asyncio.Protocol):
                         sock.setsockopt(socket.IPPROTO_TCP, option, value)
 
     def data_received(self, data: bytes) -> None:
-        """Bytes have come."""
+        """Parse received bytes."""
         answer = self.answer
-        if answer is None:  # nobody has asked
+        if answer is None:  # no request was sent
             self._transport.abort()
             return
         self._silent += len(data)
@@ -195,12 +196,14 @@ class HttpConnection(asyncio.Protocol):
             answer.stir()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The connection is no more."""
+        """End the response, because the connection has closed."""
         self.lost = True
         answer = self.answer
         self.answer = None
         self._parser = self._feed = (
-            None  # it holds our methods: a ring that only the collector would find
+            # the parser refers to methods of this object: a cycle that only the garbage collector
+            # could free
+            None
         )
         if answer is not None:
             if answer.status and not self._sized and exc is None:
@@ -215,26 +218,26 @@ class HttpConnection(asyncio.Protocol):
             self.gone.set_result(None)
         self.on_lost(self)
 
-    # What the parser calls.
+    # Called by the parser.
 
     def on_message_begin(self) -> None:
-        """A head begins."""
+        """Start a head."""
         if self._complete:
             self._excess = True
         self._headers = {}
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """A header, or a trailer after the body, which nobody reads."""
+        """Record a header, or a trailer after the body, which is ignored."""
         low = _names.get(name) or _name(name)
         headers = self._headers
         text = value.decode("latin-1").rstrip(" \t")
         headers[low] = f"{headers[low]}, {text}" if low in headers else text
 
     def on_headers_complete(self) -> None:
-        """A head has ended."""
+        """End a head."""
         status = self._parser.get_status_code()
         if self._complete or status < 200:
-            return  # what nobody asked for, or an interim answer
+            return  # an unexpected response, or an interim one
         answer = self.answer
         headers = self._headers
         self._headers = {}
@@ -251,7 +254,7 @@ class HttpConnection(asyncio.Protocol):
             self._complete = True
 
     def on_body(self, body: bytes) -> None:
-        """A piece of the body."""
+        """Pass a piece of the body on."""
         answer = self.answer
         if self._complete or answer is None:
             self._excess = True
@@ -260,14 +263,14 @@ class HttpConnection(asyncio.Protocol):
         answer.feed(body)
 
     def on_message_complete(self) -> None:
-        """An answer has ended."""
+        """End a response."""
         answer = self.answer
         if answer is not None and answer.status:
             self._complete = True
 
     def _finish(self, answer: IncomingResponse) -> None:
-        """The whole answer is there: give it, and the connection to the next request if it can
-        carry one.
+        """Complete the response, and release the connection for the next request if it can be
+        reused.
         """
         self.answer = None
         if self._keep and not self._excess and not self._transport.get_write_buffer_size():
@@ -316,8 +319,11 @@ class IncomingResponse:
             raise self._error or t.Unreachable("The answer never came.")
 
     async def read(self, limit: int) -> bytes:
-        """The whole body. Raises ConnectionLost where the connection breaks, ProtocolError over
-        `limit` bytes.
+        """Return the whole body.
+
+        Raises:
+            ConnectionLost: The connection broke.
+            ProtocolError: The body has more than `limit` bytes.
         """
         inflater = self._take_up()
         if not self.ended:
@@ -337,13 +343,13 @@ class IncomingResponse:
         return body if inflater is None else _inflated(inflater, body, limit)
 
     def chunks(self) -> BodyChunks:
-        """The body in pieces as they arrive. Raises ConnectionLost where the connection breaks
-        before the body has ended.
+        """Iterate over the body in pieces as they arrive. Raises ConnectionLost if the connection
+        breaks before the end of the body.
         """
         return BodyChunks(self, self._take_up())
 
     async def aclose(self) -> None:
-        """Read no more; a body that was not read to its end closes its connection."""
+        """Stop reading. If the body was not read to its end, the connection is closed."""
         self._parts = []
         self._size = 0
         if not self.ended:
@@ -364,7 +370,7 @@ class IncomingResponse:
             raise
 
     async def more(self) -> bytes:
-        """What has come of the body since; b"" at its end."""
+        """The bytes of the body that have arrived since the last call; b"" at its end."""
         while not self._parts:
             if self._error is not None:
                 raise self._error
@@ -380,7 +386,7 @@ class IncomingResponse:
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     async def _wait(self) -> None:
-        """Wait to be stirred; who is cancelled here gives the connection up."""
+        """Wait for data. Cancelling the wait closes the connection."""
         waiter = self._waiter
         assert waiter is not None
         try:
@@ -392,30 +398,30 @@ class IncomingResponse:
         finally:
             self._waiter = None
 
-    # What the connection calls.
+    # Called by the connection.
 
     def feed(self, body: bytes) -> None:
-        """A piece has come."""
+        """Add a piece of the body."""
         self._parts.append(body)
         self._size += len(body)
         if self._size > self._room:
             self._connection.pause()
 
     def stir(self) -> None:
-        """Wake whoever waits."""
+        """Wake the waiting caller."""
         waiter = self._waiter
         if waiter is not None and not waiter.done():
             waiter.set_result(None)
 
     def finish(self, error: Exception | None) -> None:
-        """Nothing more will come; with an error, though something should have."""
+        """End the response, with an error if it is incomplete."""
         self.ended = True
         self._error = error
         self.stir()
 
 
 class BodyChunks:
-    """A body as it comes: an asynchronous iterator of bytes that are not empty."""
+    """A body as it arrives: an asynchronous iterator of non-empty bytes."""
 
     __slots__ = ("_answer", "_inflater", "_ready")
 
@@ -446,7 +452,7 @@ class BodyChunks:
 
 
 def _nobody(connection: HttpConnection) -> None:
-    """Whom an abandoned connection tells that it is lost."""
+    """Ignore the loss of an abandoned connection."""
 
 
 def _inflated(inflater: Inflater, body: bytes, limit: int) -> bytes:
@@ -466,7 +472,7 @@ def _too_long(limit: int) -> t.ProtocolError:
 
 
 def _name(name: bytes) -> str:
-    """A header's name as text in lower case, remembered."""
+    """Cache a header name as text in lower case, and return it."""
     if len(_names) >= _MOST_NAMES:
         _names.clear()
     low = _names[name] = name.decode("latin-1").lower()

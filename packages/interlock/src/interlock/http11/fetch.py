@@ -1,5 +1,5 @@
-"""Fetch: the interface to an HTTP client library. One request out, one response whose body may
-be read as it comes.
+"""Fetch: the interface to an HTTP client. A request is sent, and a response is returned whose body
+can be read as it arrives.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from .. import types as t
 
 
 class ConnectionLost(t.Unreachable):
-    """The connection broke after a request was sent and before its answer was whole; whether it
-    took effect is not known.
+    """The connection broke after a request was sent and before its response was complete. It is
+    unknown whether the request took effect.
     """
 
 
@@ -39,7 +39,7 @@ class Request(Struct, frozen=True):
     again: bool = False
     aside: bool = False
 
-    def __repr__(self) -> str:  # headers and bodies bear secrets
+    def __repr__(self) -> str:  # headers and bodies contain secrets
         return f"Request({self.method} {self.url.partition('?')[0]}, {len(self.body)} bytes)"
 
     def __rich_repr__(self) -> list[tuple[str, Any]]:
@@ -47,50 +47,56 @@ class Request(Struct, frozen=True):
 
 
 class Response(Protocol):
-    """The head of an answer has come; the body is read by one of the two ways, once. Must be
-    closed, unless it was read to its end.
+    """A response whose head has arrived. The body is read once, by `read` or by `chunks`. Close the
+    response unless the body was read to its end.
     """
 
     status: int
     headers: dict[str, str]
-    """Names in lower case; several of one name joined with ", "."""
+    """Names in lower case; several headers of one name are joined with ", "."""
 
     async def read(self, limit: int) -> bytes:
-        """The whole body. Raises ConnectionLost where the connection breaks, ProtocolError over
-        `limit` bytes.
+        """Return the whole body.
+
+        Raises:
+            ConnectionLost: The connection broke.
+            ProtocolError: The body has more than `limit` bytes.
         """
         ...
 
     def chunks(self) -> AsyncIterator[bytes]:
-        """The body in pieces as they arrive. Raises ConnectionLost where the connection breaks
-        before the body has ended.
+        """Iterate over the body in pieces as they arrive. Raises ConnectionLost if the connection
+        breaks before the end of the body.
         """
         ...
 
     async def aclose(self) -> None:
-        """Read no more; a body that was not read to its end closes its connection."""
+        """Stop reading. If the body was not read to its end, the connection is closed."""
         ...
 
 
 class Fetch(Protocol):
-    """Sends HTTP requests. Follows no redirects, keeps no cookies, repeats nothing by itself.
+    """Sends HTTP requests. It follows no redirects, stores no cookies, and does not retry.
 
-    The one exception: a request on a kept connection that the server turns out to have closed
-    before a byte of the answer came is sent again on a new one, if it may come twice. Nobody can
-    know that the server did nothing of it, so that any other is ConnectionLost.
+    There is one exception: the server may close a reused connection before a byte of the response
+    arrives. Then the request is sent again on a new connection, if it may be sent twice. Any other
+    request raises ConnectionLost, because the server may have processed it.
     """
 
     async def __call__(self, request: Request) -> Response:
-        """Send a request; return once the head of the answer is there.
+        """Send a request; return as soon as the head of the response has arrived.
 
-        Raises Unreachable with the cause in words (ConnectionLost where the request may have
-        arrived all the same), and ValueError for what cannot be sent. Cancelling it gives the
-        request up.
+        Cancelling the call cancels the request.
+
+        Raises:
+            ConnectionLost: The connection broke, and the request may have arrived.
+            Unreachable: Nothing was sent; the message says why.
+            ValueError: The URL or a header cannot be sent.
         """
         ...
 
     async def aclose(self) -> None:
-        """Close every connection; what is under way raises Unreachable."""
+        """Close every connection. Running requests raise Unreachable."""
         ...
 
 
@@ -103,13 +109,13 @@ class Authorizer(Protocol):
 
 
 class Authorized(Protocol):
-    """Authorizes the requests to one server. Several requests may be under way; none waits for
-    another's answer.
+    """Authorizes the requests to one server. Several requests may run at once; none waits for the
+    response to another.
     """
 
     async def sign(self, request: Request) -> Request:
-        """The request with what authorizes it; may wait where that has to be renewed first. Raises
-        Unreachable where it cannot be had.
+        """Return the request with its authorization; wait if that has to be refreshed first. Raises
+        Unreachable if there is no access.
         """
         ...
 

@@ -21,7 +21,7 @@ _TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
 _BRACKETS = re.compile(
     r"([^@]*@)?\[[^\[\]@]*:[^\[\]@]*\](:\d*)?"
-)  # IPv6 and nothing else stands in them, and nothing beside them
+)  # brackets contain only an IPv6 address, and only a user and a port may surround them
 _OURS = frozenset(
     {
         "connection",
@@ -40,45 +40,47 @@ _DEFAULTS = frozenset(
 )
 _MOST_NAMES = 1000
 
-_names: dict[
-    str, str
-] = {}  # header names that were found to be sound, and what they are in lower case
+_names: dict[str, str] = {}  # a cache of valid header names, with their lower case
 _WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
 
 
 class Origin(Struct, frozen=True):
-    """Where a connection leads: a host and port, over TLS or not, and perhaps through a proxy."""
+    """The destination of a connection: a host and port, with or without TLS, possibly through a
+    proxy.
+    """
 
     host: str
     port: int
     secure: bool
     through: Origin | None = None
     pass_word: str | None = None
-    """The value of `Proxy-Authorization`, where this place is a proxy that wants one."""
+    """The value of `Proxy-Authorization`, if this is a proxy that requires one."""
 
     def __str__(self) -> str:
-        """As the beginning of a URL, without user and password."""
+        """The beginning of a URL, without user and password."""
         port = "" if self.port == (443 if self.secure else 80) else f":{self.port}"
         return f"{'https' if self.secure else 'http'}://{bracketed(self.host)}{port}"
 
 
 class Target(Struct, frozen=True):
-    """What a URL says: the place to connect to, the site that is meant there, and the lines at the
-    head of each request.
+    """A parsed URL: the origin to connect to, the site that is requested, and the first lines of
+    each request.
     """
 
     place: Origin
     site: str
     first: str
-    """The first line from the space after the method on, and `Host`."""
+    """The request line after the method, and `Host`."""
     defaults: dict[str, str]
-    """Lines that are sent where the request has none of that name, by their names in lower case."""
+    """Default header lines, by name in lower case. They are sent unless the request has a header of
+    the name.
+    """
     whole: str
-    """All of it, for a request that has nothing of its own."""
+    """All of these lines, for a request without such headers of its own."""
 
 
 def target(url: str, proxies: Proxies, agent: str) -> Target:
-    """Take a URL apart. Raises ValueError for what is no http or https URL."""
+    """Parse a URL. Raises ValueError unless it is an http or https URL."""
     parts = _split(url, "an http or https URL", ("http", "https"))
     secure = parts.scheme == "https"
     site = Origin(_host(parts), parts.port or _PORTS[parts.scheme], secure)
@@ -128,7 +130,7 @@ def _split(url: str, what: str, schemes: tuple[str, ...]) -> SplitResult:
 
 
 def is_address(url: str) -> bool:
-    """Whether a URL leads to a host by http or https."""
+    """Whether a string is an http or https URL with a host."""
     try:
         _host(_split(url, "an http or https URL", ("http", "https")))
     except ValueError:
@@ -148,13 +150,13 @@ def _host(parts: SplitResult) -> str:
     host = host.rstrip(".")
     if not (
         re.fullmatch(r"[a-z0-9_\-.]+", host) or is_numeric(host)
-    ):  # what IDNA made of it too: it can make "@" or "/"
+    ):  # checked after IDNA, which can produce "@" or "/"
         raise ValueError(f"{parts.hostname!r} is not the name of a host")
     return host
 
 
 def bracketed(host: str) -> str:
-    """A host as it stands in URLs and in `Host`: IPv6 addresses in brackets, without their zone."""
+    """A host as in URLs and `Host`: an IPv6 address in brackets, without its zone."""
     return f"[{host.partition('%')[0]}]" if ":" in host else host
 
 
@@ -178,8 +180,8 @@ def _basic(parts: SplitResult) -> str | None:
 
 
 def head(request: Request, to: Target) -> bytes:
-    """The head of a request. Raises ValueError for a method or a header that would end its line or
-    say what is ours to say.
+    """The head of a request as bytes. Raises ValueError for an invalid method or header, and for a
+    header that the client itself writes.
     """
     method = request.method
     size = len(request.body)
@@ -202,7 +204,9 @@ def head(request: Request, to: Target) -> bytes:
 
 
 def header_name(name: str) -> str:
-    """A header's name in lower case. Raises ValueError for what is none, or is ours to say."""
+    """A header name in lower case. Raises ValueError if it is invalid, or if the client itself
+    writes the header.
+    """
     low = name.lower()
     if not _TOKEN.fullmatch(name):
         raise ValueError(f"{name!r} is not the name of a header")

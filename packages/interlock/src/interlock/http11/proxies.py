@@ -1,5 +1,5 @@
-"""Proxy settings: which proxy leads to a host, read from the environment (HTTPS_PROXY, NO_PROXY)
-as other programs read it.
+"""Proxy settings: which proxy is used for a host, read from the environment (HTTPS_PROXY, NO_PROXY)
+with the usual rules.
 """
 
 from __future__ import annotations
@@ -11,12 +11,16 @@ from ..addresses import is_here
 
 
 class Proxies:
-    """Proxy URLs by the scheme of what is asked for, and the hosts that are reached without one.
+    """The proxies for http and https URLs, and the hosts that are reached without a proxy.
 
-    `http`, `https`: URLs like "http://user:password@proxy:3128", None for no proxy. `but_for` is
-    what NO_PROXY holds: names, which stand for all below them too, addresses, networks like
-    "10.0.0.0/8", each with a port where only that is meant, or "*". What is on this machine
-    ("localhost", what is below it, and the loopback addresses) is never asked of a proxy.
+    This machine ("localhost", names below it, and loopback addresses) is always reached without a
+    proxy.
+
+    Args:
+        http: The proxy for http URLs, like "http://user:password@proxy:3128"; None for no proxy.
+        https: The proxy for https URLs.
+        but_for: The value of NO_PROXY: names, which include all names below them, addresses, and
+            networks like "10.0.0.0/8", each with an optional port; or "*" for all hosts.
     """
 
     def __init__(
@@ -47,7 +51,7 @@ class Proxies:
         return cls(said("HTTP_PROXY") or every, said("HTTPS_PROXY") or every, said("NO_PROXY"))
 
     def toward(self, scheme: str, host: str, port: int) -> str | None:
-        """The URL of the proxy for a host, None where it is reached without one."""
+        """The URL of the proxy for a host; None if it is reached without one."""
         proxy = self.https if scheme == "https" else self.http
         if proxy is None:
             return None
@@ -63,7 +67,7 @@ class Proxies:
 def _names(
     entry: str, host: str, port: int, address: ipaddress.IPv4Address | ipaddress.IPv6Address | None
 ) -> bool:
-    """Whether an entry of NO_PROXY means a host."""
+    """Whether an entry of NO_PROXY matches a host."""
     if entry == "*":
         return True
     if "/" in entry:

@@ -27,19 +27,20 @@ from .headers import Origin, bracketed, target
 from .proxies import Proxies
 
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
-"""All addresses of a host, for a port. Raises OSError where there is none."""
+"""Returns all addresses of a host, for a port. Raises OSError if there are none."""
 
 _NO_PROXY = Proxies()
 _NAME = re.compile(r"(?=.{1,253}$)[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*")
 _ALMOST_ADDRESS = re.compile(
     r"(.*\.)?(\d+|0x[0-9a-f]*)"
-)  # 127.1, 0x7f000001, 2130706433: systems take them for IPv4
+)  # 127.1, 0x7f000001, 2130706433: operating systems read these as IPv4 addresses
 _INSIDE = (
     ".local",
     ".internal",
     ".home.arpa",
-)  # names that are never public (RFC 6762, 8375, and what ICANN reserved)
-# No web servers from 1024 on: those that browsers shun, and stores that listen to anybody.
+)  # names that are never public (RFC 6762, RFC 8375, and names that ICANN reserved)
+# Ports from 1024 on that are not for web servers: those that browsers block, and stores without
+# access control.
 _SHUNNED = frozenset(
     {
         1719,
@@ -81,15 +82,18 @@ Rule = Literal[
     "redirect",
     "downgrade",
 ]
-"""What forbids a request."""
+"""The rule that blocked a request."""
 
 
 class BlockedAddress(t.Unreachable):
-    """A rule of ours forbids the request, or to follow where it led; nothing was sent there.
-    `status` is a redirect's.
+    """A rule of the fetcher blocks the request, or the redirect that it led to. Nothing was sent to
+    that address.
 
-    `rule` says which, and `words` is the message without `advice`, for who reaches authors by other
-    words.
+    Attributes:
+        words: The message without `advice`.
+        rule: The rule.
+        advice: How to permit the request.
+        status: The status of the redirect, if there was one.
     """
 
     def __init__(
@@ -102,7 +106,7 @@ class BlockedAddress(t.Unreachable):
 
 
 async def resolve(host: str, port: int) -> list[str]:
-    """All addresses that the system has for a host. Raises OSError."""
+    """All addresses that the system resolves a host to. Raises OSError."""
     found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return [str(one[4][0]) for one in found]
 
@@ -181,11 +185,11 @@ class SafeFetch:
             lookup=self._addresses,
         )
         way = target("http://any.invalid/", self._http.proxies, "").place
-        # what is asked for by http is asked of it itself, with no tunnel
+        # an http URL is requested from the proxy itself, without a tunnel
         self._proxy = None if way.host == "any.invalid" else way
 
     async def __call__(self, request: Request) -> Response:
-        """Send a request; return once the head of the answer is there.
+        """Send a request; return as soon as the head of the response has arrived.
 
         Reading the body raises ProtocolError over the limit, and TimedOut.
 
@@ -221,8 +225,8 @@ class SafeFetch:
         return LimitedResponse(answer, self.limit, until, words)
 
     def examine(self, url: str) -> None:
-        """Raises BlockedAddress where the words of a URL alone forbid to ask it; the addresses of
-        its host are judged when it is asked.
+        """Raise BlockedAddress if a URL alone shows that it is blocked. The addresses of its host
+        are checked when it is fetched.
         """
         self._judged(url)
 
@@ -242,12 +246,12 @@ class SafeFetch:
         return self._onward(request, self._judged(request.url), location, status)[0]
 
     async def aclose(self) -> None:
-        """Close every connection; what is under way raises Unreachable."""
+        """Close every connection. Running requests raise Unreachable."""
         await self._http.aclose()
 
     def _judged(self, url: str) -> Origin:
-        """Where a URL leads, as the HTTP client reads it too. Raises BlockedAddress where its words
-        alone forbid it.
+        """The origin of a URL, parsed as the HTTP client parses it. Raises BlockedAddress if the
+        URL alone is blocked.
         """
         try:
             place = target(url, _NO_PROXY, "").place
@@ -306,7 +310,7 @@ class SafeFetch:
             and ("." not in place.host or place.host.endswith(_INSIDE))
             and self._way_to(place) is not None
         ):
-            # it is known by its name only, which nobody vouches for, as a proxy resolves it
+            # the proxy resolves the name, so its addresses cannot be checked here
             raise BlockedAddress(
                 f"{place} is not asked of the proxy, as no public host has such a name.",
                 "blind",
@@ -317,7 +321,7 @@ class SafeFetch:
         return place
 
     def _way_to(self, place: Origin) -> str | None:
-        """The proxy through which a place is asked."""
+        """The proxy for an origin."""
         return self._http.proxies.toward(
             "https" if place.secure else "http", place.host, place.port
         )
@@ -329,7 +333,7 @@ class SafeFetch:
         )
 
     def _judge(self, address: Address, place: Origin) -> None:
-        """Raises BlockedAddress for an address at which this place may not be."""
+        """Raise BlockedAddress if this origin must not have this address."""
         if any(_covers(entry, str(address)) for entry in self._never):
             raise _never(place)
         if is_here(place.host):
@@ -355,10 +359,10 @@ class SafeFetch:
         )
 
     async def _addresses(self, place: Origin) -> list[str]:
-        """The addresses to connect to, each of them judged. Raises BlockedAddress and OSError."""
+        """The checked addresses to connect to. Raises BlockedAddress and OSError."""
         if self._is_proxy(
             place
-        ):  # which may stand inside; it is never what was asked for, as `_judged` says
+        ):  # a proxy may have a private address; `_judged` blocks requests for the proxy itself
             return [place.host]
         literal = _address(place.host)
         found = (
@@ -379,7 +383,7 @@ class SafeFetch:
     def _onward(
         self, request: Request, place: Origin, location: str, status: int
     ) -> tuple[Request, Origin]:
-        """The request to where a redirect leads, and its place. Raises BlockedAddress."""
+        """The request that follows a redirect, and its origin. Raises BlockedAddress."""
         url = _joined(request.url, location)
         words = f"{place} redirects to {_shown(url)} (status {status})"
         try:
@@ -447,15 +451,13 @@ class LimitedResponse:
         return piece
 
     async def aclose(self) -> None:
-        """Read no more; a body that was not read to its end closes its connection."""
+        """Stop reading. If the body was not read to its end, the connection is closed."""
         await self._answer.aclose()
 
 
 @asynccontextmanager
 async def _until(moment: float, words: str) -> AsyncIterator[None]:
-    """Whatever is awaited inside ends at a moment of the loop's clock. Raises TimedOut with these
-    words.
-    """
+    """A block that raises TimedOut with these words at a time of the event loop's clock."""
     try:
         async with asyncio.timeout_at(moment):
             yield
@@ -464,13 +466,13 @@ async def _until(moment: float, words: str) -> AsyncIterator[None]:
 
 
 def _redirect(answer: Response) -> str | None:
-    """Where an answer leads to."""
+    """The Location of a redirect; None for any other response."""
     return answer.headers.get("location") if answer.status in _REDIRECTS else None
 
 
 def _joined(url: str, location: str) -> str:
-    """Where a redirect leads. Its bytes came as Latin-1; where they are UTF-8, as sites write
-    umlauts, that is what they mean.
+    """The target of a redirect. The header was decoded as Latin-1, but may be UTF-8, because some
+    sites send unescaped umlauts.
     """
     with contextlib.suppress(UnicodeError):
         location = location.encode("latin-1").decode()
@@ -488,8 +490,8 @@ def _address(text: str) -> Address | None:
 
 
 def _entry(host: str) -> str:
-    """A host of an allow-list as it will be compared, with a dot ahead for all below it. Raises
-    ValueError for what is none.
+    """A host of an allow-list in normal form, with a leading dot for all names below it. Raises
+    ValueError for an invalid host.
     """
     name = host.removeprefix("*.")
     return host[1 : len(host) - len(name)] + _usual(
@@ -502,8 +504,8 @@ def _covers(entry: str, host: str) -> bool:
 
 
 def _usual(host: str) -> str:
-    """A host in the one spelling in which it is compared: an address has several, and forms of IPv6
-    for those of IPv4.
+    """A host in normal form, because an address has several spellings, and IPv4 addresses have IPv6
+    forms.
     """
     address = _address(host)
     return host if address is None else str(meant(address))

@@ -22,35 +22,39 @@ from .interface import Delta, ModelAnswer, ModelFailure, Usage
 from .lenient_json import joined, parsed
 
 UNREADABLE = "io.interlock/unreadable"
-"""The key in a tool use's `_meta` under which the arguments stand that a model wrote and that are
-no JSON object.
+"""The key in a tool use's `_meta` for arguments that the model wrote and that are not a JSON
+object.
 """
 
-_MOST_UNREADABLE = 4_000  # characters kept of them
+_MOST_UNREADABLE = 4_000  # characters that are kept
 _MOST_PARTS = 512  # of one answer
 
 Stop = Literal["endTurn", "maxTokens", "toolUse", "stopSequence", "refusal"]
 
 
 class AnswerPart(Struct):
-    """A part of an answer that is still growing; `back` is what its provider wants to see again
-    with it.
+    """A part of an answer that is still growing.
+
+    `back` is the data that the provider needs again with this part in the next request.
     """
 
     kind: Literal["text", "call", "media"]
     pieces: list[str] = []
     id: str = ""
     name: str = ""
-    input: JSONObject | None = None  # where the provider gave it as an object
+    input: JSONObject | None = None  # if the provider sent it as an object
     media: SamplingContent | None = None
     back: dict[str, Any] = {}
 
 
 class AnswerBuilder:
-    """The parts in the order in which they began.
+    """Collects the parts of an answer in order.
 
-    `names` turns the provider's names of tools back into ours; `key` and `source` say under what
-    name, and for whom, the parts keep what their provider wants to see again.
+    Args:
+        request: The request.
+        names: Maps the provider's tool names back to the original names.
+        key: The key in `_meta` for data that the provider needs again.
+        source: The host of the provider, which that data is for.
     """
 
     def __init__(
@@ -65,18 +69,18 @@ class AnswerBuilder:
         self._calls = 0
 
     def begin_text(self) -> AnswerPart:
-        """A text begins."""
+        """Start a text part."""
         return self._add(AnswerPart("text", []))
 
     def grow(self, part: AnswerPart, words: str) -> list[Delta]:
-        """More of a text."""
+        """Append to a text part."""
         if not words:
             return []
         part.pieces.append(words)
         return [Delta("text", words)]
 
     def text(self, words: str) -> list[Delta]:
-        """More text, of the last part if that is one."""
+        """Append to the last part if it is text, else start a text part."""
         if not words:
             return []
         last = self.parts[-1] if self.parts else None
@@ -85,9 +89,9 @@ class AnswerBuilder:
         )
 
     def call(self, id: str, name: str, input: JSONObject | None = None) -> AnswerPart:
-        """A tool call begins.
+        """Start a tool call.
 
-        Without an id of its own it gets one, always the same at this place.
+        A call without an ID gets one that depends only on its position.
         """
         if not id or id in self._ids:
             id = fresh_id(self._ids.__contains__, self._messages, self._calls)
@@ -96,11 +100,11 @@ class AnswerBuilder:
         return self._add(AnswerPart("call", [], id, self._names.back(name), input))
 
     def named(self, name: str) -> str:
-        """A tool's name as we call it."""
+        """The original name of a tool."""
         return self._names.back(name)
 
     def media(self, data: str, mime: str) -> AnswerPart:
-        """A picture or a sound, whole."""
+        """Add a complete image or sound."""
         kind = ImageContent if mime.startswith("image/") else AudioContent
         return self._add(AnswerPart("media", media=kind(data=data, mime_type=mime)))
 
@@ -120,9 +124,9 @@ class AnswerBuilder:
         return [part for part in self.parts if part.kind == "call"]
 
     def said(self, stop: Stop, model: str, usage: Usage) -> ModelAnswer:
-        """The whole of it.
+        """Return the whole answer.
 
-        What a provider's filter stopped calls no tools, and what calls tools ended for that.
+        A refused answer has no tool calls. An answer with tool calls has the stop reason `toolUse`.
         """
         content: list[SamplingContent] = []
         for part in self.parts:
@@ -155,7 +159,7 @@ def _use(part: AnswerPart) -> ToolUseContent:
         return ToolUseContent(id=part.id, name=part.name, input={})
     try:
         value = parsed(raw)
-        if isinstance(value, str):  # an object that was written as a string once more
+        if isinstance(value, str):  # an object that was encoded as a string
             value = parsed(value)
     except ValueError:
         value = None
@@ -167,7 +171,7 @@ def _use(part: AnswerPart) -> ToolUseContent:
 
 
 def without_calls(said: ModelAnswer) -> ModelAnswer:
-    """The same without its tool calls, for a model that called where it must not."""
+    """The answer without its tool calls, for a model that called a tool although it must not."""
     content = (
         said.result.content if isinstance(said.result.content, list) else [said.result.content]
     )
@@ -177,6 +181,6 @@ def without_calls(said: ModelAnswer) -> ModelAnswer:
 
 
 def has_calls(said: ModelAnswer) -> bool:
-    """Whether it calls a tool."""
+    """Whether the answer has a tool call."""
     content = said.result.content
     return isinstance(content, list) and any(isinstance(block, ToolUseContent) for block in content)

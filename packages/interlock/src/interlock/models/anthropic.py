@@ -26,10 +26,10 @@ _CHOICES = {"auto": "auto", "required": "any", "none": "none"}
 
 
 class Anthropic(Provider):
-    """A model that is asked at `{url}/v1/messages`; see Provider for the parameters.
+    """A model at `{url}/v1/messages`; see Provider for the parameters.
 
-    With `cache` the provider is told to keep what stays the same from one request to the next:
-    tools, system prompt and the conversation so far (`HST-06`).
+    With `cache`, the request marks the prefix that stays the same between requests for the
+    provider's cache: tools, system prompt and the conversation so far (`HST-06`).
     """
 
     title: ClassVar[str] = "Anthropic"
@@ -74,7 +74,7 @@ class Anthropic(Provider):
                 body["tool_choice"] = {"type": _CHOICES[request.tool_choice.mode]}
         elif used := _tools_used(
             talk, names
-        ):  # calls in a conversation are refused where no tools are named
+        ):  # the provider rejects a conversation with tool calls if the request names no tools
             body["tools"] = used
             body["tool_choice"] = {"type": "none"}
         if self.streamed:
@@ -155,7 +155,7 @@ def _tools_used(talk: list[RoleTurn], names: IdMap) -> list[JSONObject]:
 
 
 def _thinking(blocks: Any) -> list[JSONObject]:
-    """Thinking as the provider signed it; anything else in its place is left out."""
+    """The thinking blocks as the provider signed them, without anything else."""
     if not isinstance(blocks, list):
         return []
     return [
@@ -166,8 +166,8 @@ def _thinking(blocks: Any) -> list[JSONObject]:
 
 
 def _fit_thinking(body: JSONObject) -> None:
-    """Take back what is refused together with thinking, or the thinking where the conversation does
-    not allow it.
+    """Remove parameters that the provider rejects together with thinking, or remove thinking if the
+    conversation does not permit it.
     """
     thinking = body.get("thinking")
     if not isinstance(thinking, dict) or thinking.get("type") not in ("enabled", "adaptive"):
@@ -185,8 +185,8 @@ def _fit_thinking(body: JSONObject) -> None:
 
 
 def _calls_unthinkingly(messages: list[JSONObject]) -> bool:
-    """Whether the turn that is under way calls tools and does not begin with thinking, which
-    another model did then.
+    """Whether the current turn calls tools and does not begin with thinking, because another model
+    wrote it.
     """
     results = messages[-1]["content"]
     if len(messages) < 2 or not any(block["type"] == "tool_result" for block in results):
@@ -196,8 +196,8 @@ def _calls_unthinkingly(messages: list[JSONObject]) -> bool:
 
 
 def _keep_prefix(body: JSONObject) -> None:
-    """Mark the ends of what stays the same: tools, system prompt, and the last two times the user
-    spoke; four marks are allowed.
+    """Mark the cache breakpoints: tools, system prompt, and the last two user messages. Four are
+    allowed.
     """
     if body.get("tools"):
         body["tools"][-1] = {**body["tools"][-1], "cache_control": _KEEP}

@@ -35,13 +35,14 @@ class BlockReader:
         self._who = who
         self._model = model
         self._speech = AnswerBuilder(request, names, KEY, who.host)
-        self._growing: dict[int, AnswerPart | JSONObject] = {}  # by index: a part, or thinking
-        self._thinking: list[JSONObject] = []  # that waits for the block that it stands before
+        # by index: a part, or a thinking block
+        self._growing: dict[int, AnswerPart | JSONObject] = {}
+        self._thinking: list[JSONObject] = []  # thinking blocks before the next block
         self._numbers: dict[str, int] = {}
         self._stop: Stop = "endTurn"
 
     def take(self, name: str, data: bytes) -> list[Delta]:
-        """The next event. Kinds that are not known are passed over, as the interface asks for."""
+        """Process the next event. Unknown types are ignored, as the API requires."""
         event = object_of(parsed(data))
         kind = text_of(event, "type") or name
         if kind == "error":
@@ -62,7 +63,7 @@ class BlockReader:
         return []
 
     def whole(self, body: Any) -> list[Delta]:
-        """The answer in one."""
+        """Process a response that was not streamed."""
         body = object_of(body)
         if text_of(body, "type") == "error":
             raise of(self._who, trouble(body), 0)
@@ -80,7 +81,7 @@ class BlockReader:
         return deltas
 
     def said(self) -> ModelAnswer:
-        """All of it. Raises ModelFailure where nothing was said but that it will not."""
+        """The whole answer. Raises ModelFailure if the model only refused."""
         if self._stop == "refusal" and not self._speech.parts:
             raise ModelFailure(f"{self._who.words} refuses to answer this.", "refused")
         if self._thinking and self._speech.parts:
@@ -93,7 +94,7 @@ class BlockReader:
         )
 
     def _count(self, usage: JSONObject) -> None:
-        """Numbers are of the whole answer so far; those that come later count."""
+        """Record the usage. Its numbers are cumulative, so later ones replace earlier ones."""
         for name in (
             "input_tokens",
             "output_tokens",

@@ -31,16 +31,14 @@ _MOST_KEY = 8_192
 
 
 class BadModels(InterlockError):
-    """The configuration of models cannot be used.
+    """The configuration of models is not valid.
 
-    The words say where, and what to write instead.
+    The message says where, and what to write instead.
     """
 
 
 class _ProviderKind(Struct, frozen=True):
-    """A provider by its name: the adapter, where it is unless the configuration says so, and the
-    variable that its key is usually in.
-    """
+    """A provider by name: the adapter, its default URL, and the usual variable for its key."""
 
     make: Callable[..., Provider]
     url: str
@@ -61,10 +59,16 @@ PROVIDERS: dict[str, _ProviderKind] = {
 class ModelEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One model in a configuration.
 
-    `key` and the values of `headers` name variables of the environment as `${NAME}`, `key_file` a
-    file with nothing but the key in it. `context` to `remark` say what the model is where the names
-    of models do not tell (see `ModelFacts`). `plain` allows to send a key over http to another
-    machine. The rest are parameters of the adapters.
+    Attributes:
+        provider: The name of a provider in `PROVIDERS`.
+        model: The provider's name of the model.
+        url: The URL of the API, if it is not the provider's usual one.
+        key: The variable with the API key, as `${NAME}`.
+        key_file: A file that contains only the API key.
+        context: This and the following attributes up to `remark` replace what is known about the
+            model by its name; see `ModelFacts`.
+        headers: Additional headers; the values may be variables, as `${NAME}`.
+        plain: Permits sending the key over http to another machine, where others can read it.
     """
 
     provider: str
@@ -92,9 +96,7 @@ class ModelEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class ConfiguredModels(Struct, frozen=True):
-    """The models that can be used, in the order of the configuration, and why the others cannot, by
-    name.
-    """
+    """The usable models in the order of the configuration, and by name why others were left out."""
 
     models: list[Provider]
     left_out: dict[str, str]
@@ -107,11 +109,18 @@ def read_models(
     folder: Path | None = None,
     fetch: Fetch | None = None,
 ) -> ConfiguredModels:
-    """Make the models of the `models` member of a configuration: objects by name, see ModelEntry.
+    """Make the models of the `models` member of a configuration.
 
-    `environment` is where keys are looked up (that of the process), `folder` what a relative
-    `key_file` is relative to, `fetch` the HTTP client for all of them, else each has its own. A
-    model whose key is not there is left out. Raises BadModels for what is wrong.
+    A model whose key is missing is left out.
+
+    Args:
+        entries: Objects by name; see `ModelEntry`.
+        environment: Where keys are looked up; the environment of the process by default.
+        folder: The folder for a relative `key_file`.
+        fetch: The HTTP client for all models; by default each has its own.
+
+    Raises:
+        BadModels: The configuration is not valid.
     """
     if not isinstance(entries, Mapping):
         raise BadModels('"models" must be an object: a name for each model, and what it is.')
@@ -141,11 +150,10 @@ def read_models(
 def from_environment(
     environment: Mapping[str, str] | None = None, *, fetch: Fetch | None = None
 ) -> ConfiguredModels:
-    """The model that the environment names:
+    """Make the model that the environment names: `INTERLOCK_MODEL` as `provider:model`, and
+    `INTERLOCK_MODEL_URL` if it is not at the provider's usual URL.
 
-    `INTERLOCK_MODEL` as `provider:model`, and `INTERLOCK_MODEL_URL` where it is elsewhere.
-
-    Its key is in the provider's usual variable. Without INTERLOCK_MODEL there is none. Raises
+    The key is in the provider's usual variable. Without INTERLOCK_MODEL there is no model. Raises
     BadModels.
     """
     environment = os.environ if environment is None else environment
@@ -171,7 +179,7 @@ def from_environment(
 
 
 class _Absent(Exception):
-    """A key is not where the configuration says."""
+    """A key is missing in the place that the configuration names."""
 
 
 def _entry(name: str, entry: Any) -> ModelEntry:
@@ -242,7 +250,7 @@ def _key(name: str, entry: ModelEntry, environment: Mapping[str, str], folder: P
 
 
 def _filled(name: str, field: str, text: str, environment: Mapping[str, str]) -> str:
-    """The text with variables filled in."""
+    """The text with its variables filled in."""
 
     def value(found: re.Match[str]) -> str:
         filled = environment.get(found[1], "")

@@ -21,12 +21,12 @@ from interlock.types import (
 
 from ..untrusted.invisible import plain_line as plain
 
-_MOST_TEXT = 2_000_000  # characters of one text: more than any model takes
+_MOST_TEXT = 2_000_000  # characters of one text: more than any model accepts
 NOTHING = "The tool gave nothing."
 
 
 class ContentPiece(Struct, frozen=True):
-    """Text, or base64 `data` of a `mime` type; `name` is what to call it."""
+    """Text, or base64 `data` of a media type, with an optional name."""
 
     kind: Literal["text", "image", "audio", "document"]
     text: str = ""
@@ -36,8 +36,8 @@ class ContentPiece(Struct, frozen=True):
 
 
 class AcceptedContent(Struct, frozen=True):
-    """What a model takes besides text: mime types, and the most bytes of a picture or sound, and of
-    a document.
+    """The content that a model accepts besides text: media types, and the largest size in bytes of
+    an image or sound, and of a document.
     """
 
     images: frozenset[str] = frozenset()
@@ -48,8 +48,9 @@ class AcceptedContent(Struct, frozen=True):
 
 
 def pieces(block: Any, taken: AcceptedContent) -> list[ContentPiece]:
-    """A block of content in pieces that can be sent; what cannot is a line of text that says what
-    was left out.
+    """Convert a content block into pieces that the provider accepts.
+
+    A text line replaces content that it does not accept, and says what was left out.
     """
     if isinstance(block, TextContent):
         return [ContentPiece("text", block.text[:_MOST_TEXT])] if block.text else []
@@ -73,9 +74,9 @@ def pieces(block: Any, taken: AcceptedContent) -> list[ContentPiece]:
 
 
 def result_pieces(result: ToolResultContent, taken: AcceptedContent) -> list[ContentPiece]:
-    """A tool's result in pieces, at least one.
+    """Convert a tool result into at least one piece.
 
-    Structured content is told where no text tells it.
+    Structured content is included if no text represents it.
     """
     found = [piece for block in result.content for piece in pieces(block, taken)]
     if result.structured_content is not UNSET and not any(
@@ -91,12 +92,12 @@ def result_pieces(result: ToolResultContent, taken: AcceptedContent) -> list[Con
 
 
 def text_of_pieces(found: list[ContentPiece]) -> str:
-    """The text among the pieces, in lines."""
+    """The text of the pieces, in lines."""
     return "\n".join(piece.text for piece in found if piece.kind == "text")
 
 
 def size_of(data: str) -> int:
-    """The bytes of base64 text."""
+    """The number of bytes that base64 text encodes."""
     return len(data) * 3 // 4 - data[-2:].count("=")
 
 

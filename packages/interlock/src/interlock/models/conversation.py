@@ -1,7 +1,7 @@
 """Repairs a conversation for providers: alternating roles, each tool call with its result.
 
 Providers reject a conversation in any other order. A cancelled turn, a shortened history or the
-messages of a server must not end in such an error (`SAM-14`, `SAM-15`).
+messages of a server must not cause such an error (`SAM-14`, `SAM-15`).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ NOT_RUN = "This call was not run: the turn ended before it."
 
 
 class RoleTurn(Struct):
-    """What one side said at a time, all its messages together."""
+    """Consecutive messages of one role, joined."""
 
     role: Role
     blocks: list[SamplingContent]
@@ -38,11 +38,11 @@ def blocks_of(message: SamplingMessage) -> list[SamplingContent]:
 
 
 def prepared(messages: Iterable[SamplingMessage]) -> list[RoleTurn]:
-    """The conversation with empty parts left out, roles in turn, and after each tool use its
-    result, in the order of the uses.
+    """The conversation without empty parts, with alternating roles, and with each tool use followed
+    by its result, in the order of the uses.
 
-    A use without a result gets one that says so, marked as an error. A result that answers no use
-    becomes text, so that it is not lost.
+    A use without a result gets an error result that says so. A result without a use becomes text,
+    so that it is not lost.
     """
     talk: list[RoleTurn] = []
     waiting: dict[str, ToolUseContent] = {}
@@ -72,7 +72,7 @@ def prepared(messages: Iterable[SamplingMessage]) -> list[RoleTurn]:
 
 
 def begun_and_ended_by_user(talk: list[RoleTurn]) -> list[RoleTurn]:
-    """The same with the user's words at both ends, which some providers demand."""
+    """The conversation with a user message at both ends, which some providers require."""
     if talk and talk[0].role == "assistant":
         talk = [
             RoleTurn("user", [TextContent("(The beginning of the conversation is not here.)")]),
@@ -84,7 +84,7 @@ def begun_and_ended_by_user(talk: list[RoleTurn]) -> list[RoleTurn]:
 
 
 def without_tools(talk: list[RoleTurn]) -> list[RoleTurn]:
-    """The same for a model that takes no tools: calls and results told as text."""
+    """The conversation for a model that does not support tools: calls and results become text."""
     told = []
     for turn in talk:
         blocks: list[SamplingContent] = []
@@ -115,7 +115,7 @@ def _say(talk: list[RoleTurn], role: Role, blocks: list[SamplingContent]) -> Non
 def _settle(
     talk: list[RoleTurn], waiting: dict[str, ToolUseContent], results: Sequence[ToolResultContent]
 ) -> None:
-    """Put the results behind the uses that wait for them."""
+    """Put the results after the uses that wait for them."""
     found: dict[str, ToolResultContent] = {}
     others: list[SamplingContent] = []
     for result in results:
@@ -136,7 +136,7 @@ def _settle(
 
 
 def _told(result: ToolResultContent) -> list[SamplingContent]:
-    """A result as content that a user may say."""
+    """A tool result as content of a user message."""
     told: list[SamplingContent] = [TextContent("[The result of a tool call:]")]
     for block in result.content:
         if isinstance(block, SamplingContent):
@@ -149,11 +149,14 @@ def _told(result: ToolResultContent) -> list[SamplingContent]:
 
 
 class IdMap:
-    """Names (or ids) as a provider takes them: those that it would refuse are replaced, always by
-    the same, and can be turned back.
+    """Maps names or IDs to ones that a provider accepts, and back.
 
-    `allowed` and `first` are what stands in a class of a regular expression: signs that may be in a
-    word, and at its beginning.
+    An accepted name stays as it is. Any other is always replaced by the same name.
+
+    Args:
+        allowed: The accepted characters, as in a character class of a regular expression.
+        most: The largest length.
+        first: The accepted first characters; `allowed` by default.
     """
 
     def __init__(self, allowed: str, most: int, *, first: str = "") -> None:
@@ -163,24 +166,24 @@ class IdMap:
         self._back: dict[str, str] = {}
 
     def out(self, word: str) -> str:
-        """As the provider takes it."""
+        """The name that the provider accepts."""
         if self._sound.fullmatch(word):
             return word
         digest = hashlib.sha256(word.encode("utf-8", "surrogatepass")).hexdigest()[:8]
         made = f"{self._other.sub('_', word)[: self._most - 9]}_{digest}"
-        if not self._sound.fullmatch(made):  # for its first sign
+        if not self._sound.fullmatch(made):  # because of its first character
             made = f"_{made[1:]}"
         self._back[made] = word
         return made
 
     def back(self, word: str) -> str:
-        """As it was before, where it was replaced."""
+        """The original name."""
         return self._back.get(word, word)
 
 
 def fresh_id(taken: Callable[[str], bool], messages: int, ordinal: int) -> str:
-    """An id for a tool use that came without one: of its place in the conversation, so that the
-    same answer gives the same id again.
+    """An ID for a tool use that came without one. It depends on the position in the conversation,
+    so that the same answer gets the same ID again.
     """
     id = f"call_{messages}_{ordinal}"
     while taken(id):
@@ -199,8 +202,8 @@ def ids_in(messages: Iterable[SamplingMessage]) -> set[str]:
 
 
 def kept(block: SamplingContent, key: str, source: str) -> JSONObject:
-    """What a provider wants to see again with this block: what its `_meta` has under `key`, if it
-    is from that very `source` (`SAM-21`).
+    """The data that a provider needs again with this block: the member `key` of its `_meta`, if it
+    came from the same `source` (`SAM-21`).
     """
     meta = getattr(block, "meta", None) or {}
     found = meta.get(key)
@@ -208,7 +211,7 @@ def kept(block: SamplingContent, key: str, source: str) -> JSONObject:
 
 
 def keeping(block: SamplingContent, key: str, source: str, what: JSONObject) -> SamplingContent:
-    """The block with what its provider wants to see again."""
+    """The block with the data that its provider needs again."""
     if not what:
         return block
     meta = {**(getattr(block, "meta", None) or {}), key: {"from": source, **what}}

@@ -16,12 +16,12 @@ from ..untrusted.invisible import plain_line as plain
 from .interface import FailureKind, ModelFailure
 from .lenient_json import list_of, object_of, parsed, text_of
 
-_LONGEST = 86_400.0  # seconds that a provider may tell us to wait, as far as we repeat it
+_LONGEST = 86_400.0  # the longest wait in seconds that an error message passes on from a provider
 
 
 class ProviderIdentity(Struct, frozen=True):
-    """Of whom is spoken: the provider's name, the host of its address, the model, and what must not
-    be repeated.
+    """The provider, host and model that an error names, and the secrets that it must not
+    contain.
     """
 
     provider: str
@@ -39,19 +39,19 @@ class ProviderIdentity(Struct, frozen=True):
 
     @property
     def words(self) -> str:
-        """Who it is, for a sentence."""
+        """The provider, for a sentence."""
         return f"{self.provider} ({plain(self.model, 100)} at {self.host})"
 
     def quote(self, text: str, most: int = 400) -> str:
-        """What somebody said, fit to be repeated."""
+        """Untrusted text, made safe to show."""
         return plain(Redactor(self.secrets)(text), most)
 
 
 class ProviderError(Struct, frozen=True):
-    """What the body of an error says, whoever made it."""
+    """The content of an error response."""
 
     message: str = ""
-    # in lower case: type, code and status as far as they are words
+    # in lower case: type, code and status, if they are strings
     codes: frozenset[str] = frozenset()
     param: str = ""
     retry_after: float | None = None
@@ -59,8 +59,8 @@ class ProviderError(Struct, frozen=True):
 
 
 def trouble(data: Any) -> ProviderError:
-    """Read an error's body: the shapes of OpenAI, vLLM, Ollama, Anthropic, Gemini and plain web
-    servers.
+    """Parse the body of an error response, in the formats of OpenAI, vLLM, Ollama, Anthropic,
+    Gemini and plain web servers.
     """
     if isinstance(data, list):
         data = data[0] if data else {}
@@ -76,7 +76,8 @@ def trouble(data: Any) -> ProviderError:
         codes.add(text_of(detail, "reason").lower())
         if text_of(detail, "@type").endswith("google.rpc.RetryInfo"):
             retry_after = _seconds(text_of(detail, "retryDelay").removesuffix("s"))
-    upstream = object_of(inner, "metadata").get("raw")  # of whom OpenRouter asked
+    # the error of the provider behind OpenRouter
+    upstream = object_of(inner, "metadata").get("raw")
     message = text_of(inner, "message") or text_of(body, "detail") or text_of(body, "message")
     if isinstance(upstream, str) and upstream:
         message = f"{message}: {upstream}"
@@ -89,7 +90,7 @@ def trouble(data: Any) -> ProviderError:
 def of_body(
     who: ProviderIdentity, status: int, headers: Mapping[str, str], body: bytes
 ) -> tuple[ModelFailure, ProviderError]:
-    """The failure that an answer with an HTTP status that says no stands for."""
+    """The failure for an HTTP error response."""
     try:
         found = trouble(parsed(body))
     except ValueError:
@@ -104,9 +105,7 @@ def of_body(
 def of(
     who: ProviderIdentity, found: ProviderError, status: int, wait: float | None = None
 ) -> ModelFailure:
-    """The failure for what was read; `status` is 0 where the error came in the middle of a
-    stream.
-    """
+    """The failure for a parsed error. `status` is 0 if the error came in the middle of a stream."""
     kind = _kind(found, status or found.status)
     said = who.quote(found.message)
     if said and said[-1] not in ".!?…":
@@ -236,8 +235,8 @@ def _kind(found: ProviderError, status: int) -> FailureKind:
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """The seconds that the headers of an answer tell to wait (RFC 9110, 10.2.3); None where they
-    say nothing of it.
+    """The seconds to wait by the headers of a response (RFC 9110, 10.2.3); None if they do not
+    say.
     """
     exact = _seconds(headers.get("retry-after-ms", ""))
     if exact is not None:

@@ -26,15 +26,16 @@ _SOUNDS = frozenset(
 _MOST_STOPS = 5
 _CHOICES = {"auto": "AUTO", "required": "ANY", "none": "NONE"}
 _UNSIGNED = "skip_thought_signature_validator"
-"""What the documentation names for calls that another model made, where a signature is demanded."""
+"""The documented placeholder for calls that another model made, if the provider requires a
+signature.
+"""
 
 
 class Gemini(Provider):
-    """A model that is asked at `{url}/models/{model}:generateContent`; see Provider for the
-    parameters.
+    """A model at `{url}/models/{model}:generateContent`; see Provider for the parameters.
 
-    An object in `extra`, such as `generationConfig`, is put over the one that is there, member by
-    member.
+    An object in `extra`, such as `generationConfig`, is merged member by member into the one of the
+    request.
     """
 
     title: ClassVar[str] = "Gemini"
@@ -90,7 +91,7 @@ class Gemini(Provider):
         )
 
     def _contents(self, talk: list[RoleTurn], names: IdMap) -> list[JSONObject]:
-        used: dict[str, JSONObject] = {}  # by id of a tool use: what its result has to name
+        used: dict[str, JSONObject] = {}  # by ID of a tool use: the name that its result must have
         contents = []
         for turn in talk:
             if turn.role == "assistant":
@@ -103,7 +104,8 @@ class Gemini(Provider):
         self, turn: RoleTurn, names: IdMap, used: dict[str, JSONObject]
     ) -> list[JSONObject]:
         parts: list[JSONObject] = []
-        unsigned = self.model.startswith("gemini-3")  # they demand a signature of the first call
+        # these models require a signature on the first call
+        unsigned = self.model.startswith("gemini-3")
         for block in turn.blocks:
             back = kept(block, KEY, self.who.host)
             signature = back.get("signature")
@@ -135,7 +137,7 @@ class Gemini(Provider):
             media = [piece for piece in found if piece.kind != "text"]
             text = text_of_pieces(found)
             named = used.get(block.tool_use_id, {"name": "unknown"})
-            if media:  # beside the response: not every model takes it inside
+            if media:  # next to the response: not every model accepts media inside it
                 text = f"{text}\n[What is not text follows.]".lstrip()
                 shown += [
                     {"text": f"[From the result of {named['name']}:]"},

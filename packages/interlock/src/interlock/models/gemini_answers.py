@@ -33,7 +33,7 @@ _MUDDLED = frozenset(
 class CandidateReader:
     """Decodes a response; it implements the interface `Reader` of the providers.
 
-    A stream has no end of its own: it ends with its body.
+    A stream has no end marker: it ends with the body.
     """
 
     def __init__(
@@ -44,15 +44,15 @@ class CandidateReader:
         self._model = model
         self._speech = AnswerBuilder(request, names, KEY, who.host)
         self._reason = self._why = ""
-        self._signed = False  # the last text bears a signature, so that nothing may be put to it
+        self._signed = False  # the last text has a signature, so no text may be appended to it
         self._usage = Usage()
 
     def take(self, name: str, data: bytes) -> list[Delta]:
-        """The next piece."""
+        """Process the next event."""
         return self._read(parsed(data)) if data.strip() else []
 
     def whole(self, body: Any) -> list[Delta]:
-        """The answer in one."""
+        """Process a response that was not streamed."""
         deltas = self._read(body)
         if not self.complete and not self._speech.parts:
             raise ModelFailure(
@@ -62,9 +62,9 @@ class CandidateReader:
         return deltas
 
     def said(self) -> ModelAnswer:
-        """All of it.
+        """The whole answer.
 
-        Raises ModelFailure where a filter let nothing through, or a call was muddled.
+        Raises ModelFailure if a filter blocked it, or a tool call was malformed.
         """
         why = f": {self._who.quote(self._why)}" if self._why else ""
         if self._reason in _MUDDLED:

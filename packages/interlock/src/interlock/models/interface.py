@@ -1,9 +1,9 @@
 """The interface of a model: a request goes in, a stream of pieces and an answer come out.
 
-The words of sampling are used throughout (2026-07-28, "Sampling"): a conversation is a list of
-SamplingMessage, what a model is asked is CreateMessageRequestParams and what it says is
-CreateMessageResult. So a server's sampling request goes to a model as it is, and what a provider
-wants to see again in the next turn rides in the `_meta` of content blocks (`SAM-21`).
+The types are those of sampling (2026-07-28, "Sampling"): a conversation is a list of
+SamplingMessage, a request is CreateMessageRequestParams, and an answer is CreateMessageResult. So a
+server's sampling request goes to a model unchanged. Data that a provider needs again in the next
+turn is in the `_meta` of content blocks (`SAM-21`).
 """
 
 from __future__ import annotations
@@ -17,12 +17,19 @@ from interlock.types import CreateMessageRequestParams, CreateMessageResult, Int
 
 
 class ModelFacts(Struct, frozen=True, kw_only=True):
-    """What is known of a model.
+    """What is known about a model.
 
-    `context` and `output` are in tokens: what it can take in, and the most it may say in one go.
-    `cost`, `speed` and `intelligence` run from 0 to 1, and more is better (cheaper, faster,
-    cleverer): the preferences of sampling are weighed against them. `images`, `audio` and `tools`
-    say what it takes. `remark` is shown beside its name wherever a person sees it.
+    Attributes:
+        context: The context window, in tokens.
+        output: The largest answer, in tokens.
+        images: Whether it accepts images.
+        audio: Whether it accepts audio.
+        tools: Whether it supports tools.
+        cost: From 0 to 1; cheaper is higher. The preferences of a sampling request are weighed
+            against this and the next two.
+        speed: From 0 to 1; faster is higher.
+        intelligence: From 0 to 1; more capable is higher.
+        remark: Shown to a person next to the name.
     """
 
     context: int = 128_000
@@ -37,8 +44,12 @@ class ModelFacts(Struct, frozen=True, kw_only=True):
 
 
 class Usage(Struct, frozen=True, kw_only=True):
-    """How many tokens went in (of which `kept` came out of the provider's cache) and came out; 0
-    where the provider does not say.
+    """The token counts of an answer; 0 if the provider does not report them.
+
+    Attributes:
+        input: Tokens of the request.
+        output: Tokens of the answer.
+        kept: Tokens of the request that came from the provider's cache.
     """
 
     input: int = 0
@@ -54,11 +65,14 @@ class Usage(Struct, frozen=True, kw_only=True):
 
 
 class Delta(Struct, frozen=True, tag=True):
-    """A piece of what a model is saying.
+    """A piece of a streamed answer.
 
-    `kind` is "text" for its words, "thought" for thinking aloud, "call" for the name of a tool that
-    it begins to call (`call` is the call's id), and "note" for something about the talk itself,
-    such as a wait because of "429 Too Many Requests".
+    Attributes:
+        kind: "text"; "thought" for visible reasoning; "call" for the name of a tool when its call
+            begins; "note" for a remark about the exchange, such as a wait after "429 Too Many
+            Requests".
+        text: The content.
+        call: The ID of the call.
     """
 
     kind: Literal["text", "thought", "call", "note"]
@@ -67,7 +81,7 @@ class Delta(Struct, frozen=True, tag=True):
 
 
 class ModelAnswer(Struct, frozen=True, tag=True):
-    """All that a model said, and what it took."""
+    """A complete answer, and its token counts."""
 
     result: CreateMessageResult
     usage: Usage = Usage()
@@ -80,9 +94,9 @@ class Model(Protocol):
     facts: ModelFacts
 
     def stream(self, request: CreateMessageRequestParams) -> AsyncIterator[Delta | ModelAnswer]:
-        """Ask the model. Yields pieces as they come and ends with exactly one `ModelAnswer`.
+        """Ask the model. Yields pieces as they arrive, and at the end exactly one `ModelAnswer`.
 
-        Closing the iterator, or cancelling the task that reads it, ends the request. Raises
+        Closing the iterator, or cancelling the task that reads it, cancels the request. Raises
         ModelFailure.
         """
         ...
@@ -106,13 +120,16 @@ FailureKind = Literal[
 
 
 class ModelFailure(InterlockError):
-    """A model gave no answer. The words are for a person; `kind` says what happened.
+    """A model gave no answer. The message is for a person.
 
-    "unreachable": nobody there, or no answer in time; "refused": it will not answer this;
-    "rate_limited" and "overloaded": later perhaps, `retry_after` is in seconds where the provider
-    said when; "cut": the stream broke before its end; "too_long": the conversation is longer than
-    the model takes; "unauthorized": the key is missing or wrong; "bad_request" and "bad_answer":
-    one of the two was not understood. `status` is the HTTP status, 0 where there was none.
+    Attributes:
+        kind: "unreachable": no connection, or no answer in time. "refused": the model does not
+            answer this. "rate_limited", "overloaded": a retry may succeed later. "cut": the stream
+            ended too early. "too_long": the conversation exceeds the context window.
+            "unauthorized": the key is missing or wrong. "bad_request": the provider rejected the
+            request. "bad_answer": the answer could not be decoded.
+        status: The HTTP status; 0 if there was none.
+        retry_after: Seconds to wait before a retry, if the provider said so.
     """
 
     def __init__(

@@ -11,9 +11,9 @@ _DEEPEST = 200
 
 
 def resolve(root: JSONObject, reference: Any) -> Any:
-    """What a reference inside the schema points at.
+    """The target of a reference inside the schema.
 
-    None where it points elsewhere or at nothing.
+    None if it points outside the schema or has no target.
     """
     if not isinstance(reference, str) or not reference.startswith("#"):
         return None
@@ -53,7 +53,7 @@ def _anchored(schema: Any, name: str, depth: int) -> Any:
 
 
 def dangling(root: JSONObject) -> bool:
-    """Whether any reference points at nothing in the schema."""
+    """Whether a reference has no target in the schema."""
     waiting: list[Any] = [root]
     while waiting:
         part = waiting.pop()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from .interface import ModelFacts
 
-# The first whose words are all in the name counts. Sizes are those that the providers document, the
-# smallest where a name has had several.
+# The first entry whose words are all in the name applies. Sizes are those that the providers
+# document; the smallest, if several models had the name.
 _KNOWN: tuple[tuple[tuple[str, ...], ModelFacts], ...] = (
     (
         ("claude", "opus"),
@@ -166,12 +166,14 @@ _KNOWN: tuple[tuple[tuple[str, ...], ModelFacts], ...] = (
     ),
 )
 
-# Pictures and sound would be refused by most; tools are what a host is for.
+# Most models reject images and audio; without tools a model is of no use to a host.
 UNKNOWN = ModelFacts(context=32_000, output=4_096, images=False)
 
 
 def known(model: str) -> ModelFacts:
-    """What is known of a model; the publisher's name before a slash does not count."""
+    """What is known about a model by its name. The publisher's name before a slash does not
+    count.
+    """
     name = model.lower().rpartition("/")[2]
     for words, facts in _KNOWN:
         if all(_in(word, name) for word in words):
@@ -180,5 +182,7 @@ def known(model: str) -> ModelFacts:
 
 
 def _in(word: str, name: str) -> bool:
-    """Short words count only at the beginning: `o3` is in many names."""
+    """Whether a word is in a name. A short word must be at its beginning: `o3` is part of many
+    names.
+    """
     return name.startswith(word) if len(word) <= 3 and word != "vl" else word in name

@@ -12,7 +12,7 @@ from interlock.types import JSONObject
 
 
 def parsed(data: bytes | str) -> Any:
-    """JSON as Python has it. Raises ValueError for what is none, however deep it is."""
+    """Decode JSON. Raises ValueError for anything else, however deeply nested."""
     try:
         return msgspec.json.decode(data)
     except RecursionError:
@@ -20,28 +20,28 @@ def parsed(data: bytes | str) -> Any:
 
 
 def object_of(value: Any, name: str = "") -> JSONObject:
-    """The value, or its member `name`, where that is an object; else an empty one."""
+    """The value, or its member `name`, if that is an object; else an empty object."""
     if name:
         value = value.get(name) if isinstance(value, dict) else None
     return value if isinstance(value, dict) else {}
 
 
 def list_of(value: Any, name: str = "") -> list[Any]:
-    """The value, or its member `name`, where that is an array; else an empty one."""
+    """The value, or its member `name`, if that is an array; else an empty list."""
     if name:
         value = value.get(name) if isinstance(value, dict) else None
     return value if isinstance(value, list) else []
 
 
 def text_of(value: Any, name: str = "") -> str:
-    """The value, or its member `name`, where that is a string; else an empty one."""
+    """The value, or its member `name`, if that is a string; else an empty string."""
     if name:
         value = value.get(name) if isinstance(value, dict) else None
     return value if isinstance(value, str) else ""
 
 
 def count_of(value: Any, *names: str) -> int:
-    """The first member that is a number which counts something; 0 where there is none."""
+    """The first of the members that is a positive number, as an integer; 0 if there is none."""
     for name in names:
         found = object_of(value).get(name)
         if (
@@ -55,6 +55,6 @@ def count_of(value: Any, *names: str) -> int:
 
 
 def joined(parts: Iterable[str], most: int) -> str:
-    """The parts after each other, as far as `most` characters go."""
+    """The concatenated parts, truncated to `most` characters."""
     whole = "".join(parts)
     return whole if len(whole) <= most else whole[: most - 1] + "…"

@@ -13,13 +13,13 @@ M = TypeVar("M", bound=Model)
 
 
 def choose(models: Sequence[M], preferences: ModelPreferences | None = None) -> M:
-    """The model that fits best (`SAM-10`); without preferences the first, which is the person's own
-    choice.
+    """Return the model that fits best (`SAM-10`); without preferences the first, which the user
+    chose.
 
-    Hints are parts of names (ours or the provider's), taken in order, whatever their case; the
-    first that any model has decides, and among several that have it, or all where none has, the
-    priorities do: of cost, speed and intelligence, each between 0 and 1, weighed against what is
-    known of the models. Equals: the first. Raises LookupError where there are no models.
+    Hints are parts of names (the configured ones or the provider's), in any case. The first hint
+    that matches a model decides. Among several matches, or without a match, the priorities for
+    cost, speed and intelligence decide, each between 0 and 1, weighed against what is known about
+    the models. The first of equals is chosen. Raises LookupError if there are no models.
     """
     if not models:
         raise LookupError("There is no model to choose from. Configure one.")
@@ -54,7 +54,7 @@ def choose(models: Sequence[M], preferences: ModelPreferences | None = None) -> 
             )
         )
 
-    return max(left, key=fits)  # max gives the first among equals
+    return max(left, key=fits)  # max returns the first of equals
 
 
 def _names(model: Model) -> tuple[str, str]:
@@ -63,5 +63,5 @@ def _names(model: Model) -> tuple[str, str]:
 
 
 def _weight(priority: float | None) -> float:
-    """A priority as it should be; what is no number weighs nothing."""
+    """A priority between 0 and 1; NaN and None count as 0."""
     return min(1.0, max(0.0, priority)) if priority is not None and priority == priority else 0.0

@@ -1,4 +1,4 @@
-"""The adapter to OpenAI's chat completions API, which many other providers speak.
+"""The adapter to OpenAI's chat completions API, which many other providers support.
 
 Among them are Ollama, vLLM, LM Studio and OpenRouter.
 """
@@ -40,10 +40,10 @@ _OPTIONAL = frozenset({"temperature", "stop", "stream_options", "tool_choice", "
 
 
 class OpenAI(Provider):
-    """A model that is asked at `{url}/chat/completions`; see Provider for the parameters.
+    """A model at `{url}/chat/completions`; see Provider for the parameters.
 
-    `output_name` is what the limit of its words is called there: `max_completion_tokens` at OpenAI,
-    else `max_tokens`.
+    `output_name` is the name of the parameter that limits the answer: `max_completion_tokens` at
+    OpenAI, else `max_tokens`.
     """
 
     title: ClassVar[str] = "OpenAI-compatible provider"
@@ -54,7 +54,7 @@ class OpenAI(Provider):
         super().__init__(name, model=model, **options)
         first_hand = self.host == "api.openai.com" or self.host.endswith(".openai.azure.com")
         self._output_name = output_name or ("max_completion_tokens" if first_hand else "max_tokens")
-        self._refused: set[str] = set()  # parameters that this model does not take, as it has told
+        self._refused: set[str] = set()  # parameters that this model has rejected
         documents = frozenset({"application/pdf"}) if self.host in _READS_FILES else frozenset()
         self._taken = AcceptedContent(
             images=_IMAGES if self.facts.images else frozenset(),
@@ -99,8 +99,8 @@ class OpenAI(Provider):
         return ProviderRequest(f"{self.url}/chat/completions", body, reader, notes)
 
     def _repair(self, asked: ProviderRequest, found: ProviderError) -> bool:
-        """Leave out what this model says that it does not take; reasoning models take no
-        temperature, for one.
+        """Remove a parameter that this model rejects; reasoning models reject a temperature, for
+        example.
         """
         if (
             not found.codes & {"unsupported_parameter", "unsupported_value"}
@@ -124,8 +124,8 @@ class OpenAI(Provider):
         if request.system_prompt:
             told.append({"role": "system", "content": request.system_prompt})
         talk = self._talk(request)
-        # the turn that is under way, whose thinking some providers want to see again: what follows
-        # the last words of the person
+        # the current turn: everything after the last user message. Some providers need its thinking
+        # again
         begun = max((at for at, turn in enumerate(talk) if _is_asking(turn)), default=0)
         for at, turn in enumerate(talk):
             if turn.role == "assistant":
@@ -167,7 +167,7 @@ class OpenAI(Provider):
             found = result_pieces(block, self._taken)
             text = text_of_pieces(found)
             shown = [piece for piece in found if piece.kind != "text"]
-            if shown:  # what a tool says is text here; the rest is shown after it
+            if shown:  # a tool message contains only text; media follow in a user message
                 text = f"{text}\n[What is not text follows in the next message.]".lstrip()
                 media += shown
             if block.is_error:
@@ -198,7 +198,7 @@ def _thinking(back: Mapping[str, Any]) -> JSONObject:
 
 
 def _content(parts: list[ContentPiece]) -> str | list[JSONObject]:
-    """Plain text where there is nothing else: not every server takes parts."""
+    """Plain text if there is nothing else: not every server accepts content parts."""
     if all(part.kind == "text" for part in parts):
         return "\n\n".join(part.text for part in parts)
     return [_part(part) for part in parts]

@@ -40,7 +40,7 @@ class ChunkReader:
         self._stops = request.stop_sequences or []
         self._calls: dict[
             int, tuple[str, AnswerPart]
-        ] = {}  # by index: the id as the provider gives it, and the call that grows there
+        ] = {}  # by index: the provider's ID, and the growing call
         self._told: set[str] = set()
         self._usage = Usage()
         self._stop: Stop = "endTurn"
@@ -49,7 +49,7 @@ class ChunkReader:
         self._details: list[JSONObject] = []
 
     def take(self, name: str, data: bytes) -> list[Delta]:
-        """The next chunk."""
+        """Process the next chunk."""
         if data.strip() == b"[DONE]":
             self.complete = self.over = True
             return []
@@ -62,13 +62,13 @@ class ChunkReader:
         deltas: list[Delta] = []
         for choice in list_of(chunk, "choices"):
             if count_of(choice, "index"):
-                continue  # one answer was asked for
+                continue  # only one answer was requested
             deltas += self._speak(object_of(choice, "delta"))
             self._end(choice)
         return deltas
 
     def whole(self, body: Any) -> list[Delta]:
-        """The answer in one."""
+        """Process a response that was not streamed."""
         if object_of(body).get("error"):
             raise of(self._who, trouble(body), 0)
         self._count(body)
@@ -83,7 +83,7 @@ class ChunkReader:
         return deltas
 
     def said(self) -> ModelAnswer:
-        """All of it. Raises ModelFailure where a filter let nothing through."""
+        """The whole answer. Raises ModelFailure if a filter blocked it."""
         if self._refused:
             self._stop = "refusal"
         if self._stop == "refusal" and not self._speech.parts:
@@ -123,7 +123,7 @@ class ChunkReader:
         self._stop = _STOPS.get(reason, "endTurn")
         if (
             reason == "stop" and text_of(choice, "stop_reason") in self._stops
-        ):  # where a server says which
+        ):  # some servers say which one
             self._stop = "stopSequence"
 
     def _speak(self, delta: JSONObject) -> list[Delta]:
@@ -151,8 +151,8 @@ class ChunkReader:
         return deltas
 
     def _call(self, call: JSONObject) -> list[Delta]:
-        """A piece of a tool call; a new id with a name begins one, whatever the index, which some
-        servers leave out or never count up.
+        """Process a piece of a tool call. A new ID with a name starts a call whatever the index is,
+        because some servers omit the index or never increment it.
         """
         id = text_of(call, "id")
         function = object_of(call, "function")
@@ -178,8 +178,8 @@ class ChunkReader:
         return []
 
     def _keep(self, detail: JSONObject) -> None:
-        """Put together what a provider wants to see again of its thinking: pieces of the same kind
-        and index are one.
+        """Collect the reasoning details that the provider needs again: pieces of the same type and
+        index are joined.
         """
         last = self._details[-1] if self._details else {}
         if not detail:

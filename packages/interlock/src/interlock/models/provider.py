@@ -34,17 +34,17 @@ from .lenient_json import parsed
 from .tool_schemas import Dialect, compile
 
 _MOST_ERROR = 262_144  # bytes read of the body of an error
-_MOST_EVENT = 32_000_000  # bytes of one event: a picture may be in it
+_MOST_EVENT = 32_000_000  # bytes of one event, which may contain an image
 _FIRST_PAUSE = 1.0  # seconds; doubled each time
-# seconds for the end of an answer that has said all, so that its connection can be kept
+# seconds to wait for the end of a complete answer's body, so that its connection can be reused
 _DRAIN = 0.1
 _AGAIN = frozenset({"unreachable", "rate_limited", "overloaded"})
 
 
 class ApiKey:
-    """A key that nobody sees by accident; `value` is what goes into a header.
+    """An API key that its representation does not reveal; `value` is the key.
 
-    Raises ValueError for what cannot be one.
+    Raises ValueError for an invalid key.
     """
 
     __slots__ = ("value",)
@@ -61,31 +61,33 @@ class ApiKey:
 
 
 class AnswerReader(Protocol):
-    """Reads one answer.
+    """Decodes one answer.
 
-    `complete`: enough came to be an answer; `over`: nothing more is to come.
+    Attributes:
+        complete: Whether the data so far is a whole answer.
+        over: Whether no more data will come.
     """
 
     complete: bool
     over: bool
 
     def take(self, name: str, data: bytes) -> list[Delta]:
-        """The next event of a stream. Raises ModelFailure, and ValueError for what is no JSON."""
+        """Process the next event of a stream. Raises ModelFailure, and ValueError for invalid
+        JSON.
+        """
         ...
 
     def whole(self, body: Any) -> list[Delta]:
-        """An answer that was not streamed. Raises ModelFailure."""
+        """Process a response that was not streamed. Raises ModelFailure."""
         ...
 
     def said(self) -> ModelAnswer:
-        """All of it. Raises ModelFailure."""
+        """The whole answer. Raises ModelFailure."""
         ...
 
 
 class ProviderRequest(Struct):
-    """A request made ready: where it goes, what it says, who reads the answer, and what the person
-    should know of it.
-    """
+    """A prepared request: its URL and body, the reader of its answer, and notes for the user."""
 
     url: str
     body: JSONObject
@@ -94,7 +96,7 @@ class ProviderRequest(Struct):
 
 
 class ToolDescription(Struct, frozen=True):
-    """A tool as the provider is told of it."""
+    """A tool as the provider receives it."""
 
     name: str
     description: str
@@ -102,21 +104,33 @@ class ToolDescription(Struct, frozen=True):
 
 
 class Provider(ABC):
-    """A model behind HTTP.
+    """A model behind an HTTP API.
 
-    `name` is the configuration's, `model` the provider's. `key` is sent in a header and shown
-    nowhere. `facts` are looked up by the model's name unless given. `extra` is put into every
-    request's body over what is there, `headers` beside the headers. With `stream=False` answers
-    come whole. What may be tried again is tried `tries` times in all, with pauses of `patience`
-    seconds together at most. `silence` is how long nothing may come, `seconds` how long an answer
-    may take, `most` how many bytes it may have. Raises ValueError for a url or a key that cannot be
-    used.
+    Args:
+        name: The configured name.
+        model: The provider's name of the model.
+        url: The URL of the API; the provider's usual one by default.
+        key: The API key. It is sent in a header, and never shown.
+        facts: What is known about the model; by default looked up by its name.
+        fetch: The HTTP client; by default its own.
+        stream: Whether answers are streamed.
+        extra: Members that are added to the body of every request, or replace those there.
+        headers: Additional headers.
+        tries: The limit of attempts for an error that a retry may fix.
+        patience: The limit of all pauses between attempts together, in seconds.
+        silence: The longest time without data, in seconds.
+        seconds: The longest time of an answer, in seconds.
+        most: The largest answer, in bytes.
+        sleep: Waits for a number of seconds.
+
+    Raises:
+        ValueError: The URL or the key is not valid.
     """
 
     title: ClassVar[str] = ""
     dialect: ClassVar[Dialect] = "openai"
     default_url: ClassVar[str] = ""
-    tool_names: ClassVar[int] = 64  # the most characters of a tool's name
+    tool_names: ClassVar[int] = 64  # the largest length of a tool name
 
     def __init__(
         self,
@@ -167,7 +181,7 @@ class Provider(ABC):
         return [self.name, ("model", self.model), ("url", self.url)]
 
     async def aclose(self) -> None:
-        """Close the connections, unless they belong to who gave `fetch`."""
+        """Close the connections, unless the caller provided `fetch`."""
         if self._own:
             await self._fetch.aclose()
 
@@ -176,7 +190,7 @@ class Provider(ABC):
     ) -> AsyncGenerator[Delta | ModelAnswer, None]:
         """Ask the model.
 
-        Yields pieces as they come and ends with exactly one `ModelAnswer`. Raises ModelFailure.
+        Yields pieces as they arrive, and at the end exactly one `ModelAnswer`. Raises ModelFailure.
         """
         asked = self._asked(request)
         for note in asked.notes:
@@ -205,7 +219,7 @@ class Provider(ABC):
                 )
                 slow = isinstance(
                     bad.__cause__, TimeoutError | TimedOut
-                )  # it would be as slow again
+                )  # a retry would be just as slow
                 if (
                     begun
                     or slow
@@ -224,23 +238,23 @@ class Provider(ABC):
 
     @abstractmethod
     def _asked(self, request: CreateMessageRequestParams) -> ProviderRequest:
-        """The request as the provider takes it. Raises ModelFailure."""
+        """Convert the request for the provider. Raises ModelFailure."""
 
     def _sent_headers(self) -> dict[str, str]:
-        """What identifies us to the provider."""
+        """The headers that authenticate the client."""
         return {"authorization": f"Bearer {self._key.value}"} if self._key.value else {}
 
     def _repair(self, asked: ProviderRequest, found: ProviderError) -> bool:
-        """Change a request that was not understood; True where it is worth to be sent again."""
+        """Change a rejected request; return True if it should be sent again."""
         return False
 
     def _words_of_names(self) -> IdMap:
         return IdMap("a-zA-Z0-9_-", self.tool_names)
 
     def _talk(self, request: CreateMessageRequestParams) -> list[RoleTurn]:
-        """The conversation as the model takes it.
+        """The conversation as the model accepts it.
 
-        Raises ModelFailure where there is nothing in it.
+        Raises ModelFailure if it is empty.
         """
         talk = prepared(request.messages)
         if not self.facts.tools:
@@ -254,7 +268,7 @@ class Provider(ABC):
     def _tools(
         self, request: CreateMessageRequestParams, names: IdMap, notes: list[str]
     ) -> list[ToolDescription]:
-        """The tools that the model is told of."""
+        """The tools that the model receives."""
         tools = request.tools or []
         if tools and not self.facts.tools:
             if _mode(request) == "required":
@@ -272,13 +286,13 @@ class Provider(ABC):
         return ToolDescription(names.out(tool.name), description, made.schema)
 
     def _output(self, request: CreateMessageRequestParams) -> int:
-        """The most tokens that it may say (`SAM-09`)."""
+        """The limit of output tokens (`SAM-09`)."""
         return max(1, min(request.max_tokens, self.facts.output))
 
     # -- the talk with the provider --
 
     async def _attempt(self, asked: ProviderRequest) -> AsyncGenerator[Delta | ModelAnswer, None]:
-        """Ask once."""
+        """Send the request once."""
         response = await self._send(asked)
         try:
             if response.status >= 300:
@@ -394,7 +408,7 @@ class Provider(ABC):
                 )
             try:
                 found = events.feed(chunk)
-            except Exception as bad:  # the reader raises one thing only: an event over the limit
+            except Exception as bad:  # the reader raises an error only for an event over the limit
                 raise ModelFailure(
                     f"{self.who.words} sent an event that is too large.", "bad_answer"
                 ) from bad
@@ -424,7 +438,7 @@ class Provider(ABC):
         )
 
     def _judged(self, request: CreateMessageRequestParams, said: ModelAnswer) -> ModelAnswer:
-        """What the model said, held against what it was told of tools (`SAM-16`)."""
+        """Check an answer against the tool choice of the request (`SAM-16`)."""
         mode = _mode(request)
         if mode == "none":
             return without_calls(said)
@@ -441,7 +455,7 @@ class Provider(ABC):
 
 
 class _Repaired(Exception):
-    """The request was changed and is worth to be sent again."""
+    """The request was changed and should be sent again."""
 
 
 def _mode(request: CreateMessageRequestParams) -> str:

@@ -13,7 +13,8 @@ from .json_pointers import resolve
 from .lenient_json import list_of, object_of
 from .schema_merging import both
 
-# What Gemini documents for `parametersJsonSchema`; what it does not name is told in words.
+# The keywords that Gemini documents for `parametersJsonSchema`; others become words in the
+# description.
 _TAKEN = frozenset(
     {
         "type",
@@ -50,15 +51,18 @@ _SILENT = frozenset(
 )
 _SILENTLY = _SILENT | {"readOnly", "writeOnly", "contentEncoding", "contentMediaType"}
 _MOST_PARTS = 4_000  # sub-schemas written out
-_TURNS = 2  # how often a reference is followed inside of itself
+_TURNS = 2  # how often a reference is followed inside itself
 _DEEPEST = 40
 _MOST_WORDS = 400
 
 
 class SchemaInliner:
-    """Writes one schema out; `whole` is what references point into.
+    """Inlines the references of one schema.
 
-    `every_keyword` keeps those that Gemini does not take.
+    Args:
+        whole: The document that references point into.
+        lost: Collects the keywords that were dropped.
+        every_keyword: Keeps keywords that Gemini does not support.
     """
 
     def __init__(self, whole: JSONObject, lost: list[str], *, every_keyword: bool) -> None:
@@ -69,11 +73,11 @@ class SchemaInliner:
         self._inside: list[str] = []
 
     def root(self, schema: JSONObject) -> JSONObject:
-        """The schema, written out."""
+        """The schema with its references inlined."""
         return object_of(self._part(schema, "", 0))
 
     def _part(self, schema: Any, where: str, depth: int) -> Any:
-        """One sub-schema; {} where nothing can be said of it."""
+        """One subschema; {} if it cannot be expressed."""
         self._parts += 1
         if self._parts > _MOST_PARTS or depth > _DEEPEST:
             self._lost.append(f"{where}: too much")
@@ -115,7 +119,9 @@ class SchemaInliner:
             self._inside.pop()
 
     def _merged(self, one: JSONObject, other: JSONObject) -> JSONObject:
-        """What fits both; references of the other are followed when their turn comes."""
+        """A schema that both accept. References in the second one are resolved when they are
+        reached.
+        """
         other = dict(other)
         for _ in range(_TURNS * 4):
             reference = other.get("$ref")
@@ -146,7 +152,7 @@ class SchemaInliner:
         return written
 
     def _kept(self, keyword: str, value: Any, where: str, depth: int) -> Any:
-        """The same keyword, its sub-schemas written out."""
+        """The same keyword, with its subschemas inlined."""
         if keyword in ("properties", "patternProperties", "dependentSchemas") and isinstance(
             value, dict
         ):
@@ -175,14 +181,14 @@ class SchemaInliner:
     def _take(
         self, written: JSONObject, keyword: str, value: Any, where: str, depth: int, told: list[str]
     ) -> None:
-        """A keyword that Gemini takes, in a form that it takes."""
+        """Write a keyword that Gemini supports, in a supported form."""
         if keyword == "properties" and isinstance(value, dict):
             written[keyword] = {
                 name: self._part(part, f"{where}{name}.", depth + 1) for name, part in value.items()
             }
         elif keyword in ("anyOf", "oneOf"):
             parts = [part for part in list_of(value) if part is not False]
-            if parts and "anyOf" not in written:  # both mean the same there
+            if parts and "anyOf" not in written:  # Gemini treats both alike
                 written["anyOf"] = [
                     self._part(part, f"{where}{keyword}.", depth + 1) for part in parts
                 ]
@@ -218,9 +224,7 @@ class SchemaInliner:
         where: str,
         told: list[str],
     ) -> None:
-        """A keyword that it does not take: as another one that allows a little more, or in
-        words.
-        """
+        """Replace an unsupported keyword by one that allows slightly more, or by words."""
         if (
             keyword == "const"
             and isinstance(value, str | int | float)
@@ -247,11 +251,11 @@ class SchemaInliner:
         )
 
     def _loosen(self, written: JSONObject, schema: JSONObject) -> None:
-        """Take back what would forbid more than the original now that other keywords are gone."""
+        """Remove keywords that would forbid more than the original without the dropped ones."""
         if "patternProperties" in schema and written.get("additionalProperties") not in (
             None,
             True,
         ):
             del written["additionalProperties"]
-        if isinstance(schema.get("items"), list):  # how tuples were written before 2020-12
+        if isinstance(schema.get("items"), list):  # the form of tuples before 2020-12
             written.pop("items", None)

@@ -9,8 +9,8 @@ from interlock.types import JSONObject
 
 from .lenient_json import list_of, object_of
 
-# Keywords that say something only together: of two schemas that have them, those of the first are
-# taken, all of them.
+# Keywords that have a meaning only together: if both schemas have some of a group, all of the group
+# are taken from the first.
 _TOGETHER = (
     frozenset({"if", "then", "else"}),
     frozenset({"contains", "minContains", "maxContains"}),
@@ -19,14 +19,14 @@ _TOGETHER = (
 _UNSEEN = (
     "unevaluatedProperties",
     "unevaluatedItems",
-)  # what they forbid depends on all that stands beside them
+)  # what they forbid depends on all other keywords of the schema
 _MAPS = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"})
 _VALUES = frozenset({"enum", "const", "default", "examples", "required", "dependentRequired"})
 
 
 def both(one: JSONObject, other: JSONObject) -> JSONObject:
-    """A schema that accepts whatever the two accept together, and perhaps more: where both say
-    something, the first is heard.
+    """A schema that accepts everything that both accept, and perhaps more. If both have a keyword,
+    that of the first is used.
     """
     merged = dict(one)
     for keyword, value in other.items():
@@ -44,8 +44,8 @@ def both(one: JSONObject, other: JSONObject) -> JSONObject:
 
 
 def subschemas(schema: Any) -> Iterator[JSONObject]:
-    """The schema and all schemas in it that are objects, from the outside in; values such as
-    `default` are not looked into.
+    """The schema and all object schemas in it, from the outside in. Values such as `default` are
+    not searched.
     """
     waiting: list[Any] = [schema]
     while waiting:

@@ -30,7 +30,7 @@ Answer = (
     | ModelAnswer
     | BaseException
 )
-"""Text; a call; several of them; a result of sampling or all of `ModelAnswer` as it is; or what to
+"""Text; a tool call; several of these; a complete result or `ModelAnswer`; or an exception to
 raise.
 """
 
@@ -38,18 +38,25 @@ Scripts = Answer | Callable[[CreateMessageRequestParams], Answer | Awaitable[Ans
 
 
 def call(name: str, /, **arguments: Any) -> Call:
-    """A tool call to be said: `Scripted(call("weather", city="Paris"))`."""
+    """Return a tool call for a script: `Scripted(call("weather", city="Paris"))`."""
     return name, arguments
 
 
 class Scripted:
-    """Gives its answers one after the other, the text word by word.
+    """A model that returns its answers one after the other, and streams text word by word.
 
-    An answer may be a function of the request, plain or async. `requests` holds what it was asked,
-    as it was asked. After the last answer it raises ModelFailure, unless `forever` says to give the
-    last one again and again. `before` is awaited before each piece, with the number of the piece,
-    so that a test can stop it anywhere; `closed` counts the answers that were not heard to their
-    end.
+    Args:
+        answers: The answers. An answer may be a function of the request, also an async one. After
+            the last answer it raises ModelFailure.
+        name: Its name.
+        facts: What is known about it.
+        forever: Repeats the last answer instead.
+        before: Awaited before each piece, with the number of the piece, so that a test can stop it
+            anywhere.
+
+    Attributes:
+        requests: The requests that it received.
+        closed: How many answers were not read to the end.
     """
 
     def __init__(
@@ -75,16 +82,16 @@ class Scripted:
         return len(self._answers) - self._next
 
     def add(self, *answers: Scripts) -> None:
-        """More answers, after those that are there."""
+        """Add answers at the end."""
         self._answers.extend(answers)
 
     async def aclose(self) -> None:
-        """Nothing is open."""
+        """Do nothing: nothing is open."""
 
     async def stream(
         self, request: CreateMessageRequestParams
     ) -> AsyncGenerator[Delta | ModelAnswer, None]:
-        """Say the next answer. Raises ModelFailure, or what the script says."""
+        """Stream the next answer. Raises ModelFailure, or the exception of the script."""
         self.requests.append(request)
         said = await self._said(request)
         heard = False

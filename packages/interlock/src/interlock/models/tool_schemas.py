@@ -1,8 +1,8 @@
 """Compiles a tool's input schema into what a provider accepts, and reports what was lost.
 
-Whatever the original accepts the compiled schema accepts too: it may only allow more, and the words
-in the descriptions say what the server will check all the same. Keywords that the provider takes
-are kept (`JSC-09`); nothing is ever fetched (`JSC-05`).
+The compiled schema accepts everything that the original accepts. It may allow more; then the
+descriptions say in words what the server checks. Keywords that the provider supports are kept
+(`JSC-09`). Nothing is ever fetched (`JSC-05`).
 """
 
 from __future__ import annotations
@@ -26,16 +26,20 @@ from .schema_merging import both, subschemas
 
 Dialect = Literal["openai", "anthropic", "gemini"]
 
-# of a compiled schema; one that is larger is told to the model as "any object"
+# of a compiled schema; a larger one becomes "any object"
 MOST_BYTES = 200_000
 _COMPOSED = ("allOf", "anyOf", "oneOf")
 _NOT_AT_THE_ROOT = (*_COMPOSED, "not", "enum", "const", "if", "then", "else", "$ref", "$dynamicRef")
-_PROPERTY_NAME = re.compile(r"[a-zA-Z0-9_.-]{1,64}")  # what Anthropic takes
+_PROPERTY_NAME = re.compile(r"[a-zA-Z0-9_.-]{1,64}")  # the names that Anthropic accepts
 
 
 class Compiled(Struct, frozen=True):
-    """A schema for a provider; `lost` names what it does not say any more, `words` are for the
-    tool's description and tell of it.
+    """A schema for a provider.
+
+    Attributes:
+        schema: The schema.
+        lost: The keywords that were dropped.
+        words: A text for the tool's description that replaces dropped keywords.
     """
 
     schema: JSONObject
@@ -44,9 +48,9 @@ class Compiled(Struct, frozen=True):
 
 
 def compile(schema: Any, dialect: Dialect) -> Compiled:
-    """The schema as a provider takes it; not to be changed by who gets it.
+    """Compile a schema for a provider. Do not change the result, which is cached.
 
-    Never raises: of a schema that cannot be kept, what is left is any object.
+    It never raises: a schema that cannot be compiled becomes "any object".
     """
     try:
         return _compiled(msgspec.json.encode(schema), dialect)
@@ -69,7 +73,7 @@ def _compiled(text: bytes, dialect: Dialect) -> Compiled:
     if root.get("type") != "object" or root.keys() & set(_NOT_AT_THE_ROOT):
         root = _apart(root)
     whole = root
-    for _ in range(8):  # a root that is a reference
+    for _ in range(8):  # the root may be a reference
         target = resolve(whole, root.get("$ref"))
         if not isinstance(target, dict) or target is whole:
             break
@@ -87,13 +91,13 @@ def _compiled(text: bytes, dialect: Dialect) -> Compiled:
     root.setdefault("properties", {})
     if len(msgspec.json.encode(root)) > MOST_BYTES:
         raise ValueError("the schema is too large")
-    check(root)  # one bad tool would have the whole request refused
+    check(root)  # one invalid tool would make the provider reject the whole request
     return Compiled(root, tuple(dict.fromkeys(lost)), " ".join(words))
 
 
 def _apart(root: JSONObject) -> JSONObject:
-    """A root that will be changed, where it refers to itself: a copy of it among the definitions is
-    meant from now on.
+    """Prepare a root that will be changed: references to it then point to a copy among the
+    definitions.
     """
     ways = [
         (part, keyword)
@@ -118,7 +122,9 @@ def _apart(root: JSONObject) -> JSONObject:
 
 
 def _rooted(root: JSONObject, whole: JSONObject, lost: list[str], words: list[str]) -> JSONObject:
-    """The root as all providers want it: an object with properties, and nothing composed."""
+    """The root in the form that all providers require: an object with properties, without
+    composition.
+    """
     for part in list_of(root, "allOf"):
         part = _resolved(part, whole)
         root = both(root, part) if isinstance(part, dict) else root
@@ -154,7 +160,9 @@ def _rooted(root: JSONObject, whole: JSONObject, lost: list[str], words: list[st
 
 
 def _spread(root: JSONObject, variants: list[JSONObject]) -> None:
-    """Name at the root the properties that only variants name, with what holds for all of them."""
+    """Add the properties that only variants have to the root, with the constraints that all
+    variants share.
+    """
     properties = dict(object_of(root, "properties"))
     names = dict.fromkeys(
         name
@@ -174,7 +182,7 @@ def _spread(root: JSONObject, variants: list[JSONObject]) -> None:
         distinct = [schema for at, schema in enumerate(said) if schema not in said[:at]]
         if all_say:
             properties[name] = distinct[0] if len(distinct) == 1 else {"anyOf": distinct}
-        else:  # where a variant says nothing of it, it may be anything
+        else:  # a variant without the property allows any value
             properties[name] = {
                 "description": (
                     f"In some cases: {_short(distinct[0] if len(distinct) == 1 else distinct)}"
@@ -189,7 +197,7 @@ def _is_closed(variant: JSONObject) -> bool:
 
 
 def _resolved(part: Any, whole: JSONObject) -> Any:
-    """The part, with what it refers to where that is known."""
+    """The subschema merged with the target of its reference, if there is one."""
     if isinstance(part, dict) and "$ref" in part:
         target = resolve(whole, part["$ref"])
         if isinstance(target, dict):
@@ -198,7 +206,7 @@ def _resolved(part: Any, whole: JSONObject) -> Any:
 
 
 def _named(schema: JSONObject, lost: list[str]) -> None:
-    """Leave out, wherever properties are named, those whose names the provider refuses."""
+    """Remove properties whose names the provider rejects, from all subschemas."""
     for part in subschemas(schema):
         properties = object_of(part, "properties")
         bad = [name for name in properties if not _PROPERTY_NAME.fullmatch(name)]
@@ -214,10 +222,7 @@ def _named(schema: JSONObject, lost: list[str]) -> None:
 
 
 def _itemized(schema: JSONObject) -> None:
-    """Say of every array what is in it, be it anything:
-
-    OpenAI and Gemini refuse arrays that do not.
-    """
+    """Add `items` to every array schema without it: OpenAI and Gemini reject such schemas."""
     for part in subschemas(schema):
         kind = part.get("type")
         if (
