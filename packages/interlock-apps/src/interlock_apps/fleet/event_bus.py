@@ -1,4 +1,4 @@
-"""The event bus: writes each event to the log, and passes it on to listeners without secrets."""
+"""The event bus: writes each event to the log, and passes it to listeners without secrets."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class EventBus:
     Args:
         journal: The log that events are written to.
         secrets: Takes secrets out of what listeners receive.
-        log_required: Whether nothing may be called while the log cannot be written.
+        log_required: Whether calls are refused while the log cannot be written.
     """
 
     def __init__(self, journal: Log, secrets: Redactor, *, log_required: bool) -> None:
@@ -34,7 +34,7 @@ class EventBus:
         self._listeners: list[EventListener] = []
 
     def publish(self, event: Event) -> None:
-        """Write an event to the log, and pass it on to all listeners without secrets."""
+        """Write an event to the log, and pass it to all listeners without secrets."""
         entry = self._journal.note(event)  # type: ignore[arg-type]  # each Event is an AnyEvent
         shown = redacted_event(entry.event, self._secrets)
         if shown is not entry.event:
@@ -46,7 +46,7 @@ class EventBus:
                 log.exception("a listener failed at %s", type(event).__name__)
 
     def listen(self, listener: EventListener) -> Callable[[], None]:
-        """Pass every event to a listener as it happens; what is returned stops that."""
+        """Pass every event to a listener as it happens; call the returned function to stop."""
         self._listeners.append(listener)
 
         def stop() -> None:
@@ -56,7 +56,7 @@ class EventBus:
         return stop
 
     async def why_not_logged(self) -> str:
-        """Return why nothing may be called: the log is required, and cannot be written; else ""."""
+        """Return why calls are refused: the log is required and cannot be written. Otherwise ""."""
         if not self.log_required:
             return ""
         try:

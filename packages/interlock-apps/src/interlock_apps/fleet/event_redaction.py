@@ -1,4 +1,4 @@
-"""Redaction of events: user interfaces see no secrets, except in what the person decides on."""
+"""Redaction of events: user interfaces see no secrets, except in what the person decides about."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from .events import (
     ResultsGiven,
 )
 
-# The person decides on the arguments of a call and on what a question shows, and may edit them, so
-# these are shown as they are. The log keeps them without secrets.
+# The person decides about the arguments of a call and the content of a question, and may edit them,
+# so they are shown unredacted. The log keeps them without secrets.
 _DECIDED_ON = (QuestionAsked, QuestionAnswered, CallProposed, CallDecided)
-# In what was said and what a tool returned, a key may be the very thing that was asked for. Only
-# configured secrets are hidden there.
+# A message or a tool result may contain a key that was asked for, so only configured secrets are
+# hidden there.
 _CONVERSATION = (PersonSaid, ModelSays, ModelSaid, ResultsGiven)
 
 AnEvent = TypeVar("AnEvent", bound=Event)
@@ -35,7 +35,7 @@ _encoder = msgspec.json.Encoder(enc_hook=repr)
 
 
 def redacted_event(event: AnEvent, redactor: Redactor) -> AnEvent:
-    """Return an event without secrets, which is the same object if it has none."""
+    """Return an event without secrets: the same object if it has none."""
     if isinstance(event, _DECIDED_ON):
         return event
     if isinstance(event, _CONVERSATION):
@@ -50,7 +50,7 @@ def redacted_event(event: AnEvent, redactor: Redactor) -> AnEvent:
 def _without(event: AnEvent, redact: Redact) -> AnEvent:
     try:
         text = _encoder.encode(event).decode()
-        # A secret may be written in many ways in JSON within JSON, where backslashes are doubled.
+        # A secret can be written in many ways in JSON within JSON, where backslashes are doubled.
         if "\\\\" not in text and "\\u" not in text and redact(text) == text:
             return event
         plain = msgspec.json.decode(text)
@@ -61,9 +61,7 @@ def _without(event: AnEvent, redact: Redact) -> AnEvent:
 
 
 def _in_words(event: AnEvent, redact: Redact) -> AnEvent:
-    """Redact only the event's own texts, where the rest of it cannot be written as JSON or would
-    not be read again.
-    """
+    """Redact only the event's own texts, if the rest cannot be written as JSON and read back."""
     changed = {
         name: clean
         for name in event.__struct_fields__

@@ -16,8 +16,9 @@ from .questions import Answer, AnyQuestion, Warned
 class Event(
     Struct, frozen=True, kw_only=True, tag_field="type", rename="camel", omit_defaults=True
 ):
-    """Something that happened; `session` is the conversation that it belongs to, empty for the host
-    itself.
+    """Something that happened.
+
+    `session` is the conversation that the event belongs to; empty for the host itself.
     """
 
     kept: ClassVar[bool] = True  # whether the log keeps it
@@ -25,8 +26,9 @@ class Event(
 
 
 class LogEntry(Struct, frozen=True, kw_only=True, rename="camel"):
-    """An event with its place in the log (0 where the log does not keep it) and its time, in
-    seconds of the wall clock.
+    """An event with its number in the log (0: the log does not keep it) and its time.
+
+    The time is in seconds of the wall clock.
     """
 
     seq: int
@@ -38,7 +40,7 @@ class LogEntry(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Attached(Struct, frozen=True, kw_only=True, rename="camel"):
-    """A resource that the person put beside what they said."""
+    """A resource that the person attached to a message."""
 
     server: str
     uri: str
@@ -46,8 +48,9 @@ class Attached(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class SessionBegan(Event, frozen=True, kw_only=True, tag="sessionBegan"):
-    """A conversation began; `remark` is the model's, to be shown, `by` the version that
-    wrote this.
+    """A conversation began.
+
+    `remark` is a remark of the model to display; `by` is the version that wrote the event.
     """
 
     title: str
@@ -57,15 +60,16 @@ class SessionBegan(Event, frozen=True, kw_only=True, tag="sessionBegan"):
 
 
 class SessionResumed(Event, frozen=True, kw_only=True, tag="sessionResumed"):
-    """An earlier conversation goes on."""
+    """An earlier conversation was resumed."""
 
     model: str
     remark: str = ""
 
 
 class PersonSaid(Event, frozen=True, kw_only=True, tag="personSaid"):
-    """The person said something: typed, or chosen as a prompt of a server (then `server` and
-    `prompt` name it).
+    """The person sent a message.
+
+    It was typed, or it is a prompt of a server; then `server` and `prompt` name the prompt.
     """
 
     messages: tuple[SamplingMessage, ...]
@@ -76,8 +80,9 @@ class PersonSaid(Event, frozen=True, kw_only=True, tag="personSaid"):
 
 
 class ModelAsked(Event, frozen=True, kw_only=True, tag="modelAsked"):
-    """The model is asked; `step` counts from 1 in each turn, `tokens` is an estimate of what goes
-    in.
+    """The model is asked.
+
+    `step` counts from 1 in each turn. `tokens` is an estimate of the input.
     """
 
     model: str
@@ -88,7 +93,7 @@ class ModelAsked(Event, frozen=True, kw_only=True, tag="modelAsked"):
 
 
 class ModelSays(Event, frozen=True, kw_only=True, tag="modelSays"):
-    """A piece of what the model is saying; see `Delta`."""
+    """A piece of the model's message; see `Delta`."""
 
     kept: ClassVar[bool] = False
     kind: Literal["text", "thought", "call", "note"]
@@ -97,7 +102,7 @@ class ModelSays(Event, frozen=True, kw_only=True, tag="modelSays"):
 
 
 class ModelSaid(Event, frozen=True, kw_only=True, tag="modelSaid"):
-    """All that the model said in one step."""
+    """The model's whole message of one step."""
 
     model: str
     step: int
@@ -106,7 +111,7 @@ class ModelSaid(Event, frozen=True, kw_only=True, tag="modelSaid"):
 
 
 class ModelFailed(Event, frozen=True, kw_only=True, tag="modelFailed"):
-    """The model gave no answer; `kind` as ModelFailure has it."""
+    """The model gave no answer; `kind` is that of ModelFailure."""
 
     model: str
     step: int
@@ -115,9 +120,7 @@ class ModelFailed(Event, frozen=True, kw_only=True, tag="modelFailed"):
 
 
 class Trimmed(Event, frozen=True, kw_only=True, tag="trimmed"):
-    """Something was left out of what the model gets to see: by which rule, in words, and about how
-    many tokens.
-    """
+    """Something was left out of the model's input: by which rule, and about how many tokens."""
 
     rule: str
     words: str
@@ -125,7 +128,7 @@ class Trimmed(Event, frozen=True, kw_only=True, tag="trimmed"):
 
 
 class TurnEnded(Event, frozen=True, kw_only=True, tag="turnEnded"):
-    """The turn is over, and why; `usage` is that of the whole turn."""
+    """The turn ended, and why; `usage` is that of the whole turn."""
 
     reason: Literal["done", "cancelled", "steps", "tokens", "seconds", "failed", "refused"]
     words: str = ""
@@ -136,9 +139,9 @@ class TurnEnded(Event, frozen=True, kw_only=True, tag="turnEnded"):
 
 
 class CallProposed(Event, frozen=True, kw_only=True, tag="callProposed"):
-    """A tool is to be called.
+    """A tool call was requested.
 
-    `name` is what the model calls it; `server` and `tool` are empty for a name that is none.
+    `name` is the tool's name for the model. `server` and `tool` are empty if there is no such tool.
     """
 
     call: str
@@ -151,10 +154,10 @@ class CallProposed(Event, frozen=True, kw_only=True, tag="callProposed"):
 
 
 class CallDecided(Event, frozen=True, kw_only=True, tag="callDecided"):
-    """Whether it may be, who decided and why; `arguments` where they were edited.
+    """Whether a call may be made, who decided, and why; `arguments` if they were edited.
 
-    `by` is "rule", "person", "pin", "budget", "host", "nobody", or "stopped" where the tool's
-    server is stopped.
+    `by` is "rule", "person", "pin", "budget", "host", "nobody", or "stopped" if the tool's server
+    is stopped.
     """
 
     call: str
@@ -165,7 +168,7 @@ class CallDecided(Event, frozen=True, kw_only=True, tag="callDecided"):
 
 
 class CallProgress(Event, frozen=True, kw_only=True, tag="callProgress"):
-    """How far a call has come."""
+    """The progress of a call."""
 
     kept: ClassVar[bool] = False
     call: str
@@ -191,9 +194,7 @@ class CallEnded(Event, frozen=True, kw_only=True, tag="callEnded"):
 
 
 class ResultsGiven(Event, frozen=True, kw_only=True, tag="resultsGiven"):
-    """What the model got for the tools that it wanted in one step, in the order in which it wanted
-    them.
-    """
+    """The results that the model got for the tool calls of one step, in the order of the calls."""
 
     results: tuple[ToolResultContent, ...]
 
@@ -202,13 +203,13 @@ class ResultsGiven(Event, frozen=True, kw_only=True, tag="resultsGiven"):
 
 
 class QuestionAsked(Event, frozen=True, kw_only=True, tag="asked"):
-    """The person is asked something."""
+    """The person is asked a question."""
 
     question: AnyQuestion
 
 
 class QuestionAnswered(Event, frozen=True, kw_only=True, tag="answered"):
-    """A question is over: the answer, and who gave it ("person", "rule", "nobody")."""
+    """A question is closed: the answer, and who gave it ("person", "rule", "nobody")."""
 
     question: str
     answer: Answer
@@ -216,7 +217,7 @@ class QuestionAnswered(Event, frozen=True, kw_only=True, tag="answered"):
 
 
 class SampleEnded(Event, frozen=True, kw_only=True, tag="sampleEnded"):
-    """A model was asked for a server: which, and what it took; `error` where it gave no answer."""
+    """A sampling request ended: the model and its usage; `error` if the model gave no answer."""
 
     server: str
     question: str
@@ -226,7 +227,7 @@ class SampleEnded(Event, frozen=True, kw_only=True, tag="sampleEnded"):
 
 
 class ResourceRead(Event, frozen=True, kw_only=True, tag="resourceRead"):
-    """A resource was read, by whom, and its size in bytes; `error` where it could not be."""
+    """A resource was read: by whom, and its size in bytes; `error` if the read failed."""
 
     server: str
     uri: str
@@ -236,7 +237,7 @@ class ResourceRead(Event, frozen=True, kw_only=True, tag="resourceRead"):
 
 
 class PromptFetched(Event, frozen=True, kw_only=True, tag="promptGot"):
-    """A prompt was got."""
+    """A prompt was fetched."""
 
     server: str
     prompt: str
@@ -248,9 +249,10 @@ class PromptFetched(Event, frozen=True, kw_only=True, tag="promptGot"):
 
 
 class ServerState(Event, frozen=True, kw_only=True, tag="serverState"):
-    """A server is in another state:
+    """A server entered a state.
 
-    "waiting" (for the person), "starting", "up", "down" (tried again later), "off", "refused".
+    The states are "waiting" (for the person), "starting", "up", "down" (a retry follows), "off" and
+    "refused".
     """
 
     server: str
@@ -263,7 +265,7 @@ class ServerState(Event, frozen=True, kw_only=True, tag="serverState"):
 
 
 class ServerLogLine(Event, frozen=True, kw_only=True, tag="serverSaid"):
-    """A log message of a server, or a line that it wrote to stderr."""
+    """A log message of a server, or a line of its stderr."""
 
     kept: ClassVar[bool] = False
     server: str
@@ -273,14 +275,14 @@ class ServerLogLine(Event, frozen=True, kw_only=True, tag="serverSaid"):
 
 
 class FeaturesChanged(Event, frozen=True, kw_only=True, tag="featuresChanged"):
-    """What servers offer is not as it was; who shows it looks anew."""
+    """The features of servers have changed; a user interface reads them again."""
 
     kept: ClassVar[bool] = False
     server: str
 
 
 class ResourceUpdated(Event, frozen=True, kw_only=True, tag="resourceUpdated"):
-    """What stands behind a watched URI is not as it was."""
+    """A watched resource has changed."""
 
     kept: ClassVar[bool] = False
     server: str
@@ -288,8 +290,10 @@ class ResourceUpdated(Event, frozen=True, kw_only=True, tag="resourceUpdated"):
 
 
 class Pinned(Event, frozen=True, kw_only=True, tag="pinned"):
-    """A feature was approved ("first" when first seen, "approved" by the person), "blocked" because
-    it changed, or refused ("refused").
+    """A feature was approved, blocked or refused.
+
+    "first": approved when first seen. "approved": by the person. "blocked": it has changed.
+    "refused": by the person.
     """
 
     server: str
@@ -300,20 +304,20 @@ class Pinned(Event, frozen=True, kw_only=True, tag="pinned"):
 
 
 class RootsChanged(Event, frozen=True, kw_only=True, tag="rootsChanged"):
-    """The folders that servers may be told of; `folders` by server id, "" for all servers."""
+    """The roots have changed; `folders` by server id, "" for all servers."""
 
     folders: dict[str, tuple[str, ...]]
 
 
 class RuleRemembered(Event, frozen=True, kw_only=True, tag="ruleRemembered"):
-    """The person's answer is to hold for longer; the rule as data."""
+    """An answer of the person was remembered as a rule; the rule is plain data."""
 
     rule: Any
     remember: Literal["session", "always"]
 
 
 class Notice(Event, frozen=True, kw_only=True, tag="notice"):
-    """Something that the person should know."""
+    """A notice for the person."""
 
     level: Literal["info", "warning", "error"]
     words: str

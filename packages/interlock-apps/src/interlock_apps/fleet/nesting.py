@@ -1,4 +1,4 @@
-"""The limit of nesting: deeply nested data of a server would exhaust the stack."""
+"""The nesting limit: deeply nested data from a server would exhaust the stack."""
 
 from __future__ import annotations
 
@@ -10,14 +10,12 @@ from msgspec import Struct
 MOST_LEVELS: Final = 100
 """Levels of lists and objects in one value.
 
-No honest schema, argument or result has a tenth of it.
+An honest schema, argument or result has less than a tenth of it.
 """
 
 
 def too_deep(value: Any, most: int = MOST_LEVELS) -> bool:
-    """Whether a value, of JSON or of records that hold JSON, has more levels than anybody should
-    have to go through.
-    """
+    """Whether a value of JSON, or of records that contain JSON, is nested too deeply."""
     level = [value]
     for _ in range(most + 1):
         level = [inner for each in level for inner in _inside(each)]

@@ -1,4 +1,4 @@
-"""Patterns over the arguments of a call, by dotted path: yes, no, or unknown."""
+"""Patterns for the arguments of a call, by dotted path: match, no match, or unknown."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from urllib.parse import unquote
 from interlock.schema import SchemaError, Validator, compile
 
 KEYS = ("is", "in", "matches", "finds", "under", "least", "most", "given")
-MAX_REGEX = 500  # characters of one
-MAX_GLOB = 1_000  # characters of one
+MAX_REGEX = 500  # characters in one
+MAX_GLOB = 1_000  # characters in one
 MAX_STARS = 16  # in one glob
-MAX_VALUES = 10_000  # that one path may lead to; beyond it nothing can be told
+MAX_VALUES = 10_000  # at one path; with more values the result is unknown
 
 _SURROGATES = re.compile("[\ud800-\udfff]")
 _SEGMENT = re.compile(r"((?:[^.\\]|\\.)+)(?:\.|$)", re.DOTALL)
@@ -29,15 +29,15 @@ _DRIVE = re.compile(r"[A-Za-z]:[\\/]|\\\\|//[^/]")
 
 
 class BadPattern(ValueError):
-    """A pattern that cannot be used; the words say what to write instead."""
+    """A pattern that cannot be used; the message says what to write instead."""
 
 
-# A pattern is a glob for the text, or an object of KEYS that all have to hold.
+# A pattern is a glob for text, or an object of KEYS that must all match.
 Pattern = str | int | float | bool | dict[str, Any]
 
 
 def check_pattern(path: str, pattern: Any) -> None:
-    """See that a pattern can be used. Raises BadPattern."""
+    """Check a pattern. Raises BadPattern."""
     if (
         not path
         or "".join(found[0] for found in _SEGMENT.finditer(path)) != path
@@ -59,7 +59,7 @@ def check_pattern(path: str, pattern: Any) -> None:
 
 
 def check_glob(glob: str) -> None:
-    """See that a glob is one. Raises BadPattern."""
+    """Check a glob. Raises BadPattern."""
     if len(glob) > MAX_GLOB or glob.count("*") > MAX_STARS:
         raise BadPattern(
             f"the pattern {glob[:40]!r} is too long: {MAX_GLOB} characters and {MAX_STARS} "
@@ -100,12 +100,11 @@ def _check_keys(pattern: Mapping[str, Any]) -> None:
 def matches(
     path: str, pattern: Pattern, arguments: Mapping[str, Any], *, every: bool
 ) -> bool | None:
-    """Whether what stands at `path` in the arguments fits the pattern; None where that cannot be
-    told.
+    """Whether the value at `path` in the arguments matches the pattern; None if it is unknown.
 
-    Where the path leads to several values (lists, `*`), or to one with values inside, `every` says
-    whether all of them have to fit, as for what allows, or any does, as for what denies. An
-    argument that is not there fits nothing but `given: false`.
+    A path may lead to several values (lists, `*`), or to a value with values inside. With `every`
+    all of them must match, as in a rule that allows; without it one is enough, as in a rule that
+    denies. A missing argument matches only `given: false`.
     """
     values, missing = _reach(path, arguments)
     if isinstance(pattern, Mapping) and "given" in pattern:
@@ -139,13 +138,13 @@ def matches(
     return None
 
 
-# -- where a path leads ----------------------------------------------------------------------------
+# -- paths ----------------------------------------------------------------------------------------
 
 
 def _reach(path: str, arguments: Mapping[str, Any]) -> tuple[list[Any], bool]:
-    """The values at a path, and whether it leads into nothing anywhere on the way.
+    """The values at a path, and whether the path is missing in any branch.
 
-    A name with dots in it may be written as it is.
+    A name that contains dots may be written as it is.
     """
     steps = [
         re.sub(r"\\(.)", r"\1", found[1], flags=re.DOTALL) if "\\" in found[1] else found[1]
@@ -244,7 +243,7 @@ def _holds(key: str, wanted: Any, value: Any) -> bool | None:
 
 
 def _same(value: Any, wanted: Any) -> bool:
-    """Equality as JSON has it: true is not 1, but 1.0 is."""
+    """JSON equality: true is not 1, but 1.0 is."""
     if isinstance(value, bool) or isinstance(wanted, bool):
         return value is wanted
     if isinstance(value, list) and isinstance(wanted, list):
@@ -257,9 +256,7 @@ def _same(value: Any, wanted: Any) -> bool:
 
 
 def _as_text(value: Any) -> str | None:
-    """A value as patterns see it: a text as it is, anything else as JSON; None for numbers too long
-    to be written out.
-    """
+    """A value as text for patterns: text as it is, other values as JSON; None for huge numbers."""
     try:
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     except (ValueError, TypeError):
@@ -270,8 +267,8 @@ def _as_text(value: Any) -> str | None:
 @lru_cache(maxsize=512)
 def _ready(regex: str, whole: bool) -> Validator:
     try:
-        # Names of properties are matched by the linear engine only, so that this refuses what looks
-        # around or refers back.
+        # Property names are matched only by the linear-time engine, so this rejects lookaround and
+        # backreferences.
         compile({"patternProperties": {regex: True}})
         if whole:
             compile({"patternProperties": {f"^(?:{regex})$": True}})
@@ -294,12 +291,12 @@ def _regex(regex: Any, whole: bool) -> Validator:
 
 
 def under(value: Any, folder: str) -> bool | None:
-    """Whether a path lies in a folder, by its name alone; the disk is never asked, so links are not
+    """Whether a path is inside a folder, judged by its text. The disk is not read, so links are not
     followed.
 
-    None for whatever only the server can know: a relative path, one with `~` or `..` that would
-    leave the folder or come back into it by a link, or one that differs in upper and lower case
-    alone. A `file:` URI is taken for its path.
+    Returns None where only the server can know: a relative path; `~`; `..` that would leave the
+    folder or return to it through a link; or a difference in case only. A `file:` URI counts as its
+    path.
     """
     inside = _folder(folder)
     if not isinstance(value, str) or inside is None:
@@ -317,7 +314,7 @@ def under(value: Any, folder: str) -> bool | None:
         return None
     climbs = ".." in parts.raw
     if parts.windows != inside.windows:
-        return None  # to the other system it is a relative path
+        return None  # on the other system this is a relative path
     names = parts.names
     wanted = inside.names
     if names[: len(wanted)] == wanted:
@@ -329,7 +326,7 @@ def under(value: Any, folder: str) -> bool | None:
 
 
 class _Path:
-    """A whole path, taken apart."""
+    """An absolute path, split into names."""
 
     __slots__ = ("names", "raw", "windows")
 
@@ -341,7 +338,7 @@ class _Path:
             if each == "..":
                 names = names[:-1]
             elif each not in ("", "."):
-                # Windows drops dots and blanks at the end of a name.
+                # Windows drops trailing dots and blanks of a name.
                 names.append(
                     unicodedata.normalize("NFC", each.rstrip(". ") or each if windows else each)
                 )
@@ -351,7 +348,7 @@ class _Path:
 def _parts(path: str) -> _Path | None:
     if posixpath.isabs(path) and not _DRIVE.match(path):
         if "\\" in path and ".." in re.split(r"[\\/]", path):
-            return None  # where a backslash parts names this climbs, where it does not it is a name
+            return None  # the `..` climbs only on systems where a backslash separates names
         return _Path(False, path.split("/"))
     if _DRIVE.match(path) and not path.startswith("//"):
         drive, rest = ntpath.splitdrive(path.replace("/", "\\"))

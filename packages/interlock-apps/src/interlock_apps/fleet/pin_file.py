@@ -1,5 +1,4 @@
-"""The file `interlock.lock`: what was approved of each server,
-as JSON that people can read and keep in version control."""
+"""The file `interlock.lock`: the approved features of each server, in JSON for version control."""
 
 from __future__ import annotations
 
@@ -16,17 +15,17 @@ _KINDS = frozenset({"tool", "prompt", "instructions"})
 
 
 class BadPins(BadRecord):
-    """The file of pins cannot be used as it is; the message says what to do."""
+    """The pin file cannot be used; the message says what to do."""
 
 
 def digest_of_form(form: Any) -> str:
-    """The digest of a feature's canonical form, whatever the order of its keys."""
+    """The digest of a feature's canonical form, independent of the order of its keys."""
     text = json.dumps(form, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
     return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
 
 
 class PinFile(RecordFile):
-    """The pins of all servers in one file; in memory where there is no path."""
+    """The pins of all servers in one file; in memory without a path."""
 
     error = BadPins
 
@@ -34,7 +33,7 @@ class PinFile(RecordFile):
         super().__init__(path, {"interlock": "pins", "version": VERSION, "servers": {}})
 
     def check(self, data: Any) -> str:
-        """Return what is wrong with the pins of a file; a guess would approve something."""
+        """Return what is wrong with the pins in a file. Guessing could approve something."""
         if (
             not isinstance(data, dict)
             or data.get("interlock") != "pins"
@@ -88,7 +87,7 @@ def _trouble(entry: Any) -> str:
 
 
 def _is_pinned(pinned: Any) -> bool:
-    """Whether a form stands beside its own digest."""
+    """Whether a form has its own digest beside it."""
     return (
         isinstance(pinned, dict)
         and pinned.keys() == {"digest", "form"}

@@ -28,7 +28,7 @@ _WORDS = {
 
 
 class ServerFeatures(Struct, frozen=True, kw_only=True):
-    """What a server offers, as far as a model or a person reads it."""
+    """The features of a server that a model or a person reads."""
 
     tools: Sequence[Tool] = ()
     prompts: Sequence[Prompt] = ()
@@ -36,12 +36,10 @@ class ServerFeatures(Struct, frozen=True, kw_only=True):
 
 
 class PinDifference(Struct, frozen=True, kw_only=True, rename="camel"):
-    """A feature that is not what was approved.
+    """A feature that differs from its approved form.
 
-    `was` and `now` are lines of JSON to be shown, empty where there was or is nothing.
-
-    `name` is empty for the instructions. `digest` is that of what is there now; empty where it has
-    gone.
+    `was` and `now` are lines of JSON for display, empty if there is none. `name` is empty for the
+    instructions. `digest` is that of the current form; empty if the feature is gone.
     """
 
     kind: Kind
@@ -55,9 +53,8 @@ class PinDifference(Struct, frozen=True, kw_only=True, rename="camel"):
 class Pins:
     """The approved features of all servers; see `PinFile` for the file.
 
-    Without a path they last as long as this object.
-
-    What is blocked is what the last `seen` of a server found, less what was approved since.
+    Without a path they are kept in memory. The blocked features are the differences found by the
+    last `seen` of a server, without those approved since.
     """
 
     def __init__(self, path: Path | None = None) -> None:
@@ -65,24 +62,23 @@ class Pins:
         self._now: dict[str, dict[tuple[Kind, str], Any]] = {}
 
     def known(self, server: str) -> bool:
-        """Whether this server's features were approved once. Raises BadPins."""
+        """Whether features of this server were approved before. Raises BadPins."""
         return "features" in self._server(server)
 
     def seen(self, server: str, features: ServerFeatures) -> list[PinDifference]:
-        """What a server offers now: how it differs from what was approved, in the order of the
-        server.
+        """Record what a server offers now, and return the differences to what was approved.
 
-        Raises BadPins.
+        They are in the order of the server. Raises BadPins.
 
-        Of a server that is not known everything is `added`.
+        For an unknown server every feature is `added`.
         """
         self._now[server] = dict(_canonical(features))
         return self._differences(server)
 
     def first(self, server: str, features: ServerFeatures) -> list[PinDifference]:
-        """Approve all that a server offers, the first time that it is seen. Raises BadPins.
+        """Approve all features of a server that is seen for the first time. Raises BadPins.
 
-        If another host was quicker its approval stands, and the differences to it are returned.
+        If another host was first, its approval stands, and the differences to it are returned.
         """
         self._now[server] = now = dict(_canonical(features))
 
@@ -98,20 +94,20 @@ class Pins:
         return self._differences(server)
 
     def approve(self, server: str, difference: PinDifference) -> bool:
-        """Let a feature be as the difference has it; whether it is so now. Raises BadPins."""
+        """Approve one difference; return whether it is approved now. Raises BadPins."""
         return bool(self.approve_all(server, [difference]))
 
     def approve_all(self, server: str, differences: Sequence[PinDifference]) -> list[PinDifference]:
-        """Let features be as the differences have them, in one write.
+        """Approve differences in one write.
 
-        Only what was shown is approved: what the server has changed again since `seen` made the
-        difference remains blocked.
+        Only what was shown is approved: if `seen` has found another change since, the feature stays
+        blocked.
 
         Returns:
             The differences that are approved now.
 
         Raises:
-            BadPins: The file cannot be read, or not be written.
+            BadPins: The file cannot be read or written.
         """
         now = self._now.get(server, {})
         forms = {(each.kind, each.name): now.get((each.kind, each.name)) for each in differences}
@@ -137,7 +133,7 @@ class Pins:
         return approved
 
     def blocked(self, server: str) -> dict[tuple[Kind, str], str]:
-        """What of a server may not be used now, with words that say why. Raises BadPins."""
+        """The blocked features of a server, with the reason for each. Raises BadPins."""
         return {
             (each.kind, each.name): _WORDS[each.how]
             for each in self._differences(server)
@@ -145,19 +141,18 @@ class Pins:
         }
 
     def forget(self, server: str) -> None:
-        """Forget a server; the next time it is seen is the first. Raises BadPins."""
+        """Forget a server; when it is seen next, it counts as new. Raises BadPins."""
         self._file.edit(lambda pins: pins["servers"].pop(server, None))
 
     def approved_command(self, server: str, digest: str) -> bool:
-        """Whether this server's command, or address, was approved as it is; `digest` is any text
-        that stands for it.
+        """Whether this command or address of a server was approved; `digest` is any text for it.
 
         Raises BadPins.
         """
         return bool(digest) and self._server(server).get("command") == digest
 
     def approve_command(self, server: str, digest: str) -> None:
-        """Let a server be started by this command (`SEC-17`). Raises BadPins."""
+        """Approve the command of a server (`SEC-17`). Raises BadPins."""
 
         def change(pins: dict[str, Any]) -> None:
             pins["servers"].setdefault(server, {})["command"] = digest
@@ -165,7 +160,7 @@ class Pins:
         self._file.edit(change)
 
     def approved_skill(self, server: str, uri: str) -> Any:
-        """The form in which a skill was approved: its frontmatter, and every file with its digest.
+        """The approved form of a skill: its frontmatter, and every file with its digest.
 
         Returns:
             The form, or None for a skill that was never approved.
@@ -177,10 +172,10 @@ class Pins:
         return None if pinned is None else pinned["form"]
 
     def approve_skill(self, server: str, uri: str, form: Mapping[str, Any]) -> None:
-        """Let a skill of a server be loaded as it is now, in place of what was approved before.
+        """Approve a skill as it is now, in place of its earlier form.
 
         Raises:
-            BadPins: The file cannot be read, or not be written.
+            BadPins: The file cannot be read or written.
         """
         pinned = {"digest": digest_of_form(form), "form": form}
 
@@ -220,21 +215,17 @@ class Pins:
 
 
 def _digest_or_none(form: Any) -> str:
-    """The digest of a form; empty where there is nothing."""
+    """The digest of a form; empty without a form."""
     return "" if form is None else digest_of_form(form)
 
 
 def digest_of(feature: Tool | Prompt) -> str:
-    """The digest of a feature as pins have it: of all that a model or a person reads of it,
-    whatever the order of keys.
-    """
+    """The digest of all that a model or a person reads of a feature, independent of key order."""
     return digest_of_form(_tool(feature) if isinstance(feature, Tool) else _prompt(feature))
 
 
 def unified(difference: PinDifference, *, context: int = 3) -> str:
-    """A difference as terminals show it: the lines that went with -, those that came with +;
-    nothing in it is invisible.
-    """
+    """A unified diff of a difference, with invisible characters made visible."""
     what = difference.name or difference.kind
     lines = difflib.unified_diff(
         _lines(difference.was),
@@ -248,8 +239,8 @@ def unified(difference: PinDifference, *, context: int = 3) -> str:
 
 
 def _lines(shown: str) -> list[str]:
-    """Texts of several lines are shown as such: what was put into a long description would be lost
-    in one.
+    """Split texts at their line breaks: an addition to a long description would be lost in one
+    line.
     """
     return shown.replace("\\n", "\\n\n      ").splitlines()
 
@@ -315,7 +306,7 @@ def _prompt(prompt: Prompt) -> dict[str, Any]:
 
 
 def _interface(meta: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """Of `_meta` only what decides which page is shown for a tool."""
+    """The part of `_meta` that decides which page is shown for a tool."""
     return {
         key: value for key, value in (meta or {}).items() if key == "ui" or key.startswith("ui/")
     } or None
@@ -326,9 +317,9 @@ def _form(form: dict[str, Any]) -> dict[str, Any]:
 
 
 def _plain(value: Any, key: str = "") -> Any:
-    """JSON that is the same for all ways in which a server may write the same:
+    """JSON that is the same for equivalent spellings.
 
-    1.0 for 1, the required names in another order.
+    1.0 becomes 1, and required names are sorted.
     """
     if isinstance(value, Mapping):
         return {_text(str(name)): _plain(each, str(name)) for name, each in value.items()}
@@ -344,5 +335,5 @@ def _plain(value: Any, key: str = "") -> Any:
 
 
 def _text(text: str) -> str:
-    """Half a character, which no file can hold, becomes a question mark."""
+    """Replace lone surrogates, which no file can contain, by question marks."""
     return text.encode("utf-8", "replace").decode()

@@ -16,19 +16,19 @@ from interlock.types import Tool
 from .patterns import BadPattern, Pattern, check_glob, check_pattern, matches
 from .pins import digest_of
 
-Choice = Literal["allow", "ask", "deny"]  # what is to be done about a call
+Choice = Literal["allow", "ask", "deny"]  # the decision about a call
 HINTS = ("read_only", "destructive", "idempotent", "open_world")
 
 
 class Rule(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """What is to be done about some calls.
+    """A decision about some calls.
 
     `server` and `tool` are globs over the server's configured id and the tool's name. `arguments`
-    are patterns by dotted path, which all have to fit (see `patterns.matches`). The hints ask what
-    the tool says of itself, which is believed of trusted servers only: any other tool counts as not
-    read-only, destructive, not idempotent and open to the world (`TOL-04`). `session` limits the
-    rule to one conversation, `digest` to a tool that is as it was (see `pins.digest_of`). `reason`
-    is shown, and told to the model where it denies.
+    are patterns by dotted path, which must all match (see `patterns.matches`). The hints match the
+    tool's annotations, which are believed of trusted servers only: any other tool counts as not
+    read-only, destructive, not idempotent and open world (`TOL-04`). `session` limits the rule to
+    one conversation, `digest` to a tool that has not changed (see `pins.digest_of`). `reason` is
+    shown to the person, and to the model if the rule denies.
     """
 
     decision: Choice
@@ -44,7 +44,7 @@ class Rule(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True
     reason: str = ""
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be matched. Raises BadPattern (a ValueError)."""
+        """Reject invalid patterns. Raises BadPattern (a ValueError)."""
         check_glob(self.server)
         check_glob(self.tool)
         for path, pattern in self.arguments.items():
@@ -52,12 +52,11 @@ class Rule(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True
 
 
 class Verdict(Struct, frozen=True, kw_only=True, rename="camel"):
-    """What is to be done about a call, by which rule, and why in words.
+    """The decision about a call, the rule behind it, and the reason in words.
 
-    `rule` is None where none spoke.
-
-    `review`: the person sees the result before the model does. `may_remember`: an answer could hold
-        for longer, which it cannot where a written rule wants to ask each time.
+    `rule` is None if no rule applies. With `review` the person sees the result before the model
+    does. `may_remember` says whether an answer may be remembered; it may not if a written rule asks
+    each time.
     """
 
     decision: Choice
@@ -68,14 +67,13 @@ class Verdict(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Policy:
-    """The rules, in no order: the strictest that fits decides.
+    """The rules, in no order: the strictest matching rule decides.
 
-    Any rule that denies; then any written rule that asks, whatever was remembered; then any that
-    allows, written or remembered; then `trusted_read_only` for tools that only read, of trusted
-    servers; then `default`. Where it cannot be told whether a rule that denies fits (a relative
-    path under a forbidden folder), the person is asked. `review` are rules of which only the
-    matching counts. With `log_required` nothing is called unless the decision was written to the
-    log: no log, no call.
+    The order is: any rule that denies; any written rule that asks, whatever was remembered; any
+    rule that allows, written or remembered; `trusted_read_only` for read-only tools of trusted
+    servers; `default`. If it is unknown whether a denying rule matches (a relative path and a
+    forbidden folder), the person is asked. In `review`, only the conditions of the rules count.
+    With `log_required` a tool is called only after the decision was written to the log.
     """
 
     def __init__(
@@ -103,7 +101,7 @@ class Policy:
         trusted: bool,
         session: str = "",
     ) -> Verdict:
-        """What is to be done about this call.
+        """Decide about a call.
 
         `trusted` says whether the server's hints are believed. Never raises.
         """
@@ -145,12 +143,10 @@ class Policy:
         return Verdict(decision=self.default, why=why, review=review, may_remember=asks)
 
     def remember(self, rule: Rule, how: Literal["session", "always"]) -> None:
-        """Have a rule from now on.
+        """Add a rule.
 
-        "session": for its `session`, or while the policy lives where it names none; "always": to be
-        saved.
-
-        A rule that says "always" belongs to no conversation. See `rule_for`.
+        "session": for its `session`, or until the policy is dropped if it names none. "always": it
+        is saved, and belongs to no conversation. See `rule_for`.
         """
         rule = replace(rule, session="") if how == "always" else rule
         self.forget(rule)
@@ -158,16 +154,16 @@ class Policy:
 
     @property
     def learned(self) -> tuple[Rule, ...]:
-        """The remembered rules: those to be saved first, then those of sessions."""
+        """The remembered rules: first those that are saved, then those of sessions."""
         return (*self._always, *self._session)
 
     @property
     def saved(self) -> tuple[Rule, ...]:
-        """The remembered rules that hold always, which belong into a file of their own."""
+        """The remembered rules that always hold and are saved in a file."""
         return tuple(self._always)
 
     def forget(self, rule: Rule) -> bool:
-        """Let go of a remembered rule; whether there was one."""
+        """Remove a remembered rule; return whether it existed."""
         for kept in (self._always, self._session):
             if rule in kept:
                 kept.remove(rule)
@@ -175,16 +171,14 @@ class Policy:
         return False
 
     def end(self, session: str) -> None:
-        """A conversation is over, and what was remembered for it."""
+        """Drop the rules remembered for a conversation that has ended."""
         self._session = [rule for rule in self._session if not session or rule.session != session]
 
 
 def rule_for(
     server: str, tool: Tool, *, decision: Choice = "allow", session: str = "", reason: str = ""
 ) -> Rule:
-    """The rule that a remembered answer becomes: for exactly this tool of this server, as long as
-    it is what it is now.
-    """
+    """The rule for a remembered answer: for exactly this tool, until the tool changes."""
     return Rule(
         decision=decision,
         server=exactly(server),
@@ -196,12 +190,12 @@ def rule_for(
 
 
 def exactly(name: str) -> str:
-    """The glob that fits this name alone."""
+    """The glob that matches only this name."""
     return re.sub(r"[*?\[]", r"[\g<0>]", name)
 
 
 def hints(annotations: ToolAnnotations | None) -> dict[str, bool]:
-    """What a tool says of itself, with the protocol's defaults where it says nothing (2026-07-28,
+    """A tool's annotations, with the protocol's defaults for missing ones (2026-07-28,
     "ToolAnnotations"; `TOL-04`).
     """
     says = annotations or ToolAnnotations()

@@ -1,4 +1,4 @@
-"""Questions to the person, their answers, and the interface to whoever shows them."""
+"""Questions to the person, their answers, and the interface of a user interface."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from interlock.types import CreateMessageRequestParams, CreateMessageResult, JSO
 
 
 class Warned(Struct, frozen=True, kw_only=True, rename="camel"):
-    """Something to know before answering:
+    """A warning above a question.
 
-    `kind` is a short stable word, `words` a sentence, `where` the place that it is about.
+    `kind` is a short stable word, `words` a sentence, `where` the place that it refers to.
     """
 
     kind: str
@@ -24,11 +24,8 @@ class Warned(Struct, frozen=True, kw_only=True, rename="camel"):
 class Question(Struct, frozen=True, kw_only=True, tag_field="type", rename="camel"):
     """A question to the person.
 
-    `server` is the id, as configured, of the server because of which it is asked; empty for the
-    host itself.
-
-    `session` and `call` name the conversation and the tool call in which it came up, where there is
-    one.
+    `server` is the configured id of the server that caused the question; empty for the host itself.
+    `session` and `call` are the conversation and the tool call that caused it, if any.
     """
 
     id: str
@@ -39,12 +36,11 @@ class Question(Struct, frozen=True, kw_only=True, tag_field="type", rename="came
 
 
 class StartQuestion(Question, frozen=True, kw_only=True, tag="start"):
-    """May this server be started, or reached?
+    """May this server be started, or contacted?
 
-    `command` is all of it, untruncated (2026-07-28, security best practices; `SEC-17`).
-
-    `trusted` and `roots` are what its configuration wants beside: that its word is believed, and
-    folders that it is told of.
+    `command` is the whole command, untruncated (2026-07-28, security best practices; `SEC-17`).
+    `trusted` and `roots` are further wishes of its configuration: that its annotations are
+    believed, and the folders it gets as roots.
     """
 
     command: str
@@ -56,14 +52,14 @@ class StartQuestion(Question, frozen=True, kw_only=True, tag="start"):
 
 
 class FeatureChange(Struct, frozen=True, kw_only=True, rename="camel"):
-    """A feature that is not what was approved.
+    """A feature that differs from its approved form.
 
     Attributes:
-        kind: What it is.
+        kind: The kind of feature.
         name: Its name; empty for the instructions, the URI for a skill.
-        was: Its JSON as it was approved, lines of text; empty for a feature that is new.
-        now: Its JSON as it is now; empty for one that has gone.
-        warnings: What the threat scan says of it as it is now.
+        was: Its approved form as lines of JSON; empty for a new feature.
+        now: Its current form as lines of JSON; empty for a feature that is gone.
+        warnings: The threat scan's warnings about its current form.
     """
 
     kind: Literal["tool", "prompt", "instructions", "skill"]
@@ -74,12 +70,11 @@ class FeatureChange(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class PinQuestion(Question, frozen=True, kw_only=True, tag="pin"):
-    """Features of a server are not what was approved: all of them in one question, the flagged ones
-    first.
+    """Features of a server have changed: all changes in one question, flagged ones first.
 
-    The answer approves all, none, or some (`Decision.only`). What is not approved stays blocked.
-    A skill is asked about by itself, each time a conversation wants to load it and it is not
-    approved as it is; `session` and `call` say which one.
+    The answer approves all, none, or some (`Decision.only`). Unapproved features stay blocked. A
+    skill gets its own question each time a conversation wants to load it and its current form is
+    not approved; `session` and `call` say which one.
     """
 
     changes: tuple[FeatureChange, ...] = ()
@@ -88,8 +83,8 @@ class PinQuestion(Question, frozen=True, kw_only=True, tag="pin"):
 class CallQuestion(Question, frozen=True, kw_only=True, tag="call"):
     """May this tool be called with these arguments?
 
-    `why` says which rule asks, `may_remember` whether an answer may hold for longer. A tool is
-    `flagged` where the threat scan warns of it: then no is the answer that is advised.
+    `why` names the rule that asks; `may_remember` says whether an answer may be remembered. A tool
+    is `flagged` if the threat scan warns about it; then the advised answer is no.
     """
 
     tool: str
@@ -116,7 +111,7 @@ class ResultQuestion(Question, frozen=True, kw_only=True, tag="result"):
 class SampleQuestion(Question, frozen=True, kw_only=True, tag="sample"):
     """A server wants to ask a model.
 
-    `model` is the one that was chosen for it, `models` those that could be, with their remarks.
+    `model` is the chosen model; `models` are the possible ones, with remarks.
     """
 
     request: CreateMessageRequestParams
@@ -126,7 +121,7 @@ class SampleQuestion(Question, frozen=True, kw_only=True, tag="sample"):
 
 
 class SampledQuestion(Question, frozen=True, kw_only=True, tag="sampled"):
-    """May the server have what the model said?"""
+    """May the server have the model's answer?"""
 
     model: str
     result: CreateMessageResult
@@ -135,8 +130,8 @@ class SampledQuestion(Question, frozen=True, kw_only=True, tag="sampled"):
 class FormQuestion(Question, frozen=True, kw_only=True, tag="form"):
     """A server asks for information.
 
-    `fields` are what the form has, in order, as `interlock.typed.form_fields` reads them out of the
-    schema.
+    `fields` are the fields of the form in order, read from the schema by
+    `interlock.typed.form_fields`.
     """
 
     message: str
@@ -145,10 +140,10 @@ class FormQuestion(Question, frozen=True, kw_only=True, tag="form"):
 
 
 class UrlQuestion(Question, frozen=True, kw_only=True, tag="url"):
-    """A server wants the person to visit a page, which is never opened unasked.
+    """A server wants the person to visit a page. The page is never opened without asking.
 
-    `host` is where the address leads; `site` is the end of it that somebody has registered, which
-    says who is behind the page.
+    `host` is the address's host. `site` is its registrable domain, which shows who operates the
+    page.
     """
 
     message: str
@@ -158,7 +153,7 @@ class UrlQuestion(Question, frozen=True, kw_only=True, tag="url"):
 
 
 class NotAnswered(Struct, frozen=True, kw_only=True, tag_field="type", rename="camel", tag="none"):
-    """Nobody answered: the question became moot, nobody is there, or the time was over.
+    """The question has no answer: it became moot, no person is available, or the time was over.
 
     `words` say which.
     """
@@ -167,14 +162,13 @@ class NotAnswered(Struct, frozen=True, kw_only=True, tag_field="type", rename="c
 
 
 class Decision(Struct, frozen=True, kw_only=True, tag_field="type", rename="camel", tag="decision"):
-    """Yes or no, to any question but a form or a page.
+    """Yes or no, to any question except a form or a page.
 
-    `remember`: "once" for this one, "session" for the rest of this conversation, "always" from now
-        on (calls only). The rest replaces what was asked about, where the person edited it:
-        `arguments` of a call, the `result` of one, the `request` or the `sampled` result of
-        sampling, the `model` that is to be asked. `only` are the places, from 0, of the changes of
-        a PinQuestion that are approved; None approves all. `reason` goes to the model, or to the
-        server, where the answer is no.
+    `remember`: "once" for this question, "session" for the rest of this conversation, "always" from
+    now on (calls only). The other fields replace what the person edited: `arguments` of a call, its
+    `result`, the sampling `request`, the `sampled` result, or the `model` to ask. `only` are the
+    indexes of the approved changes of a PinQuestion; None approves all. `reason` goes to the model,
+    or to the server, if the answer is no.
     """
 
     allow: bool
@@ -189,9 +183,7 @@ class Decision(Struct, frozen=True, kw_only=True, tag_field="type", rename="came
 
 
 class Filled(Struct, frozen=True, kw_only=True, tag_field="type", rename="camel", tag="filled"):
-    """The answer to a form or a page: accepted (a form with its content), declined, or
-    cancelled.
-    """
+    """The answer to a form or a page: accepted (a form with content), declined, or cancelled."""
 
     action: Literal["accept", "decline", "cancel"]
     content: JSONObject | None = None
@@ -211,22 +203,22 @@ Answer = Decision | Filled | NotAnswered
 
 
 class UserInterface(Protocol):
-    """Whoever answers: a face of the host, with a person behind it."""
+    """A user interface of the host, which brings questions to a person."""
 
     async def answer(self, question: AnyQuestion) -> Answer:
-        """The person's answer.
+        """Return the person's answer.
 
-        Several questions may be open at once; cancelled where a question became moot.
+        Several questions may be open at once; a question that becomes moot is cancelled.
 
-        A Filled for a form or a page, a Decision for all others, or NotAnswered. What does not fit
-        is taken for a no.
+        The answer is a Filled for a form or a page, a Decision for all others, or NotAnswered. Any
+        other answer counts as no.
         """
         ...
 
 
 class NoUser:
-    """Nobody is there: every question remains unanswered, which is a no."""
+    """No person is available: every question stays unanswered, which counts as no."""
 
     async def answer(self, question: AnyQuestion) -> Answer:
-        """See Person."""
+        """See UserInterface."""
         return NotAnswered(words="No person can be asked.")

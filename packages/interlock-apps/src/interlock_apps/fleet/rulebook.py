@@ -30,17 +30,17 @@ _HEADER = re.compile(r"^[ \t]*\[\[[ \t]*(rules|review)[ \t]*\]\]", re.MULTILINE)
 class BadPolicy(ValueError):
     """A policy that cannot be used.
 
-    The words name the file, the place, and what to write instead.
+    The message names the file and the place, and says what to write instead.
     """
 
 
 def read_policy(text: str, source: str = "the policy") -> Policy:
-    """The policy that a text holds, TOML or JSON. Raises BadPolicy.
+    """Read a policy from text, TOML or JSON. Raises BadPolicy.
 
-    `default` and `trusted_read_only` are "allow", "ask" or "deny"; `log_required`, true or false,
-    says that nothing is called unless the log has been written; `rules` and `review` are lists of
-    rules (see `Rule`), in TOML `[[rules]]`. A rule under `review` needs no decision. Keys may be
-    written as in TOML (read_only) or as in JSON (readOnly).
+    `default` and `trusted_read_only` are "allow", "ask" or "deny". With `log_required: true` a tool
+    is called only after the log was written. `rules` and `review` are lists of rules (see `Rule`),
+    in TOML `[[rules]]`. A rule under `review` needs no decision. Keys may be spelled as in TOML
+    (read_only) or as in JSON (readOnly).
     """
     found = _parsed(text, source)
     top = _keys(found, _TOP, source)
@@ -66,22 +66,22 @@ def read_policy(text: str, source: str = "the policy") -> Policy:
 
 
 def read_rules(text: str, source: str = "the saved rules") -> list[Rule]:
-    """The rules that were remembered for always, as `write_rules` writes them. Raises BadPolicy."""
+    """Read the rules that `write_rules` wrote. Raises BadPolicy."""
     found = _parsed(text, source)
     top = _keys(found, ("rules",), source)
     return _rules(top.get("rules", []), "rules", _lines(text, source), _SAVED)
 
 
 def write_rules(rules: Iterable[Rule]) -> str:
-    """Remembered rules as JSON.
+    """The remembered rules as JSON.
 
-    Those of conversations are left out: they end with them (`Policy.saved` has none).
+    Rules of conversations are left out: they end with them (`Policy.saved` has none).
     """
     return _json({"rules": [rule for rule in rules if not rule.session]})
 
 
 def load_policy(path: Path) -> Policy:
-    """The policy of a file. Raises BadPolicy."""
+    """Read the policy of a file. Raises BadPolicy."""
     try:
         if path.stat().st_size > MAX_BYTES:
             raise BadPolicy(f"{path}: is larger than {MAX_BYTES >> 20} MB: give a file of rules")
@@ -98,7 +98,7 @@ def load_policy(path: Path) -> Policy:
 
 
 class _Twice(ValueError):
-    """A key that stands twice in one object: one of the two would be lost in silence."""
+    """A key occurs twice in one object: one of the two would be lost silently."""
 
 
 def _parsed(text: str, source: str) -> dict[str, Any]:
@@ -129,7 +129,7 @@ def _parsed(text: str, source: str) -> dict[str, Any]:
 
 
 def _lines(text: str, source: str) -> dict[tuple[str, int], str]:
-    """Where each rule of a TOML file begins, as `file:line`."""
+    """The line where each rule of a TOML file begins, as `file:line`."""
     places: dict[tuple[str, int], str] = {("", 0): source}
     counts: dict[str, int] = {}
     for found in _HEADER.finditer(text) if not text.lstrip().startswith("{") else ():
@@ -141,7 +141,7 @@ def _lines(text: str, source: str) -> dict[tuple[str, int], str]:
 def _keys(found: Mapping[str, Any], known: Iterable[str], place: str) -> dict[str, Any]:
     """The keys of an object in their Python spelling.
 
-    Raises BadPolicy for one that is not known, for it would be lost in silence.
+    Raises BadPolicy for an unknown key, which would otherwise be ignored silently.
     """
     keys: dict[str, Any] = {}
     for key, value in found.items():
@@ -205,7 +205,7 @@ def _rule(found: Mapping[str, Any], place: str, review: bool, known: tuple[str, 
 
 
 def _plain(value: Any) -> bool:
-    """Whether a value is JSON's: TOML has dates and infinity, too."""
+    """Whether a value is valid JSON: TOML also has dates and infinity."""
     if isinstance(value, Mapping):
         return all(_plain(each) for each in value.values())
     if isinstance(value, list):

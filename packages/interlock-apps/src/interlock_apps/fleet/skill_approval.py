@@ -13,11 +13,11 @@ from . import threat_scan
 from .questions import FeatureChange, PinQuestion, Warned
 
 _ACTS = ("hooks", "scripts", "commands")
-"""Fields by which some products run code. None of them has an effect here."""
+"""Fields by which some products run code. They have no effect here."""
 
 
 def form_of(entry: SkillEntry) -> dict[str, Any]:
-    """A skill as it is approved: its frontmatter, and every file with its digest."""
+    """The form of a skill that is approved: its frontmatter, and every file with its digest."""
     if entry.is_dynamic:
         return {"frontmatter": entry.frontmatter, "files": "dynamic"}
     return {
@@ -38,13 +38,13 @@ def skill_question(
     """The question whether a skill may be loaded.
 
     Args:
-        id: The name of the question.
+        id: The id of the question.
         server: The host's label of the skill's server.
-        session: The conversation that wants it.
-        call: The call that wants it.
+        session: The conversation that loads the skill.
+        call: The call that loads the skill.
         entry: The skill as its server describes it now.
-        approved: Its form as it was approved, or None.
-        others: All skills that are known, each with its server.
+        approved: Its approved form, or None.
+        others: All known skills, each with its server.
     """
     warnings = _warnings(server, entry, approved, others)
     change = FeatureChange(
@@ -85,7 +85,7 @@ def _warnings(
 
 
 def _asks_for(entry: SkillEntry) -> Sequence[Warned]:
-    """What the frontmatter asks for beyond being read; nothing of it is granted."""
+    """What the frontmatter asks for beyond being read; none of it is granted."""
     found = []
     tools = entry.frontmatter.get("allowed-tools")
     if tools:

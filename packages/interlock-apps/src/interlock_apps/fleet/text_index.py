@@ -21,25 +21,25 @@ ABOUT = 1.0
 SERVER = 1.5
 PARAMETER = 0.8
 REMARK = 0.3
-"""What a word counts for by where it stands: name, title, description, the server's id, a
-parameter's name, and what is said of it.
+"""The weight of a word by its place: name, title, description, the server's id, a parameter's name,
+and a parameter's description.
 """
 
-_SHORT = 120  # characters of a text that may well come again
-_TEXT = 8_192  # characters of one text that are read
-_PARAMETERS = 64  # parameters of one tool that are read
-_MOST_WORDS = 32  # words of a query that count
-_ENDINGS = 40  # words that begin with one of the query's
-_SATURATION = 1.2  # how soon more of a word counts no more
-_LENGTH = 0.55  # how much a long text loses
+_SHORT = 120  # characters of a text that is likely to recur
+_TEXT = 8_192  # characters read of one text
+_PARAMETERS = 64  # parameters read of one tool
+_MOST_WORDS = 32  # words used of a query
+_ENDINGS = 40  # indexed words that extend one of the query's words
+_SATURATION = 1.2  # how soon repetition stops counting (BM25 k1)
+_LENGTH = 0.55  # how much a long text loses (BM25 b)
 _OFTEN = 3  # times that a word counts in one text
-_ALIKE = 0.5  # what a word counts for that means about the same
-_BEGINNING = 0.6  # what a word counts for that only begins with one of the query's
+_ALIKE = 0.5  # weight of a synonym
+_BEGINNING = 0.6  # weight of a word that only begins with a word of the query
 
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _WORD = re.compile(r"[^\W_]+")
-# Writing without spaces: Chinese, Japanese, Korean, Thai and its neighbours. Read as pairs of
-# characters.
+# Scripts without spaces: Chinese, Japanese, Korean, Thai and its neighbours. They are indexed as
+# pairs of characters.
 _UNSPACED = re.compile(
     r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff]+"
 )
@@ -130,7 +130,7 @@ _STOP = {
     "your",
 }
 
-# What is done to things, by words that are used for the same.
+# Synonyms of actions.
 _DEEDS = (
     "create add new make insert open send post book write start begin",
     "delete remove cancel destroy erase drop clear discard",
@@ -147,17 +147,16 @@ _MEANT = {
 
 
 def words_of(text: str, most: int = _TEXT) -> list[str]:
-    """The words of the first `most` characters of a text as they are compared: small, without
-    accents, in the singular.
+    """The words of the first `most` characters of a text, normalized for comparison.
+
+    They are in lower case, without accents, in the singular.
     """
     return list(_short_words(text)) if len(text) <= _SHORT else _words(text[:most])
 
 
 @lru_cache(maxsize=8_192)
 def _short_words(text: str) -> tuple[str, ...]:
-    return tuple(
-        _words(text)
-    )  # the same parameters, described in the same words, come again from tool to tool
+    return tuple(_words(text))  # the same parameters with the same descriptions recur in many tools
 
 
 def _words(text: str) -> list[str]:
@@ -188,7 +187,7 @@ def _parts(word: str) -> Iterator[str]:
 
 @lru_cache(maxsize=16_384)
 def stem(word: str) -> str:
-    """A word without the ending of a plural."""
+    """A word without its plural ending."""
     if len(word) < 4 or not word.endswith("s") or word.endswith(("ss", "us", "is")):
         return word
     if word.endswith("ies"):
@@ -199,7 +198,7 @@ def stem(word: str) -> str:
 
 
 def fields_of(server: str, tool: Tool) -> list[tuple[float, str]]:
-    """The texts of a tool with what their words count for."""
+    """The texts of a tool with the weights of their words."""
     fields = [
         (NAME, tool.name),
         (TITLE, tool.title or ""),
@@ -222,23 +221,23 @@ def fields_of(server: str, tool: Tool) -> list[tuple[float, str]]:
 
 
 class TextIndex(Generic[K]):
-    """Texts by their words.
+    """A full-text index.
 
-    `put` and `drop` cost what the one text costs; `search` gives keys, the best first.
+    The cost of `put` and `drop` depends on the one text only. `search` returns keys, best first.
     """
 
     def __init__(self) -> None:
-        self._texts: dict[K, dict[str, float]] = {}  # the words of each, with what they count for
+        self._texts: dict[K, dict[str, float]] = {}  # the words of each text, with their weights
         self._sizes: dict[K, float] = {}
-        self._places: dict[str, dict[K, float]] = {}  # where each word stands
-        self._words: list[str] | None = None  # all words, sorted; None where that is no longer true
+        self._places: dict[str, dict[K, float]] = {}  # the texts of each word
+        self._words: list[str] | None = None  # all words, sorted; None if outdated
         self._size = 0.0
 
     def __len__(self) -> int:
         return len(self._texts)
 
     def put(self, key: K, fields: list[tuple[float, str]]) -> None:
-        """Keep a text under a key, in place of what was kept under it."""
+        """Index a text under a key, in place of the previous one."""
         self.drop(key)
         counts: dict[str, float] = {}
         size = 0.0
@@ -249,7 +248,7 @@ class TextIndex(Generic[K]):
                 for word in words:
                     counts[word] = counts.get(word, 0.0) + weight
                 continue
-            # A text that says one word again and again gains nothing by it, and its length still
+            # Repeating a word in a text does not raise its score, but the length of the text still
             # counts.
             for word, times in Counter(words).items():
                 counts[word] = counts.get(word, 0.0) + weight * min(times, _OFTEN)
@@ -264,7 +263,7 @@ class TextIndex(Generic[K]):
         self._size += size
 
     def drop(self, key: K) -> None:
-        """Forget what is kept under a key."""
+        """Remove the text of a key."""
         counts = self._texts.pop(key, None)
         if counts is None:
             return
@@ -277,8 +276,8 @@ class TextIndex(Generic[K]):
                 self._words = None
 
     def search(self, words: str) -> list[tuple[K, float]]:
-        """What the words are found in, with a number that is greater the better they fit; equally
-        good ones as they were put.
+        """The keys of the texts that match, with their scores, best first; ties in the order of
+        `put`.
         """
         wanted = list(dict.fromkeys(words_of(words)))
         told = [word for word in wanted if word not in _STOP][:_MOST_WORDS] or wanted[:_MOST_WORDS]
@@ -293,14 +292,14 @@ class TextIndex(Generic[K]):
                 matched[key] = matched.get(key, 0.0) + rarity
         most = max(matched.values(), default=1.0)
         order = {key: number for number, key in enumerate(self._texts)} if len(scores) > 1 else {}
-        # Who has all that was asked for stands before who has one word of it often.
+        # A text with all the words ranks above a text that repeats one of them.
         ranked = [(key, score * (0.4 + 0.6 * matched[key] / most)) for key, score in scores.items()]
         ranked.sort(key=lambda found: (-found[1], order.get(found[0], 0)))
         return ranked
 
     def _one(self, word: str) -> tuple[dict[K, float], float]:
-        """What one word is worth in each text that has it, or a word that begins with it; and how
-        rare it is.
+        """The score of one word in each text that has it, or a word that extends it; and its
+        rarity.
         """
         best: dict[K, float] = {}
         rarest = 0.0
@@ -331,7 +330,7 @@ class TextIndex(Generic[K]):
                     terms.append(
                         (term, _BEGINNING * len(word) / len(term) + (1 - _BEGINNING) * 0.3)
                     )
-        # The other way round: "temperatures" was asked for and "temp" is written, or "booking" for
+        # The other direction: the query has "temperatures" and the text "temp", or "booking" and
         # "book".
         if len(word) >= 6:
             terms.extend(

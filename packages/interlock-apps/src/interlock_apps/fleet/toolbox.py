@@ -17,18 +17,17 @@ from interlock.types import Tool
 from .naming import tool_name
 from .text_index import TextIndex, fields_of
 
-MOST_TOOLS = 10_000  # of one server
-MOST_DESCRIPTION = 8_192  # bytes of a description that a model gets
+MOST_TOOLS = 10_000  # tools of one server
+MOST_DESCRIPTION = 8_192  # bytes of a description for a model
 
-_NAME = 120  # characters of a name that stand in words
+_NAME = 120  # characters of a name in a message
 _CUT = " [cut]"
 
 
 class ServerTool(Struct, frozen=True, kw_only=True):
     """A tool of a server.
 
-    `name` is what models call it; `blocked` says why it may not be used now, and is empty where it
-    may.
+    `name` is its name for models. `blocked` says why it may not be used; empty if it may.
     """
 
     name: str
@@ -38,7 +37,7 @@ class ServerTool(Struct, frozen=True, kw_only=True):
 
     @property
     def for_model(self) -> bool:
-        """Whether a model may be offered it (MCP Apps, `_meta.ui.visibility`; `APP-08`)."""
+        """Whether a model may see it (MCP Apps, `_meta.ui.visibility`; `APP-08`)."""
         return "model" in _visibility(self.tool)
 
     @property
@@ -48,16 +47,16 @@ class ServerTool(Struct, frozen=True, kw_only=True):
 
     @property
     def offered(self) -> Tool:
-        """The tool as a model gets it: under this name, with a description of at most 8 KB."""
+        """The tool as a model sees it: under this name, with a description of at most 8 KB."""
         return msgspec.structs.replace(
             self.tool, name=self.name, description=_cut(self.tool.description)
         )
 
 
 class RefusedTool(Struct, frozen=True, kw_only=True):
-    """A tool that is not taken, and why.
+    """A tool that was refused, and why.
 
-    `tool` is empty where it is about the server's whole list.
+    `tool` is empty if the refusal concerns the server's whole list.
     """
 
     server: str
@@ -66,7 +65,7 @@ class RefusedTool(Struct, frozen=True, kw_only=True):
 
 
 class UnknownTool(LookupError):
-    """No tool has this name; the words say which come near it (`near`)."""
+    """No tool has this name; the message suggests similar names (`near`)."""
 
     def __init__(self, words: str, near: tuple[str, ...] = ()) -> None:
         super().__init__(words)
@@ -76,9 +75,9 @@ class UnknownTool(LookupError):
 class Toolbox:
     """The tools of all servers.
 
-    Their order is stable (`HST-06`): servers as `arrange` or the first `put` of each has them, a
-    server's tools as it lists them. A server that goes keeps its place. `servers` are ids in the
-    order in which they are configured.
+    The order is stable (`HST-06`): servers in the order of `arrange`, or of their first `put`;
+    tools in the server's order. A removed server keeps its place. `servers` are ids in the order of
+    the configuration.
     """
 
     def __init__(
@@ -86,17 +85,17 @@ class Toolbox:
     ) -> None:
         self._naming = naming
         self._places: list[str] = list(dict.fromkeys(servers))
-        self._had: dict[str, list[ServerTool]] = {}  # what each server has, colliding ones too
+        self._had: dict[str, list[ServerTool]] = {}  # of each server, with collisions
         self._own: dict[
             str, tuple[RefusedTool, ...]
-        ] = {}  # what was refused because of the server's own list
+        ] = {}  # refusals that concern the server's own list
         self._named: dict[
             str, list[ServerTool]
-        ] = {}  # all that would have a name: more than one, and nobody has it
+        ] = {}  # all tools by name; a name with more than one is refused
         self._items: tuple[ServerTool, ...] | None = ()
         self._index: TextIndex[tuple[str, str]] = TextIndex()
         self._indexed: dict[tuple[str, str], Tool] = {}
-        self._stale: set[str] = set()  # servers that the index is not told of yet
+        self._stale: set[str] = set()  # servers whose changes are not yet indexed
         self.version = 0
 
     # -- what comes and goes -----------------------------------------------------------------------
@@ -110,13 +109,12 @@ class Toolbox:
         without: Sequence[str] = (),
         blocked: Mapping[str, str] = {},
     ) -> list[RefusedTool]:
-        """Take a server's list of tools in place of the one it had, and give what of it is refused,
-        and why.
+        """Replace a server's list of tools, and return the refused ones with the reasons.
 
-        Of the tools, those that match one of `tools_globs` (None: all) and none of `without` are
-        taken, by the names that the server gives them. `blocked` says by tool why it may not be
-        used. A name that is there twice is refused each time, for nobody can know which is meant;
-        one that would be called like another server's tool is refused on both sides.
+        The tools that match one of `tools_globs` (None: all) and none of `without` are taken; both
+        match the server's own names. `blocked` says by tool why it may not be used. A name that
+        occurs twice in the list is refused, because it is ambiguous. If the tools of two servers
+        would get the same name, both are refused.
         """
         globs = ("*",) if tools_globs is None else tools_globs
         wanted = [tool for tool in tools if _any(tool.name, globs) and not _any(tool.name, without)]
@@ -143,7 +141,7 @@ class Toolbox:
                 refused.append(RefusedTool(server=server, tool=tool.name, words=words))
         refused = list(
             dict.fromkeys(refused)
-        )  # a name that is there a thousand times is refused in one sentence
+        )  # a name that occurs a thousand times is refused once
         if server not in self._places:
             self._places.append(server)
         if items != self._had.get(server, []) or tuple(refused) != self._own.get(server, ()):
@@ -156,12 +154,12 @@ class Toolbox:
         )
 
     def drop(self, server: str) -> None:
-        """Forget a server's tools. Its place is kept for when it comes again."""
+        """Remove a server's tools. It keeps its place in the order."""
         if self._own.pop(server, ()) or self._had.get(server):
             self._replace(server, [])
 
     def arrange(self, servers: Iterable[str]) -> None:
-        """Put the servers in this order; those that are not named follow as they were."""
+        """Order the servers; those not named follow in their old order."""
         places = list(dict.fromkeys(itertools.chain(servers, self._places)))
         if places != self._places:
             self._places = places
@@ -204,7 +202,7 @@ class Toolbox:
 
     @property
     def items(self) -> tuple[ServerTool, ...]:
-        """All tools in their order, blocked ones and those that only apps may use included."""
+        """All tools in order, including blocked ones and those for apps only."""
         if self._items is None:
             all_of_them = itertools.chain.from_iterable(
                 self._had.get(server, ()) for server in self._places
@@ -214,16 +212,15 @@ class Toolbox:
 
     @property
     def refusals(self) -> tuple[RefusedTool, ...]:
-        """All that is refused now, by server."""
+        """All current refusals, by server."""
         refused = [refusal for server in self._places for refusal in self._own.get(server, ())]
         shared = (name for name, items in self._named.items() if len(items) > 1)
         return tuple(refused) + tuple(itertools.chain.from_iterable(map(self._collision, shared)))
 
     def find(self, name: str) -> ServerTool:
-        """The tool that models call so, to the letter: a name that is nearly right is not guessed
-        at.
+        """The tool with exactly this name for models; similar names are not guessed.
 
-        Raises Unknown.
+        Raises UnknownTool.
         """
         items = self._named.get(name, [])
         if len(items) == 1:
@@ -237,9 +234,7 @@ class Toolbox:
         raise UnknownTool(f"{words} Near it: {', '.join(near)}." if near else words, near)
 
     def search(self, words: str, limit: int = 10) -> list[ServerTool]:
-        """The tools that fit the words best, the best first; of those that a model may be offered
-        and that are not blocked.
-        """
+        """The tools that match the words best, best first: not blocked, and visible to models."""
         found = [item for item in self._ranked(words) if not item.blocked and item.for_model]
         return found[: max(0, limit)]
 
@@ -254,7 +249,7 @@ class Toolbox:
         return sorted(ranked, key=lambda item: exact not in (item.name, item.tool.name))
 
     def _tell_index(self) -> None:
-        """Bring the index to what is there now; what has not changed is not read again."""
+        """Update the index; unchanged tools are not indexed again."""
         for server in sorted(self._stale):
             new = {(server, item.tool.name): item.tool for item in self._had.get(server, ())}
             for key in [key for key in self._indexed if key[0] == server and key not in new]:
@@ -277,7 +272,7 @@ def _any(name: str, globs: Sequence[str]) -> bool:
 
 
 def _fault(tool: Tool, times: int) -> str:
-    """Why a tool is not taken; nothing where it is."""
+    """Why a tool is refused; empty if it is not."""
     if not tool.name:
         return "It has no name."
     if times > 1:
@@ -289,7 +284,7 @@ def _fault(tool: Tool, times: int) -> str:
 
 
 def _visibility(tool: Tool) -> tuple[Any, ...]:
-    """Who may use a tool; both where it says nothing that can be understood."""
+    """Who may use a tool; both if it does not say so in a known form."""
     ui = (tool.meta or {}).get("ui")
     said = ui.get("visibility") if isinstance(ui, dict) else None
     return tuple(said) if isinstance(said, list) else ("model", "app")
@@ -305,6 +300,6 @@ def _cut(text: str | None) -> str | None:
 
 
 def _short(value: object) -> str:
-    """Foreign text as it may stand in a sentence: on one line, and not long."""
+    """Foreign text for a message: one short line."""
     shown = repr(value) if not isinstance(value, str) else repr(value[: _NAME + 1])
     return shown if len(shown) <= _NAME + 2 else f"{shown[:_NAME]}…'"

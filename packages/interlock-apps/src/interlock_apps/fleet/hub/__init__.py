@@ -1,4 +1,4 @@
-"""The hub: keeps one client for each server, and starts a server again when it is lost."""
+"""The hub: keeps one client for each server, and restarts a server that is lost."""
 
 from __future__ import annotations
 

@@ -6,13 +6,15 @@ from msgspec import Struct
 
 
 class Backoff(Struct, frozen=True, kw_only=True):
-    """Longer with each failure, and a little more or less each time, so that many servers do not
-    come at once.
+    """A delay that grows with each failure, with jitter so that many servers do not coincide.
 
-    Attributes: first: Seconds after the first failure. most: Seconds that are never exceeded, but
-        for the jitter. factor: How much longer each wait is than the one before. jitter: The part
-        of a wait by which it may be shorter or longer, from 0 to below 1. steady: Seconds after
-        which a server that was up has not failed to start: then it begins anew.
+    Attributes:
+        first: Seconds after the first failure.
+        most: The longest delay in seconds, before the jitter.
+        factor: How much longer each delay is than the one before.
+        jitter: The share of a delay by which it may be shorter or longer, from 0 to below 1.
+        steady: Seconds; a server that was up for longer counts as started, and its failures are
+            counted from 0 again.
     """
 
     first: float = 0.5
@@ -26,8 +28,9 @@ class Backoff(Struct, frozen=True, kw_only=True):
             raise ValueError("a backoff has 0 < first <= most, factor >= 1 and 0 <= jitter < 1")
 
     def seconds(self, failed: int, chance: float = 0.5) -> float:
-        """Seconds to wait after `failed` failures in a row; `chance`, from 0 to 1, says where in
-        the range of the jitter.
+        """Seconds to wait after `failed` failures in a row.
+
+        `chance`, from 0 to 1, is the place in the range of the jitter.
         """
         if failed < 1:
             return 0.0

@@ -22,7 +22,7 @@ def transport_for(
     Args:
         entry: The server's configuration.
         on_stderr: Receives each line of the process's stderr.
-        auth: Authorizes requests on the web.
+        auth: Authorizes HTTP requests.
         patience: Seconds in which the process may exit by itself.
 
     Raises:
@@ -65,7 +65,7 @@ class LossDetector:
 
     Args:
         inner: The transport.
-        lost: Called when no answer can come any more.
+        lost: Called when no more responses can arrive.
         known: The revision that worked before, or None.
     """
 
@@ -99,7 +99,7 @@ class LossDetector:
 
 
 def with_loss_detector(target: Any, lost: Callable[[Exception], None], known: str | None) -> Any:
-    """Return a transport, or a Server of this process, with loss detection; another as it is."""
+    """Return a transport, or a Server of this process, with loss detection; others as they are."""
     if callable(getattr(target, "transport", None)):
         target = target.transport()
     is_transport = callable(target) and hasattr(target, "open") and hasattr(target, "aclose")

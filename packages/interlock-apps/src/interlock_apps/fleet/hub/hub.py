@@ -76,9 +76,8 @@ class Hub:
         everything is closed.
 
         Args:
-            wait: Seconds after which it returns in any case; the rest starts in the background.
-                None: as long as it takes, including the time in which the person is asked for
-                permission.
+            wait: Seconds after which it returns in any case; slower servers continue to start in
+                the background. None: wait as long as it takes, including questions to the person.
         """
         self._refuse_if_closed()
         self._is_open = True
@@ -160,7 +159,7 @@ class Hub:
             self._keepers[id].roots_changed()
 
     async def aclose(self) -> None:
-        """Stop all servers at the same time; no process is left.
+        """Stop all servers at the same time and wait until their processes have exited.
 
         A cancellation is raised at the end.
         """

@@ -1,4 +1,4 @@
-"""Keeping one server up: it is started, watched, and started again after a loss."""
+"""Keeping one server up: starts it, watches it, and restarts it after a loss."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ log = logging.getLogger("interlock_apps.host")
 
 STOPPED = "It was stopped."
 _MOST_WORDS = 2_000  # characters of the reason for a state
-_MOST_OF_A_LINE = 400  # characters of a line of stderr in it
+_MOST_OF_A_LINE = 400  # characters of one line of stderr in that reason
 
 
 class ServerKeeper:
-    """Starts one server, and starts it again with a backoff when it is lost.
+    """Starts one server, and restarts it with a backoff when it is lost.
 
     Attributes:
         entry: The server's configuration.
         status: The server's state.
         log: The last log messages and lines of stderr.
-        client: The client of the server, from when it can be asked until it is lost; else None.
+        client: The client of the server, from when it accepts requests until it is lost; else None.
     """
 
     def __init__(
@@ -59,12 +59,12 @@ class ServerKeeper:
         self._owner = owner
         self._options = options
         self._cleanup = cleanup
-        self._after = after  # the end of the server that had this id before
+        self._after = after  # closing of the server that had this id before
         self._revision = ServerRevision(entry, options.revisions, cleanup)
         self._watched: dict[str, None] = {}
         self._admitted = False
         self._is_closed = False
-        self._lock = asyncio.Lock()  # of starting and stopping
+        self._lock = asyncio.Lock()  # held while starting or stopping
         self._keeping: asyncio.Task[None] | None = None
         self._closing: asyncio.Task[None] | None = None
         self._changing_revision: asyncio.Task[None] | None = None
@@ -72,14 +72,14 @@ class ServerKeeper:
     # -- starting and stopping -----------------------------------------------------------------
 
     def begin(self) -> None:
-        """Start it in the background, unless the configuration switches it off."""
+        """Start the server in the background, unless the configuration switches it off."""
         if self.entry.disabled:
             self._enter("off", "It is switched off in the configuration.")
         elif self._keeping is None:
             self._start_keeping()
 
     async def start(self) -> None:
-        """Start it in the background, also where it is off, was refused, or waits for a retry."""
+        """Start the server in the background, also if it is off, refused, or to be retried."""
         async with self._lock:
             done = self._keeping is None or self._keeping.done()
             if done or self.status.state == "down":
@@ -87,23 +87,23 @@ class ServerKeeper:
                 self._start_keeping()
 
     async def stop(self, words: str = STOPPED) -> None:
-        """Stop it; returns when its process has exited."""
+        """Stop the server and wait until its process has exited."""
         async with self._lock:
             await self._end(words)
 
     async def close(self, words: str = "The host has ended.") -> None:
-        """Stop it for good."""
+        """Stop the server for good."""
         self._is_closed = True
         await self.stop(words)
 
     async def restart(self) -> None:
-        """Stop it, and start it in the background."""
+        """Stop the server, and start it in the background."""
         async with self._lock:
             await self._end("It is started again.")
             self._start_keeping()
 
     def adopt(self, entry: Entry) -> None:
-        """Replace the entry by one that needs no restart."""
+        """Replace the entry by one that does not need a restart."""
         before = self.entry
         self.entry = entry
         if entry.secrets != before.secrets:
@@ -114,13 +114,13 @@ class ServerKeeper:
 
     @property
     def start_seconds(self) -> float:
-        """Seconds that a start may take."""
+        """The timeout of a start, in seconds."""
         own = self.entry.start_seconds
         return self._options.limits.start if own is None else own
 
     @property
     def call_seconds(self) -> float | None:
-        """Seconds that a request may take; None: as long as it takes."""
+        """The timeout of a request, in seconds; None: no timeout."""
         own = self.entry.timeout
         return self._options.limits.call if own is None else own
 
@@ -145,7 +145,7 @@ class ServerKeeper:
             await asyncio.wait(before)
 
     async def _keep(self) -> None:
-        """Start it, watch it, and start it again after each loss."""
+        """Start the server, watch it, and restart it after each loss."""
         options = self._options
         if self._after is not None:
             await asyncio.wait({self._after})
@@ -165,7 +165,7 @@ class ServerKeeper:
             await options.sleep(seconds)
 
     async def _is_admitted(self) -> bool:
-        """Ask for permission before the first start."""
+        """Ask for permission to start, before the first start."""
         if self._admitted:
             return True
         try:
@@ -186,7 +186,7 @@ class ServerKeeper:
         """Run the server from its start to its loss.
 
         Returns:
-            For how many seconds it was up, and why it ended.
+            How many seconds the server was up, and why it ended.
         """
         clock = self._options.clock
         client: SupervisedClient | None = None
@@ -239,7 +239,7 @@ class ServerKeeper:
     # -- what the client reports -----------------------------------------------------------------
 
     def lists_changed(self) -> None:
-        """Publish the features: a list is another than before."""
+        """Publish the features after a list has changed."""
         self._publish_features()
 
     def resource_updated(self, uri: str) -> None:
@@ -247,18 +247,18 @@ class ServerKeeper:
         self._publish(ResourceUpdated(server=self.entry.id, uri=uri))
 
     def failed(self, words: str) -> None:
-        """Publish what could not be fetched."""
+        """Publish that something could not be fetched."""
         self._publish(Notice(level="warning", words=words, server=self.entry.id))
 
     # -- watched resources and roots ---------------------------------------------------------------
 
     async def watch_uri(self, uri: str) -> bool:
-        """Publish each change of a resource; whether the server tells of changes."""
+        """Publish each change of a resource; return whether the server announces changes."""
         self._watched[uri] = None
         return await self.client.watch(uri) if self.client is not None else False
 
     async def unwatch_uri(self, uri: str) -> None:
-        """Publish no more changes of a resource."""
+        """Stop publishing changes of a resource."""
         self._watched.pop(uri, None)
         if self.client is not None:
             self.client.unwatch(uri)
@@ -271,7 +271,7 @@ class ServerKeeper:
     # -- an older revision for questions -----------------------------------------------------------
 
     def use_older_revision(self, client: SupervisedClient, revision: str) -> None:
-        """Restart under the only revision under which the server can ask, once it is idle."""
+        """Restart under the only revision that lets the server ask questions, once it is idle."""
         if self._changing_revision is not None and not self._changing_revision.done():
             return
         self._revision.require(revision)
@@ -286,13 +286,13 @@ class ServerKeeper:
 
     async def _restart_when_idle(self, client: SupervisedClient) -> None:
         await client.until_idle()
-        if client is self.client:  # else it was restarted already
+        if client is self.client:  # otherwise it was restarted already
             await self.restart()
 
     async def restarted_for_questions(self) -> bool:
-        """Wait for a restart under an older revision; whether there was one, and it is up.
+        """Wait for a restart under an older revision; return whether the server is up after one.
 
-        A request that failed because the server could not ask can be repeated then.
+        A request that failed because the server could not ask a question can be repeated then.
         """
         task = self._changing_revision
         if task is None:
@@ -311,7 +311,7 @@ class ServerKeeper:
         return self.status.state == "up"
 
     async def reached(self) -> SupervisedClient | None:
-        """Wait while the server is starting; its client, or None where it cannot be asked."""
+        """Wait while the server is starting; return its client, or None if it is not up."""
         if self._is_starting():
             waiting = asyncio.ensure_future(self.status.wait_while(self._is_starting))
             try:
@@ -343,7 +343,7 @@ class ServerKeeper:
         self._publish(event)
 
     def _lose(self, state: State, words: str) -> None:
-        """The server is not up any more, and offers nothing."""
+        """Enter a state in which the server is not up and offers nothing."""
         was_up = self.client is not None and self.status.state == "up"
         self.client = None
         self._enter(state, words)
@@ -376,7 +376,7 @@ class ServerKeeper:
             log.exception("a listener for changes of %s failed", self.entry.id)
 
     def _in_words(self, bad: BaseException) -> str:
-        """An error as a sentence or two, without secrets."""
+        """An error in one or two sentences, without secrets."""
         self.redactor.hide(bad)
         words = f"{bad.args[0]}" if isinstance(bad, Unreachable) else str(bad)
         if not isinstance(bad, InterlockError):
@@ -387,7 +387,7 @@ class ServerKeeper:
         return self.redactor.beginning(f"{words.strip().rstrip('.')}{code}.", _MOST_WORDS)
 
     def _last_stderr(self) -> str:
-        """The last lines that the process wrote to stderr."""
+        """The last lines of the process's stderr."""
         lines = "\n".join(
             self.redactor.beginning(line, _MOST_OF_A_LINE) for line in self.log.last_stderr
         )

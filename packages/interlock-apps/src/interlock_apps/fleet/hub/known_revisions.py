@@ -1,4 +1,4 @@
-"""Which servers need an older revision, remembered for the next start (`ERA-14`)."""
+"""Servers that need an older revision, remembered for the next start (`ERA-14`)."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ from interlock.store import file_lock, write_atomic
 log = logging.getLogger("interlock_apps.host")
 
 MOST_SECONDS = 30 * 24 * 3600.0
-"""How long a verdict counts. A server that was not upgraded costs one more probe then."""
-_MOST = 1_000  # verdicts; the oldest make room
-_PATIENCE = 10.0  # seconds that another host may take to write
+"""How long a record counts. After that, a server that was not upgraded costs one more probe."""
+_MOST = 1_000  # records; the oldest are dropped first
+_PATIENCE = 10.0  # seconds to wait while another host writes
 
 Why = Literal["probe", "questions"]
 
 
 class RevisionRecord(Struct, frozen=True, kw_only=True):
-    """What was found out about a server.
+    """What is known about a server.
 
     Attributes:
         revision: The revision to offer in the handshake, before any probe.
         why: "probe": `server/discover` breaks the server. "questions": it can ask only under this
             revision.
         server: The name and version that the server gave. Another version may be able to do more.
-        at: When it was found out, in seconds since 1970.
+        at: When this was recorded, in seconds since 1970.
     """
 
     revision: str
@@ -45,16 +45,15 @@ class RevisionRecord(Struct, frozen=True, kw_only=True):
 
 
 class KnownRevisions:
-    """The verdicts of a person's hosts, by what is started (`Entry.digest`), in a file or in
-    memory.
+    """Records of servers that need an older revision, by what is started (`Entry.digest`).
 
-    The file is only a memory: one that cannot be read counts as empty, and one that cannot be
-    written is logged. A verdict decides nothing for good. The opening probes a server that refuses
-    the handshake, and the verdict is forgotten when a start with it fails, when the server says
-    that it is another version, and after `MOST_SECONDS`.
+    They are kept in a file or in memory. The file is only a cache: an unreadable one counts as
+    empty, and a failed write is logged. A record is never final. If a server refuses the handshake,
+    it is probed. A record is dropped when a start with it fails, when the server reports another
+    version, and after `MOST_SECONDS`.
 
     Args:
-        path: The file; None: in memory. Its folder must be there.
+        path: The file, in an existing folder; None: in memory.
         clock: The time in seconds since 1970.
     """
 
@@ -64,7 +63,7 @@ class KnownRevisions:
         self._verdicts = self._read()
 
     def of(self, entry: Entry) -> RevisionRecord | None:
-        """What is known about the server of an entry."""
+        """The record about the server of an entry, or None."""
         verdict = self._verdicts.get(entry.digest)
         if verdict is None or verdict.revision not in REVISIONS:
             return None
@@ -74,13 +73,13 @@ class KnownRevisions:
     async def learn(
         self, entry: Entry, revision: str, why: Why, info: Implementation | None
     ) -> None:
-        """Remember what was found out."""
+        """Record the revision that a server needs."""
         verdict = RevisionRecord(revision=revision, why=why, server=said(info), at=self._clock())
         self._verdicts[entry.digest] = verdict
         await asyncio.to_thread(self._write, entry.digest, verdict)
 
     async def forget(self, entry: Entry) -> None:
-        """It no longer holds, or may not."""
+        """Drop the record about the server of an entry: it may no longer hold."""
         if self._verdicts.pop(entry.digest, None) is not None:
             await asyncio.to_thread(self._write, entry.digest, None)
 
@@ -92,7 +91,7 @@ class KnownRevisions:
         return {}
 
     def _write(self, digest: str, verdict: RevisionRecord | None) -> None:
-        """Change the file by one verdict; what other hosts have written meanwhile stays."""
+        """Write one record to the file; records that other hosts wrote meanwhile stay."""
         if self.path is None:
             return
         try:
@@ -108,5 +107,5 @@ class KnownRevisions:
 
 
 def said(info: Implementation | None) -> str:
-    """The name and version that a server gave, for comparison."""
+    """The name and version that a server reports, for comparison."""
     return "" if info is None else f"{info.name} {info.version}"

@@ -8,19 +8,23 @@ from interlock.types import LoggingLevel
 
 
 class HubLimits(Struct, frozen=True, kw_only=True):
-    """What a server may take, and how often it is looked at. All times are in seconds.
+    """The limits of a server. All times are in seconds.
 
-    Attributes: start: To be reached, where its entry says nothing else. call: For one request,
-        where neither its entry nor the caller says anything else; None: no bound. lists: To give
-        one list, all its pages together. acknowledge: In which a subscription is acknowledged
-        before the lists are fetched, so that no change falls between the two. refresh: Between two
-        fetches of one list, whatever the number of notices that it has changed. ping: Between two
-        pings to a server of the handshake era that is idle (`PNG-03`); None: none. pong: In which a
-        ping is answered. most_pings_missed: After so many unanswered pings in a row it is started
-        again. patience: In which a process whose input was closed ends, before it is told to, and
-        again before it is made to. most_items: Of one list; one that is longer counts as failed.
-        lines_a_second: Log messages and lines of stderr; what is more is counted and left out.
-        log_level: From which level on log messages are asked for.
+    Attributes:
+        start: To reach the server, unless its entry says otherwise.
+        call: For one request, unless its entry or the caller says otherwise; None: no limit.
+        lists: To fetch one list with all its pages.
+        acknowledge: To acknowledge a subscription. The lists are fetched after it, so that no
+            change is missed between the two.
+        refresh: Between two fetches of one list, however often the server announces a change.
+        ping: Between two pings to an idle server of the handshake era (`PNG-03`); None: no pings.
+        pong: To answer a ping.
+        most_pings_missed: After so many unanswered pings in a row the server is restarted.
+        patience: For a process to exit after its input was closed, before it is terminated; and
+            again before it is killed.
+        most_items: Items in one list; fetching a longer one fails.
+        lines_a_second: Log messages and lines of stderr; the excess is counted and dropped.
+        log_level: The lowest level of log messages to request.
     """
 
     start: float = 30.0

@@ -1,4 +1,4 @@
-"""Fetching the lists of a server: each by itself, and again when the server says it changed."""
+"""Fetching the lists of a server: each separately, and again when the server announces a change."""
 
 from __future__ import annotations
 
@@ -129,10 +129,10 @@ class FeatureLists(Struct):
 
 
 class ListListener(Protocol):
-    """Receives what comes of fetching lists."""
+    """Receives the outcome of fetching lists."""
 
     def lists_changed(self) -> None:
-        """A list is another than before."""
+        """A list has changed."""
         ...
 
     def failed(self, words: str) -> None:
@@ -141,7 +141,7 @@ class ListListener(Protocol):
 
 
 class ListFetcher:
-    """Fetches the lists of one client, and fetches them again when the server says they changed."""
+    """Fetches the lists of one client, and again when the server announces a change."""
 
     def __init__(
         self,
@@ -170,15 +170,15 @@ class ListFetcher:
         await asyncio.gather(*(self._fetch(name) for name in self._offered()))
 
     def outdated(self, names: Iterable[str]) -> None:
-        """Fetch lists again that may have changed, soon and not too often."""
+        """Fetch the named lists again, soon but not too often: they may have changed."""
         for name in set(names) & self._offered():
             kind = KINDS[name]
-            # A cached list must not be taken for the new one.
+            # A cached list must not be mistaken for the new one.
             self._client.outdate(kind.notice, ListChangedNotificationParams())
             self._throttles[name].request()
 
     async def aclose(self) -> None:
-        """Fetch nothing more."""
+        """Stop fetching."""
         await asyncio.gather(*(throttle.aclose() for throttle in self._throttles.values()))
 
     def _offered(self) -> set[str]:
@@ -197,7 +197,7 @@ class ListFetcher:
             self._listener.lists_changed()
 
     async def _fetch(self, name: str) -> None:
-        """Fetch one list. If that fails it stays as it was."""
+        """Fetch one list. If that fails, the old list stays."""
         kind = KINDS[name]
         fetching = asyncio.ensure_future(kind.fetch(self._client))
         try:

@@ -24,7 +24,7 @@ _QUIET = 60.0  # seconds between two notices of a flood
 class ServerLogBuffer:
     """Keeps the last log messages and lines of stderr of a server, and publishes each.
 
-    At most `most` lines a second are kept. The others are counted, and the log contains that count
+    At most `most` lines a second are kept. The excess is counted, and the log contains that count
     at the place where the flood ends.
     """
 
@@ -37,9 +37,9 @@ class ServerLogBuffer:
         most: int,
     ) -> None:
         self.lines: deque[ServerLogLine] = deque(maxlen=MOST_LINES)
-        self.last_stderr: deque[str] = deque(maxlen=_LAST_LINES)  # of the present process
+        self.last_stderr: deque[str] = deque(maxlen=_LAST_LINES)  # of the current process
         self.redactor = redactor
-        self.left_out = 0  # in all
+        self.left_out = 0  # in total
         self._server = server
         self._publish = publish
         self._clock = clock
@@ -50,7 +50,7 @@ class ServerLogBuffer:
         self._noticed = float("-inf")
 
     def process_started(self) -> None:
-        """Forget the last lines of stderr: they were another process's."""
+        """Clear the last lines of stderr: they came from another process."""
         self.last_stderr.clear()
 
     def add_line(self, line: str) -> None:
@@ -68,7 +68,7 @@ class ServerLogBuffer:
             self._redact_and_add(params.level, text, params.logger or "")
 
     def _is_due(self) -> bool:
-        """Whether one more may be added in this second."""
+        """Whether another line may be added in this second."""
         now = self._clock()
         if now - self._since >= 1.0:
             self._since = now

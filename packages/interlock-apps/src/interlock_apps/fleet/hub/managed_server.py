@@ -94,7 +94,7 @@ class ManagedServer:
 
     @property
     def tools(self) -> list[Tool]:
-        """Its tools, as last fetched; [] while it is not up. The other lists are alike."""
+        """Its tools, as last fetched; [] while it is not up, as with the other lists."""
         return self._lists.tools
 
     @property
@@ -129,12 +129,12 @@ class ManagedServer:
 
     @property
     def info(self) -> Implementation | None:
-        """The name and version it gives, for display only; None while it is not up."""
+        """The name and version it reports, for display only; None while it is not up."""
         return self._client.server_info if self._client is not None else None
 
     @property
     def revision(self) -> str:
-        """The revision that is spoken with it; "" while it is not up."""
+        """The negotiated revision; "" while it is not up."""
         client = self._client
         return client.revision if client is not None and client.connected else ""
 
@@ -175,15 +175,15 @@ class ManagedServer:
             tool: The tool's name at the server.
             arguments: Its arguments.
             on_progress: Receives the progress of the call.
-            timeout: Seconds; None: those of the entry, else those of the hub.
-            asker: Answers what the server asks because of this call.
+            timeout: Seconds; None: the timeout of the entry, else that of the hub.
+            asker: Answers the questions that the server asks during this call.
 
         Raises:
             Unreachable: The server is not up, or is lost during the call. The entry's secrets are
                 redacted in every error.
-            TimedOut: It gave no answer in time.
-            McpError: It answered with an error.
-            ProtocolError: Its answer breaks the protocol.
+            TimedOut: The server did not answer in time.
+            McpError: The server answered with an error.
+            ProtocolError: The answer breaks the protocol.
         """
         seconds = self._seconds(timeout)
         return await self._send(
@@ -261,12 +261,12 @@ class ManagedServer:
         The watch survives restarts of the server.
 
         Returns:
-            Whether the server tells of changes; False while it is not up.
+            Whether the server announces changes; False while it is not up.
         """
         return await self._keeper.watch_uri(uri)
 
     async def unwatch_uri(self, uri: str) -> None:
-        """Publish no more changes of a resource."""
+        """Stop publishing changes of a resource."""
         await self._keeper.unwatch_uri(uri)
 
     async def restarted_for_questions(self) -> bool:
@@ -277,7 +277,7 @@ class ManagedServer:
         return self._keeper.call_seconds if timeout is None else timeout
 
     async def _send_read_only(self, send: Callable[[Client], Awaitable[R]]) -> R:
-        """Send a request that only reads; again after a restart that lets the server ask."""
+        """Send a read-only request; repeat it after a restart for questions."""
         try:
             return await self._send(send)
         except McpError as bad:

@@ -19,16 +19,16 @@ from .timeouts import Sleep
 
 @dataclass(frozen=True, kw_only=True)
 class HubOptions:
-    """How a hub reaches its servers and keeps them up.
+    """How a hub connects to its servers and keeps them up.
 
     Attributes:
-        name: The name that the clients give themselves.
-        auth: Returns the Authorizer of a server on the web, or None.
+        name: The client name that is sent to servers.
+        auth: Returns the Authorizer for a server's URL, or None.
         target: Returns what a client connects to in place of the entry's command or address, or
             None for the entry's own.
-        backoff: How long to wait before a server is started again.
-        limits: What one server may take.
-        revisions: Which servers need an older revision, kept from one start to the next.
+        backoff: The delay before a server is restarted.
+        limits: The limits of one server.
+        revisions: Servers that need an older revision, remembered between starts.
         clock: Returns the time in seconds.
         sleep: Waits for some seconds.
         chance: Returns a random number from 0 to 1.

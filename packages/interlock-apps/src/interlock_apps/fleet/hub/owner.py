@@ -40,7 +40,7 @@ class OfferedFeatures(Struct, frozen=True, kw_only=True):
 
 
 class HubOwner(Protocol):
-    """The program that runs a hub: it answers servers, allows starts, and is told what happens."""
+    """The program that runs a hub: it answers servers, allows starts, and receives events."""
 
     def answers(self, entry: Entry) -> Answers:
         """Return the answers to the questions of a server that is about to start."""

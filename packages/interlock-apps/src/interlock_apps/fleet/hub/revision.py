@@ -1,4 +1,4 @@
-"""The revision that one server is spoken to under, kept across its restarts."""
+"""The revision that one server needs, kept across its restarts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .timeouts import CleanupTasks
 
 
 class ServerRevision:
-    """What was learned about the revision of one server (`ERA-13`, `ERA-14`)."""
+    """What is known about the revision of one server (`ERA-13`, `ERA-14`)."""
 
     def __init__(self, entry: Entry, known: KnownRevisions, cleanup: CleanupTasks) -> None:
         self._entry = entry
@@ -26,7 +26,7 @@ class ServerRevision:
         return self._spoken
 
     def opened(self, client: Client) -> None:
-        """Record what the opening showed, and drop what was recorded about another version."""
+        """Record the revision after an opening, and drop a record about another version."""
         self._spoken = client.revision
         record = self._known.of(self._entry)
         info = client.server_info
@@ -51,6 +51,6 @@ class ServerRevision:
         self._cleanup.start(self._known.learn(self._entry, revision, "questions", None))
 
     def forget(self) -> None:
-        """Drop what was recorded, so that the next start finds out again."""
+        """Drop the record, so that the next start probes again."""
         self._spoken = None
         self._cleanup.start(self._known.forget(self._entry))

@@ -40,7 +40,7 @@ class ServerStatus:
         return True
 
     def notify(self) -> None:
-        """Wake everybody who waits for a change."""
+        """Wake every task that waits for a change."""
         changed = self._changed
         self._changed = asyncio.Event()
         changed.set()

@@ -28,7 +28,7 @@ from .timeouts import Throttle, cancelled, within
 log = logging.getLogger("interlock_apps.host")
 
 
-_FAREWELL = 0.2  # seconds in which subscriptions end before the client is closed
+_FAREWELL = 0.2  # seconds for subscriptions to end before the client is closed
 
 
 class ClientListener(ListListener, Protocol):
@@ -40,7 +40,7 @@ class ClientListener(ListListener, Protocol):
 
 
 class SupervisedClient:
-    """A client that is opened once, watched until its server is lost, and closed for certain.
+    """A client that is opened once, watched until its server is lost, and always closed.
 
     Args:
         target: What the client connects to.
@@ -99,7 +99,7 @@ class SupervisedClient:
     # -- from its start ----------------------------------------------------------------------------
 
     async def open(self, seconds: float) -> None:
-        """Reach the server.
+        """Connect to the server.
 
         Raises TimedOut after `seconds`, Unreachable, McpError, ProtocolError.
         """
@@ -112,9 +112,7 @@ class SupervisedClient:
             self._spawn(self._send_pings(self._limits.ping))
 
     async def fetch(self) -> None:
-        """Subscribe to changes, then fetch the lists, so that no change is missed between
-        the two.
-        """
+        """Subscribe to changes before fetching the lists, so that no change is missed."""
         offers = self.client.server_capabilities
         declared = {
             name
@@ -125,7 +123,7 @@ class SupervisedClient:
             listening = asyncio.get_running_loop().create_future()
             self._spawn(self._listen(declared, listening))
             await within(listening, self._limits.acknowledge, self._sleep)
-            listening.cancel()  # a subscription that is granted later fetches once more
+            listening.cancel()  # a subscription granted later triggers another fetch
         fetching = asyncio.ensure_future(self._fetcher.fetch())
         try:
             over: asyncio.Future[Any] = self._over
@@ -139,17 +137,17 @@ class SupervisedClient:
         return self._fetcher.lists
 
     def lists_changed(self) -> None:
-        """Pass on that a list has changed."""
+        """Report that a list has changed."""
         self._listener.lists_changed()
 
     def failed(self, words: str) -> None:
-        """Pass on a failure, unless the client is closing: the reason for its end says more."""
+        """Report a failure, unless the client is closing: the reason for closing says more."""
         if not (self._over.done() or self._closing):
             self._listener.failed(words)
 
     @property
     def is_closing(self) -> bool:
-        """Whether this host closes it, or has closed it."""
+        """Whether this host is closing it, or has closed it."""
         return self._closing
 
     @property
@@ -169,7 +167,7 @@ class SupervisedClient:
             try:
                 await self.client.ping(
                     timeout=self._limits.pong
-                )  # fails at once, and knows how the process ended
+                )  # fails at once, and reports how the process ended
             except Unreachable as bad:
                 why = bad
             except InterlockError as bad:
@@ -177,7 +175,7 @@ class SupervisedClient:
         return why
 
     async def aclose(self) -> None:
-        """Cancel everything that is under way, and stop the server if it is a child process."""
+        """Cancel all work, and stop the server if it is a child process."""
         self._closing = True
         if self._opening is not None and not self._opening.done():
             await cancelled(self._opening)
@@ -187,7 +185,7 @@ class SupervisedClient:
         try:
             if (
                 listening
-            ):  # a server gives open subscriptions a second; a hanging one is not waited for
+            ):  # a server may take a second to end subscriptions; a hanging one is not waited for
                 await asyncio.wait(listening, timeout=_FAREWELL)
             await self._close_client()
         finally:
@@ -198,14 +196,14 @@ class SupervisedClient:
         while True:
             try:
                 return await self.client.aclose()
-            except asyncio.CancelledError:  # at the end of the loop; else a process would be left
+            except asyncio.CancelledError:  # at the end of the loop; else a process would stay
                 log.debug("closing is started again")
 
     # -- while it lasts ----------------------------------------------------------------------------
 
     @contextlib.contextmanager
     def busy(self) -> Iterator[None]:
-        """Send no ping while a request is under way: many servers do one thing at a time."""
+        """Send no ping while a request is running: many servers handle one request at a time."""
         self._calls += 1
         self._idle.clear()
         try:
@@ -216,7 +214,7 @@ class SupervisedClient:
                 self._idle.set()
 
     async def until_idle(self) -> None:
-        """Wait until no request is under way, or the server is lost."""
+        """Wait until no request is running, or the server is lost."""
         idle = asyncio.ensure_future(self._idle.wait())
         try:
             waiting: set[asyncio.Future[Any]] = {idle, self._over}
@@ -225,12 +223,12 @@ class SupervisedClient:
             await cancelled(idle)
 
     def check_liveness(self, why: Unreachable) -> None:
-        """Ping the server after a request without an answer: it may be lost."""
+        """Ping the server after a request got no answer: the server may be lost."""
         if self.opened and not self._closing and (self._doubting is None or self._doubting.done()):
             self._doubting = self._spawn(self._ping_once(why))
 
     async def watch(self, uri: str) -> bool:
-        """Subscribe to a resource; whether the server grants it."""
+        """Subscribe to a resource; return whether the server grants it."""
         granted: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         self._watch(uri, granted)
         return granted.result() if await within(granted, self._limits.pong, self._sleep) else False
@@ -266,7 +264,7 @@ class SupervisedClient:
             self._over.set_result(why)
 
     async def _ping_once(self, why: Exception) -> None:
-        """Ping the server; without an answer it counts as lost."""
+        """Ping the server; if it does not answer, it counts as lost."""
         pinging = asyncio.ensure_future(self.client.ping(timeout=None))
         try:
             if await within(pinging, self._limits.pong, self._sleep):
@@ -281,7 +279,7 @@ class SupervisedClient:
             await cancelled(pinging)
 
     async def _send_pings(self, seconds: float) -> None:
-        """Heartbeat on handshake revisions: a server without pongs is lost (`PNG-02`, `PNG-03`)."""
+        """Heartbeat on handshake revisions: without pongs a server is lost (`PNG-02`, `PNG-03`)."""
         missed = 0
         while True:
             await self._sleep(seconds)
@@ -312,8 +310,8 @@ class SupervisedClient:
     async def _listen(self, declared: set[str], listening: asyncio.Future[None]) -> None:
         """Subscribe to list changes.
 
-        A subscription that ends is opened again, and all lists are fetched: nothing is replayed
-        (`LSN-12`).
+        A subscription that ends is opened again, and all lists are fetched, because missed changes
+        are not replayed (`LSN-12`).
         """
         failed = 0
         while True:

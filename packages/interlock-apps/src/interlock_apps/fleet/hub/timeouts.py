@@ -1,4 +1,4 @@
-"""Timeouts by an exchangeable clock, tasks that clean up to their end, and a throttle."""
+"""Timeouts by an injected clock, tasks that clean up to their end, and a throttle."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Sleep = Callable[[float], Awaitable[None]]
 
 
 async def within(work: asyncio.Future[Any], seconds: float | None, sleep: Sleep) -> bool:
-    """Wait for work for at most some seconds (None: as long as it takes); whether it is done.
+    """Wait for work for at most some seconds (None: no limit); return whether it is done.
 
     The work is not cancelled.
     """
@@ -30,18 +30,18 @@ async def within(work: asyncio.Future[Any], seconds: float | None, sleep: Sleep)
 
 
 async def cancelled(*work: asyncio.Future[Any]) -> None:
-    """Cancel work and wait until it has ended, whatever its outcome."""
+    """Cancel work and wait until it has ended, whatever the outcome."""
     for one in work:
         one.cancel()
     if work:
         await asyncio.wait(work)
     for one in work:
         if one.done() and not one.cancelled():
-            one.exception()  # seen
+            one.exception()  # marks the exception as retrieved
 
 
 class CleanupTasks:
-    """Tasks that run to their end although their caller is cancelled."""
+    """Tasks that run to their end even if their caller is cancelled."""
 
     def __init__(self) -> None:
         self._tasks: set[asyncio.Task[None]] = set()
@@ -74,7 +74,7 @@ class CleanupTasks:
 
 
 class Throttle:
-    """Runs something at once, but at most once in `seconds`, and once more after a burst.
+    """Runs a function at once, but at most once in `seconds`, and once more after a burst.
 
     `do` must not raise.
     """
@@ -87,7 +87,7 @@ class Throttle:
         self._task: asyncio.Task[None] | None = None
 
     def request(self) -> None:
-        """Ask for a run, now or as soon as the throttle allows."""
+        """Request a run, now or as soon as the throttle allows."""
         self._wanted = True
         if self._task is None or self._task.done():
             self._task = asyncio.get_running_loop().create_task(self._run())
@@ -99,7 +99,7 @@ class Throttle:
             await self._sleep(self._seconds)
 
     async def aclose(self) -> None:
-        """Drop what was asked for, and cancel what is under way."""
+        """Drop pending requests, and cancel a run that has started."""
         self._wanted = False
         if self._task is not None:
             await cancelled(self._task)

@@ -1,8 +1,8 @@
 """Anchors of the log: the head of its hash chain, kept elsewhere to detect truncation.
 
-A hash chain without a key shows that an entry was changed, and cannot show that the last ones were
-removed together with everything that counted them. An anchor says how many entries there were at a
-time, and the digest of all of them.
+The hash chain has no key. It shows that an entry was changed, but not that the last entries were
+removed together with everything that counted them. An anchor records how many entries there were at
+a time, and the digest of all of them.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from msgspec import Struct
 from .interface import LogError
 
 EVERY = 100
-"""Entries between two anchors that a host writes."""
+"""Entries between two anchors."""
 
 
 class Anchor(Struct, frozen=True, kw_only=True):
-    """What a log was at one time.
+    """The state of a log at one time.
 
     Attributes:
-        entries: How many entries it had.
-        head: The digest of all of them, in hex.
+        entries: The number of entries.
+        head: The digest of all entries, in hex.
         at: Seconds of the wall clock.
     """
 
@@ -36,12 +36,12 @@ class Anchor(Struct, frozen=True, kw_only=True):
 
     @property
     def day(self) -> str:
-        """When it was, for a person."""
+        """The date, for display."""
         return time.strftime("%Y-%m-%d %H:%M", time.localtime(self.at))
 
 
 def write_anchor(path: Path, anchor: Anchor) -> None:
-    """Add an anchor to a file, as a line of JSON. Raises OSError."""
+    """Append an anchor to a file, as a line of JSON. Raises OSError."""
     file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     try:
         os.write(file, line_of(anchor))
@@ -51,14 +51,14 @@ def write_anchor(path: Path, anchor: Anchor) -> None:
 
 
 def line_of(anchor: Anchor) -> bytes:
-    """The line of an anchor."""
+    """An anchor as a line of JSON."""
     return msgspec.json.encode(anchor) + b"\n"
 
 
 def read_anchors(path: Path) -> Sequence[Anchor]:
     """The anchors of a file.
 
-    Raises LogError for a file that cannot be read, has none, or has a line that is none.
+    Raises LogError for a file that cannot be read, has no anchors, or has an invalid line.
     """
     try:
         lines = path.read_bytes().splitlines()

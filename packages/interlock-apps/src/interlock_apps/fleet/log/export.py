@@ -14,16 +14,16 @@ _MOST_LINE = 256 * 1024 * 1024  # characters
 
 
 def line(data: bytes) -> bytes:
-    """The line of an entry. JSON has no line breaks of its own, so none needs to be hidden."""
+    """An entry as a line. JSON contains no raw line breaks, so nothing needs escaping."""
     return data + b"\n"
 
 
 def read_export(lines: Iterable[str | bytes]) -> Iterator[LogEntry]:
     """The entries of an export, one after another.
 
-    Raises LogError, with the number of the line, for what is none.
+    Raises LogError, with the line number, for an invalid line.
 
-    `lines` may be a file, opened for text or for bytes. Empty lines are passed over.
+    `lines` may be a file, opened for text or for bytes. Empty lines are skipped.
     """
     for number, text in enumerate(lines, start=1):
         if len(text) > _MOST_LINE:

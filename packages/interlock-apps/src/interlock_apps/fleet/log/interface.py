@@ -13,13 +13,13 @@ from ..events import AnyEvent, LogEntry, Notice
 
 
 class LogError(InterlockError):
-    """The log cannot be used, or cannot be read; the words are for a person."""
+    """The log cannot be used or read; the message is for a person."""
 
 
 class Tampered(LogError):
-    """The log is not as it was written.
+    """The log was changed after it was written.
 
-    `place` counts the entries of the file from 1; `seq` is that of the entry, 0 where none is left.
+    `place` counts the entries of the file from 1. `seq` is the entry's number, 0 if it is missing.
     """
 
     def __init__(self, words: str, *, place: int, seq: int = 0) -> None:
@@ -31,7 +31,7 @@ class Tampered(LogError):
 class SessionRow(Struct, frozen=True, kw_only=True, rename="camel"):
     """A conversation in the log.
 
-    `began` is in seconds of the wall clock; `turns` is how often the person said something.
+    `began` is in seconds of the wall clock. `turns` counts the person's messages.
     """
 
     id: str
@@ -42,37 +42,37 @@ class SessionRow(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Log(Protocol):
-    """Keeps what happened.
+    """Keeps events.
 
-    `publish`, which the host may set, is given what the person should know of the log itself.
+    The host may set `publish`; it receives notices about the log itself.
     """
 
     publish: Callable[[Notice], None]
 
     async def open(self) -> None:
-        """Begin. Raises LogError where the log cannot be used."""
+        """Open the log. Raises LogError if it cannot be used."""
         ...
 
     def note(self, event: AnyEvent) -> LogEntry:
-        """Give an event its time, and its number where it is to be kept.
+        """Give an event its time, and a number if the log keeps it.
 
-        Returns at once; it is written soon. Never raises.
+        Returns at once; the event is written soon after. Never raises.
         """
         ...
 
     async def flush(self) -> None:
-        """Wait until all that was noted is written. Raises LogError where it cannot be."""
+        """Wait until all noted events are written. Raises LogError if they cannot be."""
         ...
 
     async def aclose(self) -> None:
-        """Write what is left, and end."""
+        """Write the remaining events, and close."""
         ...
 
     async def read(
         self, session: str | None = None, after: int = 0, limit: int = 1000
     ) -> list[LogEntry]:
-        """The entries after the one with the number `after`, oldest first: of a session, of the
-        host itself (""), or of all (None).
+        """The entries after number `after`, oldest first: of a session, of the host itself (""), or
+        of all (None).
         """
         ...
 
@@ -88,10 +88,10 @@ class Log(Protocol):
         before: int | None = None,
         limit: int = 50,
     ) -> list[LogEntry]:
-        """The entries that have all the words, or words that begin with them, newest first.
+        """The entries that contain every word, or a word that begins with it, newest first.
 
-        `kinds` are events' types ("callEnded"); `since` and `until` are seconds of the wall clock,
-        the second excluded; `before` is the number of the last entry of the page before.
+        `kinds` are types of events ("callEnded"). `since` (included) and `until` (excluded) are
+        seconds of the wall clock. `before` is the number of the last entry on the previous page.
         """
         ...
 
@@ -100,8 +100,9 @@ class Log(Protocol):
         ...
 
     async def export(self, write: Callable[[bytes], None], session: str | None = None) -> int:
-        """Write entries as lines of JSON, oldest first, and say how many; `read_export` reads them.
+        """Write entries as lines of JSON, oldest first, and return how many; `read_export` reads
+        them.
 
-        Not all are in memory at once.
+        The entries are read in batches, not all into memory.
         """
         ...

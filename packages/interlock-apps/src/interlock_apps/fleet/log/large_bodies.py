@@ -1,8 +1,8 @@
 """Large bodies of log entries, as content-addressed files beside the log.
 
 An entry keeps the beginning of a long text, and the SHA-256 of the whole, which the hash chain of
-the log covers. So a body can be dropped without breaking the chain, and one that was altered does
-not fit its digest. What was dropped, when and why stands in the log's file.
+the log covers. So a body can be dropped without breaking the chain, and an altered body does not
+match its digest. The log's file records which bodies were dropped, when, and why.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ from interlock.store import StoreError
 
 Why = Literal["age", "space"]
 
-_KEY = "bodies"  # of an entry's JSON, beside `seq`, `at` and `event`
+_KEY = "bodies"  # key in an entry's JSON, beside `seq`, `at` and `event`
 _MARK = b'"bodies":['
 _START = 500  # characters of a text that stay in the entry
 _DAY = 86_400.0  # seconds
-_LEVEL = 3  # of zlib: quick, and most results are text
-# Records of the protocol that may hold any JSON, and so also what stands in the place of a dropped
-# body.
+_LEVEL = 3  # zlib level: fast, and most results are text
+# Protocol fields that may contain any JSON, so a placeholder for a dropped body fits there too.
 _OPEN = frozenset({"structuredContent", "arguments", "input", "inputSchema", "requestedSchema"})
-_BLOCKS = "content"  # a list of blocks, of which one says that the others were dropped
+_BLOCKS = "content"  # a list of blocks; one block says that the others were dropped
 
 
 class BodyLimits(Struct, frozen=True, kw_only=True):
-    """What is kept of large bodies.
+    """How much of large bodies is kept.
 
-    Attributes: inline: Bytes of a text or of a JSON value that stay in the entry; what is larger
-        becomes a body. total: Bytes of all bodies together, as they are stored; beyond it the
-        oldest are dropped. days: Days after which a body is dropped; None: never.
+    Attributes:
+        inline: Bytes of a text or JSON value that stay in the entry; a larger one becomes a body.
+        total: Bytes of all stored bodies; beyond it the oldest are dropped.
+        days: Days after which a body is dropped; None: never.
     """
 
     inline: int = 32 * 1024
@@ -50,8 +50,8 @@ class BodyLimits(Struct, frozen=True, kw_only=True):
 
 
 class BodyReference(Struct, frozen=True):
-    """Where in an entry a body belongs: the keys and numbers that lead there, its SHA-256 in hex,
-    and its size in bytes.
+    """The place of a body in its entry (keys and indexes), its SHA-256 in hex, and its size in
+    bytes.
     """
 
     at: tuple[str | int, ...]
@@ -60,16 +60,16 @@ class BodyReference(Struct, frozen=True):
 
 
 class BodyStore:
-    """The bodies of one log. Everything here is done in the thread of the log's writer."""
+    """The bodies of one log. All methods run in the thread of the log's writer."""
 
     def __init__(self, log: Path, limits: BodyLimits, clock: Callable[[], float]) -> None:
         self.folder = log.with_name(f"{log.name}.bodies")
-        self.grown = False  # whether a body was written since some were dropped
+        self.grown = False  # whether a body was written since the last drop
         self._limits = limits
         self._clock = clock
 
     def move_out(self, data: bytes) -> bytes:
-        """Return an entry whose large values are in files, and only referred to.
+        """Return an entry whose large values are in files, with references to them.
 
         Raises StoreError if a file cannot be written.
         """
@@ -88,7 +88,7 @@ class BodyStore:
     def whole(self, db: sqlite3.Connection, data: bytes) -> bytes:
         """Return an entry with its bodies.
 
-        What stands in the place of one that was dropped says so.
+        A dropped body is replaced by a text that says so.
         """
         if not references_of(data):
             return data
@@ -101,13 +101,13 @@ class BodyStore:
                     place = place[step]
                 place[last] = self._restored(db, reference, place[last])
             except (LookupError, TypeError):
-                return data  # not as it was written; `verify` says so
+                return data  # the entry was altered; `verify` reports it
         del entry[_KEY]
         return msgspec.json.encode(entry)
 
     def fault(self, db: sqlite3.Connection, data: bytes) -> str:
-        """Return what is wrong with the bodies of an entry; empty where they are as they were
-        written, or were dropped by us.
+        """Return what is wrong with the bodies of an entry; "" if they are intact, or the log
+        dropped them.
         """
         for reference in references_of(data):
             stored = self._read(reference)
@@ -118,9 +118,9 @@ class BodyStore:
         return ""
 
     def drop(self, db: sqlite3.Connection) -> list[Path]:
-        """Note which bodies are too old, or too many together.
+        """Record that bodies are dropped because of their age or the space they take.
 
-        Return their files, to be removed once the note is on the disk.
+        Return their files, to be removed once the record is on disk.
         """
         self.grown = False
         gone: list[Path] = []
@@ -157,7 +157,7 @@ class BodyStore:
             moved = [self._moved(part, (*at, number), found) for number, part in enumerate(value)]
         open_here = at[-1] in _OPEN if isinstance(value, dict) else at[-1] == _BLOCKS
         if open_here and len(msgspec.json.encode(moved)) > self._limits.inline:
-            # Many small parts: they go together.
+            # Many small parts: they are moved out together.
             del found[before:]
             found.append(_body(at, value))
             return type(value)()
@@ -176,9 +176,7 @@ class BodyStore:
         return self.folder / os.path.basename(sha256)
 
     def _read(self, reference: BodyReference) -> bytes | None:
-        """The bytes of a body, and some others if it is not as it was written; None where there is
-        no file.
-        """
+        """The bytes of a body, or None without a file. The bytes differ if the body was altered."""
         try:
             packed = self._path(reference.sha256).read_bytes()
         except OSError:
@@ -200,10 +198,10 @@ class BodyStore:
             raise StoreError(f"a large body cannot be written: {bad.strerror}") from None
 
     def _files(self) -> Iterator[tuple[float, int, Path]]:
-        """When each body was last referred to, its size and its file."""
+        """The time of the last reference to each body, its size, and its file."""
         with contextlib.suppress(FileNotFoundError):
             for found in os.scandir(self.folder):
-                with contextlib.suppress(FileNotFoundError):  # another host was quicker
+                with contextlib.suppress(FileNotFoundError):  # another host removed it first
                     status = found.stat()
                     if found.name.startswith(".") and status.st_mtime > time.time() - _DAY:
                         continue  # it is being written
@@ -251,7 +249,7 @@ def _words(
 
 
 def _write_new(path: Path, data: bytes) -> None:
-    """Write a file that is there whole or not at all, also after a crash."""
+    """Write a file atomically: after a crash it is complete or absent."""
     file, name = tempfile.mkstemp(prefix=".", dir=path.parent)
     try:
         with os.fdopen(file, "wb") as opened:

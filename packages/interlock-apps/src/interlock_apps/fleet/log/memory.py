@@ -18,7 +18,7 @@ from .session_titles import SessionTitles
 
 
 def unheard(_: Notice) -> None:
-    """Where nobody wants to know."""
+    """Ignore a notice."""
 
 
 class MemoryLog:

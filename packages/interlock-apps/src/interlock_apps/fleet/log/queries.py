@@ -14,20 +14,18 @@ from .large_bodies import BodyStore
 from .query import LogQuery
 from .session_titles import BEGAN, SAID, SessionTitles
 
-_SCANNED = 500  # entries that are looked through at once where there is no table of words
+_SCANNED = 500  # entries scanned at a time without a word index
 
 
 class EntryPage(Struct, frozen=True):
-    """Some of what was found, and the place before which to go on; None where there is no more."""
+    """Found entries, and the place where the next page ends; None after the last page."""
 
     found: list[bytes]
     next: int | None
 
 
 def place_of(db: sqlite3.Connection, seq: int) -> int:
-    """The place of the entry with this number, or of the last one with a smaller one; 0 where there
-    is none.
-    """
+    """The place of the last entry whose number is at most `seq`; 0 if there is none."""
     rows = db.execute(
         "SELECT place FROM entries WHERE seq <= ? ORDER BY seq DESC LIMIT 1", (seq,)
     ).fetchall()
@@ -52,7 +50,7 @@ def find(
     limit: int,
     worded: bool,
 ) -> EntryPage:
-    """Entries that a search is for, newest first, from before a place."""
+    """Entries that match a search, newest first, before a place."""
     terms, values = _filed(wanted)
     if before is not None:
         terms.append("entries.place < ?")
@@ -122,14 +120,14 @@ def sessions(db: sqlite3.Connection) -> list[SessionRow]:
 
 
 def dropped(db: sqlite3.Connection) -> dict[str, int]:
-    """How many bodies were dropped, by the reason."""
+    """The number of dropped bodies, by reason."""
     return dict(db.execute("SELECT why, COUNT(*) FROM dropped GROUP BY why").fetchall())
 
 
 class ChainCheck:
-    """Goes through the file, some entries at a time.
+    """Verifies the hash chain of the file in batches.
 
-    `fault` is what is wrong with the first that is not as it was written.
+    `fault` describes the first altered entry.
     """
 
     def __init__(self, bodies: BodyStore) -> None:
@@ -139,7 +137,7 @@ class ChainCheck:
         self._last = tables.FIRST
 
     def some(self, db: sqlite3.Connection, most: int) -> bool:
-        """Go on; False at the end, and at a fault."""
+        """Verify the next entries; False at the end, or at a fault."""
         query = (
             "SELECT place, seq, at, session, kind, server, data, digest FROM entries WHERE "
             "place > ? ORDER BY place LIMIT ?"
@@ -155,7 +153,7 @@ class ChainCheck:
         return len(rows) == most
 
     def end(self, db: sqlite3.Connection) -> None:
-        """See whether the last entries are there."""
+        """Check that the last entries and the triggers are present."""
         ((last,),) = db.execute(
             "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'entries'"
         ).fetchall()

@@ -1,4 +1,4 @@
-"""What a search of the log looks for."""
+"""A search of the log."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MOST_WORDS = 64
 
 
 class LogQuery(Struct, frozen=True, kw_only=True):
-    """A search: what is None, or empty, does not matter. See Log.search."""
+    """A search; None or an empty value matches everything. See Log.search."""
 
     words: tuple[str, ...] = ()
     session: str | None = None
@@ -23,11 +23,11 @@ class LogQuery(Struct, frozen=True, kw_only=True):
     until: float | None = None
 
     def fits(self, row: LogRow) -> bool:
-        """Whether an entry is one of those."""
+        """Whether an entry matches the search."""
         return self.files(row) and (not self.words or self.told(row.text))
 
     def files(self, row: LogRow) -> bool:
-        """Whether an entry is filed where the search looks."""
+        """Whether an entry matches by session, server, kind and time."""
         return (
             (self.session is None or row.session == self.session)
             and (self.server is None or row.server == self.server)
@@ -37,7 +37,7 @@ class LogQuery(Struct, frozen=True, kw_only=True):
         )
 
     def told(self, text: str) -> bool:
-        """Whether a text has all the words, or words that begin with them."""
+        """Whether a text has every word, or a word that begins with it."""
         found = words_of(text, MOST_TEXT)
         return all(any(word.startswith(wanted) for word in found) for wanted in self.words)
 
@@ -50,7 +50,7 @@ def wanted(
     since: float | None = None,
     until: float | None = None,
 ) -> LogQuery:
-    """The search for these words."""
+    """Return a search for these words."""
     told = tuple(dict.fromkeys(words_of(words)))[:_MOST_WORDS]
     return LogQuery(
         words=told, session=session, server=server, kinds=tuple(kinds), since=since, until=until

@@ -13,12 +13,12 @@ from interlock.redaction import Redact, redacted
 from ..events import AnyEvent, Event, LogEntry, Notice
 from ..nesting import too_deep
 
-MOST_TEXT = 256 * 1024  # characters of an entry that it is found by; all of it is kept
+MOST_TEXT = 256 * 1024  # characters of an entry's searchable text; the log keeps all of it
 
 MOST_KEPT_LEVELS = 200
 """Levels of lists and objects in one entry.
 
-Python versions differ in how many they can go through; the log does not.
+The recursion limit depends on the Python version; this limit does not.
 """
 
 _encoder = msgspec.json.Encoder(enc_hook=repr)
@@ -31,11 +31,11 @@ class _TooDeep(Exception):
 
 
 class UnreadableEvent(Notice, frozen=True, kw_only=True, tag="notice"):
-    """Stands in the place of an entry that this version cannot read."""
+    """A placeholder for an entry that this version cannot read."""
 
 
 class LogRow(Struct, frozen=True):
-    """An entry as it is kept. `data` is the JSON of a LogEntry."""
+    """An entry as stored. `data` is the JSON of a LogEntry."""
 
     seq: int
     at: float
@@ -47,7 +47,7 @@ class LogRow(Struct, frozen=True):
 
 
 def encode(noted: LogEntry) -> bytes:
-    """An entry as JSON. What JSON cannot say is said with replacement characters."""
+    """An entry as JSON. Invalid characters are replaced."""
     try:
         return _encoder.encode(noted)
     except (UnicodeError, TypeError, ValueError, OverflowError, RecursionError):
@@ -65,19 +65,19 @@ def encode(noted: LogEntry) -> bytes:
 
 
 def decode(data: bytes) -> LogEntry:
-    """The entry that was encoded.
+    """Decode an entry.
 
-    Raises msgspec.DecodeError for what is none, or one of a kind that this version does not know.
+    Raises msgspec.DecodeError for invalid data, or an event type that this version does not know.
     """
     return _decoder.decode(data)
 
 
 def row(data: bytes, redact: Redact | None) -> LogRow:
-    """What is to be kept of an entry: without secrets, and with the text that it is found by."""
+    """An entry as stored: without secrets, with its searchable text."""
     try:
         return _row(data, redact)
     except (RecursionError, _TooDeep):
-        # An entry that says so is better than a log that stops.
+        # The log stores a notice instead of failing.
         seq, at = data[:80].partition(b',"event"')[0].removeprefix(b'{"seq":').split(b',"at":')
         noted = LogEntry(
             seq=int(seq),
@@ -101,8 +101,8 @@ def _row(data: bytes, redact: Redact | None) -> LogRow:
             try:
                 decode(data)
             except msgspec.DecodeError:
-                # A secret is a word of the log's own, such as the name of a kind. Better no entry
-                # than one that cannot be read.
+                # A secret matches a word of the log's format, such as the name of a kind. An entry
+                # that cannot be read would be worse than none.
                 noted = LogEntry(
                     seq=value["seq"],
                     at=value["at"],
@@ -125,12 +125,12 @@ def _row(data: bytes, redact: Redact | None) -> LogRow:
 
 
 def kind_of(event: AnyEvent) -> str:
-    """The kind of an event, as `kinds` of a search have it."""
+    """The kind of an event, as a search names it."""
     return kind_of_type(type(event))
 
 
 def kind_of_type(event: type[Event]) -> str:
-    """The kind of the events of a type."""
+    """The kind of the events of a class."""
     return str(event.__struct_config__.tag)
 
 
@@ -158,8 +158,8 @@ def _strings(value: Any, foreign: bool) -> Iterator[str]:
             yield from _strings(part, foreign)
     elif isinstance(value, dict):
         for key, part in value.items():
-            # In our own records these say what a thing is, in every one of them; in foreign ones
-            # they may say something.
+            # In our own records these keys are in every record and say nothing; in foreign data
+            # they may.
             if not foreign and key in ("type", "role", "data", "blob", "mimeType", "_meta", "kind"):
                 continue
             yield from _strings(part, foreign or key in ("arguments", "structuredContent", "input"))
@@ -181,7 +181,7 @@ def _instead(noted: LogEntry, words: str) -> LogEntry:
 
 
 def unreadable(data: bytes) -> LogEntry:
-    """What is shown for an entry that this version cannot read."""
+    """The placeholder for an entry that this version cannot read."""
     try:
         value = msgspec.json.decode(data)
         seq = int(value["seq"])
@@ -205,7 +205,7 @@ def unreadable(data: bytes) -> LogEntry:
 
 
 def show(data: bytes) -> LogEntry:
-    """The entry that was encoded, or a notice in its place where it cannot be read."""
+    """Decode an entry, or return a placeholder if it cannot be read."""
     try:
         return decode(data)
     except msgspec.DecodeError:

@@ -18,8 +18,9 @@ LONGEST = 60  # characters
 
 
 def title_of(said: PersonSaid) -> str:
-    """What a conversation is called after what the person said first: the prompt with its first
-    argument, or the words that were typed.
+    """The title of a conversation, made from the person's first message.
+
+    It is the prompt with its first argument, or the typed text.
     """
     if said.prompt:
         first = next(iter(said.arguments.values()), "")
@@ -35,14 +36,14 @@ def title_of(said: PersonSaid) -> str:
 
 
 class SessionTitles:
-    """Sees entries as they come, oldest first, and knows the conversations in them."""
+    """Collects conversations and their titles from entries, oldest first."""
 
     def __init__(self) -> None:
         self._began: dict[str, SessionRow] = {}
         self.turns: Counter[str] = Counter()
 
     def see(self, kind: str, session: str, data: bytes) -> None:
-        """An entry: those that begin a conversation, or have the person say something, count."""
+        """Process an entry; only the start of a conversation and the person's messages count."""
         if kind == SAID:
             self.turns[session] += 1
             self.name(session, data)
@@ -55,9 +56,7 @@ class SessionTitles:
                 )
 
     def name(self, session: str, data: bytes) -> None:
-        """What the person said first, after which a conversation is called that has no name of its
-        own.
-        """
+        """Title a conversation after the person's first message, unless it has a title."""
         row = self._began.get(session)
         if (
             row is not None

@@ -27,28 +27,29 @@ from .query import wanted
 
 T = TypeVar("T")
 
-RUN = 1_000_000_000  # numbers that one opening of the file has for its entries
+RUN = 1_000_000_000  # entry numbers reserved for each opening of the file
 
 _BATCH = 500  # entries in one transaction
 _BATCH_BYTES = 8 * 1024 * 1024
-_PAGE = 500  # entries that are read at once
-_MOST_WAITING = 64 * 1024 * 1024  # bytes that wait for a file that cannot be written
-_DROPS = 3600.0  # seconds between two looks at the age of large bodies
-_AGAIN = 2.0  # seconds until a file that could not be written is tried again
+_PAGE = 500  # entries read at a time
+_MOST_WAITING = 64 * 1024 * 1024  # bytes queued while the file cannot be written
+_DROPS = 3600.0  # seconds between two checks of the age of large bodies
+_AGAIN = 2.0  # seconds before a failed write is retried
 
 
 class SqliteLog:
-    """Keeps entries in one file (with two beside it while it is used), which is made, for its
-    owner's eyes only, where there is none.
+    """Keeps entries in one SQLite file, with two more files beside it while it is open.
 
-    Entries are only ever added: the file refuses to change or to forget one, and each has the
-    digest of all before it, so that `verify` finds what was changed by other means. `redact` takes
-    secrets out of every text before it is written; what `note` returns has them still. Large texts
-    and JSON values are files in a folder beside the log, of which the entry has the digest; they
-    are dropped by age and by space (`bodies`). After each `anchor_every` entries an anchor is added
-    to the file `anchor`, which belongs on another machine or medium, for `verify`. Numbers grow
-    within one opening of the file; every opening begins at another billion. `clock` gives seconds
-    of the wall clock.
+    A missing file is created, readable by its owner only. The log is append-only: the file refuses
+    to change or delete entries. Each entry has the digest of all entries before it, so `verify`
+    detects changes made by other means.
+
+    `redact` removes secrets from every text before it is written; the return value of `note` still
+    contains them. Large texts and JSON values are stored as files in a folder beside the log, and
+    the entry has their digest. They are dropped by age and by space (`bodies`). After each
+    `anchor_every` entries an anchor is appended to the file `anchor`, for `verify`; keep that file
+    on another machine or medium. Entry numbers increase while the file is open; each opening starts
+    at another billion. `clock` gives seconds of the wall clock.
     """
 
     def __init__(
@@ -70,20 +71,20 @@ class SqliteLog:
         self._writer = Writer(tables.log_file(self.path))
         self._anchor = Path(anchor).absolute() if anchor is not None else None
         self._anchor_every = anchor_every
-        self._anchored = 0  # entries at the last anchor
+        self._anchored = 0  # entry count at the last anchor
         self._anchor_fails = False
         self._bodies = BodyStore(self.path, bodies, clock)
         self._open = False
         self._worded = False
         self._last = 0
-        # entries that are not written yet, oldest first
+        # entries not yet written, oldest first
         self._waiting: deque[tuple[int, bytes]] = deque()
         self._waiting_bytes = 0
         self._dropped = 0
-        self._dropped_bodies_at = 0.0  # when it was seen last whether bodies are too old
-        self._bad = ""  # why nothing could be written the last time
+        self._dropped_bodies_at = 0.0  # when the age of bodies was last checked
+        self._bad = ""  # the reason of the last failed write
         self._task: asyncio.Task[None] | None = None
-        self._turn = asyncio.Lock()  # who writes: the task, or a flush
+        self._turn = asyncio.Lock()  # held while writing: by the background task, or a flush
 
     async def open(self) -> None:
         """See Log."""
@@ -108,7 +109,7 @@ class SqliteLog:
         self._open = True
 
     def note(self, event: AnyEvent) -> LogEntry:
-        """See Log. Before `open` and after `aclose` nothing is kept."""
+        """See Log. Before `open` and after `aclose` events are not kept."""
         at = self._clock()
         if not event.kept or not self._open:
             return LogEntry(seq=0, at=at, event=event)
@@ -131,7 +132,7 @@ class SqliteLog:
             raise LogError(self._bad)
 
     async def aclose(self) -> None:
-        """See Log. What cannot be written is lost, and said to `publish`."""
+        """See Log. Entries that cannot be written are lost, and `publish` is told."""
         if not self._open:
             return
         try:
@@ -214,17 +215,17 @@ class SqliteLog:
         return count
 
     async def anchor(self) -> Anchor:
-        """The count and digest of all entries so far, to be kept elsewhere for `verify`."""
+        """The count and digest of all entries so far; keep them elsewhere for `verify`."""
         await self._settle()
         return await self._ask(self._made_anchor)
 
     async def verify(self, anchors: Sequence[Anchor] = ()) -> int:
-        """Go through the whole file, and say how many entries it has.
+        """Verify the whole file, and return the number of entries.
 
-        Raises Tampered at the first that is not as it was written.
+        Raises Tampered at the first altered entry.
 
-        Without anchors a file passes whose last entries were removed, or written anew, together
-        with all that counts them. With anchors, which were kept where the file was not, the first
+        Without anchors, `verify` cannot detect that the last entries were removed or rewritten
+        together with everything that counts them. With anchors, kept apart from the file, the first
         entries must be those that were anchored.
         """
         await self._settle()
@@ -251,12 +252,12 @@ class SqliteLog:
         return check.count
 
     async def dropped(self) -> dict[str, int]:
-        """How many large bodies were dropped, by the reason: "age" or "space"."""
+        """The number of dropped large bodies, by reason: "age" or "space"."""
         await self._settle()
         return await self._ask(queries.dropped)
 
     async def head(self) -> str:
-        """The digest of all entries so far, as hexadecimal digits."""
+        """The digest of all entries so far, in hex."""
         await self._settle()
         return (await self._ask(tables.head)).hex()
 
@@ -271,14 +272,14 @@ class SqliteLog:
             self._task = None
 
     async def _write_up_to(self, seq: int) -> bool:
-        """Write all entries up to a number; False where they cannot be written now."""
+        """Write all entries up to a number; False if that fails now."""
         while self._waiting and self._waiting[0][0] <= seq:
             if not await self._write_some():
                 return False
         return True
 
     async def _write_some(self) -> bool:
-        """Write a batch of what waits; False where it cannot be written now."""
+        """Write a batch of queued entries; False if that fails now."""
         async with self._turn:
             batch: list[bytes] = []
             size = 0
@@ -288,8 +289,8 @@ class SqliteLog:
                 batch.append(data)
                 size += len(data)
             try:
-                # Cancelled here, it is written all the same; that what is there already is passed
-                # over.
+                # If this task is cancelled here, the batch is still written. The next attempt skips
+                # entries that are in the file already.
                 count = await self._writer.ask(
                     lambda db: tables.add(db, batch, self._redact, self._bodies, self._worded)
                 )
@@ -313,7 +314,7 @@ class SqliteLog:
         return False
 
     async def _write_anchor(self, path: Path) -> None:
-        """Add an anchor to the file for them; where that fails, it is said once."""
+        """Append an anchor to its file. A failure is reported once."""
         try:
             made = await self._writer.ask(self._made_anchor)
             self._anchored = made.entries
@@ -330,9 +331,9 @@ class SqliteLog:
         return Anchor(entries=tables.count(db), head=tables.head(db).hex(), at=self._clock())
 
     async def _drop_bodies(self) -> None:
-        """Drop the large bodies that are too old, or too many."""
+        """Drop large bodies by age and space."""
         self._dropped_bodies_at = time.monotonic()
-        with suppress(StoreError):  # they can be dropped another time
+        with suppress(StoreError):  # they can be dropped later
             files = await self._writer.ask(self._bodies.drop)
             if files:
                 await asyncio.to_thread(remove, files)
@@ -368,7 +369,7 @@ class SqliteLog:
             raise LogError("The log is not open.")
 
     async def _settle(self) -> None:
-        """See to it that what was noted can be read, as far as the file can be written."""
+        """Write the noted entries, as far as possible, so that they can be read."""
         self._must_be_open()
         await self._write_up_to(self._last)
 
@@ -377,7 +378,7 @@ class SqliteLog:
         return await self._ask(lambda db: queries.page(db, self._bodies, session, place, limit))
 
     async def _ask(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Have something done in the writer's thread, after what was written before."""
+        """Run a query in the writer's thread, after earlier writes."""
         try:
             return await self._writer.ask(work)
         except StoreError as bad:
@@ -385,5 +386,5 @@ class SqliteLog:
 
 
 def _reason(bad: StoreError) -> str:
-    """Why the file cannot be used, without its name."""
+    """The reason of an error, without the file's name."""
     return bad.reason if isinstance(bad, SqliteError) else str(bad)

@@ -15,7 +15,7 @@ from . import records
 from .large_bodies import BodyStore
 from .records import MOST_TEXT
 
-FIRST = b"\0" * 32  # what stands before the first entry
+FIRST = b"\0" * 32  # the digest before the first entry
 
 _TABLES = (
     """CREATE TABLE entries (place INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -29,11 +29,11 @@ _TABLES = (
     "log only grows'); END",
     "CREATE TRIGGER entries_are BEFORE UPDATE ON entries BEGIN SELECT RAISE(ABORT, 'the "
     "log only grows'); END",
-    # How often the file was opened for writing: each time, numbers begin at another billion.
+    # Counts openings for writing: each one starts its numbers at another billion.
     "CREATE TABLE runs (run INTEGER PRIMARY KEY AUTOINCREMENT)",
 )
-# Since version 2: the bodies (see bodies.py) that are no longer there, by their SHA-256 in hex,
-# when they were dropped, and why.
+# Since version 2: dropped bodies (see large_bodies.py) by their SHA-256 in hex, when they were
+# dropped, and why.
 _DROPPED = (
     "CREATE TABLE dropped (digest TEXT PRIMARY KEY, at REAL NOT NULL, why TEXT NOT NULL)",
     "CREATE TRIGGER dropped_stay BEFORE DELETE ON dropped BEGIN SELECT RAISE(ABORT, 'the "
@@ -43,7 +43,7 @@ _DROPPED = (
 )
 TRIGGERS = frozenset({"entries_stay", "entries_are", "dropped_stay", "dropped_are"})
 
-MOST_WORD = 64  # characters of a word that it is found by
+MOST_WORD = 64  # indexed characters of a word
 
 _INSERT = (
     "INSERT INTO entries (seq, at, session, kind, server, data, digest) VALUES (?, ?, ?, ?, ?, "
@@ -69,8 +69,8 @@ SCHEMA = SqliteSchema(
 
 
 def log_file(path: Path) -> SqliteFile:
-    """The file of a log, with the settings of its connections."""
-    # An INSERT OR REPLACE deletes; without recursive triggers none would hear of it.
+    """The SQLite file of a log, with the settings of its connections."""
+    # INSERT OR REPLACE deletes a row. Delete triggers fire for it only with recursive triggers.
     return SqliteFile(
         path,
         SCHEMA,
@@ -80,11 +80,9 @@ def log_file(path: Path) -> SqliteFile:
 
 
 def make_words(db: sqlite3.Connection) -> bool:
-    """Make the table by which entries are found by their words; False where this SQLite cannot have
-    one.
-    """
+    """Create the word index; False if this SQLite does not support it."""
     try:
-        # The words come in as they are compared, so nothing is left to do but to part them.
+        # The words are normalized before they are inserted, so the tokenizer only splits them.
         db.execute(
             "CREATE VIRTUAL TABLE IF NOT EXISTS words USING fts5(text, content = '', "
             "detail = none, tokenize = 'ascii')"
@@ -96,9 +94,7 @@ def make_words(db: sqlite3.Connection) -> bool:
 
 
 def catch_up(db: sqlite3.Connection, bodies: BodyStore, most: int) -> bool:
-    """File some of the entries that were added where SQLite had no such table; True where there may
-    be more.
-    """
+    """Index some entries that were added without the index; True if more may follow."""
     ((last,),) = db.execute("SELECT coalesce(max(rowid), 0) FROM words").fetchall()
     rows = db.execute(
         "SELECT place, data FROM entries WHERE place > ? ORDER BY place LIMIT ?", (last, most)
@@ -109,7 +105,7 @@ def catch_up(db: sqlite3.Connection, bodies: BodyStore, most: int) -> bool:
 
 
 def file_words(db: sqlite3.Connection, place: int, text: str) -> None:
-    """Have an entry found by these words."""
+    """Add an entry to the word index."""
     db.execute(
         "INSERT INTO words (rowid, text) VALUES (?, ?)",
         (place, " ".join({word[:MOST_WORD] for word in words_of(text, MOST_TEXT)})),
@@ -117,7 +113,7 @@ def file_words(db: sqlite3.Connection, place: int, text: str) -> None:
 
 
 def next_run(db: sqlite3.Connection) -> int:
-    """Count an opening of the file, from 0."""
+    """Count an opening of the file; return its number, from 0."""
     return (db.execute("INSERT INTO runs DEFAULT VALUES").lastrowid or 1) - 1
 
 
@@ -128,12 +124,12 @@ def add(
     bodies: BodyStore,
     worded: bool,
 ) -> int:
-    """Add entries after the last one. Return how many entries there are then."""
+    """Append entries; return the new number of entries."""
     last = head(db)
     for data in entries:
         row = records.row(data, redact)
         if db.execute("SELECT 1 FROM entries WHERE seq = ?", (row.seq,)).fetchall():
-            continue  # written before, by one who did not stay to hear of it
+            continue  # already written by a task that was cancelled
         data = bodies.move_out(row.data)
         last = digest(last, data)
         values = (row.seq, row.at, row.session, row.kind, row.server, data, last)
@@ -144,12 +140,12 @@ def add(
 
 
 def count(db: sqlite3.Connection) -> int:
-    """How many entries there are."""
+    """The number of entries."""
     return _one(db, "SELECT coalesce(max(place), 0) FROM entries")
 
 
 def digest_at(db: sqlite3.Connection, place: int) -> bytes | None:
-    """The digest of the first so many entries; None where there are not as many."""
+    """The digest of the first `place` entries; None if there are fewer."""
     if place == 0:
         return FIRST
     rows = db.execute("SELECT digest FROM entries WHERE place = ?", (place,)).fetchall()
@@ -163,7 +159,7 @@ def head(db: sqlite3.Connection) -> bytes:
 
 
 def digest(before: bytes, data: bytes) -> bytes:
-    """The digest of an entry and all before it."""
+    """The digest of an entry and all entries before it."""
     return hashlib.sha256(before + data).digest()
 
 

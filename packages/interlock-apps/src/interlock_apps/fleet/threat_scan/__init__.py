@@ -1,7 +1,7 @@
 """Threat scan: signs of tool poisoning, prompt injection, phishing and dangerous commands.
 
-A warning is not a proof, and the absence of warnings is not an all-clear: what protects is the
-policy, which decides what a server may do.
+A warning is not a proof, and no warnings are not an all-clear. The protection is the policy, which
+decides what a server may do.
 """
 
 from __future__ import annotations
@@ -35,17 +35,18 @@ __all__ = [
     "visible",
 ]
 
-# characters of one text that are looked at; the rest is looked at for hidden characters only
+# characters of one text that are scanned; the rest is only scanned for hidden characters
 MAX_TEXT = 200_000
-MOST_TOKENS = 32_000  # of one request for sampling, beyond which it is unusual
+MOST_TOKENS = 32_000  # tokens of one sampling request; more is unusual
 _DEPTH = 32  # of schemas
 
 _ADDRESS = re.compile(r"https?://[^\s<>\"'`)\]]+")
 
 
 def of_text(text: str, *, where: str = "") -> tuple[Warned, ...]:
-    """What is odd about a text of a server, be it a description, a result or a prompt; `where`
-    names its place.
+    """The warnings about a text of a server, such as a description, a result or a prompt.
+
+    `where` names its place.
     """
     found = [
         Warned(kind=kind, words=words, where=_at(where, seen))
@@ -79,8 +80,8 @@ def of_text(text: str, *, where: str = "") -> tuple[Warned, ...]:
 
 
 def of_tool(tool: Tool) -> tuple[Warned, ...]:
-    """What is odd about a tool: all that a model reads of it is looked at, to the last description
-    in its schemas (`HST-03`).
+    """The warnings about a tool: all text that a model reads, down to the descriptions in its
+    schemas (`HST-03`).
     """
     return _once(
         warned for where, text in _texts_of_tool(tool) for warned in of_text(text, where=where)
@@ -88,7 +89,7 @@ def of_tool(tool: Tool) -> tuple[Warned, ...]:
 
 
 def of_prompt(prompt: Prompt) -> tuple[Warned, ...]:
-    """The same for a prompt as it is listed."""
+    """The warnings about a listed prompt."""
     texts = [("name", prompt.name), ("title", prompt.title), ("description", prompt.description)]
     for each in prompt.arguments or ():
         texts += [
@@ -100,11 +101,11 @@ def of_prompt(prompt: Prompt) -> tuple[Warned, ...]:
 def of_tools(
     server: str, tools: Sequence[Tool], others: Mapping[str, Sequence[Tool]]
 ) -> dict[str, tuple[Warned, ...]]:
-    """The warnings about a server's tools by name, those without left out; also for tools that
-    speak of other servers' tools.
+    """The warnings about a server's tools by name, including texts that mention other servers'
+    tools.
 
-    `others` are the tools of the other servers by their ids. Names of one plain word are no sign:
-    they are ordinary words.
+    Tools without warnings are left out. `others` are the tools of the other servers by their ids. A
+    name that is one plain word is not a sign: it is an ordinary word.
     """
     foreign: dict[str, str] = {}
     own = {tool.name.casefold() for tool in tools} | {server.casefold()}
@@ -139,30 +140,28 @@ def of_tools(
 
 
 def in_result(result: CallToolResult) -> Iterator[tuple[Warned, ...]]:
-    """The orders to the model that a result holds, piece by piece, so that whoever looks can pause
-    between.
+    """The instructions to the model that a result contains, piece by piece, so that the caller can
+    pause.
 
-    At most `MOST_SCANNED` characters of a result are looked at.
+    At most `MOST_SCANNED` characters of a result are scanned.
     """
     for piece in pieces(result, _texts_of_blocks(result.content)):
         yield tuple(each for each in of_text(piece) if each.kind not in UNREMARKABLE)
 
 
 def of_content(blocks: Iterable[Any]) -> tuple[Warned, ...]:
-    """The same for blocks of content, such as a result's: texts, embedded texts, and results inside
-    requests.
-    """
+    """The warnings about content blocks: texts, embedded texts, and results inside requests."""
     return _once(warned for text in _texts_of_blocks(blocks) for warned in of_text(text))
 
 
 def of_form(message: str, fields: Sequence[FormField]) -> tuple[Warned, ...]:
-    """What is odd about a form: secrets that it must not ask for (`ELI-15`, `ELI-16`), addresses in
-    fields (`ELI-28`), hidden text.
+    """The warnings about a form: secrets that it must not ask for (`ELI-15`, `ELI-16`), addresses
+    in fields (`ELI-28`), hidden text.
     """
     found: list[Warned] = []
     for field in fields:
         if field.kind in ("boolean", "choice", "choices"):
-            asked = []  # nothing can be typed there
+            asked = []  # a field without text input
         else:
             asked = secrets(field.name) or secrets(field.title) or secrets(field.description)
         for kind, what in asked:
@@ -202,11 +201,11 @@ def of_form(message: str, fields: Sequence[FormField]) -> tuple[Warned, ...]:
 
 
 def of_url(url: str, *, server: str = "") -> tuple[str, str, tuple[Warned, ...]]:
-    """The host that a URL leads to, its site, and what is odd about the URL.
+    """The host that a URL leads to, its site, and the warnings about the URL.
 
     Args:
         url: The URL as the server wrote it.
-        server: The URL of the server that names it.
+        server: The URL of the server that sent it.
     """
     found = examine(url, own=server)
     warned = tuple(Warned(kind=each.kind, words=each.words, where=url) for each in found.dangers)
@@ -214,8 +213,8 @@ def of_url(url: str, *, server: str = "") -> tuple[str, str, tuple[Warned, ...]]
 
 
 def of_sampling(params: CreateMessageRequestParams) -> tuple[Warned, ...]:
-    """What is odd about a server's request to a model (`SAM-06`, `SAM-17`): what it sends, what it
-    wants to see, and how much.
+    """The warnings about a sampling request (`SAM-06`, `SAM-17`): what it sends, what it wants to
+    see, and how much.
     """
     found: list[Warned] = []
     if params.include_context in ("thisServer", "allServers"):
@@ -263,9 +262,7 @@ def _texts_of_tool(tool: Tool) -> Iterator[tuple[str, str]]:
 
 
 def _texts_inside(value: Any, where: str, depth: int) -> Iterator[tuple[str, str]]:
-    """All texts of a schema, its names among them: whatever a model reads, somebody can
-    write in.
-    """
+    """All texts of a schema, including its names: a server controls all that a model reads."""
     if isinstance(value, str):
         yield where, value
     elif isinstance(value, Mapping) and depth < _DEPTH:
@@ -288,9 +285,7 @@ def _texts_of_blocks(blocks: Iterable[Any]) -> Iterator[str]:
 
 
 def _telling(name: str) -> bool:
-    """Whether a tool's name is more than an ordinary word: parts joined by a mark, or by a
-    capital.
-    """
+    """Whether a tool's name is more than an ordinary word: parts joined by a mark or a capital."""
     return len(name) > 4 and re.search(r"[a-z0-9][A-Z]|[\w][_\-./:][\w]", name) is not None
 
 
@@ -299,5 +294,5 @@ def _at(where: str, seen: str) -> str:
 
 
 def _once(warned: Iterable[Warned]) -> tuple[Warned, ...]:
-    """Each kind once for each place, in order."""
+    """Each kind of warning once for each place, in order."""
     return tuple({(each.kind, each.where): each for each in warned}.values())

@@ -1,16 +1,16 @@
-"""Negations: texts that warn of what the threat scan looks for.
+"""Negations: texts that warn against what the threat scan looks for.
 
-"Do not give us your PIN" is no reason for a warning. A negation hides nothing, though, unless the
-whole clause is harmless: it begins a sentence (but for a short subject), names what it forbids at
-once, and ends there. "It fails if you do not enter your PIN", "do not forget your PIN" and "never
-by mail: type it here" still ask for it. In doubt the text counts as a request.
+"Do not give us your PIN" is not suspicious. But a negation hides a phrase only if the whole clause
+is harmless: the negation begins a sentence (after at most a short subject), names directly what it
+forbids, and ends there. "It fails if you do not enter your PIN", "do not forget your PIN" and
+"never by mail: type it here" still ask for it. In doubt the text counts as a request.
 """
 
 from __future__ import annotations
 
 import re
 
-BLANK = "⁂"  # stands where a harmless clause was
+BLANK = "⁂"  # replaces a harmless clause
 
 _MODAL = r"(?:must|should|shall|will|would|may|can|do|does|did)"
 _NOT = (
@@ -23,8 +23,8 @@ _GIVE = (
     r"|paste|store|collect|save|ask(?: (?:you|users?|anyone|people))? for|need|require|request"
     r"|want)"
 )
-# What may stand between such a verb and the secret, and between two secrets: no word that changes
-# which one is meant.
+# Words allowed between such a verb and the secret, and between two secrets: none changes which
+# secret is meant.
 _PLAIN = (
     r"(?:us|me|here|any|your|the|a|an|real|actual|own|personal|private|confidential|sensitive|full"
     r"|other|kinds?|sort|of|or|and|nor|such|as|like|phone|mobile|telephone|numbers?|info"
@@ -40,7 +40,7 @@ _AFTER = (
     r"|(?:from|of|in|on) (?:this|the|your) (?:tool|server|user|machine|computer))){0,3}"
 )
 _END = r"(?=\s*(?:[.!;)\n]|$))"
-# Directly before what is forbidden, or before its verb.
+# Directly before the forbidden thing, or before its verb.
 _NEGATED = re.compile(
     rf"\b{_NOT} (?:(?:read|open|load|send|upload|post|include|copy|print|return)(?: the| any)? )?$",
     re.IGNORECASE,
@@ -52,7 +52,7 @@ _SUBJECT = re.compile(
 )
 _BEGINNING = re.compile(r"[.!?;:(\n•*–—-]")  # a clause begins after these
 _JOINED = re.compile(r"[,;:()]|\b(?:and|then|but)\b", re.IGNORECASE)
-# What may ask again for what was just forbidden: by a pronoun, or by an exception.
+# Words that may ask again for what was just forbidden: a pronoun, or an exception.
 _AGAIN = re.compile(
     r"\b(?:enter|type|give|provide|confirm|send|share|submit|fill|write|put|paste|tell|repeat"
     r"|supply|read|open|upload|post|copy|include|attach|pass|print|return|forward|ignore)\b"
@@ -62,22 +62,22 @@ _AGAIN = re.compile(
     r"|only (?:here|in|to|for|if|when))\b",
     re.IGNORECASE,
 )
-# What is read around a clause, and how many clauses are taken out of a text: a hostile text must
-# not cost much time.
+# Limits of the text read around a clause, and of removed clauses: a hostile text must not cost much
+# time.
 _NEAR = 300  # characters
 _MOST = 50
 
 
 def without_refusals(text: str, secret: str) -> str:
-    """A text without the clauses that tell the person to keep a secret.
+    """Remove the clauses that tell the person to keep a secret.
 
     Args:
         text: What a form says.
         secret: A pattern of the words for secrets.
 
     Returns:
-        The text with a mark in the place of each such clause; the whole text where the rest may ask
-        for the secret by a pronoun.
+        The text with a mark in place of each such clause; the whole text if the rest may ask for
+        the secret by a pronoun.
     """
     word = rf"(?:{_PLAIN}|{secret})"
     clause = re.compile(
@@ -92,9 +92,7 @@ def without_refusals(text: str, secret: str) -> str:
 
 
 def without_prohibitions(text: str, pattern: re.Pattern[str]) -> str:
-    """A text without the clauses that forbid what a pattern finds, each with a mark in its
-    place.
-    """
+    """Remove the clauses that forbid what a pattern finds; a mark replaces each."""
     end = re.compile(rf"[\w./~*-]{{0,200}}?{_AFTER}{_END}", re.IGNORECASE)
     position = 0
     left = _MOST
@@ -113,6 +111,6 @@ def without_prohibitions(text: str, pattern: re.Pattern[str]) -> str:
 
 
 def _begins(text: str, at: int) -> bool:
-    """Whether a clause begins at a place, or has only a short subject before it."""
+    """Whether a clause begins at an index, or only a short subject precedes it."""
     sentence = _BEGINNING.split(text[max(0, at - _NEAR) : at])[-1].lstrip()
     return _SUBJECT.fullmatch(sentence) is not None

@@ -6,8 +6,8 @@ import re
 
 from .negations import without_prohibitions, without_refusals
 
-# Each: a short stable word, the sentence for the person, and what it is known by (case does not
-# matter, blanks are single).
+# Each row: a short stable word, the sentence for the person, and the pattern (case-insensitive,
+# with single blanks).
 _IGNORE = r"(?:ignore|disregard|forget|override|bypass)"
 _BEFORE = r"(?:previous|prior|above|earlier|preceding|existing|system|other|all)"
 _ORDERS = r"(?:instructions?|prompts?|rules|guidelines|directives|messages?|safety|policies)"
@@ -214,7 +214,7 @@ SECRETS: tuple[tuple[str, str, str], ...] = (
     ),
 )
 
-# Kinds of phrases that a text may also forbid ("never read ~/.ssh"), which is no reason to warn.
+# Kinds of phrases that a text may also forbid ("never read ~/.ssh"), which is not suspicious.
 FORBIDDEN = frozenset({"override", "secrecy", "files", "passing", "order"})
 
 _SPACE = re.compile(r"[^\S\n]+")
@@ -228,9 +228,9 @@ _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
 def phrases(text: str) -> list[tuple[str, str, str]]:
-    """The phrases of a text that speak behind the person's back:
+    """The phrases of a text that try to manipulate the model.
 
-    (kind, sentence, the words themselves), each kind once.
+    Each is (kind, sentence, matched words), each kind once.
     """
     found: dict[str, tuple[str, str, str]] = {}
     plain = _SPACE.sub(" ", text.replace("’", "'")).replace("\n", " \n ")
@@ -248,7 +248,7 @@ def phrases(text: str) -> list[tuple[str, str, str]]:
 
 
 def _flowing(text: str) -> str:
-    """The text as one line, for a line may end in the middle of a phrase."""
+    """The text in one line, because a line may end inside a phrase."""
     return _SPACE.sub(" ", text.replace("\n", " "))
 
 

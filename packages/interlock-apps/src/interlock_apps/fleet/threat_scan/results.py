@@ -9,19 +9,17 @@ from msgspec import UNSET
 
 from interlock import CallToolResult
 
-# characters of one result that are looked at: three quarters its beginning, the rest its end
+# scanned characters of one result: three quarters from its beginning, the rest from its end
 MOST_SCANNED = 64_000
-PIECE = 4_000  # characters that are looked at without a pause
-OVERLAP = 400  # characters of a piece that the next one has as well: no phrase is longer
+PIECE = 4_000  # characters scanned without a pause
+OVERLAP = 400  # characters that two neighbouring pieces share: no phrase is longer
 _DEPTH = 32
-# Ordinary in results, such as a page with soft hyphens: what the model gets is cleaned of it
-# anyway.
+# Ordinary in results, such as a page with soft hyphens. The model's copy is cleaned anyway.
 UNREMARKABLE = frozenset({"hidden"})
 
 
 def pieces(result: CallToolResult, texts: Iterator[str]) -> Iterator[str]:
-    """What is looked at of a result: its texts, one after another, then those of its structured
-    content.
+    """The pieces of a result to scan: first its texts, then those of its structured content.
 
     Args:
         result: The result of a tool.
@@ -57,7 +55,7 @@ def _strings(value: Any, depth: int) -> Iterator[str]:
 
 
 def _first(texts: Iterator[str], most: int) -> Iterator[str]:
-    """Texts until there are so many characters of them."""
+    """Texts up to `most` characters in all."""
     for text in texts:
         yield text
         most -= len(text)
