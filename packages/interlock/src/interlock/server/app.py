@@ -1007,8 +1007,10 @@ class Server:
             options: Options of the transport. For "http": `host` (loopback by default), `port`
                 (8000), `workers` (processes that share a `store`), `grace` (seconds for running
                 calls at the end), `proxies` (trusted reverse proxies), and those of `http_app`. For
-                "unix": `path`. For "tcp": `host` and `port`. All but "http" have `limit`, the
-                largest message in bytes; "http" has `limits`.
+                "unix": `path`. For "tcp": `host` and `port`. For "stdio": `store`, where the
+                outcomes of calls that ask are recorded (by default the variable INTERLOCK_STORE,
+                else memory). All but "http" have `limit`, the largest message in bytes; "http" has
+                `limits`.
         """
         from .run.program import run  # late: a server in memory needs neither signals nor a loop
 

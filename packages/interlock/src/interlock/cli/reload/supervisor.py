@@ -10,6 +10,7 @@ import signal
 import sys
 from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import click
@@ -24,6 +25,7 @@ from .relay import Relay, State
 from .watch import changes
 
 _STATE_KEY = "INTERLOCK_STATE_KEY"
+_STORE = "INTERLOCK_STORE"
 _PATIENCE = 3.0  # seconds until a child that does not end is made to
 
 
@@ -36,19 +38,21 @@ def run_reloading(
     watched = list(
         dict.fromkeys([path.resolve().parent, *(folder.resolve() for folder in folders)])
     )
-    # One key for all children: what one has sealed and sent through the client, such as a question,
-    # the next can open. And no byte code, which is told from newer source by the second only.
-    extra = {
-        _STATE_KEY: os.environ.get(_STATE_KEY) or secrets.token_hex(32),
-        "PYTHONDONTWRITEBYTECODE": "1",
-    }
     command = command_to_run(path.resolve(), name, arguments)
+    with contextlib.suppress(KeyboardInterrupt), TemporaryDirectory() as folder:
+        # One key and one store for all children: the next child can open what one has sealed and
+        # sent through the client, such as a question, and knows whether it was answered before.
+        # And no byte code: Python tells it from newer source by whole seconds only.
+        extra = {
+            _STATE_KEY: os.environ.get(_STATE_KEY) or secrets.token_hex(32),
+            _STORE: os.environ.get(_STORE) or f"sqlite:///{Path(folder).resolve()}/store.db",
+            "PYTHONDONTWRITEBYTECODE": "1",
+        }
 
-    async def serve() -> None:
-        async with own_streams() as channel:
-            await ReloadSupervisor(channel, command, extra, watched, grace).run()
+        async def serve() -> None:
+            async with own_streams() as channel:
+                await ReloadSupervisor(channel, command, extra, watched, grace).run()
 
-    with contextlib.suppress(KeyboardInterrupt):
         asyncio.run(_until_told(serve()))
     return 0
 

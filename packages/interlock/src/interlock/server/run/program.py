@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,17 +20,20 @@ from .interface import ServedServer
 from .process_memory import keep_freed_memory, settle_memory
 
 if TYPE_CHECKING:
+    from ...store.interface import Store
     from .options import RunOptions
 
 log = limited("interlock.server")
 
 TRANSPORTS: dict[str, tuple[str, ...]] = {
-    "stdio": ("limit",),
+    "stdio": ("limit", "store"),
     "http": (),
     "unix": ("path", "limit", "on_ready"),
     "tcp": ("host", "port", "limit", "on_ready"),
 }
 """The transports and their options; those of HTTP are HttpOptions, `workers` and `on_ready`."""
+STORE_VARIABLE = "INTERLOCK_STORE"
+"""The environment variable with the URL of the store of a server over stdio."""
 _KILL_DELAY = 2.0  # seconds
 
 
@@ -50,7 +53,8 @@ def run(server: ServedServer, transport: str, options: RunOptions) -> None:
     limit = options.get("limit", DEFAULT_LIMIT)
     on_ready = options.get("on_ready")
     if transport == "stdio":
-        work = _stdio(server, limit=limit)
+        store = options.get("store") or os.environ.get(STORE_VARIABLE)
+        work = _stdio(server, limit=limit, store=store)
     elif transport == "unix":
         if "path" not in options:
             raise ValueError(_MISSING.format("unix", "path"))
@@ -182,7 +186,7 @@ async def _stop(server: ServedServer, task: asyncio.Task[None]) -> None:
     task.cancel()
 
 
-async def _stdio(server: ServedServer, *, limit: int) -> None:
+async def _stdio(server: ServedServer, *, limit: int, store: Store | str | None) -> None:
     from ...transport.pipes import PipeChannel  # late: only for servers that are programs
     from ...transport.stdio import own_streams  # late: as above
 
@@ -190,7 +194,26 @@ async def _stdio(server: ServedServer, *, limit: int) -> None:
     async with own_streams(limit) as channel:
         if isinstance(channel, PipeChannel):
             channel.on_large = keep_freed_memory
-        await server.serve(channel)
+        async with _shared_calls(server, store):
+            await server.serve(channel)
+
+
+@contextlib.asynccontextmanager
+async def _shared_calls(server: ServedServer, store: Store | str | None) -> AsyncIterator[None]:
+    """Record the outcomes of calls in a store that outlives this process, where there is one."""
+    if store is None:
+        yield
+        return
+    from ...idempotency import NoPeers  # late: only for servers that have a store
+    from ...store import open_store  # late: as above
+
+    kept = open_store(store) if isinstance(store, str) else store
+    await kept.open()
+    try:
+        server.share_calls(kept.records, NoPeers())
+        yield
+    finally:
+        await kept.aclose()
 
 
 async def _sockets(
