@@ -75,12 +75,13 @@ Capability = TypeVar("Capability")
 def _decorated(
     add: Callable[..., None], function: Any, options: ToolOptions | PromptOptions
 ) -> Any:
-    """The function of a decorator without brackets, which is added; else the decorator.
+    """Return the function of a decorator used without brackets, after adding it; otherwise return a
+    decorator.
 
     Args:
-        add: Adds a feature that a function makes.
+        add: Adds the feature of a function.
         function: The function, or the name that was given in its place.
-        options: Those of the feature.
+        options: The options of the feature.
     """
     if callable(function):
         add(function, **options)
@@ -98,7 +99,7 @@ def _decorated(
 
 
 def _either(own: Capability | None, other: Capability | None) -> Capability | None:
-    """A capability of the server's own features, or that of its middleware."""
+    """Return the capability of the server's own features, or that of its middleware."""
     return other if own is None else own
 
 
@@ -109,20 +110,21 @@ class Server:
         name: The name of the server.
         version: Its version.
         instructions: A hint for models on how to use the server.
-        info: What else the server says about itself: title, description, website, icons.
+        info: The server's title, description, website and icons.
         lifespan: An async context manager function of the server, entered before the first call.
-            What it yields is `ctx.lifespan_state`.
-        middleware: Put around every exchange, the first one outermost. An extension in the list
-            puts its own middleware in that place; that of the other extensions follows the list.
-        extensions: What the server offers beyond the core protocol.
+            The value that it yields is `ctx.lifespan_state`.
+        middleware: Middleware around every exchange, the outermost first. An extension in the list
+            stands for its own middleware at that position; the middleware of other extensions
+            follows the list.
+        extensions: The extensions that the server offers beyond the core protocol.
         revisions: The revisions to serve; all by default.
         limits: Timeouts, numbers of calls, sizes of lists.
         questions: How tools ask clients, and the keys that seal suspended calls.
-        lenient: Whether tools read strings as what their schema has in that place ("5" as 5, "true"
-            as true, "[1]" as [1]). The option of a tool overrides it.
-        capabilities: A function that says what middleware offers besides the server's own features,
-            as that of a gateway does. It is called each time a client asks. Extensions in its
-            answer do not count.
+        lenient: Whether tools convert strings to the type in their schema ("5" to 5, "true" to
+            true, "[1]" to [1]). The option of a tool overrides it.
+        capabilities: A function that returns the capabilities of middleware besides the server's
+            own features, such as those of a gateway. It is called each time a client asks.
+            Extensions in its result are ignored.
 
     Raises:
         ValueError: A revision is unknown, or extensions contradict each other.
@@ -208,12 +210,12 @@ class Server:
 
     @property
     def name(self) -> str:
-        """The server's name."""
+        """The name of the server."""
         return self.info.name
 
     @property
     def lifespan_state(self) -> Any:
-        """What the lifespan yielded, while the server runs."""
+        """The value that the lifespan yielded, while the server runs."""
         return self._lifespan.state
 
     @property
@@ -331,19 +333,19 @@ class Server:
 
         `@server.tool` or `@server.tool("name", title=...)`.
 
-        The name is the function's, the description its docstring, and the schemas come from its
-        type hints. A plain function runs in a thread, an `async` one in the event loop. An async
-        generator yields Progress and, last, the result (2026-07-28, "Tools").
+        The name of the tool is the name of the function, the description is its docstring, and the
+        schemas come from its type hints. A plain function runs in a thread, an `async` one in the
+        event loop. An async generator yields Progress and, last, the result (2026-07-28, "Tools").
 
         Args:
             function: The function, or the name of the tool.
-            options: Those of ToolOptions.
+            options: The options in ToolOptions.
 
         Returns:
             The function itself, or a decorator.
 
         Raises:
-            TypeError, ValueError: The function cannot be a tool, or an option makes no sense.
+            TypeError, ValueError: The function cannot be a tool, or an option is invalid.
         """
         return _decorated(self.add_tool, function, options)
 
@@ -358,8 +360,8 @@ class Server:
 
         Args:
             function: The function.
-            replace: Whether it may replace a tool of the same name.
-            options: Those of ToolOptions.
+            replace: Whether the tool may replace one with the same name.
+            options: The options in ToolOptions.
 
         Raises:
             TypeError, ValueError: The function cannot be a tool, or its name is taken.
@@ -390,7 +392,7 @@ class Server:
         """Show the results of a tool in an HTML page: an app (MCP Apps,
         `io.modelcontextprotocol/ui`).
 
-        Hosts that have apps show the page in a sandboxed frame; all others show the text of the
+        Hosts that support apps show the page in a sandboxed frame; all others show the text of the
         result. The page is read from its file whenever a host asks for it.
 
         Args:
@@ -401,8 +403,10 @@ class Server:
             title: The name of the page for people.
             description: What the page is for.
             icons: Icons of the page.
-            csp: The origins that the page uses. Hosts block all others: without it, all.
-            permissions: What the page asks the host for, such as `camera`. The host may refuse it.
+            csp: The origins that the page uses. Hosts block all other origins; without `csp` they
+                block every origin.
+            permissions: The browser permissions that the page needs, such as `camera`. The host may
+                refuse them.
             visibility: Who may call the tool. `("app",)` hides it from models.
             domain: A dedicated origin for the page, in the form that the host prescribes.
             prefers_border: Whether the host draws a border; None leaves it to the host.
@@ -452,7 +456,7 @@ class Server:
 
         Args:
             uri: The URI or URI template.
-            options: Those of ResourceOptions.
+            options: The options in ResourceOptions.
 
         Returns:
             A decorator.
@@ -485,8 +489,8 @@ class Server:
         Args:
             uri: The URI or URI template.
             content: A function, or the content as text, bytes or the path of a file.
-            replace: Whether it may replace a resource of the same URI.
-            options: Those of ResourceOptions.
+            replace: Whether the resource may replace one with the same URI.
+            options: The options in ResourceOptions.
 
         Raises:
             TypeError, ValueError: The function, the URI or an option cannot be used, or the URI is
@@ -553,7 +557,7 @@ class Server:
             files: The files by their path in the skill, each as its content or as the path of a
                 file. One is "SKILL.md".
             scopes: The scopes that a caller needs to see and read the skill.
-            replace: Whether it may replace a skill of the same path.
+            replace: Whether the skill may replace one with the same path.
 
         Raises:
             SkillError: The skill breaks a rule of Agent Skills or exceeds 512 files or 16 MiB.
@@ -572,19 +576,20 @@ class Server:
         timeout: float | None = None,
         replace: bool = False,
     ) -> Callable[[Function], Function]:
-        """Make a function a skill. The function returns the skill's files, and runs each time one
+        """Make a function a skill. The function returns the skill's files. It runs each time a file
         is read.
 
-        The content has no stable digests, so the skill's entry is marked "dynamic": hosts cannot
-        bind an approval to it, and some do not load such skills. Use `add_skill` for fixed content.
+        Hazard: the content has no stable digests, so the skill's entry is marked "dynamic". Hosts
+        cannot bind an approval to it, and some do not load such skills. Use `add_skill` for fixed
+        content.
 
         Args:
             path: The skill's path, whose last segment is its name.
             description: What the skill is for and when to use it; the docstring by default.
             frontmatter: Further fields, such as "license".
             scopes: The scopes that a caller needs to see and read the skill.
-            timeout: Seconds that the function may take.
-            replace: Whether it may replace a skill of the same path.
+            timeout: The maximum duration of one call of the function, in seconds.
+            replace: Whether the skill may replace one with the same path.
 
         Returns:
             A decorator. The function takes a Context or no argument, and returns a dict from paths
@@ -637,19 +642,19 @@ class Server:
     def prompt(self, function: Any = None, /, **options: Unpack[PromptOptions]) -> Any:
         """Make a function a prompt: `@server.prompt` or `@server.prompt("name", title=...)`.
 
-        Its parameters are the prompt's arguments: strings on the wire, read as the parameters'
-        types. It returns a string (one message of the user) or a list of strings, `user(...)`,
-        `assistant(...)`, images and other content (2026-07-28, "Prompts").
+        The parameters of the function are the prompt's arguments: strings on the wire, converted to
+        the parameters' types. The function returns a string (one message of the user) or a list of
+        strings, `user(...)`, `assistant(...)`, images and other content (2026-07-28, "Prompts").
 
         Args:
             function: The function, or the name of the prompt.
-            options: Those of PromptOptions.
+            options: The options in PromptOptions.
 
         Returns:
             The function itself, or a decorator.
 
         Raises:
-            TypeError, ValueError: The function cannot be a prompt, or an option makes no sense.
+            TypeError, ValueError: The function cannot be a prompt, or an option is invalid.
         """
         return _decorated(self.add_prompt, function, options)
 
@@ -664,8 +669,8 @@ class Server:
 
         Args:
             function: The function.
-            replace: Whether it may replace a prompt of the same name.
-            options: Those of PromptOptions.
+            replace: Whether the prompt may replace one with the same name.
+            options: The options in PromptOptions.
 
         Raises:
             TypeError, ValueError: The function cannot be a prompt, or its name is taken.
@@ -699,8 +704,8 @@ class Server:
                 takes any of `value` (the text so far), `arguments` (the other known arguments),
                 `ref`, `argument`, `context` and a Context. It returns strings, best first, or None;
                 at most 100 are sent.
-            argument: The argument that it completes.
-            timeout: Seconds that one call may take; the server's limit by default.
+            argument: The argument that the function completes.
+            timeout: The maximum duration of one call, in seconds; the server's limit by default.
 
         Raises:
             TypeError: The function has an unknown parameter.
@@ -744,7 +749,7 @@ class Server:
         self._requirements_met = False
 
     def use(self, *middleware: Middleware) -> None:
-        """Add middleware inside the present middleware. Call it before the server runs."""
+        """Add middleware inside the existing middleware. Call it before the server runs."""
         self._middleware += middleware
         self._handler = None
 
@@ -757,12 +762,12 @@ class Server:
 
     @property
     def dev(self) -> bool:
-        """Development mode, off by default: responses to errors of your code contain the error's
-        type, message and line.
+        """Development mode, off by default: responses to errors of your code contain the type,
+        message and line of the error.
 
-        Never enable it on a server that others can reach: error messages contain file names,
-        addresses and secrets. `interlock run --dev` enables it, as do commands that start a file to
-        try it out (`interlock call FILE`). Set it before the server runs.
+        Hazard: error messages contain file names, addresses and secrets. Never enable this mode on
+        a server that others can reach. `interlock run --dev` enables it, as do commands that start
+        a file to try it out (`interlock call FILE`). Set it before the server runs.
         """
         return self.handlers.dev
 
@@ -791,43 +796,43 @@ class Server:
         concurrency = self.limits.concurrency
         if concurrency is None:
             return handler
-        from .middleware import limited  # late: only for servers that are limited
+        from .middleware import limited  # late: only for servers with a concurrency limit
 
-        # Outside of suspended calls: one that waits for a person leaves its place to others.
+        # Outside of the layer for suspended calls: a call that waits for a person does not count.
         return limited(concurrency, self.limits.queue, f"The server {self.name}")(handler)
 
     def input_required(self, handler: Handler) -> Handler:
-        """Wrap a handler of your own in the server's layer for questions, so that it can ask
-        through `x.asker`.
+        """Wrap your own handler in the server's input-required layer, so that it can ask through
+        `x.asker`.
 
-        Do not use it for exchanges that go through `Server.handle` or the server's transports:
-        middleware, extensions and features have the layer already. A retry that resumes a suspended
-        call of this handler does not reach the handler, so check the caller's permission outside of
-        this layer.
+        Hazard: a retry that resumes a suspended call does not reach the handler, so check the
+        caller's permission outside of this layer. Do not use the layer for exchanges that go
+        through `Server.handle` or the server's transports: middleware, extensions and features have
+        it already.
         """
         return self.suspended_calls.around(handler)
 
     def share_calls(self, records: RecordStore, peers: Peers) -> None:
-        """Share suspended calls and their outcomes with other workers, before the server runs.
+        """Share suspended calls and their outcomes with other workers. Call it before the server
+        runs.
 
         Args:
-            records: Where outcomes are recorded.
+            records: The records of outcomes.
             peers: The other workers.
         """
         self.suspended_calls.share(records, peers)
 
     @property
     def handler(self) -> Handler:
-        """The handler with all middleware around it, for transports."""
+        """The handler with all middleware, for transports."""
         if self._handler is None:
             self._handler = self._stacked()
         return self._handler
 
     def check_requirements(self) -> None:
-        """Check that the requirements of all extensions are met. It is called whenever serving
-        starts.
+        """Check that the requirements of all extensions are met. Called whenever serving starts.
 
-        Offered features stay offered, so requirements that are met once stay met.
+        A server that offered a feature once keeps offering its kind, so met requirements stay met.
 
         Raises:
             ValueError: A requirement is not met; the message names it and its extension.
@@ -846,7 +851,8 @@ class Server:
         Args:
             channel: The channel.
             principal: The principal of the peer.
-            anonymous: Whether the peer is unknown. A peer without a principal has no scopes then.
+            anonymous: Whether a peer without a principal is anonymous. An anonymous peer has no
+                scopes.
         """
         try:
             await self.enter()
@@ -884,13 +890,13 @@ class Server:
         """Return the server as one bare ASGI app, which can be mounted in Starlette, FastAPI and
         similar frameworks without lifespan wiring.
 
-        It serves both eras at `path` (or where it is mounted), a health check at `/health`, and the
-        server's own routes.
+        The app serves both eras at `path` (or at its mount point), a health check at `/health`, and
+        the server's own routes.
 
         Args:
             path: The path of the endpoint.
-            options: Those of AppOptions: `hosts`, `origins`, `cors`, `sessions`, `store`, `stream`,
-                `retry_ms`, `legacy_sse`, `limits`, `grace` and `guard`.
+            options: The options in AppOptions: `hosts`, `origins`, `cors`, `sessions`, `store`,
+                `stream`, `retry_ms`, `legacy_sse`, `limits`, `grace` and `guard`.
 
         Returns:
             The ASGI app.
@@ -899,7 +905,7 @@ class Server:
             ValueError: An option is not valid, or a route conflicts with a path of the server.
             StoreError: A package for the store is missing (2026-07-28, "Streamable HTTP").
         """
-        from .run.http import http_app  # late: a server over stdio needs nothing of it
+        from .run.http import http_app  # late: a server over stdio does not need it
 
         return http_app(self, path, **options)
 
@@ -910,15 +916,14 @@ class Server:
 
         `@server.route("/status")`, or `server.route("/pages/")(app)`.
 
-        A route has no access control unless `guarded` is true: everyone who reaches the server can
-        call it. Host and Origin checks, the request rate and the body limit of the endpoint apply
-        to it.
+        Hazard: a route has no access control unless `guarded` is true. Anyone who reaches the
+        server can call it. Host and Origin checks, the request rate and the body limit of the
+        endpoint apply to routes too.
 
         Args:
             path: The path. A path with a slash at its end includes all paths below it; the app gets
                 it as `root_path`.
-            methods: The HTTP methods that the app answers; all of them by default. GET includes
-                HEAD.
+            methods: The HTTP methods of the route; all by default. GET includes HEAD.
             guarded: Whether the endpoint's guard protects the app. The principal is in the scope
                 then, under "interlock.principal".
 
@@ -926,9 +931,9 @@ class Server:
             A decorator that returns the app.
 
         Raises:
-            ValueError: The path is taken, or is one of the server's own: the endpoint, `/health`,
-                or a path of the guard.
-            RuntimeError: The server is an HTTP app already.
+            ValueError: The path is taken, or the server itself uses it: the endpoint, `/health`, or
+                a path of the guard.
+            RuntimeError: The HTTP app has been created already.
         """
         from ..transport.http.routes import Routes, made_route  # late: few servers have routes
 
@@ -956,18 +961,18 @@ class Server:
         """Serve HTTP in the running event loop, as one part of a program.
 
         `await server.serve_http(port=8000)` serves until the task is cancelled. `async with
-        server.serve_http(port=0) as http:` serves for the length of the block; `http.url` is the
-        address. Both need the extra `http`. Both shut down gracefully: running calls have `grace`
-        seconds, 10 by default. Signals are left to the program.
+        server.serve_http(port=0) as http:` serves while the block runs; `http.url` is the address.
+        Both need the extra `http`. Both shut down gracefully: running calls have `grace` seconds,
+        10 by default. Your program handles signals itself.
 
         Args:
-            options: Those of HttpOptions: `host`, `port`, `sock`, `path`, `proxies`, and those of
-                `http_app`.
+            options: The options in HttpOptions: `host`, `port`, `sock`, `path`, `proxies`, and the
+                options of `http_app`.
 
         Returns:
-            An HttpServer, to be awaited or entered, once.
+            An HttpServer. Await it or enter it, once.
         """
-        from .run.http_server import HttpServer  # late: only for servers that speak HTTP
+        from .run.http_server import HttpServer  # late: only for servers over HTTP
 
         return HttpServer(self, {**options})
 
@@ -978,7 +983,7 @@ class Server:
         self.catalogue.start()
 
     async def leave(self) -> None:
-        """Remove a peer or an endpoint. The last one ends suspended calls, threads and the
+        """Unregister a peer or an endpoint. The last one ends suspended calls, threads and the
         lifespan.
         """
         if self._lifespan.users == 1:
@@ -987,31 +992,29 @@ class Server:
         await self._lifespan.leave()
 
     def close_subscriptions(self) -> None:
-        """Close every open subscription in an orderly way."""
+        """Close every open subscription gracefully."""
         self.catalogue.close_subscriptions()
 
     async def aclose(self) -> None:
-        """Close every subscription in an orderly way, cancel suspended calls and end the
-        threads.
-        """
+        """Close every subscription gracefully, cancel suspended calls and end the threads."""
         self.close_subscriptions()
         await asyncio.sleep(0)
         await self.suspended_calls.aclose()
         self.handlers.close()
 
     def run(self, transport: str = "stdio", **options: Unpack[RunOptions]) -> None:
-        """Serve until the peer has closed the connection, or until interrupted.
+        """Serve until the peer closes the connection, or until interrupted.
 
         Args:
             transport: The transport: "stdio", "http", "unix" or "tcp".
-            options: Options of the transport. For "http": `host` (loopback by default), `port`
+            options: The options of the transport. For "http": `host` (loopback by default), `port`
                 (8000), `workers` (processes that share a `store`), `grace` (seconds for running
-                calls at the end), `proxies` (trusted reverse proxies), and those of `http_app`. For
-                "unix": `path`. For "tcp": `host` and `port`. For "stdio": `store`, where the
-                outcomes of calls that ask are recorded (by default the variable INTERLOCK_STORE,
-                else memory). All but "http" have `limit`, the largest message in bytes; "http" has
-                `limits`.
+                calls at the end), `proxies` (trusted reverse proxies), and the options of
+                `http_app`. For "unix": `path`. For "tcp": `host` and `port`. For "stdio": `store`,
+                the store for the outcomes of calls that ask (by default the variable
+                INTERLOCK_STORE, else memory). All but "http" have `limit`, the maximum size of a
+                message in bytes; "http" has `limits`.
         """
-        from .run.program import run  # late: a server in memory needs neither signals nor a loop
+        from .run.program import run  # late: a server in memory needs no signals
 
         run(self, transport, options)

@@ -21,16 +21,16 @@ Kind = Literal["tools", "prompts", "resources", "resource"]
 
 
 class Change(Struct, frozen=True, omit_defaults=True):
-    """Something is not as it was: one of the lists, or ("resource") what stands behind `uri`.
+    """A change of a list or of the content of a resource.
 
     Attributes:
         kind: The list, or "resource".
-        uri: The resource.
-        feature: The name of the feature that came or went, where not every caller sees every
-            feature: only callers who see it, or saw it, are told.
-        visibility: Whether what callers see has changed, and not the features: lists that are kept
-            are out of date.
-        keys: The visibility keys of those who are told, each encoded as JSON; empty for everyone.
+        uri: The URI of the changed resource.
+        feature: The name of the changed feature, if not every caller sees every feature. Only
+            callers who see it, or saw it, are notified.
+        visibility: Whether the visibility has changed, not the features. Cached lists are out of
+            date.
+        keys: The visibility keys of the callers to notify, each encoded as JSON; empty for all.
     """
 
     kind: Kind
@@ -41,39 +41,39 @@ class Change(Struct, frozen=True, omit_defaults=True):
 
 
 class ChangeBus(Protocol):
-    """Carries changes from whoever makes them to whoever listens, on whatever worker that is."""
+    """Carries change notices to all listeners on all workers."""
 
     def publish(self, change: Change) -> None:
-        """Tell everyone who listens; never waits."""
+        """Send a change to every listener, without waiting."""
         ...
 
     def listen(self, hear: Callable[[Change], None]) -> Callable[[], None]:
-        """Call `hear` for every change, in the listener's loop, until the returned function is
-        called.
+        """Call `hear` for every change, in the listener's event loop, until the returned function
+        is called.
         """
         ...
 
 
 @runtime_checkable
 class Remembering(Protocol):
-    """What a bus may offer besides: the changes of the last minutes, so that a listener who was
-    away misses nothing.
+    """An optional ability of a bus: it keeps the changes of the last minutes, so that a listener
+    can catch up after an interruption.
     """
 
     @property
     def position(self) -> str:
-        """The place of the newest change that was heard."""
+        """The position of the newest change received."""
         ...
 
     async def since(self, position: str) -> list[tuple[Change, str]] | None:
-        """The changes after a position, with theirs; None where some of them are no longer
-        known.
+        """Return the changes after a position, each with its own position; None if some are no
+        longer stored.
         """
         ...
 
 
 class MemoryBus:
-    """The bus of one process; `publish` may be called from any thread."""
+    """The change bus of one process. `publish` may be called from any thread."""
 
     def __init__(self) -> None:
         self._listeners: dict[
@@ -81,17 +81,17 @@ class MemoryBus:
         ] = {}
         self._past: deque[Change] = deque(maxlen=_MOST_REMEMBERED)
         self._count = 0
-        self._origin = os.urandom(
-            8
-        ).hex()  # positions of another bus, or of an earlier process, mean nothing here
+        self._origin = os.urandom(8).hex()  # positions of another bus or process are invalid here
 
     @property
     def position(self) -> str:
-        """The place of the newest change."""
+        """The position of the newest change."""
         return f"{self._origin}-{self._count}"
 
     async def since(self, position: str) -> list[tuple[Change, str]] | None:
-        """The changes after a position; None where that is too long ago, or of another bus."""
+        """Return the changes after a position; None if the position is too old or of another
+        bus.
+        """
         origin, _, number = position.partition("-")
         known = (
             origin == self._origin and number.isascii() and number.isdigit() and len(number) <= 18
@@ -106,7 +106,7 @@ class MemoryBus:
         ]
 
     def publish(self, change: Change) -> None:
-        """Tell everyone who listens."""
+        """Send a change to every listener."""
         self._past.append(change)
         self._count += 1
         try:
@@ -130,7 +130,7 @@ class MemoryBus:
 
 
 class BoardBus:
-    """The bus of many workers, over the board of changes of a store that they share."""
+    """The change bus of many workers, on a topic of their shared store."""
 
     def __init__(self, board: Topic) -> None:
         self._board = board
@@ -138,16 +138,16 @@ class BoardBus:
 
     @property
     def position(self) -> str:
-        """The place of the newest change that this worker has heard."""
+        """The position of the newest change that this worker has received."""
         return self._board.position
 
     async def since(self, position: str) -> list[tuple[Change, str]] | None:
-        """The changes after a position."""
+        """Return the changes after a position."""
         notes = await self._board.replay(position)
         return None if notes is None else [(self._decode(note), place) for note, place in notes]
 
     def publish(self, change: Change) -> None:
-        """Tell everyone who listens, on every worker."""
+        """Send a change to every listener on every worker."""
         self._board.publish(msgspec.json.encode(change))
 
     def listen(self, hear: Callable[[Change], None]) -> Callable[[], None]:
@@ -163,15 +163,15 @@ _NOTICES: dict[Kind, str] = {
 }
 
 
-# one for all: Python makes each anew, and there may be thousands
+# shared: Python would create each one anew, and there can be thousands
 _NONE: frozenset[str] = frozenset()
 LISTS: tuple[Kind, ...] = ("tools", "prompts", "resources")
 
 
 class Listener:
-    """What one subscription has yet to be told.
+    """The queue of change notices of one subscription.
 
-    A change that waits already is not noted twice, so a slow peer costs little.
+    A change that is queued already is not queued twice, so a slow peer costs little.
     """
 
     __slots__ = (
@@ -185,7 +185,7 @@ class Listener:
         "_pending",
         "_stirred",
         "_uris",
-    )  # there are many
+    )  # there can be thousands of listeners
 
     def __init__(
         self,
@@ -193,7 +193,9 @@ class Listener:
         bus: ChangeBus | None = None,
         concerns: Callable[[Change], bool] | None = None,
     ) -> None:
-        """`concerns` says whether a change of a list may be told; None where every change may."""
+        """`concerns` says whether the subscriber may know of a list change; None if it may know of
+        all.
+        """
         remembers: object = bus
         self._concerns = concerns
         self._bus = remembers if isinstance(remembers, Remembering) else None
@@ -208,22 +210,22 @@ class Listener:
         self._uris = (
             frozenset(wanted.resource_subscriptions) if wanted.resource_subscriptions else _NONE
         )
-        self._pending: dict[Change, str] = {}  # with the position of each
-        # what is heard while it is being found out what was missed
+        self._pending: dict[Change, str] = {}  # each change with its position
+        # changes received while the missed ones are being read
         self._meanwhile: list[tuple[Change, str]] | None = None
-        # the place up to which all is noted already, though it has yet to be heard
+        # skip changes up to this position: they are queued already
         self._deaf_until = ""
         self._stirred = CompactEvent()
         self._closed = False
 
     @property
     def wants_anything(self) -> bool:
-        """Whether there is any change that would be told."""
+        """Whether the filter has any changes."""
         return bool(self._kinds or self._uris)
 
     def hear(self, change: Change) -> None:
-        """Note a change, where it is wanted (`LSN-02`); a part of a watched resource counts as the
-        resource (`SUB-02`).
+        """Queue a change if the filter contains it (`LSN-02`). A part of a watched resource counts
+        as the resource (`SUB-02`).
         """
         place = self._bus.position if self._bus is not None else ""
         if self._meanwhile is not None:
@@ -239,10 +241,10 @@ class Listener:
             if self._watches(change.uri or ""):
                 self._keep(change, place)
         elif change.kind in self._kinds and (self._concerns is None or self._concerns(change)):
-            self._keep(Change(change.kind), place)  # whatever changed, a list is told of once
+            self._keep(Change(change.kind), place)  # one notice for a list, whatever changed in it
 
     def _keep(self, change: Change, place: str) -> None:
-        # The first of several places: who goes on from there hears the others again.
+        # Keep the first position: a client that resumes there gets the later changes again.
         self._pending.setdefault(change, place)
         self._stirred.set()
 
@@ -252,12 +254,11 @@ class Listener:
         return _placed(self._bus.position if self._bus is not None else "")
 
     async def catch_up(self, position: str) -> None:
-        """Note what changed after a position; everything wanted where that is not known any more.
+        """Queue the changes after a position, or a change of everything in the filter if the
+        position is no longer known.
 
-        To be called before anything is heard.
-
-        Another worker may have heard more than this one: what is noted here is not noted again when
-        it comes.
+        Call it before any change is received. If another worker was ahead of this one, the changes
+        queued here are skipped when they arrive.
         """
         if self._bus is None:
             missed = None
@@ -288,12 +289,12 @@ class Listener:
             self._note(change, place)
 
     def close(self) -> None:
-        """There will be no more."""
+        """End the stream of notices."""
         self._closed = True
         self._stirred.set()
 
     async def notices(self) -> AsyncIterator[tuple[str, t.Params]]:
-        """The notifications to send, as they come."""
+        """Yield the notifications to send, as they come."""
         while True:
             await self._stirred.wait()
             self._stirred.clear()

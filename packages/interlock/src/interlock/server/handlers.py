@@ -39,9 +39,9 @@ log = limited("interlock.server")
 MOST_COMPLETIONS = 100
 AnyFeature = ToolFeature | ResourceFeature | TemplateFeature | PromptFeature
 _NOT_OURS = (asyncio.CancelledError, KeyboardInterrupt)
-"""What ends a call or the program, and not a tool.
+"""The exceptions that end a call or the program, in contrast to errors of a tool.
 
-SystemExit does not: a tool must not end the server for all others.
+SystemExit is not one of them: a tool must not stop the server for all others.
 """
 
 
@@ -62,7 +62,7 @@ class Handlers:
         self._environment = environment
         self._limits = limits
         self._runner: FunctionRunner | None = None
-        self.dev = False  # whether errors of authors' functions are answered in full
+        self.dev = False  # whether responses contain the details of errors in authors' functions
         has_keys = any(extension.listens for extension in extensions)
         self._listen_keys = ListenKeys(extensions) if has_keys else None
         self._by_method: dict[str, Handler] = {
@@ -103,7 +103,7 @@ class Handlers:
     # -- questions --------------------------------------------------------------------------------
 
     def could_ask(self, x: Exchange) -> bool:
-        """Whether an exchange could ask a question: its feature takes a Context, or belongs to an
+        """Whether an exchange can ask a question: its feature takes a Context, or belongs to an
         extension.
         """
         if x.method == "tools/call":
@@ -116,7 +116,7 @@ class Handlers:
         return x.method not in METHODS
 
     def is_idempotent(self, x: Exchange) -> bool:
-        """Whether what an exchange does may be repeated: a read, or a tool that says so."""
+        """Whether an exchange may be repeated: it is a read, or its tool is declared idempotent."""
         if x.method != "tools/call":
             return x.method in INPUT_REQUIRED_METHODS
         tool = self._catalogue.tools.get(x.params.name)
@@ -178,8 +178,8 @@ class Handlers:
             return self._error_result(tool, _relevant_error(bad, x), x)
 
     def _error_result(self, tool: ToolFeature, bad: BaseException, x: Exchange) -> t.CallToolResult:
-        """The result of a tool that raised. Errors that are responses themselves are raised
-        again.
+        """Return the result of a tool that raised. Raises again if the exception is an error
+        response.
         """
         if isinstance(bad, t.McpError | t.ProtocolError):
             raise bad
@@ -193,17 +193,19 @@ class Handlers:
         return self._masked_error(tool, bad, f"The tool {tool.key} failed")
 
     def _masked_error(self, tool: ToolFeature, bad: BaseException, words: str) -> t.CallToolResult:
-        """The result of a tool with an unexpected error: a plain sentence with a reference. The log
-        has the details under the same reference (`ERR-20`).
+        """Return the result of a tool with an unexpected error: a plain sentence with a reference.
+        The log has the details under the same reference (`ERR-20`).
 
-        In development mode the error itself is added.
+        In development mode the result contains the error itself.
         """
         reference = os.urandom(4).hex()
         log.error("tool %s failed (reference %s)", tool.key, reference, exc_info=bad)
         return _failed(f"{words} (reference {reference}){self._explained(bad, tool.call.function)}")
 
     def _explained(self, bad: BaseException, function: Callable[..., Any] | None) -> str:
-        """The end of a masked sentence: the error in development mode, else a full stop."""
+        """Return the end of a masked sentence: the error in development mode, otherwise a full
+        stop.
+        """
         if not self.dev:
             return "."
         from .calls.development import (  # late: only for authors who try a server out
@@ -213,7 +215,7 @@ class Handlers:
 
         if not isinstance(bad, OutputError):
             return f": {describe(bad, function)}"
-        place = place_of(function)  # its type is ours, and it was raised after the function
+        place = place_of(function)  # the function has returned: no line of it raised
         return f": {bad} ({place})" if place else f": {bad}"
 
     async def _run(self, call: Call, values: dict[str, Any], x: Exchange) -> Any:
@@ -226,7 +228,7 @@ class Handlers:
             else:
                 runner = self._runner
                 if runner is None or runner.loop is not loop:
-                    self.close()  # a server may outlive its loop, from test to test
+                    self.close()  # a server may outlive its event loop, as between tests
                     runner = FunctionRunner(self._environment, self._limits.threads)
                     self._runner = runner
                 value = await runner.run(call, values, running)
@@ -253,12 +255,12 @@ class Handlers:
         return await self._read(feature, feature.call, {}, feature.listing.mime_type, x)
 
     async def read_for(self, uri: str, exchange: Exchange) -> t.ReadResourceResult:
-        """Read a resource on behalf of an exchange that runs. Raises McpError."""
+        """Read a resource on behalf of a running exchange. Raises McpError."""
         x = replace(
             exchange,
             method="resources/read",
             params=t.ReadResourceRequestParams(uri=uri),
-            progress_token=None,  # the feature of the request itself reports its progress
+            progress_token=None,  # only the feature of the request itself reports progress
         )
         result = await self._read_resource(x)
         if not isinstance(result, t.ReadResourceResult):
@@ -298,7 +300,7 @@ class Handlers:
         return prompt_result(value, prompt.listing.description)
 
     def _by_hand(self, result: AnyResult, x: Exchange) -> AnyResult:
-        """A result that may be an InputRequiredResult of the author's own.
+        """Return a result that may be a handwritten InputRequiredResult.
 
         Raises McpError if the author's function could not read the answers.
         """
@@ -311,8 +313,8 @@ class Handlers:
         return result
 
     async def _guarded(self, what: str, running: Awaitable[Any], x: Exchange) -> Any:
-        """Outside of tools every error is a JSON-RPC error; details of unexpected errors go to the
-        log only.
+        """Run a function outside of tools, where every error is a JSON-RPC error. Details of
+        unexpected errors go to the log only.
         """
         try:
             return await running
@@ -324,7 +326,7 @@ class Handlers:
             raise self._error(what, _relevant_error(bad, x), x) from None
 
     def _error(self, what: str, bad: BaseException, x: Exchange) -> Exception:
-        """The error response for an exception outside of tools."""
+        """Return the error response for an exception outside of tools."""
         if isinstance(bad, t.Unanswerable):
             return unanswerable(bad, x) or t.McpError(t.INVALID_REQUEST, str(bad))
         if isinstance(bad, t.ToolError | t.TimedOut):
@@ -381,7 +383,7 @@ class Handlers:
                 t.INVALID_PARAMS,
                 f"At most {MOST_SUBSCRIPTIONS} resources can be subscribed to at once",
             )
-        # the stream of a session
+        # the notification stream of a session
         again = x.caller.era is Era.HANDSHAKE and x.params.notifications.tools_list_changed is True
         offered = self._identity.capabilities(x.caller)
         granted = self._catalogue.granted(x.params.notifications, offered, x.caller)
@@ -406,7 +408,7 @@ class Handlers:
         try:
             if x.caller.era is Era.HANDSHAKE and (
                 since := _since(x.params.meta)
-            ):  # a stream that goes on after a break
+            ):  # a resumed stream
                 await listener.catch_up(since)
             said = t.SubscriptionsAcknowledgedNotificationParams(
                 notifications=wanted, meta=listener.meta
@@ -417,12 +419,12 @@ class Handlers:
             if x.caller.era is Era.HANDSHAKE and not listener.wants_anything:
                 return (
                     t.SubscriptionsListenResult()
-                )  # opened on the peer's behalf, and nobody will ever end it
+                )  # opened on the peer's behalf, so that no request ever ends it
             async for method, params in listener.notices():
                 if isinstance(
                     params, t.ResourceUpdatedNotificationParams
                 ) and self._visibility.hides(params.uri, x.caller):
-                    continue  # a part of what is watched may ask for more than the whole
+                    continue  # a part of a watched resource may require more scopes than the whole
                 x.notify(method, params)
                 await x.drain()
         finally:
@@ -432,14 +434,18 @@ class Handlers:
 
 
 def _since(meta: Raw) -> str:
-    """The position after which an internal listener wants to receive changes, if it gives one."""
+    """Return the position after which an internal listener wants to receive changes; empty if it
+    sent none.
+    """
     return "" if meta is t.NOTHING else str(msgspec.json.decode(meta).get(SINCE) or "")
 
 
 def _kept(
     result: t.ReadResourceResult, feature: ResourceFeature | TemplateFeature
 ) -> t.ReadResourceResult:
-    """The result with the feature's caching hints, unless the author set other ones (`CAC-01`)."""
+    """Return the result with the feature's caching hints, unless the author set other ones
+    (`CAC-01`).
+    """
     scope = (
         "private" if feature.scopes else result.cache_scope or feature.cache_scope
     )  # a result that not every caller may read is cached for one principal only
@@ -458,7 +464,9 @@ def _failed(words: str) -> t.CallToolResult:
 
 
 def _is_closing(bad: BaseException) -> bool:
-    """Whether a coroutine is being closed and has not merely raised: no task runs it then."""
+    """Whether a coroutine is being closed outside of any task. Otherwise it raised
+    GeneratorExit.
+    """
     if not isinstance(bad, GeneratorExit):
         return False
     try:
@@ -468,9 +476,10 @@ def _is_closing(bad: BaseException) -> bool:
 
 
 def _relevant_error(bad: BaseException, x: Exchange) -> BaseException:
-    """The error itself, or the error that represents a task group's errors.
+    """Return the error itself, or the error that represents the errors of a task group.
 
-    That is a message for the model if all of them are, or an error response, else the whole group.
+    If all errors of the group are messages for the model, that is one message. If there is an error
+    response, it is that. Otherwise it is the whole group.
     """
     if not isinstance(bad, BaseExceptionGroup):
         return bad
@@ -484,7 +493,7 @@ def _relevant_error(bad: BaseException, x: Exchange) -> BaseException:
     ]:
         return t.Forbidden(
             *refused
-        )  # all in one, so that the client need not come back for each (`AUS-08`)
+        )  # all scopes at once, so that the client requests them in one step (`AUS-08`)
     if all(isinstance(leaf, t.ToolError) for leaf in leaves):
         return t.ToolError("\n".join(dict.fromkeys(map(str, leaves))))
     return next((leaf for leaf in leaves if isinstance(leaf, t.McpError)), group)
@@ -501,7 +510,7 @@ def _leaves(group: BaseExceptionGroup[Any]) -> list[BaseException]:
 def _choices(
     p: t.CompleteRequestParams, feature: PromptFeature | TemplateFeature | None
 ) -> list[str] | None:
-    """The values of an argument whose type lists them.
+    """Return the values of an argument whose type lists them.
 
     Raises McpError if the argument does not exist (`CMP-04`).
     """
@@ -518,8 +527,8 @@ def _choices(
 
 
 def _matching(choices: list[str], typed: str) -> list[str]:
-    """The choices that begin with the typed text, then those that contain it, case-insensitively
-    (`CMP-05`).
+    """Return the choices that begin with the typed text, then those that contain it,
+    case-insensitively (`CMP-05`).
     """
     low = typed.casefold()
     first = [choice for choice in choices if choice.casefold().startswith(low)]
@@ -529,7 +538,7 @@ def _matching(choices: list[str], typed: str) -> list[str]:
 
 
 def _completion(found: Any) -> t.Completion:
-    """The result of a completion function, cut to the protocol's limit (`CMP-02`)."""
+    """Return the result of a completion function, cut to the protocol's limit (`CMP-02`)."""
     if isinstance(found, t.Completion):
         if len(found.values) <= MOST_COMPLETIONS:
             return found

@@ -1,4 +1,4 @@
-"""Middleware that servers often put around every exchange."""
+"""Middleware that servers often use around every exchange."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from .calls.concurrency_limit import Gate
 
 
 def limited(most: int, waiting: int, what: str) -> Middleware:
-    """Let `most` exchanges run at once and `waiting` more queue; the others are refused at once.
+    """Run at most `most` exchanges at once and queue `waiting` more. Further exchanges fail at
+    once.
 
     Subscriptions do not count.
     """

@@ -1,4 +1,4 @@
-"""Option records of a Server: what it says about itself, its limits, and how it asks clients."""
+"""Option records of a Server: its description, its limits, and its questions to clients."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from .calls.session_state import DEFAULT_STATE_BYTES
 from .calls.threads import DEFAULT_THREADS
 
 FallbackModel = Callable[[t.CreateMessageRequestParams], Awaitable[t.CreateMessageResult | str]]
-"""A model of the server's own: an async function from a sampling request's params to its answer."""
+"""A model of the server: an async function from the params of a sampling request to the answer."""
 
 
 class ServerInfo(Struct, frozen=True, kw_only=True):
-    """What a server says about itself besides its name and version.
+    """The description of a server, besides its name and version.
 
     Attributes:
         title: The name for people.
         description: What the server is for.
         website_url: The URL of its website.
-        icons: Its icons.
+        icons: Icons of the server.
     """
 
     title: str | None = None
@@ -35,15 +35,16 @@ class ServerLimits(Struct, frozen=True, kw_only=True):
     """Limits of a server, over all its features and peers.
 
     Attributes:
-        timeout: Seconds that one call may take, unless the feature says otherwise; None for no
-            limit.
-        concurrency: How many calls run at once, over the whole server; None for no limit.
-        queue: How many more calls wait for one of these to end.
-        calls_per_peer: How many requests one connection may have open.
+        timeout: The maximum duration of one call in seconds, unless the feature has its own; None
+            for no limit.
+        concurrency: The maximum number of running calls in the whole server; None for no limit.
+        queue: The maximum number of calls that wait for a running call to end.
+        calls_per_peer: The maximum number of open requests of one connection.
         threads: The maximum number of threads for plain functions.
-        page_size: How many items one page of a list holds.
-        list_ttl_ms: For how many milliseconds clients may keep lists without asking again.
-        session_state_bytes: How much `ctx.session_state` may hold for one session, as JSON.
+        page_size: The maximum number of items on a page of a list.
+        list_ttl_ms: The time for which clients may cache lists, in milliseconds.
+        session_state_bytes: The maximum size of `ctx.session_state` for one session, in bytes of
+            JSON.
     """
 
     timeout: float | None = None
@@ -70,14 +71,15 @@ class QuestionSettings(Struct, frozen=True, kw_only=True):
     Attributes:
         suspend: Whether a tool that asks waits in place. If not, it runs again from the top with
             the answers; then put side effects in `ctx.once`.
-        timeout: Seconds that a question may stay open under 2026-07-28.
+        timeout: The time that a question may stay open under 2026-07-28, in seconds.
         state_keys: Secrets (16 random bytes or more) that seal the state of calls while it travels
-            through clients, and the cursors of lists that not every caller sees whole. The first
-            one seals, all of them open. Several workers need the same keys. Without any, the
-            variable INTERLOCK_STATE_KEY (hexadecimal) is used, else a random key of this process.
-            Servers of different names cannot open each other's state.
+            through clients, and the cursors of lists with hidden items. The first one seals, all of
+            them open. Several workers need the same keys. Without keys, the variable
+            INTERLOCK_STATE_KEY (hexadecimal) is used, or else a random key of this process. Servers
+            with different names cannot open each other's state.
         fallback_model: Answers `ctx.sample` for clients that have no model.
-        prefer_fallback_model: Whether it also answers for clients that have one.
+        prefer_fallback_model: Whether the fallback model also answers for clients that have a
+            model.
     """
 
     suspend: bool = True

@@ -8,9 +8,10 @@ STATE_KEY_VARIABLE = "INTERLOCK_STATE_KEY"
 
 
 def state_key() -> bytes:
-    """The key in the environment, which all workers share, else one of this process.
+    """Return the key in the environment, which all workers share, or else a random key of this
+    process.
 
-    ValueError where it is not hexadecimal.
+    Raises ValueError if it is not hexadecimal.
     """
     given = os.environ.get(STATE_KEY_VARIABLE)
     try:

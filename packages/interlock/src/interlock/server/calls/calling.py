@@ -18,7 +18,7 @@ from .threads import Workers
 
 
 class FunctionRunner:
-    """Runs functions for one server in one event loop, plain functions in at most `threads`
+    """Runs functions for one server in one event loop. Plain functions run in at most `threads`
     threads.
     """
 
@@ -29,12 +29,12 @@ class FunctionRunner:
         self._workers: Workers | None = None
 
     async def run(self, call: Call, values: dict[str, Any], running: RunningCall) -> Any:
-        """Call the function with `values`, and with a Context where it wants one.
+        """Call the function with `values`, and with a Context if it has a parameter for one.
 
-        Raises what it raises; TimedOut past its timeout.
+        Raises what the function raises, and TimedOut after the timeout.
         """
-        # Every call but the plainest has one: a generator's progress, a thread that is to learn
-        # that nobody waits, and a timeout that is paused go through it.
+        # Even a function without a Context parameter needs a Context: the progress of a generator,
+        # the cancellation of a thread and the pause of a timeout go through it.
         context = running.context = Context(running.exchange, self._environment, self.loop)
         if call.context is not None:
             values[call.context] = context
@@ -60,7 +60,7 @@ class FunctionRunner:
             raise
         if inspect.isawaitable(
             value
-        ):  # a plain function around an async one, as decorators make them
+        ):  # a plain function that wraps an async one, as some decorators do
             return await value
         return await _last(value, context) if inspect.isasyncgen(value) else value
 
@@ -84,10 +84,10 @@ class FunctionRunner:
                     ) from None
                 raise
             finally:
-                context._pauses = None  # a question that outlives the call stops no clock
+                context._pauses = None  # a question that outlives the call pauses no timeout
 
     def close(self) -> None:
-        """Let the threads end."""
+        """End the threads."""
         if self._workers is not None:
             self._workers.close()
 
@@ -95,8 +95,8 @@ class FunctionRunner:
 def pausing(
     deadline: asyncio.Timeout, seconds: float, now: Callable[[], float]
 ) -> Callable[[bool], None]:
-    """Stop the clock while a person is asked, however many questions are open at once, and go on
-    after.
+    """Return a function that pauses a timeout while questions to a person are open, and resumes it
+    after the last one.
     """
     left = seconds
     open_questions = 0
@@ -117,7 +117,7 @@ def pausing(
 
 
 async def _last(items: AsyncIterator[Any], context: Context[Any]) -> Any:
-    """What an async generator yields last; the Progress that it yields goes out as it comes."""
+    """Return the last item of an async generator. Send each Progress that it yields as it comes."""
     value: Any = None
     try:
         async for item in items:

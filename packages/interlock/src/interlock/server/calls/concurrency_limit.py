@@ -11,8 +11,8 @@ from ... import types as t
 
 
 class Gate:
-    """Lets `most` in at once and `waiting` more queue in order; whoever comes beyond that is
-    refused at once.
+    """Admits `most` calls at once and queues `waiting` more in order. Further calls fail at
+    once.
     """
 
     def __init__(self, most: int, waiting: int, what: str) -> None:
@@ -46,7 +46,7 @@ class Gate:
             else:
                 with contextlib.suppress(
                     ValueError
-                ):  # whoever left in the same turn of the loop has passed it over already
+                ):  # another call that left in the same turn has removed it already
                     self._queue.remove(turn)
             raise
 
@@ -62,6 +62,6 @@ class Gate:
         while self._queue:
             turn = self._queue.popleft()
             if not turn.done():
-                turn.set_result(None)  # the place is handed on, so `inside` stays as it is
+                turn.set_result(None)  # the slot passes to this call, so `inside` stays as it is
                 return
         self.inside -= 1

@@ -44,8 +44,8 @@ if TYPE_CHECKING:
 else:
     State = TypeVar("State")  # type variables have defaults only from Python 3.13 on
 T = TypeVar("T")
-_HANDED_OVER_AT_ONCE = 256  # notifications of a thread, until it waits for the loop to take them
-_PATIENCE = 10.0  # seconds that it waits
+_HANDED_OVER_AT_ONCE = 256  # notifications of a thread before it waits for the loop
+_PATIENCE = 10.0  # seconds that the thread waits
 _INCLUDE_CONTEXT = (
     "include_context='thisServer' and 'allServers' are deprecated since 2025-11-25 (SEP-2596) and"
     " go with"
@@ -56,7 +56,7 @@ _RANK = {level: n for n, level in enumerate(LOGGING_LEVELS)}
 
 class Log:
     """Log messages for the client, one method for each level. The client sets the lowest level that
-    is sent.
+    it receives.
     """
 
     def __init__(self, context: Context[Any]) -> None:
@@ -123,7 +123,7 @@ class Context(Generic[State]):
     ) -> None:
         self._exchange = exchange
         self._loop = loop
-        self._handed_over = 0  # notifications of other threads
+        self._handed_over = 0  # notifications of other threads that the loop has not sent yet
         self._thread = threading.get_ident()
         self._last_progress: float | None = None
         self._pauses: Callable[[bool], None] | None = None
@@ -132,7 +132,7 @@ class Context(Generic[State]):
         self._sampler: Sampler | None = None
         self._started = Started()
         self._environment = environment
-        # for plain functions to look at: nobody waits for the answer any more
+        # plain functions can check it: nobody waits for the result any more
         self.cancelled = False
 
     # -- caller and request ------------------------------------------------------------------------
@@ -149,8 +149,8 @@ class Context(Generic[State]):
 
     @property
     def principal(self) -> Principal | None:
-        """The identity on whose behalf the call is made, as the guard established it; None without
-        a guard.
+        """The identity on whose behalf the call is made, as the guard verified it; None without a
+        guard.
         """
         return self._exchange.caller.principal
 
@@ -316,7 +316,7 @@ class Context(Generic[State]):
         Raises:
             Declined: The person declines.
             Cancelled: The person dismisses the question.
-            Unanswerable: The client has nobody to ask.
+            Unanswerable: The client cannot ask a person.
         """
         asked = form(kind)
         answer = await self._ask(
@@ -488,19 +488,19 @@ class Context(Generic[State]):
 
         Args:
             messages: The messages; a string is a message of the user.
-            result_type: The type of the answer: `str` for its text, a type that a tool could take
-                as an argument, or a JSON Schema. Without it the whole CreateMessageResult is
-                returned.
-            retries: How often the model is asked again after an answer that does not fit the type.
-            max_tokens: The most tokens of one answer.
+            result_type: The type of the answer: `str` for its text, any type of a tool's argument,
+                or a JSON Schema. Without it the whole CreateMessageResult is returned.
+            retries: The maximum number of further requests after an answer that does not fit the
+                type.
+            max_tokens: The maximum number of tokens of one answer.
             system: The system prompt.
             temperature: The randomness of the answer.
             stop: Texts that end the answer.
             preferences: The preferred models.
-            include_context: A preference, which is left out if the client does not accept it
+            include_context: A preference, which is omitted if the client does not accept it
                 (`SAM-17`; deprecated since 2025-11-25).
             tools: Tools that the model may call. The answer may contain tool uses, which you have
-                to run. It excludes `result_type`.
+                to run. Do not combine it with `result_type`.
             tool_choice: Whether the model has to call a tool.
             metadata: Metadata for the client's provider.
             fallback_model: An async function that answers if the client has no model, or none that
@@ -598,19 +598,19 @@ class Context(Generic[State]):
         idempotent: bool = False,
         **kwargs: Any,
     ) -> Any:
-        """Run a side effect exactly once in a call.
+        """Run a side effect once in a call.
 
-        A tool that asks a question may run again from the top. Put its side effects before a
-        question into `ctx.once`.
+        Hazard: a tool that asks a question may run again from the top. Put its side effects before
+        a question into `ctx.once`.
 
         Args:
             name: The name of the effect, unique in the call.
             do: A plain or async function. Its result must be JSON: it travels with the answers
                 (`MRT-24`).
-            args: Its positional arguments.
-            idempotent: Whether the effect may be repeated if the worker died before it recorded
-                the result.
-            kwargs: Its keyword arguments.
+            args: Positional arguments of the function.
+            idempotent: Whether the effect may be repeated if the worker died before it recorded the
+                result.
+            kwargs: Keyword arguments of the function.
 
         Returns:
             The result of the first run.
@@ -637,8 +637,7 @@ class Context(Generic[State]):
     def wait(self, awaitable: Awaitable[T]) -> T:
         """Wait in this thread for a coroutine of the Context. Only plain functions use it.
 
-        It raises what the coroutine raises, and asyncio.CancelledError once the call has been
-        cancelled.
+        It raises what the coroutine raises, or asyncio.CancelledError if the call is cancelled.
         """
         if threading.get_ident() == self._thread:
             _drop(awaitable)
@@ -646,13 +645,13 @@ class Context(Generic[State]):
                 "ctx.wait is for plain functions, which run in a thread; an async function uses"
                 " await"
             )
-        if self.cancelled:  # and the loop may have gone by now
+        if self.cancelled:  # the event loop may be closed by now
             _drop(awaitable)
             raise asyncio.CancelledError
         try:
             return asyncio.run_coroutine_threadsafe(self._waited(awaitable), self._loop).result()
         except concurrent.futures.CancelledError:
-            # which an author's `except Exception` cannot eat
+            # an author's `except Exception` does not catch it
             raise asyncio.CancelledError from None
 
     async def _waited(self, awaitable: Awaitable[T]) -> T:
@@ -683,7 +682,7 @@ class Context(Generic[State]):
         )
 
     def abandon(self) -> None:
-        """The call was cancelled: wake the thread of a plain function that waits."""
+        """Cancel the call: wake the thread of a plain function that waits."""
         self.cancelled = True
         for task in self._waits:
             task.cancel()
@@ -736,16 +735,16 @@ class RunningCall(Struct, kw_only=True, eq=False):
     context: Context[Any] | None = None
 
 
-# A Context is made when it is first asked for, so that calls which need none do not pay for it.
+# A Context is created at its first use, so that calls without one do not pay for it.
 RUNNING: ContextVar[RunningCall] = ContextVar("interlock.running_call")
 
 
 def get_context() -> Context[Any]:
     """Return the Context of the running call, in functions that a tool, resource or prompt calls.
 
-    It is the same object as the tool's parameter. Plain functions in threads and tasks that the
-    call starts find it too. A tool that asks questions this way on a 2026-07-28 connection must
-    declare `ctx: Context` itself, so that the call can be suspended.
+    It is the same object as the tool's parameter. It also works in plain functions in threads and
+    in tasks that the call starts. A tool that asks questions this way on a 2026-07-28 connection
+    must declare `ctx: Context` itself, so that the call can be suspended.
 
     Returns:
         The Context.

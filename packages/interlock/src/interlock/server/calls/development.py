@@ -21,15 +21,15 @@ from .environment import RunningServer
 log = limited("interlock.server")
 
 MOST_CHARACTERS: Final = 2000
-"""No description of an error is longer."""
+"""The maximum length of the description of an error, in characters."""
 
-_MOST_ERRORS = 5  # of a group, one after another
+_MOST_ERRORS = 5  # the errors of a group that are described
 _CONTEXT_NAMES = frozenset({"ctx", "context"})
 
 
 def explaining(handler: Handler) -> Handler:
-    """Answer what middleware and handlers raise unforeseen with the error itself, not with
-    "Internal error".
+    """Return middleware that answers unexpected errors of middleware and handlers with the error
+    itself instead of "Internal error".
     """
 
     async def handle(x: Exchange) -> AnyResult:
@@ -45,12 +45,14 @@ def explaining(handler: Handler) -> Handler:
 
 
 def describe(bad: BaseException, function: Callable[..., Any] | None = None) -> str:
-    """Type, message and place of an error, as in `ValueError: disk full (server.py:12, in boom)`.
+    """Return type, message and place of an error, as in `ValueError: disk full (server.py:12, in
+    boom)`.
 
     Args:
         bad: The error.
-        function: The author's function, whose definition is the place where the error has none in
-            code of the author's: a result that does not fit is only found after the function.
+        function: The author's function. Its definition is the place of an error that no line of the
+            author raised: for example, a result of the wrong type is found after the function has
+            returned.
 
     Returns:
         At most MOST_CHARACTERS characters.
@@ -60,13 +62,15 @@ def describe(bad: BaseException, function: Callable[..., Any] | None = None) -> 
 
 
 def place_of(function: Callable[..., Any] | None) -> str:
-    """Where a function is defined, as in `server.py:10, in boom`; empty where that is not known."""
+    """Return where a function is defined, as in `server.py:10, in boom`; empty if that is
+    unknown.
+    """
     code = _code(function)
     return "" if code is None else _place(code.co_filename, code.co_firstlineno, code.co_name)
 
 
 def warnings_of(server: RunningServer) -> list[str]:
-    """What is surely a mistake in a server that could be loaded, in words for its author."""
+    """Return warnings for the author about mistakes in a server that loaded without an error."""
     return [
         f"{kind} {name}: the parameter {parameter!r} has no annotation, so callers must give it as "
         f"an argument. To get the running call, annotate it: {parameter}: Context"
@@ -83,7 +87,7 @@ def _functions(server: RunningServer) -> Iterator[tuple[str, str, Callable[..., 
 
 
 def _unannotated(function: Callable[..., Any]) -> list[str]:
-    """The parameters that are called as the Context is everywhere, and that nothing says are it."""
+    """Return the parameters that have a usual name of the Context, but no annotation."""
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
@@ -102,8 +106,8 @@ def _one(bad: BaseException, function: Callable[..., Any] | None) -> str:
 
 
 def _leaves(bad: BaseException) -> list[BaseException]:
-    """The errors of a group, however deep; at most a handful, for the first ones tell what is
-    wrong.
+    """Return the errors in a group and its nested groups: a handful at most, because the first ones
+    say what is wrong.
     """
     if not isinstance(bad, BaseExceptionGroup):
         return [bad]
@@ -111,7 +115,7 @@ def _leaves(bad: BaseException) -> list[BaseException]:
 
 
 def _innermost(bad: BaseException) -> str:
-    """The last place in code of the author's that an error went through."""
+    """Return the last line of the author's code that an error went through."""
     own = [
         frame
         for frame in traceback.extract_tb(bad.__traceback__)
@@ -121,7 +125,9 @@ def _innermost(bad: BaseException) -> str:
 
 
 def _foreign() -> tuple[str, ...]:
-    """The folders of code that is not the author's: Python's own, installed packages, Interlock."""
+    """Return the folders of code that is not the author's: Python, installed packages and
+    Interlock.
+    """
     paths = sysconfig.get_paths()
     folders = {paths["stdlib"], paths["platstdlib"], paths["purelib"], paths["platlib"]}
     folders |= {*site.getsitepackages(), site.getusersitepackages()}
@@ -134,10 +140,12 @@ def _place(path: str, line: int, name: str) -> str:
 
 
 def _short(path: str) -> str:
-    """A path from the working folder on, where it is in there; else the name of the file."""
+    """Return a path relative to the working folder if it is in there; otherwise the name of the
+    file.
+    """
     try:
         relative = os.path.relpath(path)
-    except ValueError:  # Windows: on another drive
+    except ValueError:  # Windows: the file is on another drive
         return os.path.basename(path)
     return os.path.basename(path) if relative.startswith(os.pardir) else relative
 

@@ -1,4 +1,6 @@
-"""The environment of running calls: the server as its author sees it, and the settings of calls."""
+"""The environment of running calls: the server as its functions see it, and the settings of
+calls.
+"""
 
 from __future__ import annotations
 
@@ -20,21 +22,23 @@ from ..server_options import QuestionSettings
 
 
 class RunningServer(Protocol):
-    """A server as a running call sees it (`ctx.server`): its features, which may come and go."""
+    """A server as a running call sees it (`ctx.server`). Features can be added and removed while it
+    runs.
+    """
 
     @property
     def name(self) -> str:
-        """The server's name."""
+        """The name of the server."""
         ...
 
     @property
     def info(self) -> t.Implementation:
-        """What the server says it is."""
+        """The name, version and description of the server."""
         ...
 
     @property
     def lifespan_state(self) -> Any:
-        """What the lifespan yielded."""
+        """The value that the lifespan yielded."""
         ...
 
     @property
@@ -109,17 +113,18 @@ class RunningServer(Protocol):
         ...
 
     def visibility_changed(self, *keys: Any) -> None:
-        """Announce that callers see other features than before."""
+        """Announce that the visibility of features has changed."""
         ...
 
 
 class CallEnvironment:
-    """What the calls of one server share.
+    """The environment that the calls of one server share.
 
     Attributes:
         server: The server, for `ctx.server`.
         questions: The fallback model of `ctx.sample`.
-        session_state_bytes: How much `ctx.session_state` may hold for one session, as JSON.
+        session_state_bytes: The maximum size of `ctx.session_state` for one session, in bytes of
+            JSON.
         read_resource: Reads a resource on behalf of an exchange, for `ctx.read_resource`.
     """
 

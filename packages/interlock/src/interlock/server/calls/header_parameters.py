@@ -1,4 +1,4 @@
-"""Header parameters: HTTP headers must repeat the arguments that the schema marks."""
+"""Header parameters: HTTP headers that must repeat the arguments marked in the schema."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _WHOLE = re.compile(r"(-?[0-9]{1,40})(?:\.0{1,40})?")
 def check_mirrors(
     mirrors: Mapping[str, tuple[str, ...]], headers: Mapping[str, str], arguments: Raw
 ) -> None:
-    """Compare each mirrored argument with its header; `headers` have lower-case names.
+    """Compare each mirrored argument with its header. The names in `headers` are in lower case.
 
-    Raises McpError (-32020) (`XMH-19`).
+    Raises McpError (-32020) if they differ (`XMH-19`).
     """
     try:
         values = msgspec.json.decode(arguments)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return  # reading the arguments properly will say what is wrong
+        return  # decoding the arguments reports the error
     for token, path in mirrors.items():
         name = f"Mcp-Param-{token}"
         header = headers.get(name.lower())
@@ -41,7 +41,7 @@ def check_mirrors(
 
 
 def decoded(header: str, name: str) -> str:
-    """A header's value, taken out of its base64 form where it is in one (`XMH-17`).
+    """Return the value of a header, decoded from base64 if necessary (`XMH-17`).
 
     Raises McpError (-32020).
     """

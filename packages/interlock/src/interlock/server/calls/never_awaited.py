@@ -1,4 +1,4 @@
-"""Detection of coroutines that a tool never awaited, such as a question that only looks asked."""
+"""Detection of coroutines that a tool never awaited, such as a question that is never sent."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ P = ParamSpec("P")
 
 
 class Started:
-    """The coroutines that one call has made, by the names of their methods."""
+    """The coroutines that one call has created, by the names of their methods."""
 
     def __init__(self) -> None:
         self._made: list[tuple[str, Coroutine[Any, Any, Any]]] = []
 
     def add(self, name: str, coroutine: Coroutine[Any, Any, Any]) -> None:
-        """Note a coroutine; those that were awaited meanwhile are forgotten."""
+        """Record a coroutine, and drop those that have been awaited since."""
         self._made = [*self.not_awaited(), (name, coroutine)]
 
     def not_awaited(self) -> list[tuple[str, Coroutine[Any, Any, Any]]]:
-        """Those that nobody has begun to await."""
+        """Return the coroutines that have not been awaited."""
         return [
             (name, coroutine)
             for name, coroutine in self._made
@@ -33,8 +33,8 @@ class Started:
 def to_be_awaited(
     method: Callable[P, Coroutine[Any, Any, T]],
 ) -> Callable[P, Coroutine[Any, Any, T]]:
-    """Have calls of a method that are never awaited found; its object has a `Started` as
-    `_started`.
+    """Decorate a method so that calls without `await` are found. The object needs a `Started` in
+    its attribute `_started`.
     """
 
     @functools.wraps(method)

@@ -28,27 +28,25 @@ _sorted = msgspec.json.Encoder(order="sorted").encode
 
 
 class BadAnswer(ValueError):
-    """The model's answer is not of the type that was asked for; the message is written for the
-    model.
-    """
+    """The model's answer does not have the requested type. The message is written for the model."""
 
 
 class AnswerType:
-    """A type that a model is asked for: the JSON Schema of an object for the model, and values from
-    what it says.
+    """The requested type of a model's answer: produces a JSON Schema of an object for the model,
+    and decodes values from its answer.
 
     Args:
-        kind: A type that a tool could take as an argument, or a JSON Schema.
+        kind: Any type of a tool's argument, or a JSON Schema.
 
     Raises:
-        TypeError: JSON has nothing for the type.
+        TypeError: The type has no form in JSON.
         SchemaError: The schema is not valid.
     """
 
     def __init__(self, kind: Any) -> None:
         self._guise: Guise | Foreign | None = None
         if isinstance(kind, Mapping):
-            from ...schema import compile  # late: only answers of a given schema need a validator
+            from ...schema import compile  # late: only a given schema needs a validator
 
             self._validator = compile(kind)
             schema = dict(kind)
@@ -60,10 +58,11 @@ class AnswerType:
         self.schema: t.JSONObject = _wrap(schema) if self._wrapped else schema
 
     def read(self, answer: t.CreateMessageResult) -> Any:
-        """The value in a model's answer: the arguments of the tool `answer`, else JSON in its text.
+        """Decode the value in a model's answer: the arguments of the tool `answer`, or else JSON in
+        its text.
 
         Raises:
-            BadAnswer: There is no value of the type in it.
+            BadAnswer: The answer has no value of the type.
         """
         for block in _blocks(answer):
             if isinstance(block, t.ToolUseContent) and block.name == _ANSWER:
@@ -86,12 +85,12 @@ class AnswerType:
     def request(
         self, params: t.CreateMessageRequestParams, *, by_tool: bool
     ) -> t.CreateMessageRequestParams:
-        """A sampling request that asks for the type.
+        """Return a sampling request that asks for the type.
 
         Args:
-            params: What is asked.
-            by_tool: Whether the model can call tools: then it is made to call one, whose arguments
-                are the answer. Else it is told the schema.
+            params: The original request.
+            by_tool: Whether the model can call tools. If so, it must call one whose arguments are
+                the answer. Otherwise the request contains the schema.
         """
         if by_tool:
             tool = t.Tool(
@@ -109,14 +108,16 @@ class AnswerType:
 
 
 def correction(answer: t.CreateMessageResult, bad: BadAnswer) -> list[t.SamplingMessage]:
-    """The messages that tell a model what was wrong with its answer, so that it can try again."""
+    """Return the messages that tell a model what is wrong with its answer, so that it can try
+    again.
+    """
     words = f"This is not the answer that was asked for: {bad}. Answer again, in the right form."
     blocks = _blocks(answer)
     results: list[t.SamplingContent] = [
         t.ToolResultContent(tool_use_id=block.id, content=[t.TextContent(words)], is_error=True)
         for block in blocks
         if isinstance(block, t.ToolUseContent)
-    ]  # each tool use needs its result, in a message of nothing else (`SAM-14`)
+    ]  # each tool use needs its result, in a message with nothing else (`SAM-14`)
     said = t.SamplingMessage(role="assistant", content=answer.content)
     if results:
         return [said, t.SamplingMessage(role="user", content=results)]
@@ -125,17 +126,17 @@ def correction(answer: t.CreateMessageResult, bad: BadAnswer) -> list[t.Sampling
 
 
 class Sampler:
-    """The model requests of one call.
+    """Makes the model requests of one call.
 
     Args:
         ask: Asks the client's model; the second argument is the key of the question.
-        once: Does something once, though the call may run again from the top.
+        once: Runs a step once, although the call may run again from the top.
     """
 
     def __init__(self, ask: AskModel, once: Once) -> None:
         self._ask = ask
         self._once = once
-        self._asked = 0  # how often a fallback model was asked
+        self._asked = 0  # the number of requests to a fallback model
 
     async def ask(
         self,
@@ -143,10 +144,10 @@ class Sampler:
         fallback: FallbackModel | None,
         key: str | None,
     ) -> t.CreateMessageResult:
-        """Ask the fallback model, where one is given, else the client's.
+        """Ask the fallback model if there is one; otherwise the client's model.
 
-        What a fallback model says is kept with the other answers of the call, so that a call that
-        runs again does not ask and pay again.
+        The answer of a fallback model is kept with the other answers of the call. So a call that
+        runs again does not pay for it again.
         """
         if fallback is None:
             return await self._ask(params, key)
@@ -166,21 +167,21 @@ class Sampler:
         *,
         takes_tools: bool,
     ) -> Any:
-        """Ask for a value of a type, and tell the model what is wrong until it fits.
+        """Ask for a value of a type. Tell the model what is wrong until its answer fits.
 
         Args:
-            params: What is asked.
+            params: The request.
             kind: The type, or a JSON Schema.
-            retries: How often the model may try again.
+            retries: The maximum number of further attempts.
             fallback: The model to ask in place of the client's.
             key: The key of the first question.
-            takes_tools: Whether the client's model can be made to call a tool.
+            takes_tools: Whether the client's model can be required to call a tool.
 
         Raises:
-            ToolError: There was no such value.
+            ToolError: No answer had a value of the type.
         """
         wanted = AnswerType(kind)
-        # A function of the author's need not know of tools.
+        # An author's function may not support tools.
         request = wanted.request(params, by_tool=takes_tools and fallback is None)
         tries = 0
         while True:
@@ -203,7 +204,7 @@ class Sampler:
 
 
 async def _ask_fallback(model: FallbackModel, params: t.CreateMessageRequestParams) -> t.JSONObject:
-    """The answer of a model of the server's own, as JSON that can be kept."""
+    """Ask the server's own model, and return its answer as JSON that can be kept."""
     answer = await model(params)
     if isinstance(answer, str):
         answer = t.CreateMessageResult(
@@ -234,8 +235,8 @@ def _blocks(answer: t.CreateMessageResult) -> list[t.SamplingContent]:
 
 
 def _json_in(text: str) -> Any:
-    """The JSON of a text: all of it, else the first object in it, as models write words and fences
-    around it.
+    """Return the JSON in a text: the whole text, or else the first object in it, because models add
+    words and code fences.
     """
     if not text.strip():
         raise BadAnswer("it has no text")

@@ -14,7 +14,7 @@ from ...wire.revisions import Era
 from .never_awaited import Started, to_be_awaited
 
 DEFAULT_STATE_BYTES = 64 * 1024
-_MOST_TRIES = 100  # where other calls change the same state at the same time
+_MOST_TRIES = 100  # attempts while other calls change the same state
 _read = msgspec.json.Decoder(dict[str, Raw]).decode
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
@@ -22,12 +22,12 @@ _ABSENT = Raw()
 
 
 class SessionState:
-    """What calls of one session share: JSON values by key, gone with the session.
+    """JSON values by key that all calls of one session share. They are deleted with the session.
 
-    Over HTTP it lies in the store of the sessions, so that every worker has it; over stdio and in
-    memory the connection is the session. Values are encoded as JSON: what is read is a copy, and a
-    dataclass comes back as a dict. Calls may run at once: use `update` for a value that depends on
-    the one before.
+    Over HTTP the state is in the session store, so every worker has it. Over stdio and in memory
+    the connection is the session. Values are encoded as JSON: you read a copy, and a dataclass
+    comes back as a dict. Calls may run at the same time: use `update` for a value that depends on
+    the previous one.
     """
 
     _path = "ctx.session_state"
@@ -42,8 +42,8 @@ class SessionState:
         """Read a value.
 
         Args:
-            key: Its name.
-            default: What is returned where there is none.
+            key: The name of the value.
+            default: The result if there is no such value.
 
         Raises:
             NoSession: The session has ended.
@@ -53,26 +53,26 @@ class SessionState:
 
     @to_be_awaited
     async def set(self, key: str, value: Any) -> None:
-        """Keep a value.
+        """Store a value.
 
         Args:
-            key: Its name.
-            value: What can be written as JSON.
+            key: The name of the value.
+            value: Any value that can be encoded as JSON.
 
         Raises:
             NoSession: The session has ended.
             ToolError: The state of the session would be too large.
-            TypeError: The value cannot be written as JSON.
+            TypeError: The value cannot be encoded as JSON.
         """
         encoded = Raw(_encode(value))
         await self._change(key, lambda _: encoded)
 
     @to_be_awaited
     async def delete(self, key: str) -> None:
-        """Remove a value; nothing happens where there is none.
+        """Remove a value, if it exists.
 
         Args:
-            key: Its name.
+            key: The name of the value.
 
         Raises:
             NoSession: The session has ended.
@@ -81,13 +81,13 @@ class SessionState:
 
     @to_be_awaited
     async def update(self, key: str, change: Callable[[Any], Any], default: Any = None) -> Any:
-        """Replace a value by one made from it, and let no other call come between.
+        """Replace a value by one computed from it, atomically.
 
         Args:
-            key: Its name.
-            change: A plain function from the old value to the new one. It is called again where
-                another call was quicker, so it must do nothing else.
-            default: What `change` is given where there is no value.
+            key: The name of the value.
+            change: A plain function from the old value to the new one. It is called again if
+                another call was faster, so it must have no side effects.
+            default: The argument of `change` if there is no value.
 
         Returns:
             The new value.
@@ -95,7 +95,7 @@ class SessionState:
         Raises:
             NoSession: The session has ended.
             ToolError: The state of the session would be too large.
-            TypeError: The value cannot be written as JSON.
+            TypeError: The value cannot be encoded as JSON.
         """
 
         def changed(old: Raw | None) -> Raw:
@@ -119,7 +119,7 @@ class SessionState:
             else:
                 values[key] = new
             state = _encode(values) if values else b""
-            if len(state) > max(self._most, len(was)):  # what is too large already may shrink
+            if len(state) > max(self._most, len(was)):  # a state over the limit may still shrink
                 raise t.ToolError(
                     f"There is no room for {key!r} in the session: its state would have"
                     f" {len(state):,} bytes, and may have {self._most:,}."
@@ -134,10 +134,10 @@ def _values(state: bytes) -> dict[str, Raw]:
 
 
 def session_state(x: Exchange, most: int, started: Started) -> SessionState:
-    """The state of the session that an exchange belongs to, of at most `most` bytes.
+    """Return the state of the session that an exchange belongs to, of at most `most` bytes.
 
     Raises:
-        NoSession: It belongs to none.
+        NoSession: The exchange belongs to no session.
     """
     if x.session is not None:
         return SessionState(x.session, most, started)

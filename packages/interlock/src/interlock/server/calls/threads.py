@@ -1,7 +1,7 @@
 """A thread pool for plain functions, so that a blocking function does not block the others.
 
-A burst of quick calls runs in one thread, one after the other, with one wake-up of the loop for all
-their answers; only calls that really take long bring more threads to work.
+A burst of quick calls runs in one thread, one after the other, and wakes the event loop once for
+all results. Only slow calls start more threads.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from time import monotonic
 from typing import Any
 
 DEFAULT_THREADS = 64
-_PATIENCE = 0.002  # seconds that work may lie waiting before another thread is brought in
-# seconds that answers of a burst are held back, so that one wake-up serves them all
+_PATIENCE = 0.002  # seconds that work may wait before another thread starts
+# seconds that the results of a burst are held back, so that one wake-up is enough for all
 _HOLD_BACK = 0.0005
 
 
@@ -35,8 +35,8 @@ class _Job:
 
 
 class Workers:
-    """A pool of at most `threads` threads that belongs to one event loop; threads are started when
-    they are needed.
+    """A pool of at most `threads` threads for one event loop. Threads start when they are
+    needed.
     """
 
     def __init__(self, threads: int = DEFAULT_THREADS) -> None:
@@ -52,19 +52,19 @@ class Workers:
         self._nudge: asyncio.TimerHandle | None = None
 
     def submit(self, work: Callable[[], Any]) -> asyncio.Future[Any]:
-        """Have `work` done in a thread, with the caller's context variables; cancelling the future
-        drops its answer.
+        """Run `work` in a thread, with the caller's context variables. Cancelling the future drops
+        the result.
         """
         future: asyncio.Future[Any] = self._loop.create_future()
         self._jobs.append(_Job(work, future, copy_context()))
-        if len(self._idle) == self._started:  # nobody is at work who would come by
+        if len(self._idle) == self._started:  # no running thread would find the work
             self._wake(1)
         if self._nudge is None:
             self._nudge = self._loop.call_later(_PATIENCE, self._bring_more, 1)
         return future
 
     def close(self) -> None:
-        """Let the threads end once they have done all that was submitted."""
+        """Let the threads finish all submitted work and end."""
         with self._lock:
             self._closing = True
             idle = self._idle
@@ -76,11 +76,11 @@ class Workers:
             bell.release()
 
     def _bring_more(self, count: int) -> None:
-        """Work is still lying there: the threads at work must be blocked, so bring twice as many as
-        the last time.
+        """Start more threads if work still waits. The running threads must be blocked then, so
+        start twice as many as the last time.
         """
         self._nudge = None
-        self._collect()  # what is done while its thread is blocked by the next job
+        self._collect()  # results that finished while their thread is blocked by the next job
         if self._jobs:
             self._wake(count)
             self._nudge = self._loop.call_later(
@@ -105,7 +105,7 @@ class Workers:
     def _work(self) -> None:
         bell = threading.Semaphore(0)
         jobs = self._jobs
-        since = 0.0  # when the first answer was finished that the loop has not been told of
+        since = 0.0  # when the first result was finished that the event loop does not know of
         while True:
             try:
                 job = jobs.popleft()
@@ -119,9 +119,7 @@ class Workers:
                 continue
             try:
                 job.result = job.variables.run(job.work)
-            except (
-                BaseException
-            ) as bad:  # everything that a function raises belongs to whoever waits for it
+            except BaseException as bad:  # every exception of a function belongs to its caller
                 job.error = bad
             now = monotonic()
             since = since if self._done else now
@@ -131,7 +129,7 @@ class Workers:
                 return
 
     def _rest(self, bell: threading.Semaphore) -> bool:
-        """Sleep until there is work; False where the pool is closed."""
+        """Sleep until there is work; False if the pool is closed."""
         with self._lock:
             if self._jobs:
                 return True
@@ -143,8 +141,8 @@ class Workers:
         return True
 
     def _tell(self) -> bool:
-        """Have the loop collect what is done, once for all of it; False where the loop has gone,
-        and with it whoever waited.
+        """Let the event loop collect all results at once; False if the loop is closed, and with it
+        every waiting task.
         """
         if not self._collecting:
             self._collecting = True
@@ -164,7 +162,8 @@ class Workers:
             if job.error is None:
                 job.future.set_result(job.result)
             elif isinstance(job.error, StopIteration | GeneratorExit):
-                # A future cannot hold the one, and the other would close whoever waits for it.
+                # A future cannot hold StopIteration, and GeneratorExit would close the waiting
+                # coroutine.
                 stopped = RuntimeError(f"a tool raised {type(job.error).__name__}")
                 stopped.__cause__ = job.error
                 job.future.set_exception(stopped)

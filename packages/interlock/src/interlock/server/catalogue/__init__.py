@@ -1,1 +1,1 @@
-"""The catalogue of features: tools, resources, prompts, their lists and who sees them."""
+"""The catalogue of features: tools, resources, prompts, their lists and their visibility."""

@@ -24,7 +24,7 @@ class Catalogue:
         visibility: Which features a caller sees.
         pages: The pages of the lists.
         bus: Carries notices of changes between workers.
-        listeners: The subscriptions that are open.
+        listeners: The open subscriptions.
     """
 
     def __init__(self, page_size: int, list_ttl_ms: int, keys: Sequence[bytes]) -> None:
@@ -48,7 +48,7 @@ class Catalogue:
         self._stop_listening: Callable[[], None] | None = None
 
     def changed(self, what: str) -> None:
-        """Announce that a list is no longer as it was. Raises ValueError for an unknown list."""
+        """Announce that a list has changed. Raises ValueError for an unknown list."""
         lists: dict[Kind, FeatureList[Any]] = {
             "tools": self.tools,
             "prompts": self.prompts,
@@ -62,8 +62,8 @@ class Catalogue:
         raise ValueError(f"{what!r} is not a list: use 'tools', 'prompts' or 'resources'")
 
     def visibility_changed(self, *keys: Any) -> None:
-        """Announce that callers with one of these visibility keys, or all callers, see other
-        features.
+        """Announce a change of visibility, for callers with one of these keys or for all
+        callers.
         """
         names = tuple(name_of(key).decode() for key in keys)
         for each in (self.tools, self.prompts, self.resources, self.templates):
@@ -77,7 +77,7 @@ class Catalogue:
         self.bus.publish(Change("resource", uri))
 
     def page(self, what: str, cursor: str | None, caller: Caller) -> bytes:
-        """One page of a list as a caller sees it, encoded.
+        """Return one page of a list as a caller sees it, encoded.
 
         Raises McpError for an unknown cursor.
         """
@@ -86,25 +86,25 @@ class Catalogue:
     def offer_list(
         self, what: str, features: FeatureList[Any], result: Any, page_size: int
     ) -> None:
-        """Add a list of an extension: its features, the type of a page, and the items of one
-        page.
+        """Add a list of an extension, with its features, the type of a page and the number of items
+        on a page.
         """
         self.visibility.add_list(what, features)
         self.pages.offer(what, result, page_size)
 
     def forget(self) -> None:
-        """Drop what is cached about lists and callers."""
+        """Drop everything cached about lists and callers."""
         self.visibility.forget()
         self.pages.clear()
 
     def granted(
         self, wanted: t.SubscriptionFilter, offered: t.ServerCapabilities, caller: Caller
     ) -> t.SubscriptionFilter:
-        """The part of a subscription filter that can be served (`LSN-03`).
+        """Return the part of a subscription filter that can be served (`LSN-03`).
 
         Args:
             wanted: The filter of the request.
-            offered: What the server offers to the caller.
+            offered: The capabilities that the server offers to the caller.
             caller: The caller.
         """
         resources = offered.resources
@@ -129,7 +129,7 @@ class Catalogue:
             self._stop_listening = self.bus.listen(self._receive)
 
     def stop(self) -> None:
-        """No longer follow changes of other workers."""
+        """Stop following changes of other workers."""
         if self._stop_listening is not None:
             self._stop_listening()
             self._stop_listening = None

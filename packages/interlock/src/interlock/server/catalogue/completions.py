@@ -14,13 +14,13 @@ from .features import Call, FeatureList, PromptFeature, TemplateFeature, call_of
 
 
 class CompletionFeature(Struct, frozen=True):
-    """A completion function and which of the things it may know it wants to be given."""
+    """A completion function, and the arguments that it takes."""
 
     call: Call
     wants: frozenset[str]
 
     def values(self, p: t.CompleteRequestParams, given: Mapping[str, str]) -> dict[str, Any]:
-        """The arguments to call it with."""
+        """Return the arguments for a call."""
         all_there_is = {
             "value": p.argument.value,
             "ref": p.ref,
@@ -43,8 +43,8 @@ class Completions:
         self._other: CompletionFeature | None = None
 
     def add(self, feature: CompletionFeature, of: str | None, argument: str | None) -> None:
-        """Use a function for an argument of a prompt or template; for every other one where none is
-        named.
+        """Register a function for an argument of a prompt or template. Without names it is for all
+        other arguments.
         """
         if of is None or argument is None:
             self._other = feature
@@ -54,7 +54,7 @@ class Completions:
     def get(
         self, ref: t.PromptReference | t.ResourceTemplateReference, argument: str
     ) -> CompletionFeature | None:
-        """The function that suggests values for an argument, where there is one."""
+        """Return the function that suggests values for an argument, if there is one."""
         of = ref.name if isinstance(ref, t.PromptReference) else ref.uri
         return self._each.get((of, argument)) or (
             self._other if not self._has_choices(ref, argument) else None
@@ -71,8 +71,8 @@ class Completions:
         return feature is not None and argument in feature.strings.choices
 
     def are_offered(self, shown: Callable[[FeatureList[Any], Any], bool]) -> bool:
-        """Whether there is anything to suggest, by a function or by the type of an argument, of the
-        features that are shown.
+        """Whether the visible features have anything to suggest, by a function or by the type of an
+        argument.
         """
         if self._other is not None:
             return True
@@ -97,13 +97,13 @@ class Completions:
 def completion_of(
     function: Callable[..., Any], context_type: type[Any], timeout: float | None
 ) -> CompletionFeature:
-    """Take in a completion function.
+    """Make a feature of a completion function.
 
-    Raises TypeError for a parameter that it cannot be given.
+    Arguments are passed by name: `value` (the text so far), `arguments` (the other known arguments
+    by name), `ref`, `argument` and `context` (as in the protocol), and a parameter annotated with
+    the Context.
 
-    Parameters are given by their names: `value` (what was typed), `arguments` (the others that are
-    known, by name), `ref`, `argument` and `context` (as the protocol has them), and one annotated
-    with the Context.
+    Raises TypeError for an unknown parameter.
     """
     wants: set[str] = set()
     takes_context: str | None = None

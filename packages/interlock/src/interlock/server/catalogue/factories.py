@@ -1,4 +1,4 @@
-"""Feature factories: tools, resources and prompts made of an author's functions and options."""
+"""Feature factories: make tools, resources and prompts from an author's functions and options."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ _PORTABLE_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
 
 class FeatureDefaults(Struct, frozen=True):
-    """What features have unless their options say otherwise.
+    """The defaults of feature options.
 
     Attributes:
         context_type: The type of the parameter that gets the running call.
-        timeout: Seconds that one call may take; None for no limit.
-        lenient: Whether tools read strings as what their schema has in that place.
+        timeout: The maximum duration of one call, in seconds; None for no limit.
+        lenient: Whether tools convert strings to the type in their schema.
     """
 
     context_type: type[Any]
@@ -60,11 +60,11 @@ class FeatureDefaults(Struct, frozen=True):
 def make_tool(
     function: Callable[..., Any], options: ToolOptions, defaults: FeatureDefaults
 ) -> ToolFeature:
-    """Make a tool of a function.
+    """Make a tool from a function.
 
     Raises:
-        TypeError: The function cannot be a tool, or there is no such option.
-        ValueError: The name, a schema or another option cannot be used.
+        TypeError: The function cannot be a tool, or an option is unknown.
+        ValueError: The name, a schema or another option is invalid.
     """
     check_keywords(options, ToolOptions.__annotations__, "server.tool()")
     name = _named(function, options.get("name"))
@@ -111,7 +111,7 @@ def make_tool(
 
 
 def _hints(options: ToolOptions) -> t.ToolAnnotations | None:
-    """The annotations of a tool, with the hint that it is idempotent where its author says so."""
+    """Return the annotations of a tool, including the idempotent hint if the author has set it."""
     hints = options.get("annotations")
     if not options.get("idempotent"):
         return hints
@@ -139,10 +139,10 @@ def make_resource(
     options: ResourceOptions,
     defaults: FeatureDefaults,
 ) -> ResourceFeature:
-    """Make a resource with a fixed URI of a function or of its content.
+    """Make a resource with a fixed URI from a function or from its content.
 
     Raises:
-        TypeError: The function takes more than a Context, or there is no such option.
+        TypeError: The function takes more than a Context, or an option is unknown.
         ValueError: The URI has no scheme.
     """
     check_keywords(options, ResourceOptions.__annotations__, "server.resource()")
@@ -202,11 +202,11 @@ def make_template(
     options: ResourceOptions,
     defaults: FeatureDefaults,
 ) -> TemplateFeature:
-    """Make a resource template of a function.
+    """Make a resource template from a function.
 
     Raises:
-        TypeError: The function's parameters are not the template's variables, or there is no such
-            option.
+        TypeError: The function's parameters do not match the template's variables, or an option is
+            unknown.
         ValueError: The URI has no scheme.
     """
     check_keywords(options, ResourceOptions.__annotations__.keys() - {"size"}, "server.resource()")
@@ -244,10 +244,10 @@ def make_template(
 def make_prompt(
     function: Callable[..., Any], options: PromptOptions, defaults: FeatureDefaults
 ) -> PromptFeature:
-    """Make a prompt of a function.
+    """Make a prompt from a function.
 
     Raises:
-        TypeError: An argument of the function cannot be given by name, or there is no such option.
+        TypeError: An argument of the function cannot be passed by name, or an option is unknown.
     """
     check_keywords(options, PromptOptions.__annotations__, "server.prompt()")
     name = _named(function, options.get("name"))
@@ -284,7 +284,7 @@ def _call(
 
 
 def _description(options: FeatureOptions, documented: str) -> str | None:
-    """The description that the options give, else that of the docstring."""
+    """Return the description in the options, or else that of the docstring."""
     description = options.get("description")
     return description if description is not None else documented or None
 
@@ -318,7 +318,7 @@ def _read_file(path: str, uri: str, mime_type: str | None) -> t.ResourceContents
     try:
         return File(path=path, uri=uri, mime_type=mime_type).content().resource
     except FileNotFoundError:
-        return None  # it has gone meanwhile
+        return None  # the file was deleted meanwhile
 
 
 def _check_uri(uri: str) -> None:

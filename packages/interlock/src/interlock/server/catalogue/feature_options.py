@@ -12,17 +12,17 @@ class FeatureOptions(TypedDict, total=False):
     """Options that every feature has.
 
     Attributes:
-        name: The name; that of the function by default.
+        name: The name; the name of the function by default.
         title: The name for people.
-        description: What it is for; the docstring by default.
-        icons: Its icons.
-        meta: Its `_meta`.
+        description: What the feature is for; the docstring by default.
+        icons: Icons of the feature.
+        meta: The `_meta` of the feature.
         tags: Tags, for visibility hooks.
         scopes: The scopes that a caller needs, all of them. Other callers do not see the feature
-            and cannot use it. For a tool that everybody sees use `ctx.require`.
-        timeout: Seconds that one call may take; the server's limit by default.
-        concurrency: How many calls run at once; None for no limit.
-        queue: How many more calls wait for one of these to end; 1000 by default.
+            and cannot use it. For a tool that every caller sees, use `ctx.require`.
+        timeout: The maximum duration of one call, in seconds; the server's limit by default.
+        concurrency: The maximum number of running calls; None for no limit.
+        queue: The maximum number of waiting calls; 1000 by default.
     """
 
     name: str | None
@@ -43,13 +43,13 @@ class ToolOptions(FeatureOptions, total=False):
     Attributes:
         annotations: Hints about what the tool does. They must be true.
         idempotent: Whether a call with the same arguments may be repeated without harm, as the
-            hints of the same name say. A confirmed call whose worker has died is then run again;
-            any other ends with an error that it may have happened.
+            idempotent hint says. If the worker of a confirmed call dies, an idempotent call runs
+            again. Any other call ends with the error that it may have happened.
         input_schema: A JSON Schema of an object, for a function that takes all arguments as one
             dict.
-        output_schema: A JSON Schema of the result, if its Python type does not say enough.
-        lenient: Whether strings are read as what the schema has in their place ("5" as 5); the
-            server's setting by default.
+        output_schema: A JSON Schema of the result, if its Python type is not precise enough.
+        lenient: Whether strings are converted to the type in the schema ("5" to 5); the server's
+            setting by default.
     """
 
     annotations: t.ToolAnnotations | None
@@ -68,9 +68,9 @@ class ResourceOptions(FeatureOptions, total=False):
 
     Attributes:
         mime_type: The MIME type; guessed from the URI by default.
-        size: The size in bytes; only of a resource with a fixed URI.
-        annotations: For whom the resource is, and how important.
-        ttl_ms: For how many milliseconds a client may cache the content; 0 by default.
+        size: The size in bytes, only for a resource with a fixed URI.
+        annotations: The audience and the priority of the resource.
+        ttl_ms: The time for which a client may cache the content, in milliseconds; 0 by default.
         cache_scope: Who may share a cached copy; "private" by default.
     """
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 TAGS = "interlock/tags"
 log = limited("interlock.server")
 
-_MOST_GONE = 1000  # features that were removed or replaced, whose descriptions are kept
+_MOST_GONE = 1000  # removed or replaced features whose descriptions are kept
 
 FeatureKind = Literal["tool", "resource", "template", "prompt", "skill"]
 
@@ -36,13 +36,13 @@ class Feature(Struct, frozen=True, kw_only=True):
     """A feature as a visibility hook sees it.
 
     Attributes:
-        kind: What it is.
+        kind: The kind of the feature.
         name: The name of a tool or prompt, the URI of a resource or of a skill's SKILL.md, the URI
             template of a template.
-        tags: The tags that its author gave it.
-        scopes: The scopes that a caller needs for it.
-        listing: How it is listed: a Tool, Resource, ResourceTemplate or Prompt of the protocol, or
-            the entry of a skill.
+        tags: The tags that its author set.
+        scopes: The scopes that a caller needs.
+        listing: The item of its list: a Tool, Resource, ResourceTemplate or Prompt of the protocol,
+            or the entry of a skill.
     """
 
     kind: FeatureKind
@@ -53,8 +53,8 @@ class Feature(Struct, frozen=True, kw_only=True):
 
 
 class Call(Struct, frozen=True):
-    """How a function is run: in place or in a thread, to its end or item by item, for how long, and
-    how often at once.
+    """How to run a function: in the event loop or in a thread, as a coroutine or a generator, with
+    a timeout and a concurrency limit.
     """
 
     function: Callable[..., Any]
@@ -74,8 +74,8 @@ def call_of(
     queue: int,
     name: str,
 ) -> Call:
-    """How `function` is to be run; `concurrency` calls at once and `queue` more waiting, where that
-    is limited.
+    """Return how to run `function`, with at most `concurrency` calls at once and `queue` waiting
+    calls.
     """
     if timeout is not None and timeout <= 0:
         raise ValueError(f"the timeout of {name} must be more than 0 seconds")
@@ -95,7 +95,7 @@ def call_of(
 
 
 class ToolFeature(Struct, frozen=True):
-    """A tool: its listing, how its arguments are read, how it is run, and how its value becomes a
+    """A tool: its listing, the decoder of its arguments, its function, and the encoder of its
     result.
     """
 
@@ -108,18 +108,20 @@ class ToolFeature(Struct, frozen=True):
 
     @property
     def key(self) -> str:
-        """What names it."""
+        """The name of the tool."""
         return self.listing.name
 
     @property
     def is_idempotent(self) -> bool:
-        """Whether a call that may have happened may be repeated."""
+        """Whether a call that may have happened can be repeated."""
         hints = self.listing.annotations
         return hints is not None and bool(hints.idempotent_hint or hints.read_only_hint)
 
 
 class ResourceFeature(Struct, frozen=True):
-    """A resource with a fixed URI: `content` where it is data, else the function that reads it."""
+    """A resource with a fixed URI: `content` if it is data, otherwise the function that reads
+    it.
+    """
 
     listing: t.Resource
     call: Call | None = None
@@ -130,13 +132,13 @@ class ResourceFeature(Struct, frozen=True):
 
     @property
     def key(self) -> str:
-        """What names it."""
+        """The URI of the resource."""
         return self.listing.uri
 
 
 class TemplateFeature(Struct, frozen=True):
-    """A family of resources: the template, how its variables are read, and the function that reads
-    one.
+    """A resource template: its listing, the decoder of its variables, and the function that reads a
+    resource.
     """
 
     listing: t.ResourceTemplate
@@ -149,12 +151,12 @@ class TemplateFeature(Struct, frozen=True):
 
     @property
     def key(self) -> str:
-        """What names it."""
+        """The URI template."""
         return self.listing.uri_template
 
 
 class PromptFeature(Struct, frozen=True):
-    """A prompt: its listing, how its arguments are read, and the function that writes it."""
+    """A prompt: its listing, the decoder of its arguments, and its function."""
 
     listing: t.Prompt
     call: Call
@@ -163,26 +165,26 @@ class PromptFeature(Struct, frozen=True):
 
     @property
     def key(self) -> str:
-        """What names it."""
+        """The name of the prompt."""
         return self.listing.name
 
 
 class Keyed(Protocol):
-    """What a feature list needs of a feature."""
+    """The members of a feature that a feature list uses."""
 
     @property
     def key(self) -> str:
-        """What names it."""
+        """The name, URI or URI template, unique in the list."""
         ...
 
     @property
     def listing(self) -> Any:
-        """How it is listed."""
+        """The item of the list."""
         ...
 
     @property
     def scopes(self) -> frozenset[str]:
-        """What a caller must be allowed to see and to use it."""
+        """The scopes that a caller needs to see and use the feature."""
         ...
 
 
@@ -190,10 +192,10 @@ F = TypeVar("F", bound=Keyed)
 
 
 class FeatureList(Generic[F]):
-    """Features of one kind in the order in which they were added.
+    """The features of one kind in the order in which they were added.
 
-    `changed` is called after each change with the name of the feature that came or went. `had` says
-    that something was here before: clients may have been told so, and the kind stays on offer.
+    `changed` is called after each change with the name of the feature. `had` is true if a feature
+    was ever removed: clients may know of the capability, so the server keeps offering it.
     """
 
     def __init__(self, kind: FeatureKind, changed: Callable[[str], None]) -> None:
@@ -207,7 +209,7 @@ class FeatureList(Generic[F]):
         self._last = 0
 
     def add(self, feature: F, *, replace: bool = False) -> None:
-        """Put a feature up. Raises ValueError where its name is taken, unless `replace`."""
+        """Add a feature. Raises ValueError if its name is taken, unless `replace`."""
         before = self._features.get(feature.key)
         if before is not None:
             if not replace:
@@ -224,7 +226,7 @@ class FeatureList(Generic[F]):
         self._changed(feature.key)
 
     def remove(self, key: str) -> None:
-        """Take a feature down. Raises KeyError where there is none of that name."""
+        """Remove a feature. Raises KeyError if it does not exist."""
         if key not in self._features:
             raise KeyError(f"there is no {self.what} {key!r}")
         self._note_gone(self._features[key])
@@ -233,7 +235,7 @@ class FeatureList(Generic[F]):
         self._changed(key)
 
     def describe(self, feature: F) -> Feature:
-        """A feature as a visibility hook sees it."""
+        """Return the feature as a visibility hook sees it."""
         return Feature(
             kind=self.kind,
             name=feature.key,
@@ -243,7 +245,7 @@ class FeatureList(Generic[F]):
         )
 
     def versions(self, key: str) -> list[Feature]:
-        """What stands under a name now, and what stood there before, as far as that is
+        """Return the feature with a name and its removed or replaced predecessor, as far as it is
         remembered.
         """
         now = self._features.get(key)
@@ -255,16 +257,16 @@ class FeatureList(Generic[F]):
         self._gone.put(feature.key, self.describe(feature))
 
     def get(self, key: str) -> F | None:
-        """The feature of that name."""
+        """Return the feature with a name, if it exists."""
         return self._features.get(key)
 
     def all(self) -> Sequence[F]:
-        """All features, in order."""
+        """Return all features, in order."""
         return list(self._features.values())
 
     def after(self, place: int) -> Sequence[tuple[int, F]]:
-        """The features that stand behind a place, each with its own; places count up from 1 and are
-        never given twice.
+        """Return the features after a position, each with its own. Positions count up from 1 and
+        are never reused.
         """
         return [(own, feature) for own, feature in list(self._places.values()) if own > place]
 
@@ -276,10 +278,10 @@ class FeatureList(Generic[F]):
 
 
 def with_tags(meta: t.JSONObject | None, tags: Iterable[str] | None) -> t.JSONObject | None:
-    """`_meta` with the author's tags in it.
+    """Return `_meta` with the author's tags.
 
     Raises:
-        ValueError: A key has not the form that the specification demands (`MET-02`).
+        ValueError: A key is malformed (`MET-02`).
     """
     if meta:
         for key in check_keys(meta):
@@ -293,5 +295,5 @@ def with_tags(meta: t.JSONObject | None, tags: Iterable[str] | None) -> t.JSONOb
 
 
 def renamed(listing: Any, **changes: Any) -> Any:
-    """A listing with some of its words changed."""
+    """Return a listing with some of its texts changed."""
     return replace(listing, **changes)

@@ -27,8 +27,8 @@ _PlaceBytes = Annotated[bytes, msgspec.Meta(min_length=_PLACE_BYTES, max_length=
 
 T = TypeVar("T")
 
-# What is listed, the cursor, the revision, the name of the audience, the scopes that count, and
-# whether apps are shown.
+# The list, the cursor, the revision, the name of the audience, the relevant scopes, and whether
+# apps are shown.
 _Place = tuple[str, str | None, str, bytes, frozenset[str], bool]
 
 
@@ -37,10 +37,10 @@ class ListPages:
 
     Args:
         visibility: Which features a caller sees.
-        page_size: How many features one page holds.
-        list_ttl_ms: For how many milliseconds clients may cache a page.
-        keys: Seal the cursors of lists that have hidden features: the distance of two places would
-            say how many. All workers share them.
+        page_size: The maximum number of features on a page.
+        list_ttl_ms: The time for which clients may cache a page, in milliseconds.
+        keys: Keys that seal the cursors of lists with hidden features. The distance between two
+            plain positions would reveal their number. All workers share the keys.
     """
 
     def __init__(
@@ -54,17 +54,18 @@ class ListPages:
         self.clear()
 
     def offer(self, what: str, result: Callable[..., t.PaginatedResult], page_size: int) -> None:
-        """Add a list of an extension: the type of a page, and how many items one page holds."""
+        """Add a list of an extension: the type of a page, and the number of items on a page."""
         self._offered[what] = (result, page_size)
 
     def page(
         self, what: str, cursor: str | None, revision: str, audience: Audience | None = None
     ) -> bytes:
-        """One page, encoded for a revision, of what an audience sees; None stands for everything.
+        """Return one page of what an audience sees, encoded for a revision. None stands for an
+        audience that sees everything.
 
-        Raises McpError (-32602) for a cursor that is not ours (`PAG-05`).
+        Raises McpError (-32602) for an unknown cursor (`PAG-05`).
         """
-        # Taken before the features are read: a page must not be kept if they change meanwhile.
+        # Read before the features: a page must not be cached if they change meanwhile.
         pages = self._pages
         asked = self._asked(what)
         name = b""
@@ -84,12 +85,12 @@ class ListPages:
         return body
 
     def clear(self) -> None:
-        """Something changed."""
+        """Drop all cached pages after a change."""
         self._pages: BoundedCache[_Place, bytes] = BoundedCache(_MOST_KEPT, most_size=_MOST_BYTES)
         self._scopes: dict[str, frozenset[str]] = {}
 
     def _asked(self, what: str) -> frozenset[str]:
-        """All the scopes that a list's features ask for."""
+        """Return all scopes that the features of a list require."""
         known = self._scopes
         asked = known.get(what)
         if asked is None:
@@ -101,7 +102,7 @@ class ListPages:
     def _page(self, what: str, cursor: str | None, audience: Audience | None) -> t.PaginatedResult:
         visibility = self._visibility
         shelf = visibility.shelf(what)
-        # What depends on who asks is for nobody else.
+        # A page that depends on the caller must not be shared with other callers.
         is_private = (
             visibility.has_hook
             or bool(self._asked(what))
@@ -126,7 +127,7 @@ class ListPages:
 
 
 def read_cursor(cursor: str, kind: type[T], what: str, keys: Sequence[bytes] = ()) -> T:
-    """The place that the cursor of a list stands for. McpError (-32602) where there is none."""
+    """Return the position in a cursor of a list. Raises McpError (-32602) for an invalid cursor."""
     try:
         return decode_cursor(cursor, kind, what, keys)
     except InvalidCursor:
@@ -136,11 +137,12 @@ def read_cursor(cursor: str, kind: type[T], what: str, keys: Sequence[bytes] = (
 
 
 def _cursor_of(place: int, what: str, keys: Sequence[bytes]) -> str:
-    """Where the next page begins: behind the place of this page's last feature, whatever comes and
-    goes until it is asked for.
+    """Return the cursor of the next page. It begins after the position of this page's last feature,
+    even if features are added or removed before the next request.
 
-    Workers that add the same features in the same order understand each other's cursors. All
-    places have the same number of bytes: a longer cursor would say that there is more before it.
+    Workers that add the same features in the same order can read each other's cursors. All
+    positions are encoded in the same number of bytes, because a longer cursor would reveal the
+    number of features before it.
     """
     return encode_cursor(place.to_bytes(_PLACE_BYTES), what, keys)
 

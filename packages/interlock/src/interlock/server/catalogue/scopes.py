@@ -1,4 +1,4 @@
-"""OAuth scopes: those that a feature needs, compared with those that a caller has."""
+"""OAuth scopes: the scopes that a feature needs, compared with those of a caller."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _OMNIBUS = frozenset({"*", "all", "full-access"})
 
 
 def scopes_of(given: str | Iterable[str] | None, what: str) -> frozenset[str]:
-    """The scopes that an author wants for a feature.
+    """Return the scopes that an author requires for a feature.
 
-    Raises ValueError for what is no scope (RFC 6749, 3.3).
+    Raises ValueError for an invalid scope (RFC 6749, 3.3).
     """
     if not given:
         return NONE
@@ -50,8 +50,8 @@ def scopes_of(given: str | Iterable[str] | None, what: str) -> frozenset[str]:
 
 
 def held(caller: Caller) -> frozenset[str] | None:
-    """The scopes that a caller has; None where it needs none, for it is the person at this
-    machine.
+    """Return the scopes of a caller; None if the caller is the person at this machine, who needs
+    none.
     """
     if caller.principal is not None:
         return caller.principal.scopes
@@ -59,13 +59,13 @@ def held(caller: Caller) -> frozenset[str] | None:
 
 
 def lacks(caller: Caller, scopes: frozenset[str]) -> bool:
-    """Whether a caller has not all of these scopes."""
+    """Whether a caller lacks one of these scopes."""
     have = held(caller)
     return have is not None and not scopes <= have
 
 
 def check(caller: Caller, scopes: Iterable[str]) -> None:
-    """Raise Forbidden, with all of the scopes, where a caller has not all of them (`AUS-04`,
+    """Raise Forbidden, with all of the scopes, if a caller lacks one of them (`AUS-04`,
     `AUS-08`).
     """
     needed = frozenset(scopes)
@@ -74,8 +74,8 @@ def check(caller: Caller, scopes: Iterable[str]) -> None:
 
 
 def forbidden(scopes: frozenset[str], caller: Caller) -> t.Forbidden:
-    """The error for a caller who lacks some of these scopes. An anonymous caller is told that it is
-    not authenticated.
+    """Return the error for a caller that lacks some of these scopes. The error tells an anonymous
+    caller that it is not authenticated.
     """
     refusal = t.Forbidden(*sorted(scopes))
     if caller.principal is not None:
@@ -86,8 +86,8 @@ def forbidden(scopes: frozenset[str], caller: Caller) -> t.Forbidden:
 
 
 def as_anonymous(c: Caller) -> Caller:
-    """A caller that came over a network: without a principal it is not the person at the
-    machine.
+    """Return the caller of a network request. Without a principal it is anonymous, not the person
+    at the machine.
     """
     if c.principal is not None:
         return c
@@ -97,8 +97,8 @@ def as_anonymous(c: Caller) -> Caller:
 
 
 def with_anonymous_callers(handler: Handler) -> Handler:
-    """A handler for a network, where a request that nobody in particular makes is not that of the
-    person at the machine.
+    """Return a handler for requests from a network. A request without a principal is anonymous, not
+    a request of the person at the machine.
     """
 
     def handle(x: Exchange) -> Awaitable[AnyResult]:

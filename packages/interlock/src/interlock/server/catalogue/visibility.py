@@ -1,4 +1,4 @@
-"""Visibility: which features a caller sees, by scopes, by support of apps, and by a hook."""
+"""Visibility: the features that a caller sees, decided by scopes, support of apps, and a hook."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from .scopes import NONE, check, forbidden, held, lacks
 
 log = limited("interlock.server")
 
-_MOST_KEYS = 1000  # visibility keys of which it is remembered what they are offered
+_MOST_KEYS = 1000  # visibility keys whose offered capabilities are remembered
 _encode = msgspec.json.Encoder(order="deterministic").encode
 
 
@@ -53,13 +53,14 @@ class Rule(Struct, frozen=True):
 
 
 class Audience(Struct, frozen=True):
-    """Callers who see the same: they have one key and the same scopes, and show apps or do not.
+    """Callers who see the same features: they share a key, their scopes, and whether they show
+    apps.
 
     Attributes:
         name: The key as JSON; empty without a hook.
         key: The key.
-        scopes: The scopes that they have; None stands for all.
-        apps: Whether tools that are only for apps are listed to them (`APP-36`).
+        scopes: The scopes of the callers; None stands for all.
+        apps: Whether the lists contain tools that are only for apps (`APP-36`).
     """
 
     name: bytes
@@ -69,16 +70,17 @@ class Audience(Struct, frozen=True):
 
 
 class Found(NamedTuple):
-    """The resource or the template behind a URI, with the values of its variables."""
+    """The resource or the template of a URI, with the values of its variables."""
 
     feature: ResourceFeature | TemplateFeature
     values: Mapping[str, Any]
 
 
 class Visibility:
-    """What each caller of one server sees.
+    """Decides which features each caller of one server sees.
 
-    A feature that the hook hides is unknown; one whose scopes a caller lacks is forbidden.
+    A feature that the hook hides is unknown to the caller. A feature whose scopes the caller lacks
+    is forbidden.
     """
 
     def __init__(self, features: Features) -> None:
@@ -100,13 +102,13 @@ class Visibility:
 
     @property
     def has_hook(self) -> bool:
-        """Whether the author has given a hook."""
+        """Whether the author has set a hook."""
         return self._rule is not None
 
     def hook(self, by: Callable[[Caller], Any], sees: Callable[[Any, Feature], bool]) -> None:
-        """Use a hook.
+        """Set the hook.
 
-        Raises ValueError where there is one, and TypeError for functions that cannot be one.
+        Raises ValueError if there is a hook already, and TypeError for unsuitable functions.
         """
         if self._rule is not None:
             raise ValueError("there is a visibility hook already: a server has one")
@@ -123,7 +125,7 @@ class Visibility:
         self.forget()
 
     def forget(self) -> None:
-        """Features have come or gone, or what callers see has changed."""
+        """Drop cached decisions, because features or their visibility have changed."""
         self._changes += 1
         self._scopes = None
         self._for_apps = None
@@ -134,24 +136,24 @@ class Visibility:
 
     @property
     def scopes(self) -> frozenset[str]:
-        """All the scopes that any feature needs; empty where everything is for everybody."""
+        """All scopes that any feature requires; empty if no feature requires any."""
         scopes = self._scopes
         if scopes is None:
             changes = self._changes
             shelves = self._lists.values()
             scopes = NONE.union(*(feature.scopes for shelf in shelves for feature in shelf.all()))
-            if changes == self._changes:  # else a thread has added something meanwhile
+            if changes == self._changes:  # otherwise another thread changed features
                 self._scopes = scopes
         return scopes
 
     @property
     def is_restricted(self) -> bool:
-        """Whether there could be a caller who does not see everything."""
+        """Whether there can be a caller who does not see everything."""
         return self._rule is not None or bool(self.scopes) or self.has_tools_for_apps
 
     @property
     def has_tools_for_apps(self) -> bool:
-        """Whether there are tools that clients without apps are not shown."""
+        """Whether there are tools that are hidden from clients without apps."""
         found = self._for_apps
         if found is None:
             changes = self._changes
@@ -161,7 +163,7 @@ class Visibility:
         return found
 
     def audience(self, caller: Caller) -> Audience | None:
-        """The audience of a caller; None where it sees everything."""
+        """Return the audience of a caller; None if the caller sees everything."""
         apps = not self.has_tools_for_apps or has_apps(caller)
         if self._rule is None:
             have = held(caller) if self.scopes else None
@@ -170,7 +172,7 @@ class Visibility:
         return Audience(name_of(key), key, held(caller), apps)
 
     def lists(self, shelf: FeatureList[Any], feature: Any, audience: Audience) -> bool:
-        """Whether a feature is in the lists of an audience."""
+        """Whether the lists of an audience contain a feature."""
         if audience.scopes is not None and not feature.scopes <= audience.scopes:
             return False
         if not audience.apps and shelf.kind == "tool" and for_apps_only(feature):
@@ -178,7 +180,7 @@ class Visibility:
         return self._rule is None or self._sees(audience.key, shelf.describe(feature))
 
     def shelf(self, what: str) -> FeatureList[Any]:
-        """The features of a list."""
+        """Return the features of a list."""
         return self._lists[what]
 
     def add_list(self, what: str, shelf: FeatureList[Any]) -> None:
@@ -186,7 +188,7 @@ class Visibility:
         self._lists[what] = shelf
 
     def shows(self, shelf: FeatureList[Any], feature: Any, caller: Caller) -> bool:
-        """Whether the hook lets a caller know of a feature."""
+        """Whether the hook shows a feature to a caller."""
         return self._rule is None or self._sees(self._key(caller), shelf.describe(feature))
 
     def _key(self, caller: Caller) -> Any:
@@ -213,11 +215,11 @@ class Visibility:
     # -- requests ---------------------------------------------------------------------------------
 
     def check(self, x: Exchange) -> None:
-        """Raise what a first request like this would raise before anything runs: unknown, not
-        offered or forbidden.
+        """Raise the error that a first request like this one would raise before anything runs:
+        unknown, not offered or forbidden.
 
-        For whatever goes on with a call that began earlier: a feature may have gone meanwhile, and
-        the token may be another.
+        Call it before a suspended call continues: the feature may be gone, and the token may be
+        another.
         """
         match x.method:
             case "tools/call":
@@ -230,7 +232,7 @@ class Visibility:
                 self.completed(x)
 
     def tool(self, x: Exchange) -> ToolFeature:
-        """The tool that a request names. Raises McpError."""
+        """Return the tool of a request. Raises McpError."""
         name: str = x.params.name
         tools = self._features.tools
         tool = tools.get(name)
@@ -238,11 +240,11 @@ class Visibility:
             self.require("tools", x)
             raise t.McpError(t.INVALID_PARAMS, f"Unknown tool: {name}")
         if tool.scopes:
-            check(x.caller, tool.scopes)  # before its arguments are looked at (`AUT-17`)
+            check(x.caller, tool.scopes)  # before its arguments are read (`AUT-17`)
         return tool
 
     def prompt(self, x: Exchange) -> PromptFeature:
-        """The prompt that a request names. Raises McpError."""
+        """Return the prompt of a request. Raises McpError."""
         name: str = x.params.name
         prompts = self._features.prompts
         prompt = prompts.get(name)
@@ -254,7 +256,7 @@ class Visibility:
         return prompt
 
     def resource(self, x: Exchange) -> Found:
-        """What stands behind the URI that a request names. Raises McpError."""
+        """Return the resource or template of a request's URI. Raises McpError."""
         self.require("resources", x)
         uri: str = x.params.uri
         found = self.behind(uri)
@@ -269,7 +271,8 @@ class Visibility:
         return found
 
     def completed(self, x: Exchange) -> PromptFeature | TemplateFeature | None:
-        """The prompt or the template whose argument a request completes; None for a resource.
+        """Return the prompt or the template whose argument a request completes; None for a
+        resource.
 
         Raises McpError (`CMP-04`).
         """
@@ -292,9 +295,10 @@ class Visibility:
         return None if isinstance(feature, ResourceFeature) else feature
 
     def behind(self, uri: str) -> Found | None:
-        """What is read for a URI.
+        """Return the resource or template that a URI is read from.
 
-        Whatever the caller sees: a feature that is hidden leaves its URIs to no other one.
+        This does not depend on the caller: if a hidden feature matches a URI, no other feature
+        serves it.
         """
         resource = self._features.resources.get(uri)
         if resource is not None:
@@ -302,11 +306,11 @@ class Visibility:
         for template in self._templates_by_specificity():
             values = template.template.match(uri)
             if values is not None and template.strings.required <= values.keys():
-                return Found(template, values)  # a variable may be absent, a parameter may not
+                return Found(template, values)  # a variable may be absent, a parameter must not
         return None
 
     def _templates_by_specificity(self) -> list[TemplateFeature]:
-        """The templates, those first that say most about a URI."""
+        """The templates, the most specific first."""
         if self._sorted_templates is None:
             self._sorted_templates = sorted(
                 self._features.templates.all(), key=lambda feature: feature.template.specificity
@@ -321,11 +325,11 @@ class Visibility:
     # -- what is offered --------------------------------------------------------------------------
 
     def require(self, what: str, x: Exchange) -> None:
-        """Raise McpError where a method's capability is not offered: then the method does not exist
-        (`ERR-10`).
+        """Raise McpError if the capability of a method is not offered: then the method does not
+        exist (`ERR-10`).
         """
         shelf = self._lists.get(what) if self._rule is None else None
-        if shelf:  # it has features, and every caller is offered them
+        if shelf:  # the list has features, and every caller sees them
             return
         if what not in self.offered(x.caller):
             raise t.McpError(
@@ -334,8 +338,8 @@ class Visibility:
             )
 
     def offered(self, caller: Caller | None) -> frozenset[str]:
-        """The kinds of which there is, or was, something that a caller sees; None stands for one
-        who sees everything.
+        """Return the kinds of which a caller sees or saw a feature. None stands for a caller who
+        sees everything.
         """
         if caller is None or self._rule is None:
             return self._found(None)
@@ -349,9 +353,9 @@ class Visibility:
         return offered
 
     def _found(self, audience: Audience | None) -> frozenset[str]:
-        """What is offered to an audience.
+        """Return the kinds that are offered to an audience.
 
-        Scopes hide nothing here: whoever lacks them is told which to ask for.
+        Scopes hide no kinds: a caller who lacks scopes learns which to request.
         """
         features = self._features
 
@@ -377,7 +381,7 @@ class Visibility:
     # -- subscriptions ----------------------------------------------------------------------------
 
     def can_watch(self, uri: str, caller: Caller) -> bool:
-        """Whether there is, for a caller, a resource behind a URI."""
+        """Whether a caller can see a resource at a URI."""
         features = self._features
         resource = features.resources.get(uri)
         if resource is not None:
@@ -391,7 +395,7 @@ class Visibility:
         )
 
     def hides(self, uri: str, caller: Caller) -> bool:
-        """Whether a caller may not hear of a resource."""
+        """Whether a caller must not get change notices of a resource."""
         if not self.is_restricted:
             return False
         found = self.behind(uri)
@@ -404,12 +408,11 @@ class Visibility:
     def watchable(
         self, wanted: t.SubscriptionFilter, caller: Caller, *, again: bool
     ) -> t.SubscriptionFilter:
-        """A filter whose resources a caller may all read.
+        """Return the filter, if the caller may read all of its resources. Otherwise raise
+        Forbidden.
 
-        Raises Forbidden.
-
-        With `again` it is for what a session subscribed to before, with other scopes perhaps: what
-        may not be heard any more is left out.
+        With `again`, the filter belongs to an earlier subscription of a session, whose scopes may
+        have changed: the resources that the caller may no longer read are removed.
         """
         uris = wanted.resource_subscriptions
         if not uris or not self.scopes:
@@ -428,18 +431,20 @@ class Visibility:
         return NONE if found is None else found.feature.scopes
 
     def concerns(self, caller: Caller) -> Callable[[Change], bool] | None:
-        """Whether changes of lists are told to a caller, as a function; None where every one is."""
+        """Return a function that says whether a caller gets the notice of a list change; None if it
+        gets all.
+        """
         return ChangeFilter(self, caller) if self.is_restricted else None
 
     def versions(self, kind: Kind, name: str) -> list[Feature]:
-        """The features that stand or stood under a name in a list."""
+        """Return the features that have or had a name in a list."""
         features = self._features
         if kind == "resources":
             return [*features.resources.versions(name), *features.templates.versions(name)]
         return (features.tools if kind == "tools" else features.prompts).versions(name)
 
     def sees(self, audience: Audience | None, feature: Feature) -> bool:
-        """Whether a feature, which may be gone by now, is or was in the lists of an audience."""
+        """Whether a feature, which may be removed by now, is or was in the lists of an audience."""
         if audience is None:
             return True
         if audience.scopes is not None and not feature.scopes <= audience.scopes:
@@ -450,8 +455,8 @@ class Visibility:
 
 
 class ChangeFilter:
-    """The changes of lists that one caller is told: those of features that it sees or saw, and
-    those of what it sees.
+    """Selects the list changes that one caller is notified of: changes of features that the caller
+    sees or saw, and changes of the caller's visibility.
     """
 
     __slots__ = ("_audience", "_caller", "_visibility")
@@ -474,9 +479,9 @@ class ChangeFilter:
                 return True
             versions = self._visibility.versions(change.kind, change.feature)
             if not versions:
-                return True  # another worker's: it is not known here who sees it
+                return True  # a feature of another worker: its visibility is unknown here
             return any(self._visibility.sees(now, feature) for feature in versions)
-        except t.McpError:  # the hook failed, which is in the log
+        except t.McpError:  # the hook failed; the log has the details
             return False
 
 
@@ -488,11 +493,11 @@ def for_apps_only(tool: ToolFeature | Feature) -> bool:
 
 
 def has_apps(caller: Caller) -> bool:
-    """Whether a client declared that it shows apps, in a revision in which tools name them
-    (`APP-02`).
+    """Whether a client has declared that it shows apps, in a revision in which tools name their
+    apps (`APP-02`).
     """
     if not caller.supports("apps"):
-        return False  # it could not tell which tools are not for its model
+        return False  # the client could not tell which tools are hidden from its model
     declared = (caller.capabilities.extensions or {}).get(UI_EXTENSION)
     if not isinstance(declared, dict):
         return False
@@ -501,9 +506,9 @@ def has_apps(caller: Caller) -> bool:
 
 
 def name_of(key: Any) -> bytes:
-    """A visibility key as JSON: the same on every worker.
+    """Return a visibility key as JSON, which is the same on every worker.
 
-    Raises TypeError for what is no plain data.
+    Raises TypeError unless the key is plain data.
     """
     try:
         return _encode(key)
@@ -515,7 +520,7 @@ def name_of(key: Any) -> bytes:
 
 
 def _failed(bad: Exception) -> t.McpError:
-    """The error where a hook fails: nothing is shown, and the log says why."""
+    """Return the error for a failed hook. Nothing is shown, and the log has the details."""
     reference = os.urandom(4).hex()
     log.error("the visibility hook failed (reference %s)", reference, exc_info=bad)
     return t.McpError(t.INTERNAL_ERROR, f"Internal error (reference {reference})")

@@ -21,12 +21,12 @@ from ...types.apps import APP_MIME_TYPE, AppAudience, AppPermission
 from ..catalogue.features import FeatureList, ToolFeature
 
 EVERYBODY: Final[tuple[AppAudience, ...]] = ("model", "app")
-"""The specification's default of `visibility`."""
+"""The default of `visibility` in the specification."""
 
 _HOST = r"(?:(?:\*\.)?[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?|\[[0-9A-Fa-f:.]+\])"
 _ORIGIN = re.compile(rf"https?://{_HOST}(?::\d{{1,5}})?")
 _SOCKET = re.compile(rf"wss?://{_HOST}(?::\d{{1,5}})?")
-# The first thing in an HTML5 document that is neither white space nor a comment.
+# The first thing in an HTML5 document after white space and comments.
 _DOCTYPE = re.compile(r"\ufeff?(?:\s|<!--.*?-->)*<!doctype\s+html\s*>", re.IGNORECASE | re.DOTALL)
 
 
@@ -38,13 +38,13 @@ class Csp(Struct, frozen=True, kw_only=True):
 
     Args:
         connect: Origins of fetch, XMLHttpRequest and WebSocket; `wss://` too.
-        resource: Origins of scripts, styles, images, fonts and media.
+        resource: Origins of scripts, styles, images, fonts and media files.
         frame: Origins of frames within the page.
         base_uri: Origins that may be the base of the page's relative URLs.
 
     Raises:
-        ValueError: One of them is not an origin.
-        TypeError: A string was given in the place of a list of strings.
+        ValueError: A string is not an origin.
+        TypeError: A string was given in place of a list of strings.
     """
 
     connect: Sequence[str] = ()
@@ -61,7 +61,7 @@ class Csp(Struct, frozen=True, kw_only=True):
                 _check_origin(name, origin)
 
     def declared(self) -> t.JSONObject:
-        """The object `_meta.ui.csp` of the specification; what is empty is left out."""
+        """Return the object `_meta.ui.csp` of the specification, without empty members."""
         named_origins = {
             "connectDomains": list(self.connect),
             "resourceDomains": list(self.resource),
@@ -74,7 +74,7 @@ class Csp(Struct, frozen=True, kw_only=True):
 class App:
     """The app of a server: the resource with its page, and the tools that show their results in it.
 
-    `Server.app` makes one.
+    `Server.app` returns one.
     """
 
     def __init__(self, uri: str, tools: FeatureList[ToolFeature]) -> None:
@@ -87,30 +87,31 @@ class App:
         *,
         visibility: Sequence[AppAudience] = EVERYBODY,
     ) -> None:
-        """Show the results of one more tool in this app.
+        """Show the results of another tool in this app.
 
         Args:
             tool: The function of a tool of this server, or the tool's name.
-            visibility: Who may call the tool. `("app",)` hides it from models: it is for buttons of
-                the page.
+            visibility: Who may call the tool. `("app",)` hides it from models, for tools behind the
+                buttons of the page.
 
         Raises:
-            ValueError: It is not a tool of this server, or it is in another app already.
-            TypeError: It cannot answer in text, which hosts without apps need.
+            ValueError: The tool is not one of this server, or is in another app.
+            TypeError: The tool cannot answer in text, which hosts without apps need.
         """
         self._tools.add(linked(find_tool(self._tools, tool), self.uri, visibility), replace=True)
 
 
 class TextRequired(Output):
-    """The output of a tool with an app: a result without text is an error, for hosts without apps
-    and models read the text (`APP-05`)."""
+    """The output of a tool with an app. A result without text is an error, because hosts without
+    apps and models read the text (`APP-05`).
+    """
 
     def __init__(self, inner: Output) -> None:
         super().__init__(inner.schema)
         self._inner = inner
 
     def result(self, value: Any, *, structured: bool = True) -> AnyResult:
-        """The result to send. Raises OutputError."""
+        """Return the result to send. Raises OutputError."""
         result = self._inner.result(value, structured=structured)
         if isinstance(result, t.CallToolResult) and not result.is_error and not _has_text(result):
             raise OutputError(
@@ -121,7 +122,9 @@ class TextRequired(Output):
 
 
 def find_tool(tools: FeatureList[ToolFeature], tool: Callable[..., Any] | str) -> ToolFeature:
-    """The tool of this name or function. ValueError where there is none, or more than one."""
+    """Return the tool with this name or function. Raises ValueError if there is none or more than
+    one.
+    """
     if isinstance(tool, str):
         found = [feature for feature in tools.all() if feature.key == tool]
     else:
@@ -138,8 +141,8 @@ def find_tool(tools: FeatureList[ToolFeature], tool: Callable[..., Any] | str) -
 
 
 def linked(tool: ToolFeature, uri: str, visibility: Sequence[AppAudience]) -> ToolFeature:
-    """The tool with `_meta.ui`, and with a check that its results have text where a model may call
-    it.
+    """Return the tool with `_meta.ui`. If a model may call it, its results are checked to have
+    text.
 
     Raises ValueError and TypeError, as `App.link` does.
     """
@@ -168,7 +171,9 @@ def page_meta(
     domain: str | None,
     prefers_border: bool | None,
 ) -> t.JSONObject | None:
-    """The `_meta` of a page, the same in `resources/list` and in `resources/read` (`APP-35`)."""
+    """Return the `_meta` of a page, which is the same in `resources/list` and in `resources/read`
+    (`APP-35`).
+    """
     ui: t.JSONObject = {}
     if csp is not None:
         ui["csp"] = csp.declared()
@@ -182,7 +187,9 @@ def page_meta(
 
 
 def page_uri(server_name: str, uri: str | None, path: Path) -> str:
-    """The URI of a page: the given one, else `ui://SERVER/FILE` without the suffix (`APP-03`)."""
+    """Return the URI of a page: the given one, or else `ui://SERVER/FILE` without the suffix
+    (`APP-03`).
+    """
     if uri is None:
         return f"ui://{_slug(server_name)}/{_slug(path.stem)}"
     if not uri.startswith("ui://"):
@@ -191,9 +198,10 @@ def page_uri(server_name: str, uri: str | None, path: Path) -> str:
 
 
 def page_path(file: str | os.PathLike[str], tool: ToolFeature) -> Path:
-    """The path of a page. A relative one begins in the folder of the file that defines the tool.
+    """Return the path of a page. A relative path begins in the folder of the file that defines the
+    tool.
 
-    It does not begin in the working folder, which is any folder where a host starts the server.
+    It does not begin in the working folder, because a host may start the server in any folder.
     """
     path = _folder_of(tool.call.function) / Path(file)
     if not path.is_file():
@@ -205,9 +213,7 @@ def page_path(file: str | os.PathLike[str], tool: ToolFeature) -> Path:
 def page_reader(
     path: Path, uri: str, meta: t.JSONObject | None
 ) -> Callable[[], t.ResourceContents | None]:
-    """A function that reads a page anew each time, so that what an author saves is what a host
-    gets.
-    """
+    """Return a function that reads the page each time, so that hosts get the latest version."""
     return partial(_read_page, path, uri, meta)
 
 
@@ -215,7 +221,7 @@ def _read_page(path: Path, uri: str, meta: t.JSONObject | None) -> t.ResourceCon
     try:
         html = path.read_text(encoding="utf-8")
     except FileNotFoundError:
-        return None  # removed after the start
+        return None  # the file was deleted after the start
     return t.ResourceContents(uri=uri, mime_type=APP_MIME_TYPE, text=html, meta=meta)
 
 
@@ -229,10 +235,10 @@ def _check_page(path: Path) -> None:
 
 
 def _check_text(tool: ToolFeature) -> None:
-    """Refuse a tool whose annotation shows that its results have no text (`APP-05`)."""
+    """Reject a tool whose annotation shows that its results have no text (`APP-05`)."""
     function = tool.call.function
     if tool.output.schema is not None:
-        return  # data are text too
+        return  # structured data is sent as text too
     if "return" not in hints_of(function):
         raise TypeError(
             f"{named(function)} does not say what it returns: annotate it, for instance with ->"
@@ -278,7 +284,9 @@ def _slug(text: str) -> str:
 
 
 def _folder_of(function: Callable[..., Any]) -> Path:
-    """The folder of the file that defines a function; the working folder where there is no file."""
+    """Return the folder of the file that defines a function; the working folder if there is no such
+    file.
+    """
     module = sys.modules.get(getattr(bare(function), "__module__", None) or "")
     file = getattr(module, "__file__", None)
     return Path(file).resolve().parent if file else Path.cwd()

@@ -19,22 +19,24 @@ _BINARY = getattr(os, "O_BINARY", 0)
 
 
 class SkillFiles(Struct, frozen=True):
-    """The files of some skills, by their paths with "/" between the segments, and their folders."""
+    """The files of some skills by their paths (with "/" between the segments), and the folders of
+    the skills.
+    """
 
     files: Mapping[str, bytes]
     folders: frozenset[str]
 
 
 def read_folder(folder: str | os.PathLike[str]) -> SkillFiles:
-    """Read every skill beneath a folder whole.
+    """Read all skills in a folder and its subfolders.
 
-    A folder with a `SKILL.md` is a skill, with everything beneath it; other files are no part of
-    any skill and are not read. Names that begin with a dot and `__pycache__` are left out. Where
-    the folder itself has a `SKILL.md`, it is the one skill.
+    A folder with a `SKILL.md` is a skill, with everything in it. Files outside of skills are not
+    read. Names that begin with a dot and `__pycache__` are skipped. If the folder itself has a
+    `SKILL.md`, it is the only skill.
 
     Raises:
-        SkillError: There is no such folder or no skill in it, a skill exceeds the limits, or one
-            has a link, or something else that is not a file or a folder.
+        SkillError: The folder does not exist or has no skill; a skill exceeds the limits; or a
+            skill contains a link or something else that is neither a file nor a folder.
     """
     top = Path(os.path.realpath(folder))
     if not top.is_dir():
@@ -43,7 +45,7 @@ def read_folder(folder: str | os.PathLike[str]) -> SkillFiles:
     start = f"{top.name}/" if is_one else ""
     files: dict[str, bytes] = {}
     bounds = _Bounds()
-    outer: dict[str, str] = {}  # each folder within a skill -> the outermost skill around it
+    outer: dict[str, str] = {}  # each folder in a skill -> the outermost skill that contains it
     for where, names, opened in _walk(top):
         place = f"{start}{where}".rstrip("/")
         around = outer.get(place.rpartition("/")[0])
@@ -71,15 +73,13 @@ class _Names(Struct):
 
 
 class _Bounds:
-    """Stops the reading of files before they fill the memory; the limits of each skill are checked
-    later.
-    """
+    """Limits what is read into memory. The exact limits of each skill are checked later."""
 
     def __init__(self) -> None:
         self._sizes: dict[str, tuple[int, int]] = {}
 
     def read(self, path: str, skill: str, descriptor: int) -> bytes:
-        """Read one opened file of a skill, which must be a regular one, and close it."""
+        """Read an opened file of a skill, which must be a regular file, and close it."""
         count, size = self._sizes.get(skill, (0, 0))
         try:
             status = os.fstat(descriptor)
@@ -99,10 +99,10 @@ class _Bounds:
 
 
 def _walk(top: Path) -> Iterator[tuple[str, _Names, Any]]:
-    """Every folder beneath `top` with its names and a function that opens one of them.
+    """Yield every folder below `top` with its names and a function that opens a file in it.
 
-    Where the system allows it, files are opened relative to the opened folder, so that nobody can
-    put a link in the place of a folder between the look and the reading.
+    If the system supports it, files are opened relative to the opened folder. So nobody can replace
+    a folder by a link between the check and the read.
     """
     if not hasattr(os, "fwalk"):
         yield from _walk_by_path(top)
@@ -121,7 +121,7 @@ def _walk(top: Path) -> Iterator[tuple[str, _Names, Any]]:
 
 
 def _walk_by_path(top: Path) -> Iterator[tuple[str, _Names, Any]]:
-    """The same by paths, for systems without descriptors of folders (Windows)."""
+    """The same with paths, for systems without folder descriptors (Windows)."""
     for where, folders, files in os.walk(top, followlinks=False):
         names = _sorted_out(folders, files, lambda name, at=where: os.lstat(os.path.join(at, name)))
 
@@ -132,7 +132,7 @@ def _walk_by_path(top: Path) -> Iterator[tuple[str, _Names, Any]]:
 
 
 def _sorted_out(folders: list[str], files: list[str], status: Any) -> _Names:
-    """Leave out hidden names, and tell links from files; `folders` is changed, which guides the
+    """Remove hidden names, and separate links from files. Changes `folders`, which guides the
     walk.
     """
     names = _Names([], [])
@@ -156,7 +156,7 @@ def _is_left_out(name: str) -> bool:
 
 
 def _is_link(status: os.stat_result) -> bool:
-    # Junctions of Windows lead elsewhere too, and are not symbolic links.
+    # Windows junctions also lead elsewhere, but are not symbolic links.
     reparse = getattr(status, "st_reparse_tag", 0)
     return stat.S_ISLNK(status.st_mode) or bool(reparse)
 

@@ -46,11 +46,12 @@ log = limited("interlock.server")
 DIRECTORY = "inode/directory"
 MARKDOWN = "text/markdown"
 MOST_SKILLS_A_PAGE = 100
-"""The most entries of one page of skills/list; with 512 files each, a page stays within some 10 MB.
+"""The maximum number of entries on a page of skills/list. With 512 files each, a page stays within
+about 10 MB.
 """
 
 MOST_DESCRIPTION = 1024
-"""The longest description that Agent Skills allow, in characters."""
+"""The maximum length of a description in Agent Skills, in characters."""
 
 _LIST = "skills"
 _DIRECTORY = "resources/directory"
@@ -59,7 +60,7 @@ FileContent = str | bytes | os.PathLike[str]
 
 
 class SkillFeature(Struct, frozen=True):
-    """A skill: its entry, and for a generated one how its files are made."""
+    """A skill: its entry and, for a generated skill, the function that makes its files."""
 
     listing: SkillEntry
     scopes: frozenset[str] = NONE
@@ -67,7 +68,7 @@ class SkillFeature(Struct, frozen=True):
 
     @property
     def key(self) -> str:
-        """What names it."""
+        """The URI of the skill."""
         return self.listing.uri
 
 
@@ -77,13 +78,13 @@ class _Publication(Struct):
     skills: list[SkillFeature]
     resources: list[ResourceFeature]
     templates: list[TemplateFeature]
-    folders: dict[str, frozenset[str]]  # URI -> the scopes of what is in it
+    folders: dict[str, frozenset[str]]  # URI -> the scopes of the folder's content
 
 
 class Skills:
     """The skills of one server.
 
-    The bytes of files are read when a skill is added, so that an entry and its files always agree.
+    Files are read when a skill is added, so that an entry and its files always agree.
     """
 
     def __init__(self, catalogue: Catalogue, handlers: Handlers, list_ttl_ms: int) -> None:
@@ -99,7 +100,7 @@ class Skills:
         catalogue.offer_list(_LIST, self.features, ListSkillsResult, most)
 
     def extension(self) -> Extension:
-        """The extension that serves them."""
+        """The extension that serves the skills."""
         return SKILLS.with_handlers(
             {
                 "skills/list": self.list,
@@ -113,7 +114,7 @@ class Skills:
     # -- adding and removing ----------------------------------------------------------------------
 
     def add_folder(self, folder: str | os.PathLike[str], *, prefix: str, scopes: Any) -> None:
-        """Add every skill beneath a folder."""
+        """Add all skills in a folder and its subfolders."""
         asked = scopes_of(scopes, f"the skills in {os.fspath(folder)}")
         found = read_folder(folder)
         start = f"{_checked_path(prefix)}/" if prefix else ""
@@ -128,7 +129,7 @@ class Skills:
     def add_files(
         self, path: str, files: Mapping[str, FileContent], *, scopes: Any, replace: bool
     ) -> None:
-        """Add one skill, and those nested in it, from its files."""
+        """Add one skill, and the skills nested in it, from its files."""
         path = _checked_path(path)
         asked = scopes_of(scopes, f"the skill {path}")
         read = {f"{path}/{_checked_path(name)}": _bytes(data) for name, data in files.items()}
@@ -154,7 +155,7 @@ class Skills:
         timeout: float | None,
         replace: bool,
     ) -> None:
-        """Add a skill whose files a function makes, anew each time one is read."""
+        """Add a skill whose files come from a function, which runs each time a file is read."""
         path = _checked_path(path)
         name = path.rpartition("/")[2]
         words = description or parse(doc_of(function)).summary_and_text or ""
@@ -236,7 +237,7 @@ class Skills:
                 server.updated(resource.key)
 
     def _warn_of_equal_names(self, added: Iterable[SkillFeature]) -> None:
-        """Warn where two skills have one name: that is legal, but users see them as one."""
+        """Warn if two skills have one name. That is legal, but users cannot tell them apart."""
         by_name = {skill.listing.name: skill.key for skill in self.features.all()}
         for skill in added:
             other = by_name.setdefault(skill.listing.name, skill.key)
@@ -249,7 +250,7 @@ class Skills:
                 )
 
     def _check_free(self, found: _Publication, old: _Publication | None) -> None:
-        """Raise ValueError where a URI is taken, before anything is added."""
+        """Raise ValueError if a URI is taken, before anything is added."""
         own = set() if old is None else {feature.key for feature in old.resources}
         for resource in found.resources:
             if resource.key not in own and self._catalogue.resources.get(resource.key) is not None:
@@ -284,13 +285,11 @@ class Skills:
     # -- methods ----------------------------------------------------------------------------------
 
     async def list(self, x: Exchange) -> AnyResult:
-        """`skills/list`: one page of entries, from bytes that are kept until a skill comes or
-        goes.
-        """
+        """`skills/list`: one page of entries, cached until a skill is added or removed."""
         return RawResult(self._catalogue.page(_LIST, x.params.cursor, x.caller))
 
     async def get(self, x: Exchange) -> AnyResult:
-        """`skills/get`: the entry for one skill."""
+        """`skills/get`: the entry of one skill."""
         skill = self.features.get(x.params.uri)
         if skill is None or not self._catalogue.visibility.shows(self.features, skill, x.caller):
             raise t.McpError(t.INVALID_PARAMS, f"No skill is served at {x.params.uri}")
@@ -328,13 +327,11 @@ class Skills:
             resources=page,
             next_cursor=encode_cursor(end, _DIRECTORY) if end < len(children) else None,
             ttl_ms=0 if generated is not None else self._ttl,
-            cache_scope="private",  # what a directory shows depends on who asks
+            cache_scope="private",  # the content of a directory depends on the caller
         )
 
     def _children(self, uri: str, caller: Caller) -> Any:
-        """The children that may be seen, in the order of their URIs; None where there is no such
-        directory.
-        """
+        """Return the visible children, ordered by URI; None if there is no such directory."""
         have = held(caller)
         if self._catalogue.visibility.has_hook:
             found = self._shown_tree(caller).get(uri)
@@ -352,7 +349,9 @@ class Skills:
         return None if found and not seen else seen
 
     def _shown_tree(self, caller: Caller) -> dict[str, dict[str, _Child]]:
-        """The directories in which there is a file that the visibility hook shows to a caller."""
+        """Return the directories that contain a file which the visibility hook shows to a
+        caller.
+        """
         server = self._catalogue
         return _tree_of(
             _Publication(
@@ -393,8 +392,8 @@ class Skills:
 
 
 class _Child(Struct):
-    """A child of a directory, and the scopes of each file in it: one that is held lets it be
-    seen.
+    """A child of a directory, and the scopes of each file in it. A caller sees it if it may read
+    one of them.
     """
 
     listing: t.Resource
@@ -402,13 +401,13 @@ class _Child(Struct):
 
 
 def _tree_of(publications: Iterable[_Publication]) -> dict[str, dict[str, _Child]]:
-    """The children of every directory, by URI."""
+    """Return the children of every directory, by URI."""
     tree: dict[str, dict[str, _Child]] = {}
 
     def enter(listing: t.Resource, scopes: frozenset[str]) -> None:
         parent = listing.uri.rpartition("/")[0]
         if parent.endswith("/"):
-            return  # the skill:// before the first segment is no directory
+            return  # the skill:// before the first segment is not a directory
         child = tree.setdefault(parent, {}).setdefault(listing.uri, _Child(listing, set()))
         child.scopes.add(scopes)
         name = t.Resource(uri=parent, name=_last(parent), mime_type=DIRECTORY)
@@ -430,7 +429,7 @@ def _last(uri: str) -> str:
 
 
 def _published(found: SkillFiles, scopes: frozenset[str], ttl_ms: int) -> _Publication:
-    """The entries and resources of skills, from their files. Raises SkillError."""
+    """Return the entries and resources of skills, from their files. Raises SkillError."""
     bases = [
         path.rpartition("/")[0]
         for path in sorted(found.files)
@@ -502,8 +501,8 @@ def _frontmatter(base: str, data: bytes) -> Mapping[str, Any]:
 
 
 def _check_author(path: str, fields: Mapping[str, Any]) -> None:
-    """Check what an author wrote by the rules of Agent Skills, beyond what clients must
-    insist on.
+    """Check the frontmatter by the rules of Agent Skills, which are stricter than the checks of
+    clients.
     """
     check_frontmatter(fields)
     last = path.rpartition("/")[2]
@@ -516,7 +515,7 @@ def _check_author(path: str, fields: Mapping[str, Any]) -> None:
 
 
 def _checked_path(path: str) -> str:
-    """A relative path, segment by segment. Raises SkillError."""
+    """Return a relative path after checking each segment. Raises SkillError."""
     for segment in path.split("/"):
         check_segment(segment, path)
     try:
@@ -535,7 +534,7 @@ def _bytes(data: FileContent) -> bytes:
 
 
 def _text_or_bytes(data: bytes) -> str | bytes:
-    """Text where the bytes are UTF-8, which gives the same bytes back; else the bytes."""
+    """Return text if the bytes are UTF-8, which preserves them; otherwise the bytes."""
     try:
         return data.decode()
     except UnicodeDecodeError:
@@ -543,7 +542,7 @@ def _text_or_bytes(data: bytes) -> str | bytes:
 
 
 def _generated(entry: SkillEntry, root: str, files: Any, path: str) -> t.ResourceContents | None:
-    """One file of what the function of a skill gave; None where it has no such file."""
+    """Return one file from the result of a skill's function; None if it has no such file."""
     if not isinstance(files, Mapping):
         raise TypeError(
             f"the function of the skill {entry.uri} gave {type(files).__name__}; it must give a "
@@ -561,15 +560,13 @@ def _generated(entry: SkillEntry, root: str, files: Any, path: str) -> t.Resourc
 
 
 def _with_frontmatter(fields: Mapping[str, Any], body: str) -> str:
-    """A text with frontmatter before it; each value is JSON, which YAML reads too."""
+    """Return a text with frontmatter before it. Each value is JSON, which is valid YAML too."""
     lines = [f"{key}: {msgspec.json.encode(value).decode()}\n" for key, value in fields.items()]
     return f"---\n{''.join(lines)}---\n\n{body}"
 
 
 def _then(function: Callable[..., Any], finish: Callable[..., Any]) -> Callable[..., Any]:
-    """A function that calls another one, and gives what `finish` makes of its value and of
-    `file`.
-    """
+    """Return a function that calls another one and passes its result and `file` to `finish`."""
     inner: Any = function
     if not inspect.isroutine(inner):
         inner = getattr(inner, "__call__", inner)  # noqa: B004 - an object that can be called
@@ -590,4 +587,4 @@ def _then(function: Callable[..., Any], finish: Callable[..., Any]) -> Callable[
 
 
 def _file(file: str) -> None:
-    """The variable of the template of a generated skill."""
+    """Declares the variable `file` of the template of a generated skill."""

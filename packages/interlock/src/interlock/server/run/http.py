@@ -51,7 +51,7 @@ def http_app(
     grace: float = DEFAULT_GRACE,
     guard: Guarding | None = None,
 ) -> HttpApp:
-    """The server as an ASGI app; see `Server.http_app`."""
+    """Return the server as an ASGI app; see `Server.http_app`."""
     if legacy_sse:
         warn_deprecated(_LEGACY_SSE, 3)
     if not path.startswith("/"):
@@ -120,11 +120,11 @@ async def serve_web(
     is_program: bool = False,
     **options: Any,
 ) -> None:
-    """Serve in this process until cancelled; `options` as for `http_app`.
+    """Serve in this process until cancelled. `options` are those of `http_app`.
 
-    `proxies` are addresses or networks whose `X-Forwarded-For` is believed; without them nobody's
-    is. `tls` is the context of an HTTPS server. `is_program` says that the process does nothing
-    else, and that its memory may be managed for the server.
+    Hazard: `proxies` are the addresses or networks whose `X-Forwarded-For` is trusted. Without them
+    it is always ignored. `tls` is the context of an HTTPS server. `is_program` says that the
+    process does nothing else, so its memory may be tuned for the server.
     """
     # late: only for programs that serve HTTP themselves
     from ...transport.http.server.serve import (
@@ -153,12 +153,12 @@ async def serve_web(
         )
     finally:
         close = getattr(options.get("guard"), "aclose", None)
-        if close is not None:  # what it has opened to look at tokens
+        if close is not None:  # the guard closes what it opened to verify tokens
             await close()
 
 
 def _own_name(host: str) -> tuple[str, ...]:
-    """The name under which a server was told to listen is one of its names."""
+    """Return the host that a server listens on as a name of the server; none for a wildcard."""
     return () if host in ("", "0.0.0.0", "::") else (host,)
 
 
@@ -170,7 +170,7 @@ def run_workers(
 ) -> None:
     """Serve with `count` processes.
 
-    Without a store of its own they share an SQLite file that is gone at the end.
+    Without a store of their own, the workers share an SQLite file, which is deleted at the end.
     """
     from ...transport.http.server.serve import listening_socket  # late: as where it is served
     from .supervisor import Supervisor  # late: only for several workers

@@ -1,4 +1,4 @@
-"""An HTTP server in the caller's event loop: awaited, or open for the length of a block."""
+"""An HTTP server in the caller's event loop: await it, or enter it for a block."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from .options import HttpOptions
 _ANY = {
     "0.0.0.0": "127.0.0.1",
     "::": "::1",
-}  # addresses that stand for all, and one that a client can use
+}  # wildcard addresses, and an address of each kind that a client can use
 
 
 class HttpServer:
     """A server over HTTP, in one of two forms; see `Server.serve_http`.
 
-    `await` serves until the task is cancelled. `async with` serves for the length of the block,
-    which begins once the server can be reached. Both end in good order: no more requests are let
-    in, streams end, and running calls have `grace` seconds. A second cancellation ends them at
-    once. Signals are left to the program.
+    `await` serves until the task is cancelled. `async with` serves while the block runs; the block
+    begins once the server accepts connections. Both shut down gracefully: the server accepts no
+    more requests, streams end, and running calls have `grace` seconds. A second cancellation ends
+    the calls at once. Your program handles signals itself.
     """
 
     def __init__(
@@ -45,8 +45,8 @@ class HttpServer:
 
     @property
     def address(self) -> tuple[str, int]:
-        """The address and the port at which it listens; of a Unix socket the path and 0. Raises
-        RuntimeError where it does not listen.
+        """The address and the port that the server listens on; the path and 0 for a Unix socket.
+        Raises RuntimeError if it does not listen.
         """
         if self._address is None:
             raise RuntimeError(
@@ -58,7 +58,7 @@ class HttpServer:
 
     @property
     def port(self) -> int:
-        """The port at which it listens; with `port=0` one that was free."""
+        """The port that the server listens on; with `port=0` a free port that the system chose."""
         return self.address[1]
 
     @property
@@ -90,7 +90,7 @@ class HttpServer:
             await self._end()
             raise
         if not ready.done():
-            await self._end()  # raises why it could not begin
+            await self._end()  # raises the error of the start
             raise RuntimeError("the HTTP server ended before it could be reached")
         self._address = ready.result()
         if self._on_ready is not None:
@@ -111,17 +111,17 @@ class HttpServer:
     async def _serve(self) -> None:
         async with self:
             assert self._task is not None
-            await asyncio.wait({self._task})  # it ends by itself only where it fails
+            await asyncio.wait({self._task})  # the task ends by itself only if it fails
 
     async def _end(self) -> None:
-        """End it in good order. Raises what it failed with."""
+        """Shut down gracefully. Raises the error of the server if it failed."""
         assert self._task is not None
         task = self._task
         task.cancel()
         try:
             await asyncio.wait({task})
         except asyncio.CancelledError:
-            task.cancel()  # whoever waits will not wait for the calls that run
+            task.cancel()  # the second cancellation: running calls get no more time
             await asyncio.wait({task})
             raise
         finally:

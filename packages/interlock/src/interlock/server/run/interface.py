@@ -1,4 +1,4 @@
-"""The interface of a server to what serves it over HTTP, stdio and sockets."""
+"""The interface of a server to the code that serves it over HTTP, stdio and sockets."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from ..server_options import ServerLimits
 
 
 class ServedServer(Protocol):
-    """What a program or an HTTP endpoint needs of the server that it serves."""
+    """The members of a server that a program or an HTTP endpoint uses."""
 
     bus: ChangeBus
 
     @property
     def identity(self) -> Identity:
-        """What the server says it is and offers."""
+        """The name and the capabilities of the server."""
         ...
 
     @property
@@ -31,20 +31,22 @@ class ServedServer(Protocol):
 
     @property
     def handler(self) -> Handler:
-        """The handler with all middleware around it."""
+        """The handler with all middleware."""
         ...
 
     @property
     def scopes(self) -> frozenset[str]:
-        """All scopes that a feature needs."""
+        """All scopes that a feature requires."""
         ...
 
     def share_calls(self, records: RecordStore, peers: Peers) -> None:
-        """Share suspended calls and their outcomes with other workers; before the first call."""
+        """Share suspended calls and their outcomes with other workers. Call it before the first
+        call.
+        """
         ...
 
     def take_routes(self) -> Routes | None:
-        """The routes beside the endpoint. None may be added afterwards."""
+        """Return the routes beside the endpoint. No routes can be added after that."""
         ...
 
     async def serve(
@@ -54,11 +56,11 @@ class ServedServer(Protocol):
         ...
 
     async def enter(self) -> None:
-        """Count one more peer or endpoint; the first one starts the lifespan."""
+        """Register a peer or an endpoint. The first one starts the lifespan."""
         ...
 
     async def leave(self) -> None:
-        """Count one peer or endpoint less; the last one ends the lifespan."""
+        """Unregister a peer or an endpoint. The last one ends the lifespan."""
         ...
 
     def close_subscriptions(self) -> None:

@@ -18,21 +18,21 @@ class AppOptions(TypedDict, total=False):
     """The options of the endpoint.
 
     Attributes:
-        hosts: Names under which the server may be asked, besides loopback names and plain
-            addresses; "*" for any.
-        origins: Web pages that may use it, besides those of the same host.
-        cors: Web pages that may use it and that a browser is told may read the answers.
-        sessions: Whether clients of the handshake era get a session; without, the server never asks
-            or notifies them.
-        store: Where sessions are kept: "memory:", "sqlite:///path", "redis://...", or a Store.
-            Workers need a shared one.
-        stream: Whether sessions are always answered with an event stream, never with plain JSON.
-        retry_ms: The milliseconds after which clients should come back for a stream that broke.
-        legacy_sse: Whether the transport of 2024-11-05 is served too, at `/sse` and `/messages`.
-        limits: Sizes, counts, times and the rate of requests.
-        grace: The seconds that running calls have at the end.
-        guard: Authorization in front of the endpoint: it takes an ASGI app and gives one, like
-            `interlock.auth.Guard`. Without it nobody has scopes.
+        hosts: Accepted host names of the server, besides loopback names and plain addresses; "*"
+            for any.
+        origins: Origins of web pages that may use the server, besides its own.
+        cors: Origins of web pages that may use the server and read its responses (CORS).
+        sessions: Whether clients of the handshake era get a session. Without a session the server
+            never sends them questions or notifications.
+        store: The store of sessions: "memory:", "sqlite:///path", "redis://...", or a Store.
+            Several workers need a shared one.
+        stream: Whether sessions always get an event stream, never plain JSON.
+        retry_ms: The time after which clients should resume a broken stream, in milliseconds.
+        legacy_sse: Whether to serve the transport of 2024-11-05 too, at `/sse` and `/messages`.
+        limits: Limits of sizes, counts, times and the request rate.
+        grace: The time that running calls have at the end, in seconds.
+        guard: Authorization in front of the endpoint: a function from an ASGI app to an ASGI app,
+            such as `interlock.auth.Guard`. Without it no caller has scopes.
     """
 
     hosts: str | Sequence[str]
@@ -49,16 +49,16 @@ class AppOptions(TypedDict, total=False):
 
 
 class HttpOptions(AppOptions, total=False):
-    """The options of an HTTP server of its own.
+    """The options of an HTTP server that Interlock runs.
 
     Attributes:
-        path: The path of the endpoint; "/mcp" unless you say otherwise.
-        host: The address to listen at; loopback, 127.0.0.1, unless you say otherwise. "unix:PATH"
-            is a Unix socket, "fd:N" a listening socket that the parent process has opened.
-        port: The TCP port; 8000 unless you say otherwise, 0 for one that is free.
-        tls: Serve HTTPS with this context.
-        sock: A socket that listens already, in place of host and port.
-        proxies: Addresses or networks whose `X-Forwarded-For` is believed; nobody's is otherwise.
+        path: The path of the endpoint; "/mcp" by default.
+        host: The address to listen on; loopback, 127.0.0.1, by default. "unix:PATH" is a Unix
+            socket, "fd:N" a listening socket that the parent process has opened.
+        port: The TCP port; 8000 by default, 0 for a free one.
+        tls: The SSL context for HTTPS.
+        sock: A listening socket, in place of host and port.
+        proxies: Addresses or networks whose `X-Forwarded-For` is trusted; none by default.
     """
 
     path: str
@@ -70,12 +70,13 @@ class HttpOptions(AppOptions, total=False):
 
 
 class RunOptions(HttpOptions, total=False):
-    """The options of `Server.run`; which of them there are depends on the transport.
+    """The options of `Server.run`. The transport determines which are allowed.
 
     Attributes:
-        workers: How many processes serve HTTP; they share a `store`.
-        limit: The most bytes of one message, for every transport but HTTP, which has `limits`.
-        on_ready: Called with the address in use once the server can be reached.
+        workers: The number of processes that serve HTTP. They share a `store`.
+        limit: The maximum size of a message in bytes, for every transport but HTTP, which has
+            `limits`.
+        on_ready: Called with the address once the server accepts connections.
     """
 
     workers: int

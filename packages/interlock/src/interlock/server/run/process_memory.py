@@ -5,14 +5,14 @@ from __future__ import annotations
 import contextlib
 import gc
 
-_M_TRIM_THRESHOLD = -1  # as malloc.h of glibc numbers them
+_M_TRIM_THRESHOLD = -1  # the number in glibc's malloc.h
 _M_MMAP_THRESHOLD = -3
 
 
 def keep_freed_memory() -> None:
-    """Tell the C library to keep what large messages leave behind: giving it back to the system and
-    fetching it again costs five times what the message itself does. At most 64 MiB; nothing happens
-    where the library has no such setting.
+    """Let the C library keep up to 64 MiB of freed memory, because returning it to the system and
+    fetching it again costs five times as much as a large message itself. Does nothing if the
+    library has no such setting.
     """
     import ctypes  # late: only for servers that move large messages
 
@@ -23,8 +23,8 @@ def keep_freed_memory() -> None:
 
 
 def settle_memory() -> None:
-    """What exists now stays for good, so the collector need never look at it again: most of the
-    tail latency of a server.
+    """Exclude all existing objects from garbage collection: they live as long as the server, and
+    scanning them causes most of its tail latency.
     """
     gc.collect()
     gc.freeze()

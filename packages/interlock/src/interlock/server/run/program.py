@@ -31,18 +31,18 @@ TRANSPORTS: dict[str, tuple[str, ...]] = {
     "unix": ("path", "limit", "on_ready"),
     "tcp": ("host", "port", "limit", "on_ready"),
 }
-"""The transports and their options; those of HTTP are HttpOptions, `workers` and `on_ready`."""
+"""The options of each transport. Those of HTTP are HttpOptions, `workers` and `on_ready`."""
 STORE_VARIABLE = "INTERLOCK_STORE"
 """The environment variable with the URL of the store of a server over stdio."""
 _KILL_DELAY = 2.0  # seconds
 
 
 def run(server: ServedServer, transport: str, options: RunOptions) -> None:
-    """Serve over a transport until its end or an interrupt.
+    """Serve over a transport until it closes or the program is interrupted.
 
     Raises:
         TypeError: The transport has no such option.
-        ValueError: There is no such transport, or an option is missing.
+        ValueError: The transport is unknown, or an option is missing.
     """
     if transport not in TRANSPORTS:
         raise ValueError(f"unknown transport {transport!r}; known are {', '.join(TRANSPORTS)}")
@@ -65,8 +65,8 @@ def run(server: ServedServer, transport: str, options: RunOptions) -> None:
             raise ValueError(_MISSING.format("tcp", "port"))
         address = (options.get("host", "127.0.0.1"), int(options["port"]))
         work = _sockets(server, address=address, limit=limit, on_ready=on_ready)
-    # uvloop gains little on pipes, and a stdio server starts for each of its peers: its start-up
-    # time counts more.
+    # uvloop gains little on pipes, and each client starts its own stdio server: start-up time
+    # counts more.
     runner = asyncio.Runner(loop_factory=None if transport == "stdio" else _loop_factory())
     with contextlib.suppress(KeyboardInterrupt):
         try:
@@ -83,7 +83,7 @@ _MISSING = "the transport {0} needs the option {1}: server.run('{0}', {1}=...)"
 
 
 def _http(server: ServedServer, options: RunOptions) -> None:
-    from ...transport.http.server.serve import lacking  # late: only for servers that speak HTTP
+    from ...transport.http.server.serve import lacking  # late: only for servers over HTTP
     from .http import run_workers  # late: as above
     from .http_server import HttpServer  # late: as above
     from .options import HttpOptions  # late: as above
@@ -96,7 +96,7 @@ def _http(server: ServedServer, options: RunOptions) -> None:
     if workers < 1:
         raise ValueError(f"workers must be 1 or more, not {workers}")
     if words := lacking():
-        raise SystemExit(words)  # one line, and no traceback: nothing is wrong with the program
+        raise SystemExit(words)  # no traceback: the program itself is correct
 
     async def work(http: HttpServer) -> None:
         await http
@@ -116,10 +116,10 @@ def _http(server: ServedServer, options: RunOptions) -> None:
 
 
 def _close(runner: asyncio.Runner, *, must_end: bool) -> None:
-    """Close the loop, which waits for all that still runs in it.
+    """Close the event loop, and wait for the tasks and threads that still run in it.
 
-    Nobody can end a stdio server whose client has gone (`STD-09`). With `must_end`, a tool that
-    blocks a thread or ignores its cancellation delays the end of the process for 2 seconds only.
+    Nobody can stop a stdio server whose client is gone (`STD-09`). With `must_end`, a tool that
+    blocks a thread or ignores its cancellation delays the end of the process by 2 seconds only.
     """
     late = threading.Timer(_KILL_DELAY, _leave)
     late.daemon = True
@@ -138,7 +138,7 @@ def _leave() -> None:
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """uvloop's event loop where it is installed, else asyncio's own."""
+    """Return uvloop's event loop if it is installed, otherwise asyncio's own."""
     try:
         import uvloop  # optional extra `speed`
     except ImportError:
@@ -148,8 +148,8 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
 
 
 async def _until_signalled(server: ServedServer, work: Coroutine[Any, Any, None]) -> None:
-    """Do the work until it ends or a signal says so; then end subscriptions and suspended calls in
-    good order.
+    """Run until the work ends or a signal arrives. Then end subscriptions and suspended calls
+    gracefully.
     """
     loop = asyncio.get_running_loop()
     task = loop.create_task(work)
@@ -158,8 +158,8 @@ async def _until_signalled(server: ServedServer, work: Coroutine[Any, Any, None]
 
     def stop(number: signal.Signals) -> None:
         if told and number not in told:
-            # at a terminal both the whole group and, through its parent, a worker are told, each in
-            # another way
+            # At a terminal a worker gets the signal twice: as a member of the process group, and
+            # from its parent.
             return
         told.append(number)
         loop.create_task(_stop(server, task))  # noqa: RUF006 - it is the last thing that this loop does
@@ -178,8 +178,8 @@ async def _until_signalled(server: ServedServer, work: Coroutine[Any, Any, None]
 
 
 async def _stop(server: ServedServer, task: asyncio.Task[None]) -> None:
-    """Subscriptions would never end by themselves; calls that run have a moment to finish, as at
-    any other end.
+    """End subscriptions, which would never end by themselves, and give running calls a moment to
+    finish.
     """
     server.close_subscriptions()
     await asyncio.sleep(0)
@@ -187,7 +187,7 @@ async def _stop(server: ServedServer, task: asyncio.Task[None]) -> None:
 
 
 async def _stdio(server: ServedServer, *, limit: int, store: Store | str | None) -> None:
-    from ...transport.pipes import PipeChannel  # late: only for servers that are programs
+    from ...transport.pipes import PipeChannel  # late: only for servers that run as programs
     from ...transport.stdio import own_streams  # late: as above
 
     settle_memory()
@@ -224,8 +224,7 @@ async def _sockets(
     settle_memory()
 
     def talk(channel: Channel) -> Awaitable[None]:
-        # The file of a Unix socket lets its owner in and nobody else; at a TCP port there may be
-        # anybody.
+        # Only the owner can open the file of a Unix socket. Anyone may connect to a TCP port.
         return server.serve(channel, anonymous=isinstance(address, tuple))
 
     await listen(address, talk, limit=limit, on_ready=on_ready)

@@ -22,25 +22,23 @@ from ...store.errors import StoreError
 
 log = limited("interlock.server")
 
-# seconds before a worker is replaced, where those before it died soon too
+# seconds before a worker is replaced, if its predecessors died soon after their start too
 _PAUSE = 0.5
 _LONGEST_PAUSE = 10.0
-_STEADY = 30.0  # seconds after which a worker is no longer one that died soon
-# seconds beyond the grace of its calls, after which a worker that was told to end is killed
+_STEADY = 30.0  # after this many seconds a death no longer counts as soon after the start
+# seconds beyond the grace of its calls after which a stopped worker is killed
 _STUBBORN = 10.0
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 _KINDS: dict[str, type[Exception]] = {
     kind.__name__: kind for kind in (StoreError, OSError, ImportError, ValueError)
 }
-_MOST_WORDS = 1000  # characters: a report is written in one piece
+_MOST_WORDS = 1000  # characters: a report is written to the pipe in one piece
 
 Work = Callable[[Callable[[], None]], None]
 
 
 class _Report(Struct, array_like=True):
-    """What a worker says of its start: that it serves, or the kind of error and the words of what
-    kept it from it.
-    """
+    """The report of a worker's start: success, or the kind and the message of the error."""
 
     pid: int
     kind: str = ""
@@ -48,7 +46,7 @@ class _Report(Struct, array_like=True):
 
 
 class _Pipe:
-    """A pipe that can be drained without waiting."""
+    """A pipe that can be read without blocking."""
 
     def __init__(self) -> None:
         self.out, self.into = os.pipe()
@@ -56,7 +54,7 @@ class _Pipe:
         os.set_blocking(self.into, False)
 
     def drain(self) -> bytes:
-        """All that is in it."""
+        """Return everything in the pipe."""
         found = b""
         with contextlib.suppress(BlockingIOError):
             while piece := os.read(self.out, 65536):
@@ -64,16 +62,16 @@ class _Pipe:
         return found
 
     def close(self) -> None:
-        """Close both ends."""
+        """Close both ends of the pipe."""
         os.close(self.out)
         os.close(self.into)
 
 
 class Supervisor:
-    """Runs `work`, which is given a function to call once it serves, in `count` processes.
+    """Runs `work` in `count` processes. `work` gets a function to call once it serves.
 
-    `grace` is what its calls have at the end, in seconds; `on_ready` is called once the first
-    process serves.
+    `grace` is the time that running calls have at the end, in seconds. `on_ready` is called once
+    the first process serves.
     """
 
     def __init__(
@@ -84,27 +82,28 @@ class Supervisor:
         self._grace = grace
         self._on_ready = on_ready
         self._born: dict[int, float] = {}
-        self._due: list[float] = []  # when workers are to be started
-        self._failed: list[_Report] = []  # before any worker served
+        self._due: list[float] = []  # when to start the next workers
+        self._failed: list[_Report] = []  # reports of failed starts, before any worker served
         self._serves = False
-        self._soon = 0  # how many died soon, one after the other
+        self._soon = 0  # the number of workers in a row that died soon after their start
         self._told_at: float | None = None
-        self._signals = [signal.SIGKILL, signal.SIGTERM]  # still to be sent, the last one first
+        self._signals = [signal.SIGKILL, signal.SIGTERM]  # signals still to send, the next one last
 
     def run(self) -> None:
-        """Watch over the workers until a signal ends this process; then they end in good order.
+        """Supervise the workers until a signal stops this process; then shut the workers down
+        gracefully.
 
-        Raises what kept the workers from serving where not one of them could begin to.
+        Raises the error of the first worker if no worker could start.
         """
         gc.collect()
-        gc.freeze()  # what exists now is shared with the workers for as long as nobody touches it
+        gc.freeze()  # workers share existing objects until someone modifies them
         self._woken = _Pipe()
         self._reports = _Pipe()
         self._life = _Pipe()
         before = {number: signal.signal(number, self._stop) for number in _SIGNALS}
         before[signal.SIGCHLD] = signal.signal(
             signal.SIGCHLD, lambda number, frame: None
-        )  # so that it wakes us
+        )  # a handler of any kind, so that the signal wakes `select`
         old_wakeup = signal.set_wakeup_fd(self._woken.into, warn_on_full_buffer=False)
         try:
             self._due = [0.0] * self._count
@@ -120,7 +119,7 @@ class Supervisor:
             raise self._why()
 
     def _turn(self) -> None:
-        """Start who is due, then wait until something happens and see to it."""
+        """Start due workers, wait for an event, and handle it."""
         now = time.monotonic()
         if self._told_at is None:
             for due in [due for due in self._due if due <= now]:
@@ -137,7 +136,7 @@ class Supervisor:
         for pid in list(self._born):
             ended, status = os.waitpid(pid, os.WNOHANG)
             if ended:
-                self._hear()  # what it had to say
+                self._hear()  # the last reports of the worker
                 self._bury(pid, status)
 
     def _hear(self) -> None:
@@ -167,7 +166,7 @@ class Supervisor:
                     )
                 )
             if len(self._failed) >= self._count:
-                self._told_at = now  # not one can start
+                self._told_at = now  # no worker can start
                 return
         self._soon = 0 if lived > _STEADY else self._soon + 1
         pause = (
@@ -192,23 +191,23 @@ class Supervisor:
         self._told_at = self._told_at or time.monotonic()
 
     def _end(self, since: float) -> float | None:
-        """Tell the workers to end, once; kill those that do not.
+        """Ask the workers to end, once, and kill those that do not.
 
-        For how long to wait for them, in seconds.
+        Returns the remaining time in seconds, or None after the kill.
         """
         left = self._grace + _STUBBORN - since
         if len(self._signals) == 2 or (self._signals and left <= 0):
             number = self._signals.pop()
             if number == signal.SIGKILL:
                 log.error("%d of the workers do not end, and are killed", len(self._born))
-            for pid in self._born:  # none of which was waited for, so none is another's by now
+            for pid in self._born:  # not waited for yet, so the system cannot have reused the pid
                 os.kill(pid, number)
         return left if self._signals else None
 
     # -- a worker ---------------------------------------------------------------------------------
 
     def _fork(self) -> None:
-        # Held back until the worker has handlers of its own, and we know of it.
+        # Signals are blocked until the worker has its own handlers and this process knows its pid.
         signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
         pid = os.fork()
         if pid:
@@ -233,20 +232,18 @@ class Supervisor:
             os._exit(code)
 
     def _settle(self) -> None:
-        """Become a process of one's own: nothing of the parent's but the two pipes by which both
-        know of each other.
-        """
+        """Detach the worker from its parent, except for the two pipes between them."""
         signal.set_wakeup_fd(-1)
         for number in (*_SIGNALS, signal.SIGCHLD):
             signal.signal(number, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
         self._woken.close()
-        os.close(self._life.into)  # only the parent holds it, so that its end is the parent's end
+        os.close(self._life.into)  # only the parent holds this end: it closes with the parent
         os.set_blocking(self._life.out, True)
         threading.Thread(target=self._mourn, name="interlock-parent", daemon=True).start()
 
     def _mourn(self) -> None:
-        """Wait until the parent has gone, however it went: then this process ends too."""
+        """Wait until the parent is gone, for whatever reason; then end this process too."""
         os.read(self._life.out, 1)
         log.error("the process that started this worker is gone; it ends too")
         os.kill(os.getpid(), signal.SIGTERM)
