@@ -1,4 +1,4 @@
-"""Parameters of a schema: defaults, and those that travel as HTTP headers."""
+"""Parameters of a schema: defaults, and parameters that are sent as HTTP headers."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ _SAFE_INTEGER = 2**53 - 1
 
 
 def header_parameters(schema: Mapping[str, Any] | bool) -> dict[str, tuple[str, ...]]:
-    """Return the parameters that a tool's `inputSchema` mirrors into HTTP headers: the token to the
-    path of property names.
+    """Return the parameters that a tool's `inputSchema` mirrors into HTTP headers: for each token
+    the path of property names.
 
-    The header of a token is `Mcp-Param-<token>`. Raises SchemaError with the reason where an
-    annotation breaks a rule, for then the tool as a whole must not be used over HTTP (2026-07-28,
-    "Custom Headers from Tool Parameters").
+    The header of a token is `Mcp-Param-<token>`. Raises SchemaError with the reason if an
+    annotation breaks a rule; then the whole tool must not be used over HTTP (2026-07-28, "Custom
+    Headers from Tool Parameters").
     """
     found: dict[str, tuple[str, ...]] = {}
     taken: set[str] = set()
-    # The stack holds places still to look at: where they stand, and the property names that lead
-    # there, None off that road.
+    # The stack holds the subschemas still to check: their position in words, and the path of
+    # property names, or None if `properties` alone does not lead there.
     stack: list[tuple[Any, str, tuple[str, ...] | None]] = [(schema, "the schema itself", ())]
     while stack:
         node, where, path = stack.pop()
@@ -106,7 +106,7 @@ def _token(node: Mapping[str, Any], where: str, path: tuple[str, ...] | None) ->
 
 
 def defaults(schema: Mapping[str, Any], value: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a copy of `value` in which the properties it lacks have the defaults of a flat object
+    """Return a copy of `value` in which missing properties have the defaults of a flat object
     schema (`ELI-12`).
     """
     filled = dict(value)

@@ -7,23 +7,24 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal
 
-# The dialects understood, by name; `$schema` may say them with http or https, with or without a
-# trailing `#` (`JSC-01` to `JSC-03`).
+# The supported dialects, by name. In `$schema`, http and https are equal, and a trailing `#` is
+# optional (`JSC-01` to `JSC-03`).
 DIALECTS: Mapping[str, str] = {
     "2020-12": "https://json-schema.org/draft/2020-12/schema",
     "2019-09": "https://json-schema.org/draft/2019-09/schema",
     "draft-07": "http://json-schema.org/draft-07/schema#",
 }
 
-# Bounds (`JSC-08`). People stay far below them; a schema made to exhaust the checker does not.
-MAX_DEPTH = 128  # objects and lists inside one another, in a schema or in a value
+# Bounds (`JSC-08`). Ordinary schemas are far below them; a schema made to exhaust the validator is
+# not.
+MAX_DEPTH = 128  # nested objects and lists, in a schema or in a value
 MAX_SUBSCHEMAS = 10_000
-# subschemas at work inside one another; the engine recurses, and half a megabyte of stack must do
+# nested active subschemas; the engine recurses, and 512 KiB of stack must be enough
 MAX_STACK = 640
-MAX_WEIGHT = 1_000_000  # subschemas that may have a say on one path from a value's root to a leaf
+MAX_WEIGHT = 1_000_000  # subschemas that may apply on one path from a value's root to a leaf
 
 # How the subschemas of a keyword apply: to the same value, to each item or one item each, to each
-# property or one property each, or not where they stand.
+# property or one property each, or only by reference.
 Role = Literal["here", "each_item", "one_item", "each_property", "one_property", "aside"]
 _ROLES: dict[str, Role] = {
     **dict.fromkeys(
@@ -49,8 +50,8 @@ _ROLES: dict[str, Role] = {
     **dict.fromkeys(("$defs", "definitions", "contentSchema"), "aside"),
 }
 
-# Keywords whose value is subschemas by name; and those whose value is data, and means nothing to a
-# checker even if it looks like a schema.
+# Keywords whose value is subschemas by name; and keywords whose value is data, which is not a
+# schema even if it looks like one.
 BY_NAME = frozenset(
     ("properties", "patternProperties", "dependentSchemas", "dependencies", "$defs", "definitions")
 )
@@ -59,18 +60,18 @@ DATA = frozenset(("const", "enum", "default", "examples", "example"))
 _METASCHEMA = re.compile(r"https?://json-schema\.org/draft(?:/2020-12|/2019-09|-07)/")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _PORT = re.compile(r":\d*$")
-_NOWHERE = "json-schema:///"  # where a schema stands that does not say where
+_NOWHERE = "json-schema:///"  # the base URI of a schema without `$id`
 
 
 class SchemaError(ValueError):
-    """The schema itself is unusable; the message says why and what to do."""
+    """The schema is invalid; the message says why and what to do."""
 
     def __init__(self, *args: object) -> None:
         super().__init__(*args)
 
 
 class _Place:
-    """One subschema: the URI it stands under, and the subschemas that apply with it."""
+    """One subschema: its base URI, and the subschemas that apply with it."""
 
     __slots__ = (
         "aside",
@@ -94,21 +95,19 @@ class _Place:
         self.aside: list[_Place] = []
 
     def below(self) -> list[_Place]:
-        """Every subschema that may have a say on what is inside a value when this one has on the
-        value.
-        """
+        """Every subschema that may apply to a part of the value that this one applies to."""
         return [*self.each_item, *self.one_item, *self.each_property, *self.one_property]
 
     def applied(self) -> list[_Place]:
-        """Every subschema that may have a say on a value or its parts when this one has."""
+        """Every subschema that may apply to the value, or to a part of it, when this one does."""
         return [*self.here, *self.below()]
 
     def cost(self, here: Mapping[_Place, int], inner: Mapping[_Place, int], unknown: int) -> int:
-        """Return the subschemas that have a say on one path, given those of the places that apply
-        with this one.
+        """Return the number of subschemas that apply on one path, given those of the subschemas
+        below this one.
 
-        A path goes into an item or into a property, and of those that look at one each it meets
-        only one.
+        A path enters an item or a property. Of the subschemas for a single item or property it
+        meets only one.
         """
         total = 1 + sum(here.get(place, unknown) for place in self.here)
         most = 0
@@ -119,14 +118,18 @@ class _Place:
 
 
 class Survey:
-    """A walk over a whole schema, a JSON tree of which no part is shared.
+    """Analyzes a whole schema, a JSON tree without shared parts.
 
-    Raises SchemaError where it cannot be used.
+    Raises SchemaError if the schema cannot be used.
 
-    `dialect` is the name of the root's dialect, `patterns` and `name_patterns` the values of
-    `pattern` and the names in `patternProperties`, `weight` the most subschemas that may have a say
-    on one path through a value (recursion counted once), and `choice` how many levels inside a
-    value the first `anyOf` or `oneOf` applies, None if none does.
+    Attributes:
+        dialect: The name of the root's dialect.
+        patterns: The values of `pattern`.
+        name_patterns: The names in `patternProperties`.
+        weight: The largest number of subschemas that may apply on one path through a value, with
+            recursion counted once.
+        choice: The depth inside a value at which the first `anyOf` or `oneOf` applies; None if none
+            does.
     """
 
     def __init__(self, schema: dict[str, Any]) -> None:
@@ -135,16 +138,16 @@ class Survey:
         self.dialect = _dialect(schema)
         self._count = 0
         self._places: dict[int, _Place] = {}
-        # By URI, with or without the name of an anchor. Where a name is given twice the engine
-        # knows which it takes; all count here.
+        # By URI, with or without an anchor. If a name is defined twice, the engine decides which
+        # one applies; here all count.
         self._targets: dict[str, list[dict[str, Any]]] = {}
         self._dynamic: dict[
             str, list[_Place]
-        ] = {}  # by the name of a dynamic anchor, "" for `$recursiveAnchor`
+        ] = {}  # by the name of a dynamic anchor; "" for `$recursiveAnchor`
         self._references: list[tuple[_Place, str]] = []
         self._targets[_key(_NOWHERE)] = [schema]
         self._root = self._visit(schema, _NOWHERE)
-        # Resolving may lead to places that no keyword led to, with references of their own.
+        # Resolving a reference may find further subschemas, with references of their own.
         for place, keyword in self._references:
             place.here.extend(self._resolve(place, keyword))
         places, recursive = _order([self._root], _Place.applied)
@@ -156,8 +159,8 @@ class Survey:
             )
         self.weight = self._weigh(places)
         self.choice = self._first_choice()
-        # Without recursion the longest road ends somewhere; with it there is one on each level of
-        # the value.
+        # Without recursion the longest path is finite. With recursion there is one for each level
+        # of the value.
         self._height = max(_longest(self._order, lambda place: place.here).values())
         self._length = 0 if recursive else _longest(places, _Place.applied)[self._root]
         if self.stack(0) > MAX_STACK:
@@ -166,12 +169,12 @@ class Survey:
             )
 
     def stack(self, levels: int) -> int:
-        """Return how many subschemas may be at work inside one another on a value `levels` deep."""
+        """Return the largest number of nested active subschemas on a value with `levels` levels."""
         return self._length or self._height * (levels + 1)
 
     def work(self, levels: int) -> int:
-        """Return the most subschemas that may have a say on one path through a value `levels` deep,
-        recursion counted each time.
+        """Return the largest number of subschemas that may apply on one path through a value with
+        `levels` levels, with recursion counted each time.
         """
         inner: dict[_Place, int] = {}
         for _ in range(levels + 1):
@@ -229,11 +232,11 @@ class Survey:
         return first
 
     def _place(self, node: dict[str, Any], base: str) -> _Place:
-        """Enter a subschema into the books: its URI, anchors, references, dialect and pattern."""
+        """Record a subschema: its URI, anchors, references, dialect and pattern."""
         identifier = node.get("$id")
         if isinstance(identifier, str) and not (self.dialect == "draft-07" and "$ref" in node):
             whole, _, anchor = _join(base, identifier).partition("#")
-            base = base if anchor else whole  # draft-07 names an anchor like that
+            base = base if anchor else whole  # in draft-07 this defines an anchor
             self._targets.setdefault(_key(whole, anchor), []).append(node)
         place = self._places[id(node)] = _Place(node, base)
         for keyword in ("$anchor", "$dynamicAnchor"):
@@ -271,7 +274,7 @@ class Survey:
         else:
             found = self._targets.get(_key(resource, fragment), [])
         if not found and _METASCHEMA.match(resource):
-            return []  # the engine has it
+            return []  # the engine contains the metaschemas
         if not found:
             raise SchemaError(
                 f"{keyword} {reference!r:.200} leads to nothing in the schema, and nothing"
@@ -285,7 +288,7 @@ class Survey:
         ]
         if keyword == "$ref":
             return targets
-        # Where it leads depends on the road taken: any place of that name, so all of them count.
+        # A dynamic reference depends on the evaluation path, so all anchors of that name count.
         dynamic = (
             self._dynamic.get(fragment, []) if keyword == "$dynamicRef" or not fragment else []
         )
@@ -293,7 +296,7 @@ class Survey:
 
 
 def inside(level: Iterable[Any]) -> list[Any]:
-    """Return what stands directly inside the objects and lists among some JSON values."""
+    """Return the values directly inside the objects and lists among some JSON values."""
     containers = (outer for outer in level if isinstance(outer, dict | list | tuple))
     return [
         inner
@@ -303,8 +306,8 @@ def inside(level: Iterable[Any]) -> list[Any]:
 
 
 def depth(value: Any) -> int:
-    """Return how many levels of values stand inside a JSON value, found without recursion; at most
-    MAX_DEPTH + 1.
+    """Return the nesting depth of a JSON value, computed without recursion; at most MAX_DEPTH +
+    1.
     """
     level = [value]
     levels = 0
@@ -314,8 +317,8 @@ def depth(value: Any) -> int:
 
 
 def _dialect(node: Mapping[str, Any]) -> str:
-    """Return the name of the dialect that a schema declares, and write the declaration as the
-    checker knows it.
+    """Return the name of the dialect that a schema declares, and replace the declaration by the
+    form that the engine expects.
     """
     declared = node.get("$schema", DIALECTS["2020-12"])
     wanted = (
@@ -345,8 +348,8 @@ def _children(keyword: str, value: Any) -> list[Any]:
 def _order(
     starts: Iterable[_Place], edges: Callable[[_Place], list[_Place]]
 ) -> tuple[list[_Place], bool]:
-    """Return every place that the edges lead to, each after those it leads to, and whether there is
-    a loop.
+    """Return every subschema that can be reached along the edges, each after those it leads to, and
+    whether there is a cycle.
     """
     done: dict[_Place, bool] = {}
     order: list[_Place] = []
@@ -369,8 +372,8 @@ def _order(
 
 
 def _longest(order: Iterable[_Place], edges: Callable[[_Place], list[_Place]]) -> dict[_Place, int]:
-    """Return for each place the length of the longest road from it; `order` has each place after
-    those it leads to.
+    """Return for each subschema the length of the longest path from it. In `order` each subschema
+    comes after those it leads to.
     """
     lengths: dict[_Place, int] = {}
     for place in order:
@@ -379,7 +382,7 @@ def _longest(order: Iterable[_Place], edges: Callable[[_Place], list[_Place]]) -
 
 
 def _join(base: str, reference: str) -> str:
-    """Resolve a reference (RFC 3986, section 5) against a base of whatever scheme."""
+    """Resolve a reference against a base URI of any scheme (RFC 3986, section 5)."""
     from urllib.parse import (
         urljoin,
     )  # late: it is slow to load, and most schemas have no references
@@ -389,8 +392,8 @@ def _join(base: str, reference: str) -> str:
     if _SCHEME.match(reference):
         return reference
     scheme, _, rest = base.partition(":")
-    # The standard function joins only under schemes it has heard of. Under one without a hierarchy
-    # (urn:) there is nothing to join.
+    # `urljoin` supports only known schemes. A scheme without a hierarchy (urn:) has nothing to
+    # join.
     try:
         return (
             scheme + urljoin("http:" + rest, reference).removeprefix("http")
@@ -398,12 +401,12 @@ def _join(base: str, reference: str) -> str:
             else reference
         )
     except ValueError:
-        return reference  # malformed; the engine says how
+        return reference  # malformed; the engine reports the error
 
 
 def _key(uri: str, anchor: str = "") -> str:
-    """Return a name that is the same for all spellings of a URI that the engine may take to be the
-    same, and a few more.
+    """Return a name that is the same for all spellings of a URI that the engine may consider equal,
+    and for a few more.
     """
     from urllib.parse import unquote  # late, as above
 
@@ -415,7 +418,7 @@ def _key(uri: str, anchor: str = "") -> str:
 
 
 def _follow(node: Any, pointer: str) -> Any:
-    """Return what a JSON pointer, the fragment of a URI, leads to; None if nothing."""
+    """Return the target of a JSON pointer, the fragment of a URI; None if there is none."""
     from urllib.parse import unquote  # late, as above
 
     for token in unquote(pointer).split("/")[1:]:

@@ -16,37 +16,36 @@ if TYPE_CHECKING:
 
 __all__ = ["MAX_BYTES", "MAX_LOOKED_AT", "MAX_VIOLATIONS", "Validator", "Violation", "compile"]
 
-# More bounds (`JSC-08`), beside those of the survey.
+# Further bounds (`JSC-08`), in addition to those of the survey.
 MAX_BYTES = 1 << 20  # of a schema as JSON
-MAX_VIOLATIONS = 20  # told of one value
-MAX_WORK = 50_000_000  # weight of the schema times size of the value; beyond it there is no verdict
-# the same for an account of all that is wrong, of which each item costs a thousand times more than
-# a verdict
+MAX_VIOLATIONS = 20  # reported for one value
+MAX_WORK = 50_000_000  # weight of the schema times size of the value; above it nothing is validated
+# the same for a report of all violations, which costs a thousand times more than a yes or no
 MAX_ACCOUNT = 200_000
-MAX_REGEX_BYTES = 1 << 20  # of one pattern when it is compiled
-# patterns with large counts or Unicode classes, which are those that grow when they are compiled
+MAX_REGEX_BYTES = 1 << 20  # of one compiled pattern
+# patterns with large counts or Unicode classes, which are large when compiled
 MAX_LARGE_REGEXES = 64
 MAX_LOOK_AROUNDS = 8  # in one pattern
-MAX_BACKTRACKS = 10_000  # of such a pattern, or of one with back-references, on one text
-MAX_LOOKED_AT = 500  # characters that it is tried on
+MAX_BACKTRACKS = 10_000  # of such a pattern, or one with back-references, on one text
+MAX_LOOKED_AT = 500  # the longest text for such a pattern, in characters
 _CACHED_BYTES = 1 << 16
-_MASK = "\x00"  # stands for the value in what the engine says
+_MASK = "\x00"  # the placeholder for the value in the engine's messages
 
 _LARGE = re.compile(r"\{\d*,?\d{3,}\}|\\[pP]")
 _REGEX_PARTS = re.compile(r"\\.|\[(?:\\.|[^\]\\])*\]|\((?:\?<?[=!])?|\)", re.DOTALL)
 
 
 class Violation(msgspec.Struct, frozen=True):
-    """One thing that is wrong with a value."""
+    """One violation of a schema by a value."""
 
-    # a JSON pointer to the offending part, "" for the whole; the engine leaves out property names
-    # that are empty
+    # a JSON pointer to the invalid part, "" for the whole value; the engine omits empty property
+    # names
     path: str
     message: str
 
 
 class Validator:
-    """A schema made ready, as `compile` returns it. May be shared between threads."""
+    """A compiled schema, as `compile` returns it. It may be shared between threads."""
 
     __slots__ = ("_engine", "_survey")
 
@@ -55,15 +54,15 @@ class Validator:
         self._survey = survey
 
     def is_valid(self, value: Any) -> bool:
-        """Whether `value`, a tree of what JSON knows, satisfies the schema. Never raises."""
+        """Whether `value`, a tree of JSON types, is valid. Never raises."""
         return not self._refusal(value) and self._verdict(value) is True
 
     def check(self, value: Any) -> list[Violation]:
-        """Return what is wrong with `value`: nothing when it is valid, else the first 20 violations
-        or fewer. Never raises.
+        """Return the violations of `value`: an empty list if it is valid, else at most 20. Never
+        raises.
 
-        A value nested too deeply, too large for an entangled schema, or not of JSON's types is in
-        violation too.
+        A value is invalid too if it is nested too deeply, too large for a complex schema, or not of
+        JSON's types.
         """
         trouble = self._refusal(value)
         if not trouble:
@@ -89,11 +88,11 @@ class Validator:
     def _verdict(self, value: Any) -> bool | str:
         try:
             return self._engine.is_valid(value)
-        except ValueError as error:  # a type, a key or a text that JSON does not have
+        except ValueError as error:  # a type, a key or a text that is not valid JSON
             return f"the value is not JSON: {error}"
 
     def _account(self, value: Any) -> list[Violation]:
-        """Tell what is wrong as far as that is affordable, for the engine finds all at once and
+        """Report the violations if that is affordable, because the engine computes all at once and
         follows every branch of a choice.
         """
         survey = self._survey
@@ -101,7 +100,8 @@ class Validator:
         work = survey.work(depth(value))
         try:
             if work * size <= MAX_ACCOUNT:
-                violations: dict[Violation, None] = {}  # two roads to one place may find the same
+                # two paths to one subschema may find the same violation
+                violations: dict[Violation, None] = {}
                 for error in self._engine.iter_errors(value):
                     violations[_violation(error)] = None
                     if len(violations) == MAX_VIOLATIONS:
@@ -126,16 +126,16 @@ class Validator:
 
 
 def compile(schema: Mapping[str, Any] | bool, *, formats: bool = True) -> Validator:
-    """Make a schema ready for checking; equal schemas share one result.
+    """Compile a schema; equal schemas share one validator.
 
     Raises SchemaError. See MCP "JSON Schema Usage".
 
-    The dialect is 2020-12, or what `$schema` says if that is one of DIALECTS. Only what is inside
-    the schema can be referred to: nothing is ever fetched, and a reference that leads outside is
-    refused. `formats` says whether `format` is checked or ignored.
+    The dialect is 2020-12, or the one in `$schema` if it is one of DIALECTS. References must point
+    into the schema: nothing is ever fetched, and a reference to anything else is an error.
+    `formats` says whether `format` is checked or ignored.
 
-    Patterns run in linear time. Those that need look-around or back-references run under a limit on
-    backtracking, and match no text longer than 500 characters.
+    Patterns run in linear time. Patterns with look-around or back-references run with a limit on
+    backtracking, and do not match texts longer than 500 characters.
     """
     if not isinstance(schema, Mapping | bool):
         raise SchemaError(f"A schema is an object or a boolean, not {type(schema).__name__}.")
@@ -179,7 +179,7 @@ def _engine(
     schema: dict[str, Any] | bool, survey: Survey, formats: bool
 ) -> jsonschema_rs.Validator:
     looks = _check_patterns(survey)
-    # late: its loading would be half of the time that `import interlock` may take
+    # imported late: it would take half of the time budget of `import interlock`
     import jsonschema_rs as rs
 
     classes = {
@@ -224,10 +224,9 @@ def _refuse(uri: str) -> Any:
 def _check_patterns(survey: Survey) -> bool:
     """Return whether a `pattern` needs look-around or back-references.
 
-    Raises SchemaError for what cannot be afforded.
-
-    Compiling many large patterns cannot, nor can look-around inside look-around, which no limit on
-    backtracking holds: each level is another power of the length of the text.
+    Raises SchemaError for patterns that cost too much: too many large patterns, and look-around
+    inside look-around, which no backtracking limit bounds, because each level is another power of
+    the text's length.
     """
     if (
         sum(1 for pattern in {**survey.patterns, **survey.name_patterns} if _LARGE.search(pattern))
@@ -268,8 +267,8 @@ def _looks(pattern: str) -> bool:
 
 
 def _pattern_keyword(rs: Any, patterns: Iterable[str]) -> type[jsonschema_rs.KeywordValidator]:
-    """Return the keyword `pattern` for a schema where some patterns are beyond the linear
-    engine.
+    """Return the keyword `pattern` for a schema with patterns that the linear engine does not
+    support.
     """
     linear = rs.RegexOptions(size_limit=MAX_REGEX_BYTES)
     backtracking = rs.FancyRegexOptions(backtrack_limit=MAX_BACKTRACKS, size_limit=MAX_REGEX_BYTES)
@@ -326,15 +325,15 @@ def _pointer(path: Iterable[str | int]) -> str:
 
 
 def _size(value: Any) -> int:
-    """Return about how many values there are inside one, a long text counted as several."""
+    """Return the approximate number of values inside a value; a long text counts as several."""
     try:
         return len(msgspec.json.encode(value)) // 4 + 1
     except (TypeError, ValueError, OverflowError):
-        return 1  # not JSON, which the engine will say better
+        return 1  # not JSON; the engine reports the error
 
 
 def _largest(value: Any, levels: int | None) -> int:
-    """Return the size of the largest part of `value` that stands `levels` inside; 0 for None."""
+    """Return the size of the largest part of `value` at the depth `levels`; 0 for None."""
     if levels is None:
         return 0
     level = [value]

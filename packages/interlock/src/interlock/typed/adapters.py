@@ -19,7 +19,7 @@ _SCALARS = str | int | float | bool | None
 class Misfit(ValueError):
     """A value does not fit its type.
 
-    `problems` are (path, message) pairs, where a path is a tuple of keys.
+    `problems` are pairs of a path and a message. A path is a tuple of keys.
     """
 
     def __init__(self, problems: Sequence[tuple[tuple[str | int, ...], str]]) -> None:
@@ -28,12 +28,14 @@ class Misfit(ValueError):
 
 
 class Foreign:
-    """A type that pydantic reads, from the bytes of one argument.
+    """A type that pydantic validates, from the bytes of one argument.
 
-    Validation is as the model says, lax where it is lax.
+    Validation follows the model, including its lax mode. Raises TypeError if pydantic does not
+    support the type.
 
-    `words` are keywords for its schema that pydantic does not know of; `name` is that of a class.
-    Raises TypeError where pydantic cannot.
+    Attributes:
+        words: Schema keywords that pydantic does not know.
+        name: The name of the class, if it is one.
     """
 
     type: Any = Raw
@@ -58,8 +60,8 @@ class Foreign:
         return self._checked(self._read, bytes(raw))
 
     def dump(self, value: Any) -> Any:
-        """A value as JSON data; what is not of the type is read as the type first, a dict as a
-        model for instance. Raises Misfit.
+        """A value as JSON data. A value of another type, such as a dict for a model, is validated
+        first. Raises Misfit.
         """
         try:
             return self._write(value, mode="json", by_alias=True, warnings="error")
@@ -72,9 +74,9 @@ class Foreign:
             )
 
     def schema(self, *, out: bool) -> JSONObject:
-        """The JSON Schema of what is read or, with `out`, of what is written.
+        """The JSON Schema of the input or, with `out`, of the output.
 
-        Raises TypeError where there is none.
+        Raises TypeError if there is none.
         """
         try:
             drawn: JSONObject = self._adapter.json_schema(
@@ -101,16 +103,14 @@ _foreign: dict[Any, Foreign] = {}
 
 
 def foreign_of(kind: Any) -> Foreign:
-    """Pydantic's reading of a class; the adapter is made once."""
+    """The adapter of a class, which is made once."""
     if (known := _foreign.get(kind)) is None:
         known = _foreign[kind] = Foreign(kind)
     return known
 
 
 def is_model(kind: Any) -> bool:
-    """Whether this is a class that pydantic made: a model, a dataclass of its own, one of its
-    types.
-    """
+    """Whether pydantic made this class: a model, a dataclass of pydantic, or one of its types."""
     own = ("__pydantic_fields__", "__pydantic_validator__", "__pydantic_serializer__")
     return (
         any(hasattr(kind, mark) for mark in own)
@@ -119,17 +119,20 @@ def is_model(kind: Any) -> bool:
 
 
 class _Anything(type):
-    """Custom types made here stand for many types; whatever their hook gives is one of theirs."""
+    """The metaclass of custom types that stand for many types: `isinstance` accepts every result of
+    their hook.
+    """
 
     def __instancecheck__(cls, value: object) -> bool:
         return True
 
 
 class Choice(metaclass=_Anything):
-    """A union that msgspec does not take, such as of two dataclasses or of a date and a string: the
-    members are tried in turn.
+    """A union that msgspec does not support, such as of two dataclasses or of a date and a string.
+    The members are tried in order.
 
-    Of objects the first member is taken that knows all their keys, or else the most of them.
+    For an object, the first member that has all of its keys is used, else the one that has the
+    most.
     """
 
     members: tuple[Any, ...] = ()
@@ -137,7 +140,7 @@ class Choice(metaclass=_Anything):
 
     @classmethod
     def read(cls, data: Any) -> Any:
-        """The value of JSON data. Raises ValueError where it is none of the members."""
+        """The value of JSON data. Raises ValueError if no member accepts it."""
         best: tuple[int, Any] | None = None
         for member, keys in zip(cls.members, cls.keys, strict=True):
             try:
@@ -157,15 +160,15 @@ class Choice(metaclass=_Anything):
 
 
 class Exact(metaclass=_Anything):
-    """Values that are written out, as of a Literal of enum members or of an enum that mixes kinds:
-    each has its JSON.
+    """A fixed set of values, as of a Literal of enum members or of an enum with mixed types. Each
+    value has a JSON form.
     """
 
     values: tuple[tuple[Any, Any], ...] = ()
 
     @classmethod
     def read(cls, data: Any) -> Any:
-        """The value whose JSON this is. Raises ValueError where it is that of none."""
+        """The value with this JSON form. Raises ValueError if there is none."""
         for plain, value in cls.values:
             if plain == data and isinstance(plain, bool) is isinstance(data, bool):
                 return value
@@ -173,7 +176,7 @@ class Exact(metaclass=_Anything):
 
 
 def choice_of(members: Sequence[Any]) -> type[Choice]:
-    """A choice among types, each of which msgspec takes."""
+    """A choice among types that msgspec supports."""
     keys = tuple(_keys(member) for member in members)
     return cast(
         type[Choice], _Anything("Choice", (Choice,), {"members": tuple(members), "keys": keys})
@@ -181,7 +184,7 @@ def choice_of(members: Sequence[Any]) -> type[Choice]:
 
 
 def exact_of(kind: Any) -> type[Exact]:
-    """The values of a Literal or of an Enum."""
+    """The values of a Literal or an Enum."""
     values = get_args(kind) if get_origin(kind) is Literal else tuple(kind)
     if odd := [
         value
@@ -210,8 +213,8 @@ def _name(kind: Any) -> str:
 
 
 def scalar_of(kind: Any) -> type[Any] | None:
-    """The JSON scalar that a custom class is written as: str for paths and addresses, its base for
-    a subclass of str, int or float.
+    """The JSON scalar for a custom class: str for paths and addresses, the base class for a
+    subclass of str, int or float.
     """
     if not isinstance(kind, type) or issubclass(kind, Enum):
         return None
@@ -223,9 +226,8 @@ def scalar_of(kind: Any) -> type[Any] | None:
 
 
 def dec_hook(kind: Any, data: Any) -> Any:
-    """For msgspec:
-
-    JSON data as a value of a type that it does not know. Raises ValueError where it does not fit.
+    """For msgspec: convert JSON data to a type that msgspec does not support. Raises ValueError if
+    it does not fit.
     """
     if isinstance(kind, type):
         if issubclass(kind, Choice | Exact):
@@ -239,9 +241,8 @@ def dec_hook(kind: Any, data: Any) -> Any:
 
 
 def enc_hook(value: Any) -> Any:
-    """For msgspec: a value of a type that it does not know as JSON data.
-
-    Raises TypeError where that cannot be.
+    """For msgspec: convert a value of a type that msgspec does not support to JSON data. Raises
+    TypeError if that is impossible.
     """
     kind: Any = type(value)
     if is_model(kind):
@@ -259,8 +260,8 @@ def enc_hook(value: Any) -> Any:
 
 
 def _is_path(kind: type[Any]) -> bool:
-    """Whether a type is one of pathlib's, which no author can have named without importing it: we
-    need not.
+    """Whether a type is a path of pathlib. If no other code has imported pathlib, no annotation can
+    name it, so it is not imported here.
     """
     paths = sys.modules.get("pathlib")
     return paths is not None and issubclass(kind, paths.PurePath)

@@ -25,8 +25,8 @@ from msgspec import Meta, Raw
 from .adapters import Foreign, choice_of, dec_hook, exact_of, is_model
 
 LIMITS = ("gt", "ge", "lt", "le", "multiple_of", "pattern", "min_length", "max_length", "tz")
-"""The constraints that msgspec knows, by the names that it, pydantic and annotated_types have in
-common.
+"""The constraints that msgspec supports, by the names that msgspec, pydantic and annotated_types
+share.
 """
 
 _WORDS = ("title", "description", "examples")
@@ -34,13 +34,15 @@ _PLAIN = frozenset({str, int, float, bool, NoneType, bytes, Any})
 
 
 class OnlyPydantic(TypeError):
-    """The annotation says something that only pydantic can do."""
+    """The annotation has metadata that only pydantic supports."""
 
 
 class Guise:
-    """A type that msgspec reads.
+    """A type that msgspec decodes.
 
-    `type` is what it is given; `decode` makes a value of JSON, and raises msgspec's errors.
+    Attributes:
+        type: The type for msgspec.
+        decode: Decodes JSON, and raises msgspec's errors.
     """
 
     def __init__(self, kind: Any) -> None:
@@ -51,9 +53,9 @@ class Guise:
 
 
 def guise_of(annotation: Any) -> Guise | Foreign:
-    """The guise of an annotation.
+    """The adapter of an annotation.
 
-    Raises TypeError with the reason where neither msgspec nor pydantic takes it.
+    Raises TypeError with the reason if neither msgspec nor pydantic supports it.
     """
     if annotation in _PLAIN if isinstance(annotation, type) else annotation is Any:
         return Guise(annotation)
@@ -83,7 +85,8 @@ def guise_of(annotation: Any) -> Guise | Foreign:
             f"{bad} (classes that name each other must stand at the top of a module)"
         ) from None
     except TypeError:
-        if "pydantic" in found:  # pydantic may limit what msgspec cannot: Field(ge=0) on a Decimal
+        # pydantic supports constraints that msgspec does not: Field(ge=0) on a Decimal
+        if "pydantic" in found:
             return _foreign(annotation)
         raise
 
@@ -93,9 +96,9 @@ def _foreign(annotation: Any) -> Foreign:
 
 
 def adapt(annotation: Any) -> Any:
-    """The annotation as msgspec reads it.
+    """The annotation in a form that msgspec supports.
 
-    Raises OnlyPydantic, or TypeError with the reason where it cannot be read.
+    Raises OnlyPydantic, or TypeError with the reason.
     """
     if get_origin(annotation) is Annotated:
         limits, words = _metadata(annotation.__metadata__)
@@ -117,7 +120,7 @@ def adapt(annotation: Any) -> Any:
             return exact_of(annotation)
         return marked(
             annotation, Meta(extra_json_schema={"enum": list(parts)})
-        )  # for msgspec forgets their order
+        )  # because msgspec does not keep the order of the values
     if isinstance(annotation, type) and issubclass(annotation, Enum):
         kinds = {type(member.value) for member in annotation}
         return annotation if kinds in ({str}, {int}) else exact_of(annotation)
@@ -132,7 +135,7 @@ def adapt(annotation: Any) -> Any:
 
 
 def _union(members: list[Any]) -> Any:
-    """A union of adapted members, or a choice among them where msgspec does not take the union."""
+    """A union of adapted members, or a Choice if msgspec does not support the union."""
     union = one_of(members)
     try:
         msgspec.json.Decoder(union, dec_hook=dec_hook)
@@ -140,13 +143,13 @@ def _union(members: list[Any]) -> Any:
         for member in members:
             msgspec.json.Decoder(
                 member, dec_hook=dec_hook
-            )  # a member that is wrong by itself says so here
+            )  # a member that is invalid by itself raises its own error here
         return choice_of(members)
     return union
 
 
 def _limited(annotation: Any, limits: dict[str, Any]) -> Any:
-    """An annotation with limits, which in a union are set on each member that they are for."""
+    """An annotation with constraints. In a union they are set on each member that supports them."""
     if not limits:
         return annotation
     if not is_union(annotation):
@@ -173,7 +176,7 @@ def _meta(limits: dict[str, Any], words: dict[str, Any]) -> Meta:
     return Meta(**limits, **own, extra_json_schema=rest or None)
 
 
-# What an annotation is made of.
+# The parts of an annotation.
 
 
 def one_of(members: Sequence[Any]) -> Any:
@@ -203,14 +206,14 @@ def unwrapped(annotation: Any) -> Any:
 
 
 def _named_type(annotation: Any) -> Any:
-    """What a NewType or a `type` statement gives a name to; anything else as it is."""
+    """The type behind a NewType or a `type` statement; any other annotation unchanged."""
     if type(annotation).__name__ == "TypeAliasType":
         return annotation.__value__
     return getattr(annotation, "__supertype__", annotation)
 
 
 def field_hints(kind: Any) -> dict[str, Any]:
-    """The annotations of a class's fields in their order; none where they cannot be read."""
+    """The annotations of a class's fields, in order; empty if they cannot be resolved."""
     try:
         hints = get_type_hints(get_origin(kind) or kind, include_extras=True)
     except (NameError, TypeError, AttributeError, SyntaxError):
@@ -219,39 +222,39 @@ def field_hints(kind: Any) -> dict[str, Any]:
 
 
 def _unqualified(hint: Any) -> Any:
-    """A TypedDict's annotation without Required and NotRequired around it."""
+    """The annotation of a TypedDict field without Required, NotRequired and ReadOnly."""
     while getattr(get_origin(hint), "_name", None) in ("Required", "NotRequired", "ReadOnly"):
         hint = get_args(hint)[0]
     return hint
 
 
 def is_field_info(value: Any) -> bool:
-    """Whether this is what pydantic's `Field(...)` gives."""
+    """Whether this is the result of pydantic's `Field(...)`."""
     return type(value).__name__ == "FieldInfo" and _home(type(value)) == "pydantic"
 
 
 def words_of(annotation: Any) -> dict[str, Any]:
-    """What the metadata of an annotation says to a reader: title, description, examples and other
+    """The documentation in the metadata of an annotation: title, description, examples and other
     keywords of a schema.
     """
     words: dict[str, Any] = {}
     for item in getattr(annotation, "__metadata__", ()):
         try:
             words.update(_metadata([item])[1])
-        except TypeError:  # a limit that is not ours
+        except TypeError:  # a constraint that is not supported
             continue
     return words
 
 
 def _home(kind: type[Any]) -> str:
-    """The distribution's top module that a class comes from."""
+    """The top-level module of a class."""
     return kind.__module__.partition(".")[0]
 
 
 def _metadata(metadata: Sequence[Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Limits and words of an annotation's metadata.
+    """The constraints and documentation in an annotation's metadata.
 
-    Raises OnlyPydantic or TypeError for what msgspec cannot do.
+    Raises OnlyPydantic or TypeError for metadata that msgspec does not support.
     """
     limits: dict[str, Any] = {}
     words: dict[str, Any] = {}
@@ -288,7 +291,7 @@ def _gather_limit(item: Any, limits: dict[str, Any]) -> None:
         limits["tz"] = item.tz is ...
         return
     _gather(item, limits, {})
-    if limits.get("min_length") == 0:  # Len(0, n) says nothing by its zero
+    if limits.get("min_length") == 0:  # the zero of Len(0, n) has no meaning
         del limits["min_length"]
 
 
@@ -309,11 +312,13 @@ def _gather_field(item: Any, limits: dict[str, Any], words: dict[str, Any]) -> N
 
 
 def _survey(annotation: Any, *, inside: bool, seen: set[Any]) -> set[str]:
-    """What in an annotation is not msgspec's own.
+    """The parts of an annotation that msgspec does not handle itself.
 
-    `model`: a class that pydantic reads; `metadata`: metadata that only pydantic acts on;
-    `pydantic`: metadata of pydantic that can be translated; `msgspec`: limits that pydantic would
-    not see; `limits`: annotated_types within a class, which msgspec would not see.
+    Returns:
+        Some of these. `model`: a class that pydantic validates. `metadata`: metadata that only
+            pydantic supports. `pydantic`: pydantic metadata that can be translated. `msgspec`:
+            constraints that pydantic would ignore. `limits`: constraints of annotated_types within
+            a class, which msgspec would ignore.
     """
     found: set[str] = set()
     if get_origin(annotation) is Annotated:
@@ -352,8 +357,8 @@ def _survey_metadata(metadata: Sequence[Any], *, inside: bool) -> Iterator[str]:
 
 
 def _is_foreign(kind: type[Any]) -> bool:
-    """Whether pydantic is to read a class: its own, or one that says how pydantic reads it while
-    pydantic is there.
+    """Whether pydantic validates a class: a class of pydantic, or one that defines its pydantic
+    schema while pydantic is imported.
     """
     if is_model(kind):
         return True

@@ -15,17 +15,17 @@ _BLOCKS = (t.TextContent, t.ImageContent, t.AudioContent, t.ResourceLink, t.Embe
 
 
 def user(*content: Any) -> list[t.PromptMessage]:
-    """Messages of the user, one for each given: strings, images, files, content blocks."""
+    """Messages of the user, one for each argument: strings, images, files, content blocks."""
     return [t.PromptMessage(role="user", content=block(item)) for item in content]
 
 
 def assistant(*content: Any) -> list[t.PromptMessage]:
-    """Messages of the assistant, one for each given: strings, images, files, content blocks."""
+    """Messages of the assistant, one for each argument: strings, images, files, content blocks."""
     return [t.PromptMessage(role="assistant", content=block(item)) for item in content]
 
 
 def block(value: Any) -> t.ContentBlock:
-    """One content block for what an author gave; plain data becomes its JSON."""
+    """The content block for a value. Plain data becomes JSON text."""
     if isinstance(value, _BLOCKS):
         return value
     if isinstance(value, str):
@@ -38,8 +38,8 @@ def block(value: Any) -> t.ContentBlock:
 
 
 def prompt_result(value: Any, description: str | None) -> t.GetPromptResult:
-    """The result of a prompt: a string is one message of the user; a list mixes strings, blocks and
-    messages.
+    """The result of a prompt. A string is one message of the user; a list may mix strings, blocks
+    and messages.
     """
     if isinstance(value, t.GetPromptResult):
         return value
@@ -56,8 +56,8 @@ def prompt_result(value: Any, description: str | None) -> t.GetPromptResult:
 
 
 def resource_result(value: Any, uri: str, mime_type: str | None) -> t.ReadResourceResult:
-    """The result of reading a resource: text, bytes, media, contents, several of them, or data that
-    becomes JSON.
+    """The result of reading a resource: text, bytes, media, contents, several of these, or data
+    that becomes JSON.
     """
     if isinstance(value, t.ReadResourceResult):
         return value
@@ -74,7 +74,7 @@ def _is_contents(values: Sequence[Any]) -> bool:
 
 
 def contents(value: Any, uri: str, mime_type: str | None) -> t.ResourceContents:
-    """One resource's content; the MIME type comes from the URI's name where none is given
+    """The content of one resource. Without a MIME type, the type is guessed from the URI
     (`RES-02`).
     """
     if isinstance(value, t.ResourceContents):
@@ -85,7 +85,7 @@ def contents(value: Any, uri: str, mime_type: str | None) -> t.ResourceContents:
         made = value.content().resource
         return (
             made if value.uri else msgspec.structs.replace(made, uri=uri)
-        )  # its name alone says nothing to who asked for this one
+        )  # without a URI of its own it gets the requested one
     if isinstance(value, Image | Audio):
         media = value.content()
         return t.ResourceContents(uri=uri, mime_type=mime_type or media.mime_type, blob=media.data)

@@ -35,11 +35,12 @@ _BULLET = re.compile(r"(?:[-*+]|\d+[.)]) ")
 
 
 class Docstring(Struct, frozen=True):
-    """A docstring taken apart.
+    """A parsed docstring.
 
-    `summary_and_text` is what it says of the whole, without the sections on parameters and on what
-    is returned; `params` are the words on each parameter, on one line where they are not a list;
-    `returns` those on what is returned.
+    Attributes:
+        summary_and_text: The text without the sections on parameters and the return value.
+        params: The description of each parameter, on one line unless it is a list.
+        returns: The description of the return value.
     """
 
     summary_and_text: str = ""
@@ -48,7 +49,7 @@ class Docstring(Struct, frozen=True):
 
 
 def parse(doc: str | None) -> Docstring:
-    """Take a docstring apart. Anything is read as well as it can be; nothing is raised."""
+    """Parse a docstring as well as possible. It never raises."""
     if not isinstance(doc, str) or not doc.strip():
         return Docstring()
     lines = [line.rstrip() for line in cleandoc(doc).splitlines()]
@@ -86,8 +87,8 @@ def parse(doc: str | None) -> Docstring:
 
 
 def _header(lines: list[str], at: int) -> tuple[str, int]:
-    """The title of the section that starts here, in small letters, and the line after its header;
-    no title where none starts.
+    """The title of the section that starts here, in lower case, and the line after its header; an
+    empty title if no section starts here.
     """
     line = lines[at]
     if _underlined(lines, at):
@@ -114,7 +115,8 @@ def _underlined(lines: list[str], at: int) -> bool:
 def _end(lines: list[str], at: int, first: int) -> int:
     """The line after a section.
 
-    A Google section is what is indented; a NumPy section goes on to the next header, or to prose.
+    A Google section consists of indented lines. A NumPy section ends at the next header, or at
+    prose.
     """
     margin = _indent(lines[at])
     numpy = _underlined(lines, at)
@@ -130,7 +132,7 @@ def _end(lines: list[str], at: int, first: int) -> int:
 
 
 def _google(body: list[str]) -> Iterable[tuple[str, str]]:
-    """`name (type): words`, with deeper lines that go on."""
+    """`name (type): words`, with continuation lines indented."""
     name = ""
     words = list[str]()
     for line in body:
@@ -144,7 +146,7 @@ def _google(body: list[str]) -> Iterable[tuple[str, str]]:
 
 
 def _numpy(body: list[str]) -> Iterable[tuple[str, str]]:
-    """`name : type` or `one, other : type`, with the words on deeper lines below."""
+    """`name : type` or `one, other : type`, with the description indented below."""
     names = ""
     words = list[str]()
     for line in body:
@@ -178,7 +180,7 @@ def _is_field(found: re.Match[str]) -> bool:
 
 
 def _field_end(lines: list[str], at: int) -> int:
-    """The line after a field: what is indented below it belongs to it."""
+    """The line after a field, which includes the lines indented below it."""
     end = at + 1
     while end < len(lines) and lines[end].strip() and _indent(lines[end]) > _indent(lines[at]):
         end += 1
@@ -190,13 +192,13 @@ def _indent(line: str) -> int:
 
 
 def _flush(lines: list[str]) -> list[str]:
-    """The lines moved to the left as one."""
+    """The lines without their common indentation."""
     margin = min((_indent(line) for line in lines if line), default=0)
     return [line[margin:] for line in lines]
 
 
 def _prose(lines: Iterable[str]) -> str:
-    """Lines joined into running text; the items of a list stay on lines of their own."""
+    """Lines joined into running text. Items of a list stay on separate lines."""
     text = ""
     for line in (line.strip() for line in lines):
         if text and line:

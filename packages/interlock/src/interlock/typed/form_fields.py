@@ -11,7 +11,7 @@ from msgspec import UNSET, Struct
 
 from ..schema import SchemaError, compile
 
-MAX_FIELDS = 100  # of one form; nobody fills in more, and a face draws them all
+MAX_FIELDS = 100  # of one form; a user interface has to show all of them
 MAX_OPTIONS = 1_000  # of one choice
 
 Kind = Literal["text", "number", "integer", "boolean", "choice", "choices"]
@@ -40,11 +40,11 @@ _FORMAT_WORDS = {
 
 
 class BadForm(ValueError):
-    """The schema is none that a form may have; the words say where."""
+    """The schema is not valid for a form; the message says where."""
 
 
 class BadValue(ValueError):
-    """What was typed is no value of the field; the words say what would be."""
+    """The input is not a value of the field; the message says what would be."""
 
 
 class FormField(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -82,8 +82,10 @@ class FormField(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 def form_fields(requested_schema: Mapping[str, Any]) -> tuple[FormField, ...]:
-    """The fields of a form, in its order. Raises BadForm where the schema is not a flat object of
-    primitives (`ELI-06`, `ELI-10`)."""
+    """The fields of a form, in order.
+
+    Raises BadForm if the schema is not a flat object of primitives (`ELI-06`, `ELI-10`).
+    """
     if requested_schema.get("type", "object") != "object":
         raise BadForm("The schema of a form is an object's.")
     properties = requested_schema.get("properties", {})
@@ -103,13 +105,16 @@ def form_fields(requested_schema: Mapping[str, Any]) -> tuple[FormField, ...]:
 
 
 def defaults(form: Sequence[FormField]) -> dict[str, Any]:
-    """What the form is filled with before anybody has touched it (`ELI-12`)."""
+    """The initial values of the form (`ELI-12`)."""
     return {field.name: field.default for field in form if field.default is not UNSET}
 
 
 def check(requested_schema: Mapping[str, Any], content: Mapping[str, Any]) -> dict[str, str]:
-    """What is wrong with an answer, in words by the field's name;
-    empty when it may be sent (`ELI-34`). Raises BadForm."""
+    """Check an answer: an error for each invalid field by name; empty if the answer may be sent
+    (`ELI-34`).
+
+    Raises BadForm.
+    """
     form = form_fields(requested_schema)
     known = {field.name for field in form}
     wrong = {name: "The form has no such field." for name in content if name not in known}
@@ -123,7 +128,9 @@ def check(requested_schema: Mapping[str, Any], content: Mapping[str, Any]) -> di
 
 
 def misfit(field: FormField, value: Any) -> str:
-    """What is wrong with one value, in a sentence that says what would fit; empty when it fits."""
+    """The error of one value, in a sentence that says what is valid; empty if the value is
+    valid.
+    """
     if compile(field.node).is_valid(value) and _of_kind(field, value):
         return ""
     if not _of_kind(field, value):
@@ -145,11 +152,13 @@ def misfit(field: FormField, value: Any) -> str:
 
 
 def read_value(field: FormField, text: str) -> Any:
-    """What was typed, as a value of the field. Raises BadValue with words that say what is wanted.
+    """Parse the input for a field.
 
-    Numbers are read as they are written in JSON, yes and no in their usual spellings. A choice is
-    named by its value, its title, or its place in the list from 1 where no value is called so;
-    several are separated by commas, or are a JSON list.
+    Numbers are read as in JSON, booleans from the usual words for yes and no. A choice is given by
+    its value, its title, or its position in the list from 1, if no value has that name. Several
+    choices are separated by commas, or are a JSON list.
+
+    Raises BadValue, which says what is expected.
     """
     stripped = text.strip()
     value: Any = text
@@ -167,7 +176,7 @@ def read_value(field: FormField, text: str) -> Any:
 
 
 def remark(field: FormField) -> str:
-    """What a field takes, in words for the line beside it."""
+    """Describe the accepted values of a field, for the line next to it."""
     parts = [field.description] if field.description else []
     if field.options:
         parts.append(
@@ -187,7 +196,7 @@ def remark(field: FormField) -> str:
     return "; ".join(parts)
 
 
-# -- out of the schema -----------------------------------------------------------------------------
+# -- from the schema -------------------------------------------------------------------------------
 
 
 def _field(name: str, node: Any, required: bool) -> FormField:
@@ -224,8 +233,9 @@ def _field(name: str, node: Any, required: bool) -> FormField:
 
 
 def _kind(name: str, node: dict[str, Any]) -> tuple[Kind, tuple[tuple[str, str], ...]]:
-    """The kind of a field and its options, in any of the spellings of the revisions (`ELI-09`,
-    `ELI-10`)."""
+    """The kind of a field and its options, in any of the forms of the revisions (`ELI-09`,
+    `ELI-10`).
+    """
     if node.get("type") == "array":
         items = node.get("items")
         options = _choices(name, items) if isinstance(items, Mapping) else ()

@@ -33,16 +33,16 @@ _SECRETS = (
     "cvv",
     "cvc",
 )
-"""How the names of fields end that ask for a secret, without signs between their words."""
+"""Endings of field names that request a secret, without separators between words."""
 log = limited("interlock.server")
 
 
 class Form:
     """A form for `kind`: a dataclass, TypedDict, NamedTuple, Struct, attrs class or pydantic model
-    of primitive fields, a primitive type, Literal or Enum by itself, or a JSON Schema that is flat
-    already (`ELI-06`).
+    with primitive fields; a single primitive type, Literal or Enum; or a JSON Schema that is
+    already flat (`ELI-06`).
 
-    Raises TypeError for a type that a form cannot ask for.
+    Raises TypeError for a type that a form cannot represent.
     """
 
     def __init__(self, kind: Any) -> None:
@@ -78,9 +78,9 @@ class Form:
         self.schema = _without_patterns(self._checks)
 
     def read(self, content: t.JSONObject | None) -> Any:
-        """The person's answer as a value of the type.
+        """Convert the person's answer to the type.
 
-        Raises McpError (-32602) where it does not fit (`ELI-35`).
+        Raises McpError (-32602) if it does not fit (`ELI-35`).
         """
         data = content or {}
         if self._guise is None:
@@ -106,13 +106,13 @@ class Form:
 
 
 def _asks_for_a_secret(name: str) -> bool:
-    """Whether the name of a field says that its value is a secret (`ELI-15`, `ELI-16`)."""
+    """Whether the name of a field suggests that its value is a secret (`ELI-15`, `ELI-16`)."""
     letters = "".join(character for character in name.lower() if character.isalnum())
     return letters.endswith(_SECRETS)
 
 
 def _by_name(kind: Any) -> Any:
-    """A Struct with the fields of a NamedTuple, for a form has names and no order."""
+    """A Struct with the fields of a NamedTuple, because a form has names but no positions."""
     hints = get_type_hints(kind, include_extras=True)
     defaults = kind._field_defaults
     fields: list[Any] = [
@@ -128,7 +128,7 @@ def _form_of(kind: Any) -> Form:
 
 
 def form(kind: Any) -> Form:
-    """The form for a type, made once for each."""
+    """The form for a type, which is made once."""
     try:
         return _form_of(kind)
     except TypeError as bad:
@@ -138,7 +138,7 @@ def form(kind: Any) -> Form:
 
 
 def _inline(schema: t.JSONObject) -> t.JSONObject:
-    """The schema with its references put in place: forms have none."""
+    """The schema with its references inlined: forms cannot have references."""
     definitions = schema.get("$defs", {})
 
     def walk(node: Any, depth: int) -> Any:
@@ -168,7 +168,7 @@ def _flattened(schema: t.JSONObject, kind: Any) -> t.JSONObject:
 
 
 def _without_patterns(schema: t.JSONObject) -> t.JSONObject:
-    """The schema as it is sent, without `pattern`, which no revision's schema of a form has
+    """The schema as it is sent: without `pattern`, which forms do not have in any revision
     (`X-06`).
     """
     properties = {
@@ -179,7 +179,9 @@ def _without_patterns(schema: t.JSONObject) -> t.JSONObject:
 
 
 def _property(name: str, node: t.JSONObject, kind: Any) -> t.JSONObject:
-    """One field as a form has it: a primitive, a choice, or a choice of several."""
+    """One field in the form that elicitation allows: a primitive, a choice, or a multiple
+    choice.
+    """
     node = dict(node)
     for union in ("anyOf", "oneOf"):
         options = [option for option in node.get(union, ()) if option.get("type") != "null"]

@@ -66,8 +66,8 @@ _ARRAYS = {"min_length": "minItems", "max_length": "maxItems"}
 _OBJECTS = {"min_length": "minProperties", "max_length": "maxProperties"}
 _SCALAR_NAMES = {str: "string", int: "integer", float: "number"}
 
-# Where schemas are in a schema; a walk that looked elsewhere would take an author's data for
-# schemas.
+# The keywords that contain subschemas. A walk through other keywords would mistake the author's
+# data for schemas.
 _NAMED = ("properties", "$defs", "patternProperties", "dependentSchemas")
 _LISTED = ("anyOf", "allOf", "oneOf", "prefixItems")
 _SINGLE = (
@@ -81,17 +81,17 @@ _SINGLE = (
     "else",
 )
 
-# Keywords that say something to a reader and may stand beside a reference.
+# Annotations, which are allowed next to a reference.
 _ABOUT = frozenset({"title", "description", "default", "examples"})
 
 _REF = "#/$defs/"
 
 
 class Sheet:
-    """One schema in the making: the parts are drawn with `draw` and put together with `finish`.
+    """Builds one schema: `draw` makes the parts, and `finish` puts them together.
 
-    `out` says that values are written, not read: a format is then named only where every value has
-    it, for a client may check it (a datetime without a zone is no "date-time").
+    `out` makes a schema of output. It names a format only if every value has it, because a client
+    may check it (a datetime without a zone is not a "date-time").
     """
 
     def __init__(self, *, out: bool = False) -> None:
@@ -99,17 +99,17 @@ class Sheet:
         self._defs: dict[str, JSONObject] = {}
         self._names: dict[Any, str] = {}
         self._written = False
-        self._drawn: dict[str, JSONObject] = {}  # pydantic's definitions, as it drew them
+        self._drawn: dict[str, JSONObject] = {}  # pydantic's definitions, unchanged
 
     @property
     def is_bare(self) -> bool:
-        """Whether all that was drawn is JSON's own: no classes, and nothing that JSON has to write
-        as something else.
+        """Whether all values have native JSON types: no classes, and no types that are
+        converted.
         """
         return not self._defs and not self._written
 
     def draw(self, guise: Guise | Foreign) -> JSONObject:
-        """The schema of a type. Raises TypeError where JSON has nothing for it."""
+        """The schema of a type. Raises TypeError if the type has no JSON form."""
         if isinstance(guise, Foreign):
             return self._foreign(guise)
         if isinstance(guise.type, type) and guise.type in _LEAVES:
@@ -117,14 +117,14 @@ class Sheet:
         return self._draw(mi.type_info(guise.type))
 
     def is_object(self, drawn: JSONObject) -> bool:
-        """Whether all values of a drawn schema are objects."""
+        """Whether all values of a schema are objects."""
         if "$ref" in drawn:
             drawn = self._defs[drawn["$ref"].removeprefix(_REF)]
         return drawn.get("type") == "object"
 
     def finish(self, root: JSONObject) -> JSONObject:
-        """The root, never a reference itself, with the definitions that are needed: of what is used
-        twice or contains itself.
+        """The root schema, which is never a reference, with the definitions of types that are used
+        twice or contain themselves.
         """
         if not self._defs:
             return root
@@ -258,7 +258,8 @@ class Sheet:
             name = self._names[info.cls] = self._free(
                 kind.__name__ if kind is info.cls else str(info.cls).rpartition(".")[2]
             )
-            self._defs[name] = {}  # its place is kept while it is drawn, for it may contain itself
+            # the name is reserved while the schema is made, because the type may contain itself
+            self._defs[name] = {}
             self._defs[name] = (
                 self._enumerated(info.cls)
                 if isinstance(info, mi.EnumType)
@@ -277,7 +278,7 @@ class Sheet:
         return {**_described(_doc(kind)), **_enum([member.value for member in kind])}
 
     def _fields(self, info: Any, kind: Any) -> JSONObject:
-        """The body of a class with fields: an object, or an array where the class is written as
+        """The schema of a class with fields: an object, or an array if the class is encoded as
         one.
         """
         hints = field_hints(kind)
@@ -306,7 +307,7 @@ class Sheet:
                 if isinstance(info, mi.NamedTupleType) or info.forbid_unknown_fields
                 else {}
             )
-            # Here the names are the titles, for an array has no other place for them.
+            # The titles are the names, because an array has no other place for them.
             items = [{"title": name, **drawn} for name, drawn in properties.items()]
             return {
                 **about,
@@ -340,14 +341,16 @@ class Sheet:
         raise TypeError(f"{name} is not a type that JSON can be read as or written from")
 
     def _foreign(self, guise: Foreign) -> JSONObject:
-        """What pydantic draws, with its definitions among ours and without its titles."""
+        """The schema that pydantic makes, with its definitions added to ours and without its
+        titles.
+        """
         drawn = guise.schema(out=self._out)
         new: dict[str, JSONObject] = {
             name: _untitled(body, name) for name, body in drawn.pop("$defs", {}).items()
         }
         drawn = _untitled(drawn, guise.name)
         if guise.name is not None and drawn.get("type") == "object":
-            # So that a class which is used again is one definition, however it is used.
+            # So that a class that is used again has only one definition.
             new[guise.name] = drawn
             drawn = {"$ref": _REF + guise.name}
         names = {name: self._named_alike(name, body) for name, body in new.items()}
@@ -362,19 +365,19 @@ class Sheet:
         return {**renamed(drawn), **guise.words}
 
     def _named_alike(self, name: str, body: JSONObject) -> str:
-        """The name under which this very definition stands already, or one that is free."""
+        """The name of an identical existing definition, or a free name."""
         number = 1
         while (taken := name if number == 1 else f"{name}_{number}") in self._defs:
             if self._drawn.get(taken) == body:
                 return taken
             number += 1
         self._drawn[taken] = body
-        self._defs[taken] = {}  # its place is kept until its references are renamed
+        self._defs[taken] = {}  # the name is reserved until the references are renamed
         return taken
 
 
 def jsonable(value: Any) -> tuple[bool, Any]:
-    """Whether a value can stand in a schema, and as what."""
+    """Whether a value can be part of a schema, and its JSON form."""
     try:
         data = msgspec.json.encode(value, enc_hook=enc_hook)
     except (TypeError, ValueError, NotImplementedError, RecursionError):
@@ -415,9 +418,7 @@ def _described(words: str | None) -> JSONObject:
 
 
 def _doc(kind: Any) -> str | None:
-    """The docstring that a person wrote for a class, not one that it inherits or that was made for
-    it.
-    """
+    """The docstring that the author wrote for a class, not an inherited or generated one."""
     doc = kind.__dict__.get("__doc__")
     if not isinstance(doc, str) or doc.startswith(f"{kind.__name__}("):
         return None
@@ -425,7 +426,7 @@ def _doc(kind: Any) -> str | None:
 
 
 def _rebuilt(schema: JSONObject, change: Callable[[JSONObject], JSONObject]) -> JSONObject:
-    """The schema with each schema directly inside it changed."""
+    """The schema with `change` applied to each direct subschema."""
     after = dict(schema)
     for key in _NAMED:
         if isinstance(inner := schema.get(key), dict):
@@ -455,8 +456,8 @@ def _references(schema: JSONObject) -> list[str]:
 
 
 def _untitled(schema: JSONObject, name: str | None) -> JSONObject:
-    """What pydantic draws without the titles it makes of names, and without OpenAPI's
-    discriminator, which is no keyword here.
+    """Pydantic's schema without generated titles, and without OpenAPI's discriminator, which is not
+    a keyword of JSON Schema.
     """
 
     def strip(part: JSONObject) -> JSONObject:

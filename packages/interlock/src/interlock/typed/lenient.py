@@ -1,7 +1,4 @@
-"""Lenient arguments: JSON values that a model wrote as strings, read as the type of the schema.
-
-JSON values that a model wrote as strings, read as the type that the schema has in their place.
-"""
+"""Lenient arguments: JSON values that a model wrote as strings, read as the type of the schema."""
 
 from __future__ import annotations
 
@@ -18,9 +15,9 @@ _number = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?").fu
 _whole_number = re.compile(r"-?(?:0|[1-9][0-9]*)").fullmatch
 _decode = msgspec.json.Decoder().decode
 _LONGEST_NUMBER = 100  # characters
-_DEEPEST = 64  # levels of values, and references in a row
+_DEEPEST = 64  # levels of values, and consecutive references
 _MOST_BRANCHES = 100
-_WHOLE = 2.0**53  # beyond it not every whole number is a float
+_WHOLE = 2.0**53  # above it, a float cannot represent every integer
 _TYPES = {
     bool: "boolean",
     int: "integer",
@@ -38,18 +35,18 @@ _WORDS: Mapping[str, tuple[str, Any]] = {
 
 
 def coerced(value: Any, schema: Any, root: Mapping[str, Any], *, strings: bool = True) -> Any:
-    """The value with what surely was meant in the place of what its schema does not allow; else the
-    value itself.
+    """Return the value that the model surely meant, if the schema does not allow the given one;
+    else the value itself.
 
-    A string is read as a number, a boolean, null, a list or an object, where the schema allows that
-    and allows no string (only with `strings`). A float without a fraction is read as an integer
-    where the schema allows no other number. What a schema allows, by its type, is never changed.
+    A string becomes a number, a boolean, null, a list or an object, if the schema allows that type
+    and no string (only with `strings`). A float without a fraction becomes an integer, if the
+    schema allows no other number. A value whose type the schema allows is never changed.
 
     Args:
         value: JSON data.
-        schema: The schema in the place of the value.
+        schema: The schema of the value.
         root: The whole schema, for its `$defs`.
-        strings: Whether strings are looked into.
+        strings: Whether strings are converted.
     """
     return _coerced(value, schema, root, strings, _DEEPEST)
 
@@ -99,9 +96,7 @@ def _list(
 
 
 def _read(text: str, allowed: frozenset[str] | None) -> Any:
-    """The value that a string is the JSON of, where a value of that type is allowed and no string
-    is.
-    """
+    """The JSON value in a string, if the schema allows its type and no string."""
     if allowed is None or "string" in allowed:
         return text
     short = text.strip()
@@ -129,7 +124,7 @@ def _is_whole(number: float) -> bool:
 
 
 def _allowed(schema: Any, root: Mapping[str, Any]) -> frozenset[str] | None:
-    """The JSON types that a schema allows; None where it allows all, or does not say."""
+    """The JSON types that a schema allows; None if it allows all, or does not say."""
     kinds: set[str] = set()
     for branch in _branches(schema, root, [_MOST_BRANCHES]):
         if branch is None:
@@ -148,9 +143,7 @@ def _allowed(schema: Any, root: Mapping[str, Any]) -> frozenset[str] | None:
 
 
 def _only(schema: Any, root: Mapping[str, Any], kind: str) -> Mapping[str, Any] | None:
-    """The one branch of a schema that describes objects, or lists; None where there are none or
-    several.
-    """
+    """The only branch of a schema for objects, or for lists; None if there are none or several."""
     found: list[Mapping[str, Any]] = []
     for branch in _branches(schema, root, [_MOST_BRANCHES]):
         said = branch.get("type") if branch is not None else None
@@ -164,8 +157,8 @@ def _only(schema: Any, root: Mapping[str, Any], kind: str) -> Mapping[str, Any] 
 def _branches(
     schema: Any, root: Mapping[str, Any], left: list[int]
 ) -> Iterator[Mapping[str, Any] | None]:
-    """The schemas that are the alternatives of one, its references followed; None for one that is
-    not understood.
+    """The alternatives of a schema, with references resolved; None for one that is not
+    supported.
     """
     left[0] -= 1
     if not isinstance(schema, Mapping) or left[0] < 0:
@@ -188,7 +181,7 @@ def _branches(
 
 
 def _definition(reference: Any, root: Mapping[str, Any]) -> Any:
-    """The schema that a reference into `$defs` names; None for any other."""
+    """The schema that a reference into `$defs` points to; None for any other reference."""
     if not isinstance(reference, str) or not reference.startswith("#/$defs/"):
         return None
     name = reference.removeprefix("#/$defs/").replace("~1", "/").replace("~0", "~")

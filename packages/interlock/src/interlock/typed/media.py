@@ -19,8 +19,8 @@ from ..types import (
 
 Source = bytes | bytearray | memoryview
 
-# What a model is likely to meet, the same on every machine. The standard library's table comes
-# after it.
+# Types that models often handle, identical on every machine. The standard library's table is the
+# fallback.
 _BY_SUFFIX = {
     **dict.fromkeys(
         ("txt", "log", "text", "ini", "cfg", "conf", "env", "lock", "rst", "adoc", "diff", "patch"),
@@ -107,7 +107,7 @@ _TEXT_BESIDE_TEXT = frozenset(
     },
 )
 
-# Where in the file, which bytes, what it is.
+# Offset, bytes, MIME type.
 _MAGIC = (
     (0, b"\x89PNG\r\n\x1a\n", "image/png"),
     (0, b"\xff\xd8\xff", "image/jpeg"),
@@ -128,9 +128,9 @@ _MAGIC = (
 
 
 def guess_mime(name_or_uri: str) -> str | None:
-    """The MIME type that the end of a file name or URI tells; None where it tells nothing.
+    """The MIME type by the suffix of a file name or URI; None if it is unknown.
 
-    The query and the fragment do not count.
+    The query and the fragment are ignored.
     """
     if name_or_uri.startswith("data:"):
         return name_or_uri[5:].partition(",")[0].partition(";")[0] or "text/plain"
@@ -143,14 +143,12 @@ def guess_mime(name_or_uri: str) -> str | None:
 
         try:
             parts = urlsplit(path)
-            # In docs://readme.md the name stands where other URIs have a host, and those of the web
-            # have nothing else there.
+            # In docs://readme.md the name is in the place of the host. In http and https URIs that
+            # place always holds a host.
             path = unquote(
                 parts.path or ("" if parts.scheme in ("http", "https") else parts.netloc)
             )
-        except (
-            ValueError
-        ):  # a host that is none, as in "x://[" - the name is to be read, not to be judged
+        except ValueError:  # an invalid host, as in "x://[": only the name matters here
             path = path.partition("?")[0].partition("#")[0]
     name = path.replace("\\", "/").rpartition("/")[2].lower()
     stem, dot, suffix = name.rpartition(".")
@@ -168,9 +166,7 @@ def _standard(suffix: str) -> str | None:
 
 
 def sniff(data: bytes) -> str | None:
-    """The MIME type that the first bytes of a picture, a sound or a PDF tell; None where they tell
-    nothing.
-    """
+    """The MIME type by the first bytes of an image, audio or PDF file; None if it is unknown."""
     for offset, magic, mime in _MAGIC:
         if data.startswith(magic, offset) and (offset != 8 or data.startswith(b"RIFF")):
             return mime
@@ -178,7 +174,7 @@ def sniff(data: bytes) -> str | None:
 
 
 def is_text(mime_type: str) -> bool:
-    """Whether content of this type is text, and so is sent as text."""
+    """Whether content of this type is sent as text."""
     kind = mime_type.partition(";")[0].strip().lower()
     return (
         kind.startswith("text/")
@@ -188,7 +184,7 @@ def is_text(mime_type: str) -> bool:
 
 
 class _Medium(Struct, frozen=True):
-    """Bytes, or the file that has them, and of what type they are."""
+    """Bytes or a file, and their type."""
 
     data: Source | None = None
     path: str | os.PathLike[str] | None = None
@@ -256,7 +252,7 @@ class Image(_Medium, frozen=True):
     def content(self) -> ImageContent:
         """The content block.
 
-        Raises FileNotFoundError, or ValueError where the type is not known or is no picture's.
+        Raises FileNotFoundError; and ValueError if the type is unknown or not an image.
         """
         data, mime_type = self._read()
         return ImageContent(
@@ -284,7 +280,7 @@ class Audio(_Medium, frozen=True):
     def content(self) -> AudioContent:
         """The content block.
 
-        Raises FileNotFoundError, or ValueError where the type is not known or is no sound's.
+        Raises FileNotFoundError; and ValueError if the type is unknown or not audio.
         """
         data, mime_type = self._read()
         return AudioContent(
@@ -299,7 +295,7 @@ class File(Struct, frozen=True):
         data: The content. Give either `data` or `path`.
         path: A file, read when the content block is made.
         uri: The URI of the content. By default `file:///` and the name of the file, never its
-            folder; for bytes without a name one made of their SHA-256 (RFC 6920).
+            folder; for bytes without a name, a URI made from their SHA-256 (RFC 6920).
         name: The name of the file.
         mime_type: The MIME type; guessed from the name and the first bytes by default.
         annotations: Annotations of the content block.
@@ -321,7 +317,7 @@ class File(Struct, frozen=True):
         _one_source(self, Source | str)
 
     def content(self) -> EmbeddedResource:
-        """The content block. Raises FileNotFoundError where there is no such file."""
+        """The content block. Raises FileNotFoundError if the file does not exist."""
         data = _bytes(self)
         name = self.name or (
             os.path.basename(os.fspath(self.path)) if self.path is not None else None
@@ -377,7 +373,7 @@ def _bytes(medium: _Medium | File) -> bytes:
 
 
 def _text(data: bytes) -> str | None:
-    """The bytes as text where they are UTF-8 and not binary all the same."""
+    """The bytes as text, if they are UTF-8 without null bytes."""
     if b"\0" in data:
         return None
     try:

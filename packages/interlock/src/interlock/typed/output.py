@@ -50,9 +50,7 @@ _decode = msgspec.json.Decoder().decode
 
 
 class OutputError(Exception):
-    """What the tool returned does not fit the type or the schema that it declares, or cannot be
-    written as JSON.
-    """
+    """The tool's result does not fit its declared type or schema, or cannot be encoded as JSON."""
 
 
 Data = TypeVar("Data", covariant=True)
@@ -73,8 +71,8 @@ class ToolResult(Generic[Data]):
     __slots__ = ("content", "data", "meta")
 
     def __init__(self, data: Data, *content: Any, meta: dict[str, Any] | None = None) -> None:
-        """`content` are strings, content blocks, `Image`, `Audio` and `File`; without any the data
-        are the text too. `meta` is `_meta`.
+        """`content` are strings, content blocks, `Image`, `Audio` and `File`. Without any, the data
+        becomes the text too. `meta` is `_meta`.
         """
         self.data = data
         self.content = content
@@ -85,11 +83,11 @@ _FINISHED = (*_RESULTS, Progress, ToolResult)
 
 
 class Output:
-    """What becomes of a tool's return value where nothing is declared: content, and structured
-    content for objects.
+    """Converts a tool's return value without a declared type: to content, and for objects also to
+    structured content.
 
-    `schema` is the `outputSchema`, which results conform to wherever there is one (2026-07-28,
-    "Tools", output schema; `TOL-09`).
+    Results conform to `schema`, the `outputSchema`, if there is one (2026-07-28, "Tools", output
+    schema; `TOL-09`).
     """
 
     def __init__(self, schema: t.JSONObject | None = None) -> None:
@@ -99,10 +97,10 @@ class Output:
     def result(self, value: Any, *, structured: bool = True) -> AnyResult:
         """The result to send.
 
-        One that the author made passes through, once its structured content is checked. Raises
+        A result that the author made is passed on after a check of its structured content. Raises
         OutputError.
 
-        `structured` is whether the peer's revision has structured content at all.
+        `structured` is whether the peer's revision supports structured content.
         """
         if isinstance(value, ToolResult):
             return self._both(value, structured)
@@ -124,12 +122,12 @@ class Output:
             )
         content = [_block(each) for each in value.content]
         if not content or not structured:
-            content += made.content  # the data as text
+            content += made.content  # the data, as text
         return replace(made, content=content, meta=value.meta)
 
     def _checked(self, given: t.CallToolResult) -> t.CallToolResult:
-        """The author's own result; its structured content becomes plain data where it is a model or
-        the like.
+        """The author's own result. Structured content that is a model or similar becomes plain
+        data.
         """
         if not isinstance(given.content, list):
             raise OutputError(f"its content is no list, but {type(given.content).__name__}")
@@ -172,7 +170,7 @@ class Output:
 
 
 class Prose(Output):
-    """Content only: text, pictures, sound, files, links."""
+    """Content only: text, images, audio, files, links."""
 
     def result(self, value: Any, *, structured: bool = True) -> AnyResult:
         """The result to send."""
@@ -191,10 +189,10 @@ class Prose(Output):
 
 
 class Typed(Output):
-    """Structured content of a declared type: that which the type declares, and no more.
+    """Structured content of a declared type, without anything that the type does not declare.
 
-    What is not an object is `wrapped`, it goes under the key `result`, for older revisions want an
-    object. Values that are `bare` are their own JSON.
+    A value that is not an object is `wrapped` under the key `result`, because older revisions
+    require an object. A `bare` value needs no conversion to JSON.
     """
 
     def __init__(self, guise: Guise, schema: t.JSONObject, *, wrapped: bool, bare: bool) -> None:
@@ -206,8 +204,8 @@ class Typed(Output):
     def _made(self, value: Any) -> t.CallToolResult:
         data = _encoded(value)
         try:
-            # Python lets a float stand in an int's field, and a string in the place of a date; the
-            # schema has promised otherwise.
+            # Python permits a float in an int field, and a string in place of a date. The schema
+            # does not.
             read = self._guise.decode(data)
         except (*READ_ERRORS, Misfit) as bad:
             raise OutputError(
@@ -221,7 +219,7 @@ class Typed(Output):
 
 
 class Number(Typed):
-    """An int, a float or a bool, which are quick to tell from what they are not."""
+    """An int, a float or a bool, which has a fast path."""
 
     def __init__(self, kind: type[Any], guise: Guise, schema: t.JSONObject) -> None:
         super().__init__(guise, schema, wrapped=True, bare=True)
@@ -240,8 +238,8 @@ class Number(Typed):
 
 
 class Modelled(Output):
-    """Structured content of a type that pydantic writes, checked against the schema that it
-    drew.
+    """Structured content of a type that pydantic encodes, checked against the schema of
+    pydantic.
     """
 
     def __init__(self, guise: Foreign, schema: t.JSONObject, *, wrapped: bool) -> None:
@@ -263,8 +261,8 @@ class Modelled(Output):
 
 
 class Declared(Output):
-    """Structured content under a schema that the author wrote; the value is the structured content
-    as it stands.
+    """Structured content with a schema that the author wrote. The value is the structured content,
+    unchanged.
     """
 
     def __init__(self, schema: Mapping[str, Any]) -> None:
@@ -283,11 +281,9 @@ class Declared(Output):
 def output_of(
     function: Callable[..., Any], *, output_schema: Mapping[str, Any] | None = None
 ) -> Output:
-    """What becomes of the values that a function returns, by its annotation or under the schema
-    that is given.
+    """The conversion of a function's return values, by its annotation or the given schema.
 
-    Raises TypeError for an annotation that cannot be described, ValueError for a schema that cannot
-    be used.
+    Raises TypeError for an annotation without a schema, ValueError for an invalid schema.
     """
     if output_schema is not None:
         return Declared(output_schema)
@@ -332,14 +328,14 @@ def output_of(
 
 
 def can_be_text(function: Callable[..., Any]) -> bool:
-    """Whether the results of a function can have text, as far as its annotation tells.
+    """Whether the function's results may contain text, according to its annotation.
 
-    False only where no value of the type has any: None, pictures, sound, files and links.
+    False only if no value of the type has text: None, images, audio, files and links.
     """
     return _can_be_text(_of_values(hints_of(function).get("return", Any)))
 
 
-# What an annotation promises.
+# What an annotation says about the values.
 
 
 def _can_be_text(annotation: Any) -> bool:
@@ -348,7 +344,7 @@ def _can_be_text(annotation: Any) -> bool:
         if plain in (None, type(None), Never, NoReturn):
             continue
         if _is_a(plain, (*_BYTES, t.TextContent, t.UnknownContent)):
-            return True  # bytes may be a text
+            return True  # bytes may be text
         if _is_a(plain, _RICH):
             continue
         if get_args(plain) and _manner_of_one(plain) == "content":
@@ -360,8 +356,8 @@ def _can_be_text(annotation: Any) -> bool:
 
 
 def _of_values(annotation: Any) -> Any:
-    """The type of the values themselves: without what is around it, finished results, and progress
-    on the way.
+    """The type of the values themselves, without generators, awaitables, complete results and
+    progress.
     """
     origin = get_origin(annotation)
     parts = get_args(annotation)
@@ -381,8 +377,8 @@ def _of_values(annotation: Any) -> Any:
 
 
 def _manner(annotation: Any) -> Literal["content", "data", "either"]:
-    """Whether values of a type are content for the model, data with a schema, or must be looked at
-    one by one.
+    """Whether values of a type are content for the model, data with a schema, or have to be
+    examined one by one.
     """
     kind = unwrapped(annotation)
     if kind in (Never, NoReturn):
@@ -396,7 +392,7 @@ def _manner(annotation: Any) -> Literal["content", "data", "either"]:
 
 
 def _manner_of_one(kind: Any) -> Literal["content", "text", "data", "either"]:
-    """The same for one member of a union; `text` is content by itself, and data among data."""
+    """The same for one member of a union; `text` is content on its own, and data among data."""
     origin = get_origin(kind)
     parts = get_args(kind)
     if kind in (str, None, type(None)):
@@ -424,8 +420,8 @@ def _manner_of_one(kind: Any) -> Literal["content", "text", "data", "either"]:
 
 
 def _is_vague(kind: Any) -> bool:
-    """Whether this is an object of which nothing is known: a dict of anything, for which a schema
-    would say nothing.
+    """Whether this is an object of unknown structure, such as a dict of anything, for which a
+    schema would be meaningless.
     """
     origin = get_origin(kind) or kind
     parts = get_args(kind)
@@ -445,11 +441,11 @@ def _is_a(kind: Any, classes: tuple[type[Any], ...]) -> bool:
     return isinstance(kind, type) and issubclass(kind, classes)
 
 
-# What a value becomes.
+# Conversion of a value.
 
 
 def _content(value: Any) -> list[t.ContentBlock] | None:
-    """The blocks of what is content by itself; None for data."""
+    """The blocks of a value that is content; None for data."""
     if value is None:
         return []
     if isinstance(value, (str, *_RICH)):
@@ -461,7 +457,8 @@ def _content(value: Any) -> list[t.ContentBlock] | None:
 
 def _block(value: Any) -> t.ContentBlock:
     if isinstance(value, str):
-        return t.TextContent(str.__str__(value))  # of a subclass too, which msgspec would not write
+        # also converts a subclass of str, which msgspec would not encode
+        return t.TextContent(str.__str__(value))
     if isinstance(value, _BLOCKS):
         return value
     if isinstance(value, _MEDIA):
@@ -475,7 +472,7 @@ def _block(value: Any) -> t.ContentBlock:
 
 
 def _of_bytes(data: bytes) -> t.ContentBlock:
-    """A picture or a sound where the bytes are one, text where they are text, else an embedded
+    """An image or audio block if the bytes are one, text if they are text, else an embedded
     file.
     """
     family = (sniff(data) or "").partition("/")[0]
@@ -492,18 +489,18 @@ def _structured(data: bytes, plain: Any, structured: Any) -> t.CallToolResult:
 
 
 def _text(data: bytes, plain: Any) -> t.TextContent:
-    """The JSON of data as text (`TOL-11`); of a string the string itself."""
+    """The JSON of data as text (`TOL-11`); a string as it is."""
     return t.TextContent(plain if isinstance(plain, str) else data.decode())
 
 
 def _encoded(value: Any) -> bytes:
-    """The JSON of a value. Raises OutputError where there is none."""
+    """The JSON of a value. Raises OutputError if there is none."""
     try:
         try:
             data = _encode(value)
         except UnicodeEncodeError:
             data = _encode(without_surrogates(value, enc_hook))
-        if b"null" in data:  # as msgspec writes what is not finite
+        if b"null" in data:  # msgspec encodes NaN and infinity as null
             import json  # late: for this rare look only
 
             json.dumps(

@@ -6,10 +6,10 @@ import msgspec
 
 
 class Progress(msgspec.Struct, frozen=True):
-    """How far a call has come. An async generator yields it before its result.
+    """The progress of a call. An async generator yields it before its result.
 
     Attributes:
-        progress: Grows with each notice.
+        progress: A number that grows with each notification.
         total: The value at the end, in the same unit, if known.
         message: A text for people.
     """

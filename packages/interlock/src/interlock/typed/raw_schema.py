@@ -1,4 +1,4 @@
-"""Tools whose arguments are described by a JSON Schema of their author."""
+"""Tools whose author describes the arguments by a JSON Schema."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from .type_hints import hints_of, signature_with_text
 
 
 class RawSignature:
-    """Checks the arguments against the author's schema and hands them on as one dict.
+    """Checks the arguments against the author's schema, and passes them on as one dict.
 
     The function takes that dict as its first parameter, and may take a Context. Raises TypeError
-    for any other function and ValueError for a schema that cannot be used.
+    for any other function, and ValueError for an invalid schema.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class RawSignature:
         self._parameter = rest[0].name
 
     def decode(self, raw: bytes | Raw) -> dict[str, Any]:
-        """The keyword values to call the function with. Raises ArgumentsError."""
+        """The keyword arguments for the call. Raises ArgumentsError."""
         try:
             arguments = msgspec.json.decode(raw)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

@@ -26,20 +26,18 @@ _decode_slices = msgspec.json.Decoder(dict[str, Raw]).decode
 _encode = msgspec.json.Encoder().encode
 _ERRORS = (*READ_ERRORS, Misfit)
 _IMMUTABLE = (type(None), bool, int, float, str, bytes)
-# to tell at once: a model needs no more, and arguments may be made to have thousands
+# in one error: a model needs no more, and a caller could send arguments with thousands
 _MOST_PROBLEMS = 20
 _LONGEST_PROBLEM = 1000  # characters
-# bytes of arguments; to look at more of them again and again would hold up everybody else for
-# seconds
+# bytes of arguments; repeated passes over larger ones would block other requests for seconds
 MOST_COERCED = 256 * 1024
 
 
 class ArgumentsError(Exception):
-    """The arguments do not fit, in words for the model: each problem names its place (`$.city`) and
-    what was expected there.
+    """The arguments do not fit. The message is for the model: each problem names its place
+    (`$.city`) and what is expected there.
 
-    `problems` has them one by one; all are listed that can be known at once (2026-07-28, "Tools",
-    error handling).
+    `problems` lists all problems that can be found at once (2026-07-28, "Tools", error handling).
     """
 
     def __init__(self, *problems: str) -> None:
@@ -48,7 +46,7 @@ class ArgumentsError(Exception):
 
 
 class Parameter(Struct, frozen=True):
-    """One parameter that a caller may set: `name` is Python's, `wire_name` the argument's."""
+    """One parameter that a caller may set: `name` in Python, and `wire_name` in the arguments."""
 
     name: str
     wire_name: str
@@ -58,16 +56,19 @@ class Parameter(Struct, frozen=True):
 
     @property
     def required(self) -> bool:
-        """Whether there is no default."""
+        """Whether it has no default."""
         return self.default is NODEFAULT and self.make_default is None
 
 
 class Signature:
-    """What a function takes.
+    """The parameters of a function.
 
-    `schema` is the `inputSchema` (2020-12, its root an object and never a reference; `TOL-02`,
-    `TOL-03`), `names` the arguments in their order, `context` the parameter that takes the Context,
-    which no caller sets.
+    Attributes:
+        schema: The `inputSchema` (2020-12; its root is an object and never a reference; `TOL-02`,
+            `TOL-03`).
+        names: The arguments, in order.
+        context: The parameter for the Context, which callers cannot set.
+        lenient: Whether values sent as strings are converted.
     """
 
     def __init__(
@@ -95,13 +96,13 @@ class Signature:
         self._validator: Validator | None = None
 
     def decode(self, raw: bytes | Raw) -> dict[str, Any]:
-        """The JSON object of arguments as keyword values; an absent argument has the default
-        itself. Raises ArgumentsError.
+        """Decode the JSON object of arguments to keyword arguments. An absent argument gets the
+        default itself. Raises ArgumentsError.
 
-        Types are JSON's own: 5 is a float too. Models err in a few ways that leave no doubt, and
-        these are forgiven once the strict reading has failed: a whole number written as 5.0 for an
-        int (which JSON Schema allows), null in place of no arguments at all and, unless the
-        signature is not `lenient`, values sent as strings that hold their JSON.
+        Types are those of JSON: 5 is also a float. If strict decoding fails, a few unambiguous
+        mistakes of models are accepted: an integer written as 5.0 (which JSON Schema allows), null
+        in place of no arguments and, if the signature is `lenient`, values sent as strings that
+        contain their JSON.
         """
         try:
             values = asdict(self._read(raw))
@@ -116,7 +117,7 @@ class Signature:
             return self._second_look(raw)
 
     def _finished(self, values: dict[str, Any], raw: bytes | Raw) -> dict[str, Any]:
-        """The values with what msgspec left unread: pydantic's arguments and those that go to
+        """Add the values that msgspec left undecoded: arguments of pydantic types, and those for
         `**kwargs`.
         """
         for name, parameter in self._late:
@@ -131,8 +132,8 @@ class Signature:
         return values
 
     def _second_look(self, raw: bytes | Raw) -> dict[str, Any]:
-        """What the strict reading refused: coerced where that leaves no doubt, else all that is
-        wrong with it.
+        """Handle arguments that strict decoding rejected: convert unambiguous mistakes, or raise
+        all errors.
         """
         try:
             pieces = _decode_slices(raw)
@@ -151,7 +152,7 @@ class Signature:
         raise ArgumentsError(*self._problems(coerced)) from None
 
     def _coerced(self, name: str, piece: Raw) -> Raw:
-        """An argument as it was surely meant, where it does not fit as it stands."""
+        """The argument that the model surely meant, if the given one does not fit."""
         guise = self._guise(name)
         if guise is None or _complaint(guise, piece) is None:
             return piece
@@ -163,7 +164,7 @@ class Signature:
         except READ_ERRORS:
             return piece
         complaint = _complaint(guise, coerced)
-        # What is wrong is told of what was meant, and not of the string around it.
+        # The error is about the decoded value, not about the string around it.
         if complaint and meant is value and not any(path for path, _ in complaint):
             return piece
         return coerced
@@ -177,8 +178,8 @@ class Signature:
         )
 
     def _problems(self, pieces: Mapping[str, Raw]) -> list[str]:
-        """All that is wrong: arguments that are unknown or missing, and what the schema and the
-        types say of each of the others.
+        """All errors: unknown and missing arguments, and the errors of the schema and the types for
+        each of the others.
         """
         problems = []
         unknown = [name for name in pieces if self._guise(name) is None]
@@ -199,7 +200,7 @@ class Signature:
             if guise is not None and (complaint := _complaint(guise, piece)) is not None:
                 wrong[name] = [f"{_place((name, *path))} {message}" for path, message in complaint]
         for name, by_schema in self._violations({name: pieces[name] for name in wrong}).items():
-            if not isinstance(self._guise(name), Foreign):  # pydantic tells all by itself
+            if not isinstance(self._guise(name), Foreign):  # pydantic already reports all errors
                 wrong[name] = by_schema
         problems += [problem for found in wrong.values() for problem in found]
         problems = [
@@ -210,9 +211,9 @@ class Signature:
         return problems if more <= 0 else [*problems[:_MOST_PROBLEMS], f"and {more} more"]
 
     def _violations(self, pieces: Mapping[str, Raw]) -> dict[str, list[str]]:
-        """What the schema says of arguments, for msgspec names only the first thing that is wrong.
+        """The errors of the schema, because msgspec reports only the first error.
 
-        Empty where it says less.
+        Empty if the schema's errors say less.
         """
         try:
             if self._validator is None:
@@ -234,9 +235,7 @@ class Signature:
 
 
 class KeywordArguments(Struct, frozen=True):
-    """The `**kwargs` of a function: the type of each, and the names that may not come in through
-    it.
-    """
+    """The `**kwargs` of a function: the type of each, and the names that are not accepted."""
 
     guise: Guise | Foreign
     reserved: frozenset[str]
@@ -251,10 +250,18 @@ def signature_of(
 ) -> Signature:
     """The signature of a function, method, partial or callable object.
 
-    A parameter annotated with `context_type` (or a type of it, or it and None) takes the Context.
-    `description_of` has the docstring's words on parameters; those of an annotation go before them.
-    What a partial has bound is not shown. `lenient` is whether values that come as strings are read
-    as what they should be. Raises TypeError that says which parameter cannot be offered, and why.
+    A parameter annotated with `context_type` (also generic, or in a union with None) gets the
+    Context. Arguments that a partial has bound are not shown.
+
+    Args:
+        function: The function.
+        context_type: The class of the Context.
+        description_of: The docstring's description of parameters; that of an annotation takes
+            precedence.
+        lenient: Whether values sent as strings are converted to the expected type.
+
+    Raises:
+        TypeError: A parameter cannot be offered; the message says which one and why.
     """
     words = description_of or {}
     sheet = Sheet()
@@ -307,8 +314,8 @@ def signature_of(
 def _annotated(
     function: Callable[..., Any], context_type: type[Any]
 ) -> Iterator[tuple[str, inspect.Parameter, Any]]:
-    """The parameters that the author has not bound, each with its annotation and with the words to
-    begin a complaint with.
+    """The parameters that are not bound, each with the beginning of an error message and its
+    annotation.
     """
     hints = hints_of(function, {context_type.__name__: context_type})
     bound = _bound(function)
@@ -329,7 +336,7 @@ def _annotated(
 
 
 def _in_class(function: Any) -> bool:
-    """Whether this is a plain function written in a class."""
+    """Whether this is a plain function defined in a class."""
     return (
         isinstance(function, FunctionType)
         and "." in function.__qualname__.rpartition("<locals>.")[2]
@@ -346,9 +353,7 @@ def _check_kind(parameter: inspect.Parameter) -> None:
 
 
 def _bound(function: Any) -> set[str]:
-    """The keywords that a partial has set: the author set them, and no caller may set them
-    again.
-    """
+    """The keywords that a partial has set, which callers cannot set."""
     names: set[str] = set()
     while hasattr(function, "func") and hasattr(function, "keywords"):
         names |= function.keywords.keys()
@@ -357,7 +362,7 @@ def _bound(function: Any) -> set[str]:
 
 
 def is_context(annotation: Any, context_type: type[Any]) -> bool:
-    """Whether an annotation asks for the Context: plain, with its state's type, or in a union."""
+    """Whether an annotation is the Context: plain, with the type of its state, or in a union."""
     annotation = unwrapped(annotation)
     if is_union(annotation):
         return any(is_context(member, context_type) for member in get_args(annotation))
@@ -382,7 +387,7 @@ def _parameter(parameter: inspect.Parameter, annotation: Any) -> Parameter:
                 else (NODEFAULT, info.default_factory)
             )
     if default is None and not _takes_none(annotation):
-        annotation = one_of((annotation, None))  # `x: int = None` means what it says
+        annotation = one_of((annotation, None))  # `x: int = None` accepts None
     return Parameter(parameter.name, wire_name, guise_of(annotation), default, make_default)
 
 
@@ -394,7 +399,9 @@ def _takes_none(annotation: Any) -> bool:
 
 
 def _completed(drawn: JSONObject, parameter: Parameter, words: str | None) -> JSONObject:
-    """A property with the docstring's words where it has none of its own, and with its default."""
+    """A property with the docstring's description if it has none of its own, and with its
+    default.
+    """
     drawn.pop("default", None)
     about = {"description": words} if words and "description" not in drawn else {}
     fits, default = (
@@ -404,9 +411,7 @@ def _completed(drawn: JSONObject, parameter: Parameter, words: str | None) -> JS
 
 
 def _reader(parameters: list[Parameter], *, strict: bool) -> Callable[[bytes | Raw], Struct]:
-    """The decoder of the arguments object: a Struct made for it, which is the fastest that msgspec
-    reads.
-    """
+    """The decoder of the arguments: a Struct made for them, which msgspec decodes fastest."""
     fields: list[Any] = []
     for parameter in parameters:
         if parameter.make_default is not None:
@@ -421,7 +426,7 @@ def _reader(parameters: list[Parameter], *, strict: bool) -> Callable[[bytes | R
             fields.append((parameter.name, parameter.guise.type))
         elif isinstance(parameter.default, _IMMUTABLE):
             fields.append((parameter.name, parameter.guise.type, parameter.default))
-        else:  # msgspec would copy it or refuse it; the function is to get the default itself
+        else:  # msgspec would copy or reject it, but the function must get the default itself
             fields.append(
                 (
                     parameter.name,
@@ -443,9 +448,9 @@ def _itself(value: Any) -> Any:
 def _complaint(
     guise: Guise | Foreign, piece: Raw
 ) -> list[tuple[tuple[str | int, ...], str]] | None:
-    """What a type says against a piece of JSON: places below it, and what is wrong there.
+    """The errors of a type for a piece of JSON: paths below it, and messages.
 
-    None where it fits.
+    None if it fits.
     """
     try:
         guise.decode(piece)
@@ -463,7 +468,7 @@ def _place(path: tuple[str | int, ...]) -> str:
     for step in path:
         whole = str(step)
         if whole.startswith((".", "[")):
-            text += whole  # a path of msgspec's, which looks so already
+            text += whole  # a path from msgspec, which already has this form
         else:
             text += f"[{whole}]" if whole.isdigit() else f".{whole}"
     return text + ":"

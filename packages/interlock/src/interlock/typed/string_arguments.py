@@ -22,19 +22,18 @@ _ERRORS = (*READ_ERRORS, Misfit)
 
 
 class Strings:
-    """Reads strings as the types of a function's parameters.
+    """Converts strings to the types of a function's parameters.
 
-    A string that is to become a number, a date and the like is read as such; one for a list, an
-    object or a union is read as JSON where it is that, unless a string is what is wanted. Raises
-    TypeError for a function that cannot be called with names, or wants what no string can be read
-    as.
+    A string becomes a number, a date and so on. For a list, an object or a union it is decoded as
+    JSON if it is JSON, unless the type is a string. Raises TypeError for a function that cannot be
+    called with keyword arguments, or has a type that strings cannot be converted to.
     """
 
     def __init__(self, function: Callable[..., Any], context_type: type[Any]) -> None:
         self.context: str | None = None
         self.arguments: list[t.PromptArgument] = []
         self.choices: dict[str, list[str]] = {}
-        self._guises: dict[str, Guise | Foreign | None] = {}  # None: the string itself
+        self._guises: dict[str, Guise | Foreign | None] = {}  # None keeps the string
         described = parse(doc_of(function)).params
         hints = hints_of(function, {context_type.__name__: context_type})
         for name, parameter in signature_with_text(function).parameters.items():
@@ -75,7 +74,7 @@ class Strings:
 
     @property
     def names(self) -> set[str]:
-        """The parameters' names, without the one for the Context."""
+        """The names of the parameters, without the one for the Context."""
         return set(self._guises)
 
     @property
@@ -84,13 +83,13 @@ class Strings:
         return {argument.name for argument in self.arguments if argument.required}
 
     def read(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """The values to call the function with.
+        """The keyword arguments for the call.
 
-        Raises McpError (-32602) naming what is missing, unknown or unfit (`PRM-02`).
+        Raises McpError (-32602), which names missing, unknown and invalid arguments (`PRM-02`).
         """
         missing = [
             a.name for a in self.arguments if a.required and a.name not in given
-        ]  # in the function's order
+        ]  # in the order of the function
         if missing:
             raise t.McpError(
                 t.INVALID_PARAMS,
@@ -118,29 +117,31 @@ class Strings:
             try:
                 return guise.decode(value.encode())
             except _ERRORS as bad:
-                # what is wrong within JSON tells more
+                # an error within JSON is more specific
                 why = str(bad) if value.lstrip()[:1] in ("{", "[") else why
         raise t.McpError(t.INVALID_PARAMS, f"Argument {name} does not fit: {why}")
 
 
 def _guise(hint: Any) -> Guise | Foreign | None:
-    """How a parameter's strings are read. Raises TypeError where they cannot be."""
+    """The adapter of a parameter's type; None for strings. Raises TypeError if strings cannot be
+    converted.
+    """
     if hint in (str, Any):
         return None
     guise = guise_of(hint)
-    Sheet().draw(guise)  # says what is wrong with a type that nothing can be read as
+    Sheet().draw(guise)  # raises TypeError for a type without a JSON form
     return guise
 
 
 def _lax(guise: Guise | Foreign, value: Any) -> Any:
-    """A string, or the strings of an exploded variable, as values of a type."""
+    """Convert a string, or the strings of an exploded variable, to a type."""
     if isinstance(guise, Foreign):
         return guise.decode(msgspec.json.encode(value))
     return msgspec.convert(value, guise.type, strict=False, dec_hook=dec_hook)
 
 
 def _choices(hint: Any) -> list[str]:
-    """The strings that a type allows, where it names all of them."""
+    """The strings that a type allows, if it lists all of them."""
     kind = unwrapped(hint)
     if is_union(kind):
         members = [_choices(member) for member in get_args(kind) if member is not NoneType]

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 
 class Unresolved(Struct, frozen=True):
-    """An annotation that cannot be read: its text, and why."""
+    """An annotation that cannot be evaluated: its text, and why."""
 
     text: str
     reason: str
@@ -25,7 +25,7 @@ def bare(function: Any) -> Any:
     """The plain function within a bound method, a partial, a wrapper, a callable object or a
     class.
     """
-    for _ in range(100):  # wrappers that wrap each other would go on for ever
+    for _ in range(100):  # wrappers that wrap each other would loop forever
         if isinstance(function, functools.partial):
             function = function.func
         elif isinstance(function, MethodType | staticmethod | classmethod):
@@ -42,15 +42,15 @@ def bare(function: Any) -> Any:
 
 
 def signature_with_text(function: Callable[..., Any]) -> inspect.Signature:
-    """`inspect.signature`, which from Python 3.14 on must be told that a name may be unknown.
+    """`inspect.signature`; from Python 3.14 on it needs an option to accept unknown names.
 
-    Raises TypeError where there is none.
+    Raises TypeError if there is no signature.
     """
     options: dict[str, Any] = {}
     if sys.version_info >= (3, 14):
         options["annotation_format"] = import_module(
             "annotationlib"
-        ).Format.FORWARDREF  # a module that is new in 3.14
+        ).Format.FORWARDREF  # the module is new in 3.14
     try:
         return inspect.signature(function, **options)
     except (TypeError, ValueError) as bad:
@@ -60,7 +60,7 @@ def signature_with_text(function: Callable[..., Any]) -> inspect.Signature:
 
 
 def named(function: Any) -> str:
-    """What to call a function in a sentence."""
+    """The name of a function for a message."""
     plain = bare(function)
     return str(
         getattr(plain, "__qualname__", None)
@@ -70,8 +70,8 @@ def named(function: Any) -> str:
 
 
 def doc_of(function: Any) -> str | None:
-    """The docstring that was written for a function: not that of `partial`, and of a callable
-    object that of its class at last.
+    """The docstring of a function, not that of `partial`. For a callable object without one, that
+    of its class.
     """
     while isinstance(function, functools.partial):
         function = function.func
@@ -83,11 +83,11 @@ def doc_of(function: Any) -> str | None:
 def hints_of(
     function: Callable[..., Any], extra: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """The annotations of the parameters and, as "return", of the result; Unresolved where one
-    cannot be read.
+    """The annotations of the parameters and, as "return", of the result. One that cannot be
+    evaluated is Unresolved.
 
-    Names are looked up in the function's module, then in the functions around it while they run,
-    then in `extra` (for what a module imports only for type checkers).
+    Names are looked up in the function's module, then in running functions around it, then in
+    `extra` (for names that a module imports only for type checkers).
     """
     signature = signature_with_text(function)
     written = {
@@ -98,7 +98,8 @@ def hints_of(
     plain = bare(function)
     try:
         return _read(plain, written, {}, {})
-    except Exception:  # whatever an annotation's text raises; below it is found out which one
+    # evaluating an annotation may raise anything; each is evaluated separately below
+    except Exception:
         near = _around(plain)
         far = dict(extra or {})
     hints: dict[str, Any] = {}
@@ -107,7 +108,7 @@ def hints_of(
             hints.update(_read(plain, {name: annotation}, near, far))
         except (
             Exception
-        ) as bad:  # the text of an annotation may raise anything, and is the author's to repair
+        ) as bad:  # evaluating an annotation may raise anything, and only the author can fix it
             hints[name] = Unresolved(
                 getattr(annotation, "__forward_arg__", None) or str(annotation),
                 str(bad) or type(bad).__name__,
@@ -118,8 +119,8 @@ def hints_of(
 def _read(
     plain: Any, annotations: Mapping[str, Any], near: dict[str, Any], far: dict[str, Any]
 ) -> dict[str, Any]:
-    """Annotations evaluated where the function was written; `near` hides the names of its module,
-    which hide `far`.
+    """Evaluate annotations where the function was defined. Names in `near` hide those of its
+    module, which hide those in `far`.
     """
 
     def holder() -> None: ...
@@ -134,8 +135,8 @@ def _read(
 
 
 def _around(plain: Any) -> dict[str, Any]:
-    """The names that a function can see beside those of its module: its closure, and what surrounds
-    it while that still runs.
+    """The names that a function sees besides those of its module: its closure, and the locals of
+    enclosing functions that are still running.
     """
     found: dict[str, Any] = {}
     module = getattr(plain, "__globals__", None)
@@ -152,6 +153,6 @@ def _around(plain: Any) -> dict[str, Any]:
     for name, cell in zip(code.co_freevars if code else (), closure or (), strict=False):
         try:
             found[name] = cell.cell_contents
-        except ValueError:  # not filled yet
+        except ValueError:  # not assigned yet
             continue
     return found

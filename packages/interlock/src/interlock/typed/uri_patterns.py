@@ -18,8 +18,8 @@ __all__ = [
     "flatten",
 ]
 
-# What a variable may have been: a str, or for an exploded one a list, or a dict of the names it
-# brought along.
+# The value of a matched variable: a str; for an exploded variable a list, or a dict with names from
+# the URI.
 Matched = str | list[str] | dict[str, str]
 
 
@@ -33,7 +33,7 @@ class Operator(NamedTuple):
     reserved: bool = False
 
 
-# By the sign that begins an expression.
+# By the first character of an expression.
 OPERATORS = {
     "": Operator("", ","),
     "+": Operator("", ",", reserved=True),
@@ -49,11 +49,11 @@ OPERATORS = {
 UNRESERVED = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~"
 RESERVED = ":/?#[]@!$&'()*+,;="
 
-# What RFC 3986 lets stand raw inside one path segment. An expansion would have percent-encoded the
-# reserved ones, but people and models write `mail://ann@example.org` by hand, and that is a correct
-# URI.
+# The characters that RFC 3986 permits unescaped inside a path segment. An expansion would have
+# percent-encoded the reserved ones, but people and models write `mail://ann@example.org` by hand,
+# and that is a valid URI.
 _SEGMENT = UNRESERVED + "!$&'()*+,;=:@"
-# Never raw in a URI. (Surrogates are not text at all, and we need them ourselves: see `flatten`.)
+# Characters that are never unescaped in a URI. (Surrogates are not text, and `flatten` uses them.)
 _FORBIDDEN = re.compile(r"[\x00-\x20\"<>\\^`{|}\x7f\ud800-\udfff]")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _TRIPLETS = re.compile(r"(?:%[0-9A-Fa-f]{2})+")
@@ -71,15 +71,15 @@ class Variable(NamedTuple):
 
 
 class Expression(NamedTuple):
-    """One `{...}`: the sign of its operator, and its variables."""
+    """One `{...}`: the character of its operator, and its variables."""
 
     sign: str
     variables: tuple[Variable, ...]
 
 
 class _Alphabet(dict[int, str]):
-    """A translation table that says, for every character, whether a run may hold it; what is not
-    ASCII it always may.
+    """A translation table that says for each character whether a run may contain it. Characters
+    beyond ASCII are always allowed.
     """
 
     def __init__(self, allowed: str) -> None:
@@ -96,8 +96,8 @@ class _Literal(NamedTuple):
 
 
 class _CharacterRun(NamedTuple):
-    """A step that matches `least` to `most` characters of an alphabet, and keeps them for variables
-    of one operator.
+    """A step that matches `least` to `most` characters of an alphabet, and captures them for the
+    variables of one operator.
     """
 
     alphabet: _Alphabet
@@ -105,11 +105,11 @@ class _CharacterRun(NamedTuple):
     most: int | None
     sign: str
     variables: tuple[Variable, ...]
-    rooted: bool  # stands where a leading slash would make an absolute path
+    rooted: bool  # a leading slash would make an absolute path here
 
 
 class _Maybe(NamedTuple):
-    """A step that goes on with the next one, or else jumps to step `target`."""
+    """A step that continues with the next one, or jumps to step `target`."""
 
     target: int
 
@@ -118,7 +118,7 @@ _Step = _Literal | _CharacterRun | _Maybe
 
 
 class _Harvest:
-    """What the runs of one match have yielded so far."""
+    """The values that the runs of one match have captured so far."""
 
     __slots__ = ("prefixes", "safe", "whole")
 
@@ -128,8 +128,8 @@ class _Harvest:
         self.prefixes: list[tuple[Variable, str]] = []
 
     def keep(self, variable: Variable, value: Matched | None) -> bool:
-        """Record a variable's value; false when there is none, or when it is not what the variable
-        was before.
+        """Record a variable's value. False if there is none, or if it differs from an earlier value
+        of the variable.
         """
         if value is None:
             return False
@@ -141,7 +141,7 @@ class _Harvest:
         return True
 
     def restore(self, flat: str, *, spans: bool, rooted: bool = False) -> str | None:
-        """Return the decoded text of a value, or None when it is unsafe where it stands."""
+        """Return the decoded text of a value, or None if it is unsafe in its place."""
         text = flat.translate(_RESTORE)
         if not self.safe:
             return text
@@ -153,7 +153,7 @@ class _Harvest:
         return text
 
     def settle(self, names: Sequence[str]) -> dict[str, Matched] | None:
-        """Return the values by name; a prefix must agree with the whole value, or else with the
+        """Return the values by name. A prefix must agree with the whole value, or else with the
         longest prefix.
         """
         values = dict(self.whole)
@@ -165,12 +165,13 @@ class _Harvest:
 
 
 class Pattern:
-    """The parts of a template, made ready to match.
+    """The compiled parts of a template.
 
-    They become a row of steps: literals, runs of characters, and jumps over what may be left out.
-    Which positions of the URI lead to its end is worked out for one step after the other,
-    backwards, with sets of positions held as the bits of an integer; then each choice is made once,
-    forwards, and never taken back. So the work grows with the URI, not with the ways to read it.
+    The parts become a sequence of steps: literals, runs of characters, and jumps over optional
+    parts. The set of positions of the URI from which each step can reach the end is computed
+    backwards, as the bits of an integer. Then each choice is made once, forwards, without
+    backtracking. So the work grows with the length of the URI, not with the number of possible
+    matches.
     """
 
     __slots__ = ("_names", "_steps")
@@ -191,8 +192,8 @@ class Pattern:
                 rooted = False
 
     def match(self, uri: str, safe: bool) -> dict[str, Matched] | None:
-        """Return the values by name, or None when `uri` does not match or, with `safe`, when a
-        value is unsafe.
+        """Return the values by name, or None if `uri` does not match or, with `safe`, if a value is
+        unsafe.
         """
         flat = flatten(uri)
         spans = None if flat is None else _walk(self._steps, flat)
@@ -207,11 +208,12 @@ class Pattern:
 
 
 def flatten(uri: str) -> str | None:
-    """Return `uri` with one character for each unit, or None when it is no URI.
+    """Return `uri` with one character for each unit, or None if it is not a URI.
 
-    Triplets are decoded, so that a multi-byte character is one unit. A decoded character that would
-    mean something else raw (`%2F`) becomes its stand-in, a lone surrogate, which no literal equals
-    and every alphabet holds. Raw characters beyond ASCII are let through.
+    Percent-encoded triplets are decoded, so that a multi-byte character is one unit. A decoded
+    character that would have a meaning unescaped (`%2F`) becomes its stand-in, a lone surrogate,
+    which no literal equals and every alphabet contains. Unescaped characters beyond ASCII are
+    accepted.
     """
     if _FORBIDDEN.search(uri):
         return None
@@ -233,8 +235,8 @@ def _decode(found: re.Match[str]) -> str:
 
 
 def _merged(parts: Sequence[str | Expression]) -> list[str | Expression]:
-    """Return `parts` with adjoining expressions of parameters made one: in `{?a}{&b}` the order of
-    a and b is as free as in `{?a,b}`.
+    """Return `parts` with adjacent parameter expressions merged: in `{?a}{&b}`, a and b may have
+    any order, as in `{?a,b}`.
     """
     merged: list[str | Expression] = []
     for part in parts:
@@ -258,18 +260,18 @@ def _alphabet(sign: str, *, several: bool) -> _Alphabet:
         return _Alphabet(UNRESERVED + RESERVED)
     if sign in ("?", "&"):
         return _Alphabet(_SEGMENT + "/?")
-    # Between several values the separator means something; in a lone one (`{.ext}` of `.tar.gz`) it
-    # is a character like others.
+    # Between several values the separator has a meaning. In a single value (`{.ext}` of `.tar.gz`)
+    # it is an ordinary character.
     return _Alphabet(_SEGMENT.replace(OPERATORS[sign].separator, "") if several else _SEGMENT)
 
 
 def _compile(expression: Expression, start: int, rooted: bool) -> Iterator[_Step]:
-    """Yield the steps that match an expression, of which the first will be step `start`."""
+    """Yield the steps that match an expression; the first one has the index `start`."""
     sign, variables = expression
     operator = OPERATORS[sign]
     optional = bool(operator.first)
     if operator.named or any(variable.explode for variable in variables):
-        # One run holds all the items with their separators; it is taken apart when all is over.
+        # One run captures all items with their separators; it is split after the match.
         allowed = _alphabet(sign, several=False)
         allowed[ord(operator.separator)] = "1"
         if optional:
@@ -295,9 +297,9 @@ def _compile(expression: Expression, start: int, rooted: bool) -> Iterator[_Step
 
 
 def _walk(steps: Sequence[_Step], flat: str) -> list[tuple[_CharacterRun, int, int]] | None:
-    """Return each run with the span of `flat` that it takes, or None."""
+    """Return each run with the span of `flat` that it matches, or None."""
     if steps and isinstance(steps[0], _Literal) and not flat.startswith(steps[0].text):
-        return None  # most templates of a server end here
+        return None  # most templates of a server fail here
     # reach[i] becomes the set of positions from which the steps from i on can get to the end.
     reach = [0] * len(steps) + [1 << len(flat)]
     for index in range(len(steps) - 1, -1, -1):
@@ -337,7 +339,7 @@ def _walk(steps: Sequence[_Step], flat: str) -> list[tuple[_CharacterRun, int, i
 
 
 def _places(flat: str, text: str) -> int:
-    """Return the set of positions at which `text` stands in `flat`."""
+    """Return the set of positions at which `text` occurs in `flat`."""
     places = bytearray(b"0") * (len(flat) + 1)
     found = flat.find(text)
     while found >= 0:
@@ -370,9 +372,7 @@ def _before(after: int, mask: int, least: int, most: int) -> int:
 
 
 def _gather(harvest: _Harvest, run: _CharacterRun, flat: str) -> bool:
-    """Add what a run of positional values took to the harvest; false when it turns out not to match
-    after all.
-    """
+    """Record the values of a run of positional variables. False if it does not match after all."""
     operator = OPERATORS[run.sign]
     variables = list(run.variables)
     if not any(variable.explode for variable in variables):
@@ -389,7 +389,7 @@ def _gather(harvest: _Harvest, run: _CharacterRun, flat: str) -> bool:
         return False
     while items and variables:
         variable = variables.pop(0)
-        # The first exploded variable takes all that those after it do not need.
+        # The first exploded variable gets all items that the variables after it do not need.
         count = max(1, len(items) - len(variables)) if variable.explode else 1
         taken = items[:count]
         items = items[count:]
@@ -399,8 +399,8 @@ def _gather(harvest: _Harvest, run: _CharacterRun, flat: str) -> bool:
 
 
 def _gather_named(harvest: _Harvest, run: _CharacterRun, flat: str) -> bool:
-    """The same for a run of `name=value` pairs, which may come in any order; an exploded variable
-    takes names that are nobody's.
+    """The same for a run of `name=value` pairs in any order. An exploded variable gets pairs with
+    unknown names.
     """
     known = {flatten(variable.name): variable for variable in run.variables}
     stray = next((variable for variable in run.variables if variable.explode), None)
@@ -420,7 +420,7 @@ def _gather_named(harvest: _Harvest, run: _CharacterRun, flat: str) -> bool:
         else:
             kept = dict(pairs) if variable.explode else pairs[0][1]
             if len({key for key, _ in pairs}) < len(pairs):
-                return False  # one parameter given twice
+                return False  # a parameter occurs twice
         if not harvest.keep(variable, kept):
             return False
     return True

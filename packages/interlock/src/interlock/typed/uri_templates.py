@@ -19,12 +19,12 @@ from .uri_patterns import (
 
 __all__ = ["Matched", "Template", "TemplateError", "Value"]
 
-# What may be expanded; None, and None inside a list or a mapping, is undefined.
+# Values for an expansion; None, also inside a list or a mapping, is undefined.
 Scalar = str | int | float | bool
 Value = Scalar | Sequence[Scalar | None] | Mapping[str, Scalar | None] | None
 
-# Never raw in a URI, nor in the literals of a template (RFC 6570, section 2.1, where an erratum
-# lets the apostrophe in).
+# Characters that are never unescaped in a URI, nor in the literals of a template (RFC 6570, section
+# 2.1; an erratum permits the apostrophe).
 _FORBIDDEN = re.compile(r"[\x00-\x20\"<>\\^`{|}\x7f-\x9f\ud800-\udfff]|%(?![0-9A-Fa-f]{2})")
 _TRIPLET_OR_CHARACTER = re.compile(r"%[0-9A-Fa-f]{2}|.", re.DOTALL)
 _NAME = r"(?:\w|%[0-9A-Fa-f]{2})+"
@@ -34,19 +34,19 @@ _PLAIN_OR_RESERVED = frozenset(UNRESERVED + RESERVED)
 
 
 class TemplateError(ValueError):
-    """A template is malformed, or a value cannot be put into it; the message says where and why."""
+    """A template is malformed, or a value does not fit in it; the message says where and why."""
 
 
 class Template:
-    """An RFC 6570 template of level 1 to 4, which expands to URIs and matches them.
+    """An RFC 6570 template of levels 1 to 4, which expands to URIs and matches them.
 
-    Templates are equal, and hash alike, when their texts are equal. See MCP "Resource Templates".
+    Templates with equal texts are equal, and have the same hash. See MCP "Resource Templates".
     """
 
     __slots__ = ("_names", "_parts", "_pattern", "_text")
 
     def __init__(self, text: str) -> None:
-        """Parse `text`; raises TemplateError when it is malformed."""
+        """Parse `text`. Raises TemplateError if it is malformed."""
         self._text = text
         self._parts = tuple(_parse(text))
         names = [
@@ -63,25 +63,26 @@ class Template:
 
     @property
     def text(self) -> str:
-        """The template as it was written."""
+        """The text of the template."""
         return self._text
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of its variables in order of first appearance."""
+        """The names of its variables, in order of first appearance."""
         return self._names
 
     @property
     def literal(self) -> bool:
-        """Whether it has no expressions at all, and so stands for one URI."""
+        """Whether it has no expressions, and so matches exactly one URI."""
         return not self._names
 
     @property
     def specificity(self) -> tuple[int, int, int, str]:
-        """A sort key: of several templates that match a URI, the smallest key is the most specific.
+        """A sort key: among the templates that match a URI, the one with the smallest key is the
+        most specific.
 
-        More literal characters win, then fewer variables, then fewer variables that may span `/`;
-        the text settles the rest.
+        More literal characters come first, then fewer variables, then fewer variables that may span
+        `/`; the text decides the rest.
         """
         literal = sum(len(part) for part in self._parts if isinstance(part, str))
         wide = sum(
@@ -101,11 +102,11 @@ class Template:
         return hash(self._text)
 
     def expand(self, values: Mapping[str, Value]) -> str:
-        """Return the URI that the template makes of `values` (RFC 6570, section 3).
+        """Return the URI for `values` (RFC 6570, section 3).
 
-        A name that is missing, None, or an empty list or mapping is undefined and leaves nothing
-        behind. Raises TemplateError when a value does not fit its place (a prefix of a list, text
-        that is not Unicode), TypeError when it is of no usable type.
+        A name that is missing, None, or an empty list or mapping is undefined and expands to
+        nothing. Raises TemplateError if a value does not fit (a prefix of a list, text that is not
+        Unicode), TypeError if its type is not supported.
         """
         return "".join(
             _encode(part, reserved=True) if isinstance(part, str) else _expand(part, values)
@@ -113,23 +114,22 @@ class Template:
         )
 
     def match(self, uri: str, *, safe: bool = True) -> dict[str, Matched] | None:
-        """Return the values from which the template would make `uri`, or None when it does not
-        match.
+        """Return the values for which the template expands to `uri`, or None if it does not match.
 
-        It is the inverse of `expand`. Values are percent-decoded once, as strict UTF-8. `{a}` and
-        `{+a}` need at least one character. Every other operator may be left out, and so may the
-        last variables of `{/a,b}` and its like: such a name is missing from the answer. Query and
-        matrix parameters come in any order; one that is unknown or doubled does not match. An
-        exploded variable gives a list, or in a query a dict when it brought names of its own; any
-        other gives a str, in which raw commas stay. Where several readings are possible, values are
-        as short as they can be from left to right.
+        This is the inverse of `expand`. Values are percent-decoded once, as strict UTF-8. `{a}` and
+        `{+a}` need at least one character. Every other operator is optional, and so are the last
+        variables of `{/a,b}` and similar expressions; an omitted name is missing from the result.
+        Query and matrix parameters may have any order; an unknown or repeated one does not match.
+        An exploded variable returns a list, or in a query a dict if the URI has names of its own.
+        Any other variable returns a str, in which unescaped commas stay. If several matches are
+        possible, values are as short as possible from left to right.
 
-        While `safe` is true, these values do not match: one with a `.` or `..` segment (between `/`
-        or `\\`) or a control character; one with a decoded `/` or `\\` in a place that does not
-        span segments; and one that begins with either where that would make an absolute path (after
-        a literal `/`, or in a query). `{+a}`, `{#a}`, `{?a}` and `{&a}` span segments.
+        With `safe`, these values do not match: a value with a `.` or `..` segment (between `/` or
+        `\\`) or a control character; a value with a decoded `/` or `\\` in a place that does not
+        span segments; and a value that begins with either where that would make an absolute path
+        (after a literal `/`, or in a query). `{+a}`, `{#a}`, `{?a}` and `{&a}` span segments.
 
-        The work grows with the length of `uri` only, whatever it holds.
+        The work grows only with the length of `uri`.
         """
         return self._pattern.match(uri, safe)
 
@@ -210,8 +210,8 @@ def _expand(expression: Expression, values: Mapping[str, Value]) -> str:
         elif value is not None:
             text = _scalar(name, value)
             if variable.prefix is not None:
-                # A triplet that will pass through unencoded counts as one character and is not cut
-                # in two (section 2.4.1).
+                # A triplet that stays as it is counts as one character, and is not split (section
+                # 2.4.1).
                 units = _TRIPLET_OR_CHARACTER.findall(text) if operator.reserved else text
                 text = "".join(units[: variable.prefix])
             text = _encode(text, reserved=operator.reserved)
@@ -270,9 +270,7 @@ def _scalar(name: str, value: object) -> str:
 
 
 def _encode(text: str, *, reserved: bool) -> str:
-    """Percent-encode `text`, but not its reserved characters and triplets where those are
-    allowed.
-    """
+    """Percent-encode `text`. With `reserved`, reserved characters and triplets stay as they are."""
     plain = _PLAIN_OR_RESERVED if reserved else _PLAIN
     units = _TRIPLET_OR_CHARACTER.findall(text) if reserved else text
     try:
