@@ -1,6 +1,6 @@
 """A vault that is one blob of records, read and written whole.
 
-Where the book lies is the business of each such vault.
+Each such vault decides where the blob is stored.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from ..errors import StoreError
 from .interface import RECORDS, RECORDS_BYTES, Name, checked, decoded, encoded, ending, name
 
 T = TypeVar("T")
-Kept = tuple[bytes, float | None]  # value and end
+Kept = tuple[bytes, float | None]  # value and expiry
 
 
 class VaultRecord(msgspec.Struct, array_like=True, frozen=True):
-    """One record as it is written."""
+    """One record in its serialized form."""
 
     kind: bytes
     key: bytes
@@ -32,9 +32,9 @@ _decode = msgspec.msgpack.Decoder(list[VaultRecord]).decode
 
 
 class Book:
-    """Records by name.
+    """Records by name. The caller provides the time.
 
-    `changed` says whether there is anything to write; times are given by the caller.
+    `changed` says whether there are changes to write.
     """
 
     def __init__(
@@ -56,11 +56,11 @@ class Book:
 
     @classmethod
     def read(cls, data: bytes, *, most_bytes: int = RECORDS_BYTES) -> Book:
-        """The book that was written so. Raises ValueError where it is none."""
+        """Read a serialized book. Raises ValueError for invalid data."""
         return cls(_decode(data), most_bytes=most_bytes)
 
     def written(self) -> bytes:
-        """The whole book."""
+        """The serialized book."""
         return _encode(
             [
                 VaultRecord(kind, key, value, until)
@@ -69,12 +69,12 @@ class Book:
         )
 
     def get(self, of: Name, now: float) -> bytes | None:
-        """What is kept."""
+        """The value of a record, or None."""
         kept = self._kept.get(of)
         return kept[0] if kept is not None and _lives(kept, now) else None
 
     def put(self, of: Name, value: bytes, until: float | None, now: float) -> None:
-        """Keep this. Raises StoreError, and changes nothing, where it is too much."""
+        """Store a value. Raises StoreError, and changes nothing, if a limit is exceeded."""
         self._sweep(now)
         new = (value, until)
         old = self._kept.get(of)
@@ -95,21 +95,21 @@ class Book:
             self._sweep(now)
 
     def add(self, of: Name, value: bytes, until: float | None, now: float) -> bool:
-        """Keep this where nothing is."""
+        """Store a value if the record does not exist."""
         if self.get(of, now) is not None:
             return False
         self.put(of, value, until, now)
         return True
 
     def swap(self, of: Name, was: bytes, value: bytes, until: float | None, now: float) -> bool:
-        """Keep this if what is kept is `was`."""
+        """Replace the value if it is still `was`."""
         if self.get(of, now) != was:
             return False
         self.put(of, value, until, now)
         return True
 
     def pop(self, of: Name, now: float) -> bytes | None:
-        """Get and remove."""
+        """Return the value and remove the record."""
         self._sweep(now)
         return self._drop(of)
 
@@ -128,13 +128,13 @@ class Book:
         return kept[0]
 
     def _sweep(self, now: float) -> None:
-        """Forget what has come to its end."""
+        """Remove expired records."""
         while self._ends and self._ends[0][0] <= now:
             _, of = heapq.heappop(self._ends)
             kept = self._kept.get(of)
             if kept is not None and not _lives(kept, now):
                 self._drop(of)
-        if len(self._ends) > 2 * len(self._kept) + 1024:  # ends of what was written over since
+        if len(self._ends) > 2 * len(self._kept) + 1024:  # many entries belong to replaced records
             self._note_ends()
 
     def _note_ends(self) -> None:
@@ -143,28 +143,28 @@ class Book:
 
 
 class BookVault:
-    """The methods of a Vault, each of which is one piece of work on the book."""
+    """The methods of a Vault, each of which is one operation on the book."""
 
     async def _do(self, work: Callable[[Book, float], T], *, writes: bool = True) -> T:
-        """Do something with the book and the time now, alone with it, and write the book where that
-        has changed it.
+        """Run an operation with exclusive access to the book and the current time, and write the
+        book if it has changed.
         """
         raise AssertionError("each vault has its own way to its book")
 
     async def get(self, kind: str, key: str) -> bytes | None:
-        """What is kept; None where nothing is, or its end has come."""
+        """The value; None if there is no record, or it has expired."""
         of = name(kind, key)
         return await self._do(lambda book, now: book.get(of, now), writes=False)
 
     async def put(self, kind: str, key: str, value: bytes, *, until: float | None = None) -> None:
-        """Keep this, in the place of what was there."""
+        """Store a value, and replace the old one."""
         of = name(kind, key)
         value = checked(value)
         end = ending(until)
         await self._do(lambda book, now: book.put(of, value, end, now))
 
     async def add(self, kind: str, key: str, value: bytes, *, until: float | None = None) -> bool:
-        """Keep this where nothing is kept; False where something is."""
+        """Store a value if the record does not exist. False if it does."""
         of = name(kind, key)
         value = checked(value)
         end = ending(until)
@@ -173,23 +173,25 @@ class BookVault:
     async def swap(
         self, kind: str, key: str, was: bytes, value: bytes, *, until: float | None = None
     ) -> bool:
-        """Keep this if what is kept still is `was`; False where it is not."""
+        """Replace the value if it is still `was`. False if it is not."""
         of = name(kind, key)
         value = checked(value)
         end = ending(until)
         return await self._do(lambda book, now: book.swap(of, was, value, end, now))
 
     async def pop(self, kind: str, key: str) -> bytes | None:
-        """Get and remove; of many who take at once one gets it."""
+        """Return the value and remove the record. Only one of several concurrent callers gets
+        it.
+        """
         of = name(kind, key)
         return await self._do(lambda book, now: book.pop(of, now))
 
     async def remove(self, kind: str, key: str) -> bool:
-        """Remove; whether there was something."""
+        """Remove a record. False if there was none."""
         return await self.pop(kind, key) is not None
 
     async def keys(self, kind: str) -> list[str]:
-        """The keys of what is kept of a kind."""
+        """The keys of the records of a kind."""
         of = encoded(kind)
         return [
             decoded(key)

@@ -25,16 +25,16 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# A file is read and written whole, so it is for some hundred records and not for very many.
+# A file is read and written whole, so it suits hundreds of records, not very many.
 FILE_BYTES = 16 * 1024 * 1024
 
 _VERSION = 1
-_ASIDE = 100  # damaged files that are kept
+_ASIDE = 100  # the limit of damaged files that are kept
 
 
 class _Header(msgspec.Struct, omit_defaults=True):
-    """The first line of the file: what it is, how its body is sealed, and the body's digest, by
-    which damage is noticed.
+    """The first line of the file: its format, how its body is encrypted, and the digest of the
+    body, which reveals damage.
     """
 
     interlock_vault: int
@@ -45,22 +45,30 @@ class _Header(msgspec.Struct, omit_defaults=True):
 
 
 class _Damaged(Exception):
-    """The file is not as it was written."""
+    """The file is damaged."""
 
 
 class FileVault(BookVault):
-    """Keeps records in one file of mode 0600, in a folder of mode 0700.
+    """Stores records in one file of mode 0600, in a folder of mode 0700.
 
-    Both are made where they are missing, and refused where wider.
+    Missing files and folders are created. Files and folders with wider permissions are refused.
+    Each change writes a new file, which replaces the old one atomically, so that neither a reader
+    nor a crash leaves half a change. A lock file next to it serializes processes. The file holds at
+    most 16 MiB.
 
-    Each change writes a new file and puts it in the old one's place, so that no reader, and nobody
-    after a crash, finds half of one; a lock file beside it makes processes take turns. The file
-    holds 16 MiB at the most. It is sealed whole, names and values, where there is a `key` (32
-    characters or more; INTERLOCK_VAULT_KEY where none is given), or else where the system's keyring
-    keeps one (`keyring`: whether to ask it, or another one to ask); a vault that was sealed is
-    never again written without its key. A damaged file is kept aside, with an error that says so.
-    `clock` gives the seconds by which records end; StoreError is raised where another process does
-    not let go of the lock within `patience` seconds. Raises ValueError for a key that is too short.
+    With a key, the whole file is encrypted, names and values. An encrypted vault is never written
+    again without its key. A damaged file is kept under another name, and an error says so.
+
+    Args:
+        path: The path of the file.
+        key: The key, of at least 32 characters; by default the variable INTERLOCK_VAULT_KEY.
+        keyring: Whether a key in the OS keyring is used if no key is given; or another keyring.
+        clock: Returns the time in seconds of the wall clock, for the expiry of records.
+        patience: How long to wait for another process that holds the lock, in seconds.
+
+    Raises:
+        ValueError: The key is too short.
+        StoreError: (By the methods.) The vault cannot be used.
     """
 
     shared = True
@@ -81,7 +89,7 @@ class FileVault(BookVault):
 
     @property
     def sealed(self) -> bool:
-        """Whether the file is sealed, or would be if there were one."""
+        """Whether the file is encrypted, or would be if it existed."""
         try:
             found = self._bytes()
             return self._sealing.possible() if found is None else bool(_split(found)[0].by)
@@ -89,7 +97,7 @@ class FileVault(BookVault):
             return False
 
     async def aclose(self) -> None:
-        """Nothing to let go of: the file is open only while it is read or written."""
+        """Do nothing: the file is open only while it is read or written."""
 
     async def _do(self, work: Callable[[Book, float], T], *, writes: bool = True) -> T:
         return await asyncio.to_thread(self._write if writes else self._read, work)
@@ -97,7 +105,7 @@ class FileVault(BookVault):
     # -- in a thread -------------------------------------------------------------------------------
 
     def _read(self, work: Callable[[Book, float], T]) -> T:
-        # Without the lock: what is there is always whole.
+        # No lock is needed: the file is always complete.
         try:
             _, _, book = self._load()
         except _Damaged:
@@ -121,7 +129,7 @@ class FileVault(BookVault):
             return value
 
     def _load(self) -> tuple[_Header, Key | None, Book]:
-        """The book and how it is sealed; an empty one where there is no file.
+        """The header, the key and the book; an empty book if there is no file.
 
         Raises StoreError and _Damaged.
         """
@@ -203,7 +211,7 @@ class FileVault(BookVault):
 def _split(found: bytes) -> tuple[_Header, bytes]:
     """The header and the body.
 
-    Raises _Damaged, and StoreError where it is the file of a later version.
+    Raises _Damaged; and StoreError if a later version wrote the file.
     """
     line, _, body = found.partition(b"\n")
     try:

@@ -1,4 +1,4 @@
-"""Opens the vault that a URL names, or the one of a user who names none."""
+"""Opens the vault that a URL names, or the user's default vault."""
 
 from __future__ import annotations
 
@@ -19,13 +19,14 @@ _WHAT_THERE_IS = (
 
 
 def open_vault(url: str | Path | None = None) -> Vault:
-    """The vault that a URL, or the path of a file, names.
+    """Open the vault at a URL or a file path.
 
-    None: the one that the variable INTERLOCK_VAULT names, or the user's own file.
+    None opens the vault that the variable INTERLOCK_VAULT names, or the user's own file in the
+    platform's folder for user data (`default_path`). Nothing is created before it is needed.
 
-    That file lies in the platform's folder for a user's data (`default_path`). Nothing is made
-    before it is needed. Raises ValueError where the URL names no vault, and StoreError where the
-    package for it is not installed, or a user has no folder for data.
+    Raises:
+        ValueError: The URL does not name a vault.
+        StoreError: The package for it is not installed, or the user has no folder for data.
     """
     if isinstance(url, Path):
         return _file(url)
@@ -54,7 +55,7 @@ def open_vault(url: str | Path | None = None) -> Vault:
             from .redis import RedisVault  # late: as above
 
             return RedisVault(given)
-    # Not the URL itself: it may hold a password.
+    # Do not quote the URL: it may contain a password.
     whose = "" if url is not None else f" (in {VARIABLE})"
     raise ValueError(
         f"{scheme + colon if colon else 'that'}{whose} names no vault: {_WHAT_THERE_IS}"
@@ -68,5 +69,5 @@ def _file(path: Path) -> Vault:
 
 
 def _plain(path: str) -> str:
-    """Without the slash that a URL has before the letter of a drive."""
+    """The path without the slash that a URL has before a drive letter."""
     return path[1:] if sys.platform == "win32" and path[2:3] == ":" else path

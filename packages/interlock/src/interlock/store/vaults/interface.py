@@ -9,8 +9,8 @@ from typing import Protocol, runtime_checkable
 VALUE_BYTES = 1024 * 1024
 NAME_BYTES = 8192
 
-# Records of one vault, and bytes in all their names and values, where the vault holds them in
-# memory.
+# The limits of a vault that holds its records in memory: the number of records, and the bytes of
+# all names and values.
 RECORDS = 100_000
 RECORDS_BYTES = 256 * 1024 * 1024
 
@@ -19,82 +19,82 @@ Name = tuple[bytes, bytes]
 
 @runtime_checkable
 class Vault(Protocol):
-    """Small records, secret ones too, by kind and key.
+    """Small records, also secret ones, by kind and key. A record may expire (`until`, in seconds of
+    the wall clock).
 
-    Each may have an end (`until`, wall clock seconds), after which it is gone.
-
-    Kinds and keys may be any text of up to 8,192 bytes, values are at most 1 MiB; ValueError is
-    raised for more. Each method is one step that happens whole or not at all, also among processes
-    that share the vault. A method that is cancelled may have happened. StoreError is raised, with
-    words that say what to do, where the vault cannot be used; nothing is ever lost without one. A
-    vault may be used from several event loops, one after another, and from several threads.
+    Kinds and keys may be any text of up to 8,192 bytes, and values have at most 1 MiB; ValueError
+    is raised for more. Each method is atomic, also among processes that share the vault. A
+    cancelled method may have taken effect. StoreError says that the vault cannot be used, and what
+    to do; no data is ever lost without an error. A vault may be used from several event loops, one
+    after another, and from several threads.
     """
 
     @property
     def shared(self) -> bool:
-        """Whether other processes that open the same place find the same records."""
+        """Whether other processes that open the same location see the same records."""
         ...
 
     @property
     def sealed(self) -> bool:
-        """Whether someone who reads the disk, or the server, that the values lie on, still cannot
-        read them.
+        """Whether the values are unreadable to a person who can read the disk, or the server, that
+        stores them.
         """
         ...
 
     async def get(self, kind: str, key: str) -> bytes | None:
-        """What is kept; None where nothing is, or its end has come."""
+        """The value; None if there is no record, or it has expired."""
         ...
 
     async def put(self, kind: str, key: str, value: bytes, *, until: float | None = None) -> None:
-        """Keep this, in the place of what was there; the end is `until`, or there is none."""
+        """Store a value, and replace the old one. It expires at `until`, or never."""
         ...
 
     async def add(self, kind: str, key: str, value: bytes, *, until: float | None = None) -> bool:
-        """Keep this where nothing is kept; False, and nothing changed, where something is.
+        """Store a value if the record does not exist. False if it does; then nothing changes.
 
-        Of many who add at once one is told True.
+        Only one of several concurrent callers gets True.
         """
         ...
 
     async def swap(
         self, kind: str, key: str, was: bytes, value: bytes, *, until: float | None = None
     ) -> bool:
-        """Keep this, with this end, if what is kept still is `was`.
+        """Replace the value and the expiry if the value is still `was`. False if it is not; then
+        nothing changes.
 
-        False, and nothing changed, where it is not.
-
-        An `until` that has passed removes it.
+        An `until` in the past removes the record.
         """
         ...
 
     async def pop(self, kind: str, key: str) -> bytes | None:
-        """Get and remove; of many who take at once one gets it."""
+        """Return the value and remove the record. Only one of several concurrent callers gets
+        it.
+        """
         ...
 
     async def remove(self, kind: str, key: str) -> bool:
-        """Remove; whether there was something."""
+        """Remove a record. False if there was none."""
         ...
 
     async def keys(self, kind: str) -> list[str]:
-        """The keys of what is kept of a kind, in order of their letters."""
+        """The keys of the records of a kind, in alphabetical order."""
         ...
 
     async def aclose(self) -> None:
-        """Let go of files and connections; may be called twice.
+        """Close files and connections. May be called more than once.
 
-        A vault that is used again opens them again.
+        They are opened again if the vault is used again.
         """
         ...
 
 
 def name(kind: str, key: str) -> Name:
-    """Kind and key as they are kept. Raises ValueError where one is too long."""
+    """Kind and key as they are stored. Raises ValueError if one is too long."""
     return encoded(kind), encoded(key)
 
 
 def encoded(text: str) -> bytes:
-    """One of them, whatever text it is. Raises ValueError where it is too long."""
+    """A kind or key as bytes, whatever text it is. Raises ValueError if it is too long."""
     data = text.encode("utf-8", "surrogatepass")
     if len(data) > NAME_BYTES:
         raise ValueError(
@@ -105,14 +105,14 @@ def encoded(text: str) -> bytes:
 
 
 def decoded(data: bytes) -> str:
-    """The other way."""
+    """A kind or key from bytes."""
     return data.decode("utf-8", "surrogatepass")
 
 
 def checked(value: bytes) -> bytes:
-    """The value, if a vault takes it.
+    """Return a valid value.
 
-    Raises ValueError where it is too long, TypeError where it is not bytes.
+    Raises ValueError if it is too long, TypeError if it is not bytes.
     """
     if not isinstance(value, bytes):
         raise TypeError(f"a vault keeps bytes, and this is {type(value).__name__}")
@@ -124,7 +124,7 @@ def checked(value: bytes) -> bytes:
 
 
 def ending(until: float | None) -> float | None:
-    """The end, if it is one; None for never. Raises ValueError where it is no time."""
+    """The expiry; None for never. Raises ValueError if it is not a time."""
     if until is None or until == math.inf:
         return None
     if math.isnan(until):

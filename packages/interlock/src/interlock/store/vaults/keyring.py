@@ -25,16 +25,16 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# Keyrings are for few and small things: all names and values together.
+# Keyrings are made for few and small entries. This is the limit for all names and values together.
 KEYRING_BYTES = 256 * 1024
 
-# Letters in one entry. Windows takes 2,560 bytes, two for each letter.
+# Characters in one entry. Windows permits 2,560 bytes, two for each character.
 _PIECE = 1000 if sys.platform == "win32" else 32_768
 
 
 class _Root(msgspec.Struct):
-    """The entry that says where the others are: the book lies in `pieces` entries, in one of two
-    places by turns.
+    """The entry that locates the others: the book consists of `pieces` entries, in one of two slots
+    that alternate.
     """
 
     file_lock: int
@@ -43,19 +43,26 @@ class _Root(msgspec.Struct):
 
 
 class KeyringVault(BookVault):
-    """Keeps records, 256 KiB of them at the most, in the keyring of the system, in as many entries
-    as it takes.
+    """Stores records in the OS keyring, at most 256 KiB, in as many entries as needed.
 
-    They are written to one of two places by turns, and one entry, which is written last, says to
-    which; so there is never half of a change. A lock file in the user's folder for data (`lock`:
-    another folder for it) makes processes take turns. `keyring` is another keyring than that of the
-    system. `piece` is how many letters one entry may have. `clock` gives the seconds by which
-    records end. Raises StoreError where the package `keyring` is not installed, and each method
-    does where there is no keyring, as is usual without a desktop.
+    Records are written to two slots in turn. One entry names the current slot and is written last,
+    so that a change is never half done. A lock file in the user's data folder serializes processes.
+
+    Args:
+        name: The name of the vault in the keyring.
+        keyring: Another keyring than that of the system.
+        lock: Another folder for the lock file.
+        piece: The largest number of characters in one entry.
+        clock: Returns the time in seconds of the wall clock, for the expiry of records.
+        patience: How long to wait for another process that holds the lock, in seconds.
+
+    Raises:
+        StoreError: The package `keyring` is not installed; or, by the methods, there is no keyring,
+            as is usual without a desktop.
     """
 
     shared = True
-    sealed = True  # that is what a keyring is for
+    sealed = True  # the keyring protects its entries
 
     def __init__(
         self,
@@ -80,7 +87,7 @@ class KeyringVault(BookVault):
         self._patience = patience
 
     async def aclose(self) -> None:
-        """Nothing to let go of."""
+        """Do nothing: nothing is open."""
 
     async def _do(self, work: Callable[[Book, float], T], *, writes: bool = True) -> T:
         return await asyncio.to_thread(self._work, work)
@@ -95,7 +102,7 @@ class KeyringVault(BookVault):
         folder = Path(self._lock) if self._lock is not None else data_folder()
         make_folder(folder, private=True)
         key = hashlib.blake2b(self._name.encode(), digest_size=8).hexdigest()
-        # Readers wait, too: what they read lies in several entries.
+        # Readers also need the lock, because the records are spread over several entries.
         with file_lock(folder / f"keyring-{key}.lock", patience=self._patience):
             root = self._root(ring)
             book = self._book(ring, root)
@@ -135,7 +142,7 @@ class KeyringVault(BookVault):
         for number, piece in enumerate(pieces):
             os_keyring.write(ring, self._entry(new.file_lock, number), piece)
         os_keyring.write(ring, self._name, msgspec.json.encode(new).decode())
-        # What was left of longer ones, by us or by one who died.
+        # Remove the remaining entries of longer versions, also those of a process that died.
         self._forget(ring, new.file_lock, len(pieces))
         self._forget(ring, 1 - new.file_lock, 0)
 
@@ -145,7 +152,7 @@ class KeyringVault(BookVault):
             end += 1
         for number in reversed(
             range(first, end)
-        ):  # the last first: who dies meanwhile leaves no gap behind which some are not found
+        ):  # last entry first: if the process dies, there is no gap that hides later entries
             os_keyring.drop(ring, self._entry(place, number))
 
     def _entry(self, place: int, number: int) -> str:

@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager
 from .interface import Vault
 
 _KIND = "lease"
-# seconds between two attempts to be the holder
+# seconds between two attempts to get the lease
 _SHORTEST = 0.01
 _LONGEST = 0.25
 
@@ -27,16 +27,24 @@ async def hold_lease(
     clock: Callable[[], float] = time.time,
     sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
 ) -> AsyncIterator[None]:
-    """Be the only one inside for this name, among all tasks and processes that share the vault.
+    """Hold a lease for this name while the block runs: only one holder at a time, among all tasks
+    and processes that share the vault. Other callers wait.
 
-    Wait while another is.
+    The lease is a record in the vault that expires after `seconds`, so it ends if its holder dies.
+    While the block runs, the lease is renewed. If the renewal fails (the vault is unreachable, the
+    process was suspended), the block is cancelled when the lease expires, and TimeoutError is
+    raised. So two holders never run at once. The wait has no limit of its own.
 
-    The lease is a record of the vault that ends after `seconds`, so it ends by itself when its
-    holder dies; while the block lasts it is prolonged in good time. Where that fails (the vault is
-    away, the process stood still) the block is cancelled when its lease ends, and TimeoutError
-    raised, so that two are never inside. `clock` must be the vault's; `sleep` is for the time
-    between two attempts. Raises StoreError where the vault cannot be used. There is no limit for
-    the waiting but that of the caller.
+    Args:
+        vault: The vault.
+        name: What only one holder may do at a time.
+        seconds: How long the lease lasts without a renewal.
+        clock: The clock of the vault.
+        sleep: Waits between two attempts.
+
+    Raises:
+        TimeoutError: The lease expired while the block ran.
+        StoreError: The vault cannot be used.
     """
     own = secrets.token_bytes(16)
     pause = _SHORTEST
@@ -45,7 +53,7 @@ async def hold_lease(
         await sleep(pause * random.uniform(0.5, 1.0))
         pause = min(2 * pause, _LONGEST)
         asked = time.monotonic()
-    # The lease began before the answer came: what that took is not ours to stay in.
+    # The lease began before the vault responded, so the response time is subtracted.
     loop = asyncio.get_running_loop()
     try:
         async with asyncio.timeout_at(loop.time() + seconds - (time.monotonic() - asked)) as limit:
@@ -60,7 +68,7 @@ async def hold_lease(
 
 
 async def _enter(vault: Vault, name: str, own: bytes, until: float) -> bool:
-    """Whether the lease could be had; where we are cancelled meanwhile it is not kept."""
+    """Try to get the lease. If the caller is cancelled meanwhile, the lease is released."""
     adding = asyncio.ensure_future(vault.add(_KIND, name, own, until=until))
     try:
         return await asyncio.shield(adding)
@@ -71,9 +79,9 @@ async def _enter(vault: Vault, name: str, own: bytes, until: float) -> bool:
 
 
 async def _leave(vault: Vault, name: str, own: bytes) -> None:
-    """Give the lease back, if it is still ours; where that cannot be done it ends by itself."""
+    """Release the lease if this caller still holds it. If that fails, the lease expires."""
     with contextlib.suppress(Exception):
-        # An end that has passed removes it: `remove` would not ask whose it is.
+        # An expiry in the past removes it; `remove` would not check the holder.
         await vault.swap(_KIND, name, own, own, until=0.0)
 
 
@@ -85,15 +93,13 @@ async def _prolong(
     clock: Callable[[], float],
     limit: asyncio.Timeout,
 ) -> None:
-    """Move the end of the lease, again and again, and with it the moment when the block would be
-    cancelled.
-    """
+    """Renew the lease repeatedly, and postpone the cancellation of the block each time."""
     loop = asyncio.get_running_loop()
     while True:
         await asyncio.sleep(seconds / 3)
         with contextlib.suppress(
             Exception
-        ):  # the limit stays where it is, and there is time for another attempt
+        ):  # the deadline stays, and there is time for another attempt
             begun = loop.time()
             if not await vault.swap(_KIND, name, own, own, until=clock() + seconds):
                 return

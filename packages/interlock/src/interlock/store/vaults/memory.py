@@ -14,15 +14,19 @@ T = TypeVar("T")
 
 
 class MemoryVault(BookVault):
-    """Keeps records in memory: at most `most`, and `most_bytes` of names and values.
+    """Stores records in memory.
 
-    StoreError is raised for more.
+    Args:
+        clock: Returns the time in seconds of the wall clock, for the expiry of records.
+        most: The largest number of records.
+        most_bytes: The largest size of all names and values, in bytes.
 
-    `clock` gives the seconds by which records come to their ends.
+    Raises:
+        StoreError: (By the methods.) A limit is exceeded.
     """
 
     shared = False
-    sealed = True  # nothing lies anywhere
+    sealed = True  # nothing is written to a disk
 
     def __init__(
         self,
@@ -36,7 +40,7 @@ class MemoryVault(BookVault):
         self._lock = threading.Lock()
 
     async def aclose(self) -> None:
-        """Nothing to let go of: what is kept stays, for as long as the vault itself."""
+        """Do nothing: the records stay as long as the vault object."""
 
     async def _do(self, work: Callable[[Book, float], T], *, writes: bool = True) -> T:
         with self._lock:

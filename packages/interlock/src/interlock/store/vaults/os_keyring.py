@@ -1,4 +1,4 @@
-"""The OS keyring, if there is one that works (extra `keyring`)."""
+"""The OS keyring, if a working one is available (extra `keyring`)."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ INSTEAD = (
 
 
 def find(given: KeyringBackend | bool) -> KeyringBackend:
-    """The keyring that was given, or that of the system for True.
+    """The given keyring, or that of the system for True.
 
-    Raises StoreError where there is none that keeps anything.
+    Raises StoreError if there is no keyring that stores entries.
     """
     if given is False:
         raise StoreError("the keyring is not to be used")
@@ -36,7 +36,7 @@ def find(given: KeyringBackend | bool) -> KeyringBackend:
         ) from None
     try:
         found = keyring.get_keyring()
-    except Exception as bad:  # a configuration that names what is not there, in one of many ways
+    except Exception as bad:  # an invalid keyring configuration raises many types of errors
         raise StoreError(
             f"the keyring that is configured cannot be loaded ({type(bad).__name__}: {bad})"
         ) from None
@@ -48,25 +48,25 @@ def find(given: KeyringBackend | bool) -> KeyringBackend:
 
 
 def read(ring: KeyringBackend, name: str, service: str = SERVICE) -> str | None:
-    """What the keyring keeps by that name. Raises StoreError where it cannot say."""
+    """Read an entry. Raises StoreError if the keyring fails."""
     found: str | None = _told(lambda: ring.get_password(service, name), "be read")
     return found
 
 
 def write(ring: KeyringBackend, name: str, text: str, service: str = SERVICE) -> None:
-    """Have the keyring keep something. Raises StoreError where it does not."""
+    """Write an entry. Raises StoreError if the keyring fails."""
     _told(lambda: ring.set_password(service, name, text), "be written to")
 
 
 def drop(ring: KeyringBackend, name: str, service: str = SERVICE) -> None:
-    """Have the keyring forget something that it keeps. Raises StoreError where it does not."""
+    """Delete an entry. Raises StoreError if the keyring fails."""
     _told(lambda: ring.delete_password(service, name), "be written to")
 
 
 def _told(ask: Any, what: str) -> Any:
     try:
         return ask()
-    except Exception as bad:  # each backend has errors of its own
+    except Exception as bad:  # each backend has its own errors
         why = str(bad).strip().splitlines()
         said = f"{type(bad).__name__}: {why[0]}" if why else type(bad).__name__
         raise StoreError(f"the keyring cannot {what} ({said})") from None

@@ -13,22 +13,20 @@ from pathlib import Path
 from .. import files
 from ..errors import StoreError
 
-_OTHERS = 0o077  # what the group and the world may do
+_OTHERS = 0o077  # permissions of the group and of others
 _MAY_WRITE = 0o022
-_MODES = sys.platform != "win32"  # elsewhere the folder of a user's data is private by itself
+_MODES = sys.platform != "win32"  # on Windows the folder for user data is private anyway
 
 
 def make_folder(folder: Path, *, private: bool) -> None:
-    """Make a folder, and those above it that are missing, for its owner's eyes only.
+    """Create a folder and its missing parents, with access only for the owner.
 
-    One that is there must be no opener than it may.
-
-    `private`: nobody else may look into it; otherwise nobody else may write in it. Raises
-    StoreError.
+    An existing folder must not have wider permissions than allowed: with `private`, others must not
+    read it; otherwise others must not write in it. Raises StoreError.
     """
     for missing in [each for each in reversed((folder, *folder.parents)) if not each.exists()]:
         try:
-            with contextlib.suppress(FileExistsError):  # another process was quicker
+            with contextlib.suppress(FileExistsError):  # another process created it first
                 missing.mkdir(mode=0o700)
         except OSError as bad:
             raise StoreError(
@@ -50,7 +48,7 @@ def make_folder(folder: Path, *, private: bool) -> None:
 
 
 def check_file(found: os.stat_result, path: Path) -> None:
-    """Refuse what is no file, or one that others may read or write. Raises StoreError."""
+    """Raise StoreError unless this is a regular file that others can neither read nor write."""
     if not stat.S_ISREG(found.st_mode):
         raise StoreError(
             f"{path} is no file, as a vault must be, but a link, a folder or the like: choose "
@@ -67,7 +65,7 @@ def check_file(found: os.stat_result, path: Path) -> None:
 
 @contextmanager
 def file_lock(path: Path, *, patience: float) -> Iterator[None]:
-    """As `files.turn`, for the lock of a vault. Raises StoreError."""
+    """The file lock of a vault. Raises StoreError."""
     try:
         with contextlib.ExitStack() as stack:
             stack.enter_context(files.file_lock(path, patience=patience))

@@ -10,8 +10,8 @@ from ... import rates
 from .interface import Vault
 
 _KIND = "rate"
-_COLLISIONS = 50  # compare-and-swaps that may fail because others count at the same time
-_BUSY = 1.0  # seconds to wait where so many come at once that nobody can count them
+_COLLISIONS = 50  # compare-and-swap attempts that may fail because of concurrent changes
+_BUSY = 1.0  # seconds to wait after too many concurrent changes
 
 
 class VaultRates:
@@ -33,7 +33,7 @@ class VaultRates:
             now: The time.
 
         Returns:
-            0.0 if a token was there, else the seconds until one is.
+            0.0 if a token was available, else the seconds until one is.
 
         Raises:
             StoreError: The vault cannot be used.
@@ -51,7 +51,7 @@ class VaultRates:
         """Look at a bucket without taking a token.
 
         Returns:
-            Whether the bucket is full, and the seconds until `take` would succeed.
+            Whether the bucket is full, and the seconds until `acquire` would succeed.
         """
         full = await self._full(key)
         if full is None or full <= now:
@@ -73,12 +73,12 @@ class VaultRates:
     async def _change(
         self, key: str, now: float, change: Callable[[float | None], float | None]
     ) -> bool:
-        """Change when a bucket is full, whoever else does so at the same time.
+        """Change the time when a bucket is full, with compare-and-swap.
 
         None changes nothing.
 
         Returns:
-            False if others were faster too often.
+            False after too many concurrent changes.
         """
         for _ in range(_COLLISIONS):
             was = await self._vault.get(_KIND, key)

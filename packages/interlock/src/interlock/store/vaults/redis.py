@@ -17,12 +17,13 @@ from .sealing import Sealing, about
 if TYPE_CHECKING:
     from redis import Redis
 
-_NEVER = 2**53  # the end of what has none: a number that every part of a server understands
-# seconds; who asks for longer gets what has no end in the server, and an end all the same
+_NEVER = 2**53  # the expiry of a record without one: a number that all parts of the server support
+# seconds; a record that lasts longer has no expiry in the server, but is still treated as expired
+# in time
 _CENTURY = 3_155_760_000
 
-# KEYS: the record, the ends of all records of its kind. ARGV: the time now, the record's key, then
-# what each step needs.
+# KEYS: the record, and the expiry times of all records of its kind. ARGV: the current time, the
+# record's key, and the arguments of the operation.
 _LIVE = """
 local now = tonumber(ARGV[1])
 local function live()
@@ -62,17 +63,26 @@ _REMOVE = _LIVE + "local found = live() drop() return found and 1 or 0"
 
 
 class RedisVault:
-    """Keeps records in a Redis (6.2 or newer) or Valkey server at a `redis://`, `rediss://` or
+    """Stores records in a Redis (6.2 or newer) or Valkey server at a `redis://`, `rediss://` or
     `unix://` URL.
 
-    `prefix` begins the name of every key; with a hash tag in it (`{interlock}:`) all keys live in
-    one slot of a cluster. Values are sealed, names are not, where there is a `key` (32 characters
-    or more; INTERLOCK_VAULT_KEY where none is given), and then values that are not sealed with it
-    are refused. How much is kept is for the server to bound; it must not evict keys that have no
-    end. `clock` gives the seconds by which records end, the same for all who share them. StoreError
-    is raised where the server does not answer within `patience` seconds (the step may have
-    happened: nothing is ever sent twice), and where the package `redis` is not installed. Raises
-    ValueError for a key that is too short.
+    With a key, values are encrypted and names are not; values that are not encrypted with it are
+    refused. The server limits the size. It must not evict keys without expiry.
+
+    Args:
+        url: The URL of the server.
+        prefix: The prefix of all keys. With a hash tag (`{interlock}:`) all keys are in one slot of
+            a cluster.
+        key: The key, of at least 32 characters; by default the variable INTERLOCK_VAULT_KEY.
+        clock: Returns the time in seconds of the wall clock; all processes that share the records
+            need the same time.
+        patience: How long to wait for the server, in seconds.
+
+    Raises:
+        ValueError: The key is too short.
+        StoreError: The package `redis` is not installed; or, by the methods, the server does not
+            respond in time. Then the operation may have taken effect, because nothing is sent
+            twice.
     """
 
     shared = True
@@ -105,18 +115,18 @@ class RedisVault:
         return self._sealing.possible()
 
     async def get(self, kind: str, key: str) -> bytes | None:
-        """What is kept; None where nothing is, or its end has come."""
+        """The value; None if there is no record, or it has expired."""
         of = name(kind, key)
         return self._opened(of, await self._run(_GET, of))
 
     async def put(self, kind: str, key: str, value: bytes, *, until: float | None = None) -> None:
-        """Keep this, in the place of what was there."""
+        """Store a value, and replace the old one."""
         of = name(kind, key)
         end = _score(until)
         await self._run(_PUT, of, self._closed(of, checked(value)), end)
 
     async def add(self, kind: str, key: str, value: bytes, *, until: float | None = None) -> bool:
-        """Keep this where nothing is kept; False where something is."""
+        """Store a value if the record does not exist. False if it does."""
         of = name(kind, key)
         end = _score(until)
         return bool(await self._run(_ADD, of, self._closed(of, checked(value)), end))
@@ -124,13 +134,13 @@ class RedisVault:
     async def swap(
         self, kind: str, key: str, was: bytes, value: bytes, *, until: float | None = None
     ) -> bool:
-        """Keep this if what is kept still is `was`; False where it is not."""
+        """Replace the value if it is still `was`. False if it is not."""
         of = name(kind, key)
         end = _score(until)
         closed = self._closed(of, checked(value))
         while True:
-            # The server sees sealed values only, and no value is sealed the same way twice: so it
-            # is told which one we have read.
+            # The server sees only encrypted values, and each encryption of a value differs. So the
+            # server compares with the encrypted value that was read.
             found = await self._run(_GET, of)
             if found is None or self._opened(of, found) != was:
                 return False
@@ -138,27 +148,29 @@ class RedisVault:
                 return True
 
     async def pop(self, kind: str, key: str) -> bytes | None:
-        """Get and remove; of many who take at once one gets it."""
+        """Return the value and remove the record. Only one of several concurrent callers gets
+        it.
+        """
         of = name(kind, key)
         while True:
-            # Read before it is removed: what cannot be opened stays where it is.
+            # Decrypt before the removal: a value that cannot be decrypted stays.
             found = await self._run(_GET, of)
             value = self._opened(of, found)
             if value is None or await self._run(_TAKE, of, found):
                 return value
 
     async def remove(self, kind: str, key: str) -> bool:
-        """Remove; whether there was something."""
+        """Remove a record. False if there was none."""
         return bool(await self._run(_REMOVE, name(kind, key)))
 
     async def keys(self, kind: str) -> list[str]:
-        """The keys of what is kept of a kind."""
+        """The keys of the records of a kind."""
         ends = self._ends(encoded(kind))
         found = await self._ask("ZRANGEBYSCORE", ends, b"(" + repr(self._clock()).encode(), b"+inf")
         return [decoded(key) for key in sorted(found)]
 
     async def aclose(self) -> None:
-        """Let go of the connections; they are made again where the vault is used again."""
+        """Close the connections. They are opened again if the vault is used again."""
         with self._lock:
             client = self._client
             self._client = None
@@ -197,8 +209,9 @@ class RedisVault:
         return self._prefix + b"ends:" + kind
 
     async def _run(self, script: str, of: Name, *values: bytes) -> Any:
-        """One step. The length of the kind is in the name,
-        so that no two pairs of names make one."""
+        """Run one operation. The name of the record contains the length of the kind, so that two
+        different pairs of names never result in the same name.
+        """
         record = b"%srecord:%d:%s:%s" % (self._prefix, len(of[0]), *of)
         return await self._ask(
             "EVAL", script, 2, record, self._ends(of[0]), repr(self._clock()), of[1], *values
@@ -208,12 +221,13 @@ class RedisVault:
         return await asyncio.to_thread(self._answer, command)
 
     def _answer(self, command: tuple[Any, ...]) -> Any:
-        """In a thread, for connections that live in a thread outlive every event loop."""
+        """Run a command in a thread, because connections of a thread outlive every event loop."""
         try:
-            client: Any = self._connected()  # redis-py leaves this method without types
+            client: Any = self._connected()  # redis-py has no types for this method
             return client.execute_command(*command)
-        except Exception as bad:  # no server, a wrong password, no room: redis-py has many kinds
-            # A ValueError is about the URL and may quote its password.
+        # no server, a wrong password, no memory: redis-py has many error types
+        except Exception as bad:
+            # A ValueError is about the URL, and may quote its password.
             why = (
                 "its URL cannot be read"
                 if isinstance(bad, ValueError)
@@ -230,8 +244,7 @@ class RedisVault:
                 from redis.backoff import NoBackoff
                 from redis.retry import Retry
 
-                # Never tried twice: what was taken once, and was lost on its way, is not there a
-                # second time.
+                # Never retry: if the response to a `pop` is lost, the record is no longer there.
                 once = Retry(NoBackoff(), 0)
                 limit = self._patience
                 self._client = Redis.from_url(

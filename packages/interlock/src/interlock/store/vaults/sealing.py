@@ -1,4 +1,4 @@
-"""Encryption of vaults: AES-256-GCM, with a key that you give or the OS keyring keeps."""
+"""Encryption of vaults: AES-256-GCM, with a key that you provide or that the OS keyring stores."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ VARIABLE = "INTERLOCK_VAULT_KEY"
 
 _NONCE_BYTES = 12
 _TAG_BYTES = 16
-_SHORTEST_KEY = 32  # characters: some 16 bytes of chance, however they are written
+_SHORTEST_KEY = 32  # characters: about 16 random bytes in any encoding
 
 _MAKE_ONE = "make one with `python -c 'import secrets; print(secrets.token_urlsafe(32))'`"
 
 
 class Key:
-    """A key. `mark` tells keys from each other and says nothing about them."""
+    """An encryption key. `mark` identifies the key without revealing it."""
 
     def __init__(self, secret: str) -> None:
         aead = _aead()
@@ -34,20 +34,19 @@ class Key:
                 "install 'interlock[seal]'"
             )
         data = secret.encode()
-        # Whatever a key is written like: it is chance, not a password, so one step of a hash makes
-        # 32 bytes of it.
+        # The key text is random, not a password, so a single hash is enough to derive 32 bytes.
         self._aead = aead(hashlib.blake2b(data, digest_size=32, person=b"interlock-vault").digest())
         self.mark = hashlib.blake2b(data, digest_size=8, person=b"interlock-vmark").hexdigest()
 
     def close(self, plain: bytes, about: bytes) -> bytes:
-        """Seal something that belongs to what `about` says."""
+        """Encrypt data, and bind it to the context `about`."""
         nonce = os.urandom(_NONCE_BYTES)
         return nonce + bytes(self._aead.encrypt(nonce, plain, about))
 
     def open(self, sealed: bytes, about: bytes) -> bytes:
-        """What was sealed.
+        """Decrypt data.
 
-        Raises ValueError where it was not sealed by this key, for this, or was changed.
+        Raises ValueError if the key or the context differs, or the data was changed.
         """
         if len(sealed) < _NONCE_BYTES + _TAG_BYTES:
             raise ValueError("it is too short to have been sealed")
@@ -58,11 +57,14 @@ class Key:
 
 
 class Sealing:
-    """Finds the keys of a place.
+    """Finds the encryption keys of vaults.
 
-    `key` is a key that is given, else the variable INTERLOCK_VAULT_KEY; `keyring` is one, or
-    whether to ask that of the system where no key is given. Raises ValueError for a key that is too
-    short.
+    Args:
+        key: The key; by default the variable INTERLOCK_VAULT_KEY.
+        keyring: Whether the OS keyring is used if no key is given; or another keyring.
+
+    Raises:
+        ValueError: The key is too short.
     """
 
     def __init__(self, key: str | None, keyring: KeyringBackend | bool) -> None:
@@ -74,16 +76,16 @@ class Sealing:
             )
         self._keyring = keyring
         self._given: Key | None = None
-        self._kept: dict[str, Key | None] = {}  # by the place's id: the key that the keyring keeps
+        self._kept: dict[str, Key | None] = {}  # by the vault's ID: the key in the keyring
 
     def given(self) -> Key | None:
-        """The key that was given. Raises StoreError where there is one that cannot be used."""
+        """The given key. Raises StoreError if it cannot be used."""
         if self._text and self._given is None:
             self._given = Key(self._text)
         return self._given
 
     def possible(self) -> bool:
-        """Whether there is a key, or a keyring that would keep one."""
+        """Whether there is a key, or a keyring that could store one."""
         if self._text:
             return True
         try:
@@ -92,8 +94,8 @@ class Sealing:
             return False
 
     def begin(self, id: str) -> tuple[str, Key | None]:
-        """How to seal a place that is not sealed yet: "key" or "keyring" with a key, or "" where
-        there is none.
+        """Choose the key for a vault that is not encrypted yet: "key" or "keyring" with the key, or
+        "" without encryption.
         """
         if key := self.given():
             return "key", key
@@ -103,9 +105,9 @@ class Sealing:
         return ("keyring", key) if key is not None else ("", None)
 
     def resume(self, place: object, id: str, by: str, mark: str) -> Key | None:
-        """The key of a place that was sealed so.
+        """The key of an encrypted vault.
 
-        Raises StoreError, with what to do, where it cannot be had.
+        Raises StoreError, which says what to do, if the key is not available.
         """
         if not by:
             return None
@@ -125,7 +127,7 @@ class Sealing:
         return key
 
     def _new(self, id: str) -> Key | None:
-        """A new key that the keyring keeps, if it does."""
+        """Generate a key and store it in the keyring. None if the keyring does not store it."""
         secret = secrets.token_urlsafe(32)
         try:
             ring = os_keyring.find(self._keyring)
@@ -154,7 +156,7 @@ class Sealing:
 
 
 def about(id: str, of: Name) -> bytes:
-    """What the seal of one record is bound to: its place and its name."""
+    """The context that one encrypted record is bound to: its vault and its name."""
     return b"interlock record %s %d %s %s" % (id.encode(), len(of[0]), *of)
 
 
@@ -163,7 +165,7 @@ def _entry(id: str) -> str:
 
 
 def _aead() -> Any:
-    """AES-GCM where the optional package is there, else None."""
+    """AES-GCM if the optional package is installed, else None."""
     try:
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # optional extra `seal`
     except ImportError:

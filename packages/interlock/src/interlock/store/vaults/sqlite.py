@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# What the file may grow to.
+# The largest size of the file.
 DATABASE_BYTES = 1024 * 1024 * 1024
 
 _TABLES = (
@@ -53,7 +53,7 @@ SCHEMA = SqliteSchema(
 
 
 class _Drawer:
-    """The records inside one transaction: opened and sealed with the key of the file."""
+    """The records inside one transaction, encrypted and decrypted with the key of the file."""
 
     def __init__(self, db: sqlite3.Connection, id: str, key: Key | None, now: float) -> None:
         self._db = db
@@ -107,7 +107,7 @@ class _Drawer:
         self._db.execute("DELETE FROM records WHERE until <= ?", (self._now,))
 
     def seal(self, key: Key) -> None:
-        """Seal all that is here and is not sealed yet."""
+        """Encrypt all records, none of which is encrypted yet."""
         self._key = key
         rows = self._db.execute("SELECT kind, key FROM records").fetchall()
         for of in rows:
@@ -131,17 +131,22 @@ class _Drawer:
 
 
 class SqliteVault:
-    """Keeps records in a SQLite file of mode 0600 (a wider one is refused), up to 1 GiB.
+    """Stores records in a SQLite file of mode 0600, up to 1 GiB. The file must be on a local disk.
 
-    It must lie on a local disk.
+    A file with wider permissions is refused. A lock file next to it serializes processes. With a
+    key, values are encrypted and names are not. An encrypted vault is never used again without its
+    key; an unencrypted one is encrypted as soon as there is a key.
 
-    A lock file beside it makes processes take turns. Values are sealed, names are not, where there
-    is a `key` (32 characters or more; INTERLOCK_VAULT_KEY where none is given), or else where the
-    system's keyring keeps one (`keyring`: whether to ask it, or another one to ask). A vault that
-    was sealed is never again used without its key; one that was not is sealed as soon as there is a
-    key. `clock` gives the seconds by which records end; StoreError is raised where another process
-    does not let go of the file within `patience` seconds. Raises ValueError for a key that is too
-    short.
+    Args:
+        path: The path of the file.
+        key: The key, of at least 32 characters; by default the variable INTERLOCK_VAULT_KEY.
+        keyring: Whether a key in the OS keyring is used if no key is given; or another keyring.
+        clock: Returns the time in seconds of the wall clock, for the expiry of records.
+        patience: How long to wait for another process that uses the file, in seconds.
+
+    Raises:
+        ValueError: The key is too short.
+        StoreError: (By the methods.) The vault cannot be used.
     """
 
     shared = True
@@ -156,7 +161,7 @@ class SqliteVault:
         patience: float = 10.0,
     ) -> None:
         self.path = Path(path).absolute()
-        # No write-ahead log: between two transactions this process then holds no lock, and may be
+        # No write-ahead log, so that the process holds no lock between transactions and can be
         # forked.
         self._file = SqliteFile(
             self.path,
@@ -176,23 +181,23 @@ class SqliteVault:
 
     @property
     def sealed(self) -> bool:
-        """Whether the values are sealed; before the vault is used, whether they will be."""
+        """Whether the values are encrypted; before the first use, whether they will be."""
         return bool(self._by) if self._by is not None else self._sealing.possible()
 
     async def get(self, kind: str, key: str) -> bytes | None:
-        """What is kept; None where nothing is, or its end has come."""
+        """The value; None if there is no record, or it has expired."""
         of = name(kind, key)
         return await self._do(lambda drawer: drawer.get(of), writes=False)
 
     async def put(self, kind: str, key: str, value: bytes, *, until: float | None = None) -> None:
-        """Keep this, in the place of what was there."""
+        """Store a value, and replace the old one."""
         of = name(kind, key)
         value = checked(value)
         end = ending(until)
         await self._do(lambda drawer: drawer.put(of, value, end))
 
     async def add(self, kind: str, key: str, value: bytes, *, until: float | None = None) -> bool:
-        """Keep this where nothing is kept; False where something is."""
+        """Store a value if the record does not exist. False if it does."""
         of = name(kind, key)
         value = checked(value)
         end = ending(until)
@@ -201,33 +206,35 @@ class SqliteVault:
     async def swap(
         self, kind: str, key: str, was: bytes, value: bytes, *, until: float | None = None
     ) -> bool:
-        """Keep this if what is kept still is `was`; False where it is not."""
+        """Replace the value if it is still `was`. False if it is not."""
         of = name(kind, key)
         value = checked(value)
         end = ending(until)
         return await self._do(lambda drawer: drawer.swap(of, was, value, end))
 
     async def pop(self, kind: str, key: str) -> bytes | None:
-        """Get and remove; of many who take at once one gets it."""
+        """Return the value and remove the record. Only one of several concurrent callers gets
+        it.
+        """
         of = name(kind, key)
         return await self._do(lambda drawer: drawer.pop(of))
 
     async def remove(self, kind: str, key: str) -> bool:
-        """Remove; whether there was something."""
+        """Remove a record. False if there was none."""
         of = name(kind, key)
         return await self._do(lambda drawer: drawer.remove(of))
 
     async def keys(self, kind: str) -> list[str]:
-        """The keys of what is kept of a kind."""
+        """The keys of the records of a kind."""
         of = encoded(kind)
         return await self._do(lambda drawer: drawer.keys(of), writes=False)
 
     async def aclose(self) -> None:
-        """Close the file; it is opened again where the vault is used again."""
+        """Close the file. It is opened again if the vault is used again."""
         await asyncio.to_thread(self._close)
 
     def __del__(self) -> None:
-        db = getattr(self, "_db", None)  # there is none where the making of the vault has failed
+        db = getattr(self, "_db", None)  # missing if the constructor has failed
         if db is not None:
             db.close()
 
@@ -239,8 +246,8 @@ class SqliteVault:
     def _work(self, work: Callable[[_Drawer], T], writes: bool) -> T:
         with self._lock:
             make_folder(self.path.parent, private=False)
-            # SQLite lets processes wait, too, but where one writes without a pause the others wait
-            # for ever.
+            # SQLite can wait for other processes too, but if one writes without a pause, the others
+            # wait forever.
             lock = self.path.with_name(f"{self.path.name}.lock")
             with file_lock(lock, patience=self._patience), self._file.errors():
                 db = self._db
@@ -287,17 +294,17 @@ class SqliteVault:
     # -- around a fork -----------------------------------------------------------------------------
 
     def hold(self) -> None:
-        """Before a fork: wait for what is going on, for a connection must not be in use on both
-        sides.
+        """Before a fork: wait for the running transaction, because a connection must not be in use
+        on both sides.
         """
         self._lock.acquire()
 
     def release(self) -> None:
-        """After it, in the parent."""
+        """After a fork, in the parent: release the lock."""
         self._lock.release()
 
     def inherit(self) -> None:
-        """After it, in the child: the parent's connection is neither used nor closed here."""
+        """After a fork, in the child: the parent's connection is neither used nor closed here."""
         if self._db is not None:
             _INHERITED.append(self._db)
             self._db = None

@@ -1,4 +1,4 @@
-"""The folder of a user's own vaults, by the conventions of the platform."""
+"""The folder for a user's own vaults, by the conventions of the platform."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from pathlib import Path
 from ..errors import StoreError
 
 VARIABLE = "INTERLOCK_VAULT"
-"""The environment variable that names the vault of a user."""
+"""The environment variable that names the user's vault."""
 
 
 def default_path() -> Path:
-    """The user's own file. Raises StoreError where the user has no folder for data."""
+    """The user's own file. Raises StoreError if the user has no folder for data."""
     return data_folder() / "secrets"
 
 
 def data_folder() -> Path:
-    """Where the vaults of a user lie: `interlock/vault` in $XDG_DATA_HOME, ~/Library/Application
+    """The folder for a user's vaults: `interlock/vault` in $XDG_DATA_HOME, ~/Library/Application
     Support or %LOCALAPPDATA%.
     """
     try:
@@ -27,9 +27,7 @@ def data_folder() -> Path:
         elif sys.platform == "darwin":
             data = Path.home() / "Library" / "Application Support"
         else:
-            named = Path(
-                os.environ.get("XDG_DATA_HOME") or ""
-            )  # which has to be absolute, or is not heeded
+            named = Path(os.environ.get("XDG_DATA_HOME") or "")  # a relative path is ignored
             data = named if named.is_absolute() else Path.home() / ".local" / "share"
     except RuntimeError:
         raise StoreError(
