@@ -1,7 +1,7 @@
-"""What a test of a server or a client needs: clients in memory, tapes, scripted answers, a clock,
+"""Tools for tests of servers and clients: clients in memory, tapes, scripted answers, a clock,
 snapshots, contract checks.
 
-The pytest plugin that comes with the package gives the most of it as fixtures (see
+The pytest plugin in this package provides most of them as fixtures (see
 `interlock.testing.plugin`).
 """
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from .tape import Line, Tape, Taped
     from .ways import EVERY_WAY, WAYS, Way, connect, way
 
-# Loaded at first use: the pytest plugin stands below this module and must stay light.
+# Imported at first use: the pytest plugin is in this package and must load fast.
 _ROOMS = {
     ".blanks": ("Blanks",),
     ".contracts.bus": ("check_change_bus",),

@@ -1,9 +1,9 @@
-"""Blanks: the places of an expected message that only the run can fill, such as a sealed state or a
-reference number.
+"""Blanks: placeholders in an expected message for values that differ in each run, such as a sealed
+state or a reference number.
 
-A blank is written `${name}` inside any string. The first time it takes what stands there, from then
-on the same must stand there again; `${_}` takes anything each time. A string that is nothing but a
-blank stands for any JSON value.
+A blank is written `${name}` inside any string. It captures the value at its first occurrence, and
+later occurrences must have the same value. `${_}` accepts anything each time. A string that
+consists of one blank stands for any JSON value.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ _MISSING: Any = object()
 
 
 class Blanks:
-    """What the blanks of one conversation have been filled with so far; with `inventing` one that
-    is sent first is its own name.
+    """The values of the blanks in one conversation. With `inventing`, a blank that is sent before
+    it has a value gets its own name as the value.
     """
 
     def __init__(self, *, inventing: bool = False) -> None:
@@ -32,7 +32,7 @@ class Blanks:
         """The differences of two JSON values, one line each.
 
         Args:
-            expected: The expected value. Its blanks take what stands in `actual`.
+            expected: The expected value. Its blanks capture the values in `actual`.
             actual: The actual value.
             at: The path so far.
         """
@@ -58,7 +58,7 @@ class Blanks:
     def fill(self, value: Any) -> Any:
         """A JSON value with its blanks filled in.
 
-        Raises ValueError for one that nothing has filled yet.
+        Raises ValueError for a blank without a value.
         """
         if isinstance(value, dict):
             return {key: self.fill(item) for key, item in value.items()}
@@ -97,8 +97,8 @@ class Blanks:
         return True
 
     def _pattern(self, expected: str) -> str:
-        """The expected string as a regular expression with a group for each blank that is still
-        open.
+        """The expected string as a regular expression with a group for each blank without a
+        value.
         """
         parts = []
         end = 0
@@ -136,7 +136,7 @@ def _item(items: list[Any], index: int) -> Any:
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Equality as JSON has it: true is not 1, and "1" is not 1."""
+    """Equality of JSON values: true is not 1, and "1" is not 1."""
     if isinstance(one, bool) or isinstance(other, bool):
         return one is other
     if isinstance(one, dict | list):

@@ -19,8 +19,8 @@ from .drift import Catalogue, Drift, drift
 _TOOL = ("title", "description", "inputSchema", "outputSchema", "annotations")
 _RESOURCE = ("name", "title", "description", "mimeType")
 
-_LONG = 40  # characters of a text from which on a snapshot keeps only its digest
-# JSON Schema: what is for readers alone, and the keywords that hold schemas.
+_LONG = 40  # a snapshot keeps only the digest of texts with more characters
+# JSON Schema: annotations for readers, and the keywords that contain subschemas.
 _FOR_READERS = ("title", "description", "examples", "$comment")
 _MAPS_OF_SCHEMAS = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
 _LISTS_OF_SCHEMAS = ("allOf", "anyOf", "oneOf", "prefixItems")
@@ -37,9 +37,10 @@ _SCHEMAS = (
 
 
 async def take_catalogue(target: Server | Client) -> Catalogue:
-    """What a server offers now: tools, prompts, resources and templates by name.
+    """Return the features of a server: tools, prompts, resources and templates by name.
 
-    Of each item it holds what callers rely on. A list that the server lacks (-32601) is empty.
+    Each entry has the members that callers rely on. A list that the server does not support
+    (-32601) is empty.
     """
     if isinstance(target, Server):
         async with Client(target) as client:
@@ -72,16 +73,16 @@ async def take_catalogue(target: Server | Client) -> Catalogue:
 async def check_catalogue(
     target: Server | Client, path: str | Path, *, update: bool = False
 ) -> Drift:
-    """Compare what a server offers with a snapshot, and return the compatible changes.
+    """Compare the features of a server with a snapshot, and return the compatible changes.
 
     Args:
         target: The server, or a client of it.
         path: The file of the snapshot.
-        update: Whether to write the snapshot anew instead.
+        update: Whether to write a new snapshot instead.
 
     Raises:
-        AssertionError: A change breaks callers: a feature or an argument is gone, an argument is
-            newly required or takes less, a result promises less.
+        AssertionError: A change breaks callers: a feature or an argument was removed, an argument
+            became required or accepts less, or a result guarantees less.
     """
     path = Path(path)
     now = condensed(await take_catalogue(target))
@@ -112,7 +113,7 @@ def _said(item: Any, members: tuple[str, ...]) -> dict[str, Any]:
 
 
 def condensed(catalogue: Catalogue) -> Catalogue:
-    """What a snapshot keeps: schemas without their words, and digests in place of long texts."""
+    """The form of a snapshot: schemas without descriptions, and digests in place of long texts."""
     return {
         kind: {name: _condensed(feature) for name, feature in features.items()}
         for kind, features in catalogue.items()
@@ -139,7 +140,7 @@ def _condensed(feature: dict[str, Any]) -> dict[str, Any]:
 
 
 def _without_words(schema: Any, words: list[Any]) -> Any:
-    """A schema without what is for readers alone, which is added to `words`."""
+    """A schema without annotations for readers, which are added to `words`."""
     if not isinstance(schema, dict):
         return schema
     bare: dict[str, Any] = {}
@@ -163,9 +164,7 @@ def _digest(value: Any) -> str:
 
 
 def _save(catalogue: Catalogue, path: Path) -> None:
-    """Write a snapshot with one line for each feature, so that a difference of versions is
-    readable.
-    """
+    """Write a snapshot with one line for each feature, so that diffs are readable."""
     kinds = []
     for kind, features in sorted(catalogue.items()):
         lines = [f"  {_json(name)}: {_json(feature)}" for name, feature in sorted(features.items())]

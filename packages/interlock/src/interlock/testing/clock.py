@@ -1,22 +1,22 @@
-"""A fake clock that stands still until a test moves it."""
+"""A fake clock that only a test moves."""
 
 from __future__ import annotations
 
 
 class Clock:
-    """Call it for the time in seconds; for `connect(..., clock=clock)` and wherever else a clock is
-    a parameter.
+    """A callable that returns the time in seconds, for `connect(..., clock=clock)` and every other
+    `clock` parameter.
     """
 
     def __init__(self, now: float = 1_000_000.0) -> None:
         self.now = now
 
     def __call__(self) -> float:
-        """The time now."""
+        """Return the current time."""
         return self.now
 
     def advance(self, seconds: float) -> None:
-        """Let time pass. Raises ValueError for less than none: a clock does not run backwards."""
+        """Advance the time. Raises ValueError for a negative number."""
         if seconds < 0:
             raise ValueError("a clock does not run backwards")
         self.now += seconds

@@ -1,9 +1,8 @@
-"""How far a catalogue has drifted from what it was: what breaks those who rely on it, and what does
-not.
+"""Changes of a catalogue: breaking and compatible ones.
 
-A schema of arguments breaks callers where it takes less than before; a schema of results breaks
-readers where it promises less. The rules look at the keywords that servers use; where two schemas
-differ in a way that no rule knows, the change is reported as compatible rather than guessed at.
+An input schema breaks callers if it accepts less than before. An output schema breaks readers if it
+guarantees less. The rules cover the keywords that servers use. A difference that no rule covers is
+reported as compatible.
 """
 
 from __future__ import annotations
@@ -25,9 +24,11 @@ _MOST_DEPTH = 32
 
 
 class Drift(Struct):
-    """What has changed:
+    """The changes of a catalogue, one sentence each.
 
-    `breaking` those who rely on the catalogue, or `compatible` with them; one sentence each.
+    Attributes:
+        breaking: Changes that break callers.
+        compatible: Changes that do not.
     """
 
     breaking: list[str] = field(default_factory=list)
@@ -87,7 +88,7 @@ def _prompt(what: str, old: Any, new: Any, found: Drift) -> None:
 
 
 def _listed(what: str, old: Any, new: Any, found: Drift, passed: tuple[str, ...] = ()) -> None:
-    """Everything else that is said of a feature: words, hints, MIME types."""
+    """Compare all other members of a feature: descriptions, hints, MIME types."""
     if old.get("words") != new.get("words"):
         found.compatible.append(f"{what}: the words about its members changed")
     for member in sorted({*old, *new} - {*passed, "words"}):
@@ -95,21 +96,21 @@ def _listed(what: str, old: Any, new: Any, found: Drift, passed: tuple[str, ...]
             found.compatible.append(f"{what}: its {member} changed")
 
 
-# -- arguments: what was taken before must be taken still -----------------------------------------
+# -- arguments: values that were accepted must still be accepted -----------------------------------
 
 
 def narrowed(old: Schema, new: Schema) -> Iterator[str]:
-    """Where a schema no longer takes what it took, one sentence each."""
+    """Values that a schema no longer accepts, one sentence each."""
     yield from _Pair(old, new).narrowed(old, new, "", 0)
 
 
 def weakened(old: Schema, new: Schema) -> Iterator[str]:
-    """Where a schema no longer promises what it promised, one sentence each."""
+    """Guarantees that a schema no longer gives, one sentence each."""
     yield from _Pair(old, new).weakened(old, new, "", 0)
 
 
 class _Pair:
-    """Two schemas whose references lead into their own roots."""
+    """Two schemas, each with references into its own root."""
 
     def __init__(self, old_root: Schema, new_root: Schema) -> None:
         self._old_root = old_root
@@ -162,7 +163,7 @@ class _Pair:
         if (items := _member(new, "items", True)) is not True:
             yield from self.narrowed(_member(old, "items", True), items, f"{at}[]", depth + 1)
 
-    # -- results: what was promised before must be promised still ---------------------------------
+    # -- results: guarantees must still hold ------------------------------------------------------
 
     def weakened(self, old: Schema, new: Schema, at: str, depth: int) -> Iterator[str]:
         old = _resolved(old, self._old_root)
@@ -198,11 +199,11 @@ class _Pair:
         )
 
 
-# -- small things ---------------------------------------------------------------------------------
+# -- helpers --------------------------------------------------------------------------------------
 
 
 def _limits(old: Schema, new: Schema, at: str) -> Iterator[str]:
-    """Limits that are new or tighter."""
+    """Constraints that are new or tighter."""
     before = _choices(old)
     after = _choices(new)
     if after is not None:
@@ -252,7 +253,7 @@ def _alternatives(schema: Schema) -> list[Schema]:
 
 
 def _types(schema: Schema) -> frozenset[str]:
-    """The JSON types that a schema takes; one that takes numbers takes integers."""
+    """The JSON types that a schema accepts. A schema that accepts numbers accepts integers."""
     if schema is False:
         return frozenset()
     kinds = _member(schema, "type")

@@ -11,7 +11,7 @@ HIGH_WATER = 1024 * 1024
 
 
 class MemoryChannel:
-    """One end of a pair; what is sent lies queued until the other end takes it."""
+    """One end of a pair. Sent frames are queued until the other end receives them."""
 
     def __init__(self) -> None:
         self.queued = 0
@@ -36,7 +36,7 @@ class MemoryChannel:
         return frames
 
     def send(self, frames: list[Frame]) -> None:
-        """Hand frames to the other end."""
+        """Send frames to the other end."""
         if self._closed or self._peer._closed:
             return
         self._peer._arrived.extend(frames)
@@ -44,13 +44,15 @@ class MemoryChannel:
         self.queued += sum(map(len, frames))
 
     async def drain(self) -> None:
-        """Wait until the other end has taken what lies there, where that is much."""
+        """Wait until the other end has received the queued frames, if they are more than the
+        high-water mark.
+        """
         while self.queued > HIGH_WATER and not (self._closed or self._peer._closed):
             self._room.clear()
             await self._room.wait()
 
     async def aclose(self) -> None:
-        """Close this end; the other one can still take what was sent."""
+        """Close this end. The other end can still receive the frames that were sent."""
         self._closed = True
         for end in (self, self._peer):
             end._stirred.set()
@@ -59,7 +61,7 @@ class MemoryChannel:
 
 
 def channel_pair() -> tuple[MemoryChannel, MemoryChannel]:
-    """Two channels: what is sent into one comes out of the other."""
+    """Two connected channels: frames sent into one are received from the other."""
     one = MemoryChannel()
     other = MemoryChannel()
     one._peer = other

@@ -21,12 +21,12 @@ PATIENCE = 5.0
 
 
 class Playback:
-    """A channel behind which a tape plays one part and checks what the other part says.
+    """A channel that plays one side of a tape and checks the messages of the other side.
 
     Args:
         tape: The tape.
-        part: The part that it plays, "client" or "server".
-        patience: Seconds to wait for each message of the other part.
+        part: The side that it plays, "client" or "server".
+        patience: Seconds to wait for each message of the other side.
     """
 
     def __init__(self, tape: Tape, part: Sender, *, patience: float = PATIENCE) -> None:
@@ -35,17 +35,17 @@ class Playback:
         self.patience = patience
         self.troubles: list[str] = []
         self._next = 0
-        self._matched: set[int] = set()  # lines that came before their turn, as notices may
+        self._matched: set[int] = set()  # lines that arrived early, as notifications may
         self._blanks = Blanks(
             inventing=part == "server"
-        )  # what a server makes up, a client takes as it is
-        self._heard: deque[Frame] = deque()  # what the peer said before it was its turn
+        )  # a client accepts any value that a server invents
+        self._heard: deque[Frame] = deque()  # messages of the peer that arrived early
         self._stirred = asyncio.Event()
         self._closed = False
 
     async def receive(self) -> list[Frame]:
-        """What the tape says next; an empty list once the peer has left, or has kept silent for too
-        long.
+        """The next messages of the tape. An empty list after the peer has closed, or has been
+        silent for too long.
         """
         while not self._closed:
             frames: list[Frame] = []
@@ -56,39 +56,39 @@ class Playback:
                 self._compare()
                 return frames
             if line is None and self.part == "client":
-                for _ in range(10):  # what the server says beyond the end is noted too
+                for _ in range(10):  # also records messages of the server after the end of the tape
                     await asyncio.sleep(0)
                 return []
             await self._listen(line)
         return []
 
     def send(self, frames: list[Frame]) -> None:
-        """Hear what the peer says."""
+        """Receive messages of the peer."""
         self._heard.extend(bytes(frame) for frame in frames)
         self._compare()
         self._stirred.set()
 
     async def drain(self) -> None:
-        """Nothing is queued here."""
+        """Return at once: this channel has no queue."""
 
     async def aclose(self) -> None:
-        """The peer leaves."""
+        """Close the channel."""
         self._closed = True
         self._stirred.set()
 
     @property
     def queued(self) -> int:
-        """Nothing is queued here."""
+        """Always 0: this channel has no queue."""
         return 0
 
     @property
     def lost(self) -> str:
-        """Nothing is lost here."""
+        """Always empty: no frames are lost here."""
         return ""
 
     def check(self) -> None:
-        """Raise AssertionError where the peer did not do as the tape has it, or the tape was not
-        played to its end.
+        """Raise AssertionError if the peer deviated from the tape, or the tape was not played to
+        its end.
         """
         troubles = [
             *self.troubles,
@@ -137,8 +137,8 @@ class Playback:
                 )
 
     def _place_of(self, heard: Line) -> int:
-        """Which of the lines that may come now this is: the next one, or the next of its sort, for
-        notices have a time of their own.
+        """The index of the line that this message corresponds to: the next line, or the next one of
+        its kind, because notifications may arrive at other times.
         """
         for at in range(self._next, len(self.tape.lines)):
             line = self.tape.lines[at]
@@ -149,8 +149,8 @@ class Playback:
         return self._next
 
     async def _listen(self, line: Line | None) -> None:
-        """Wait until the peer says something or leaves; once the tape has ended, for as long as
-        that takes.
+        """Wait until the peer sends a message or closes; without a limit after the end of the
+        tape.
         """
         self._stirred.clear()
         try:
@@ -164,7 +164,7 @@ class Playback:
 
 
 async def replay_to_server(tape: Tape, server: Server, *, patience: float = PATIENCE) -> None:
-    """Play the client's part of a tape to a server.
+    """Play the client's side of a tape to a server.
 
     Args:
         tape: The tape.
@@ -172,7 +172,7 @@ async def replay_to_server(tape: Tape, server: Server, *, patience: float = PATI
         patience: Seconds to wait for each message of the server.
 
     Raises:
-        AssertionError: The server does not answer as the tape has it.
+        AssertionError: The server's messages differ from the tape.
     """
     playback = Playback(tape, "client", patience=patience)
     await server.serve(playback)
@@ -183,7 +183,7 @@ async def replay_to_server(tape: Tape, server: Server, *, patience: float = PATI
 async def replay_to_client(
     tape: Tape, *, patience: float = PATIENCE, **options: Unpack[ClientOptions]
 ) -> AsyncIterator[Client]:
-    """A client to which a tape plays the server's part while the block makes the calls.
+    """A client that receives the server's side of a tape, while the block makes the calls.
 
     Args:
         tape: The tape.
@@ -191,8 +191,8 @@ async def replay_to_client(
         options: Those of Client.
 
     Raises:
-        AssertionError: The client did not say what the tape has, at the end of the block. An error
-            of the block itself comes first, unless the tape explains it.
+        AssertionError: At the end of the block, the client's messages differ from the tape. An
+            error of the block itself takes precedence, unless the tape explains it.
     """
     playback = Playback(tape, "server", patience=patience)
     try:

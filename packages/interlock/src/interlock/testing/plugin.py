@@ -1,21 +1,21 @@
-"""The pytest plugin: loaded in every run of pytest where Interlock is installed, so it stays light.
+"""The pytest plugin: every run of pytest loads it if Interlock is installed, so it must load fast.
 
 Fixtures:
     interlock_client: `async with interlock_client(server) as client`, a client of a Server in this
-        process; options are those of `interlock.testing.connect`. A test that also takes
-        `interlock_way` runs once for each way of talking to a server; one that takes
-        `interlock_tape` has its messages taken down.
-    interlock_way: both eras, and in the newer one both ways of asking.
+        process; options are those of `interlock.testing.connect`. With `interlock_way`, a test
+        runs once for each way to connect to a server. With `interlock_tape`, its messages are
+        recorded.
+    interlock_way: both eras, and in the newer one suspended and replayed questions.
         `@pytest.mark.parametrize("interlock_way", ["2025-06-18", "2026-07-28-replayed"],
         indirect=True)` chooses others.
-    interlock_tape: an empty Tape; what is on it is shown where the test fails.
-    interlock_catalogue: `await interlock_catalogue(server)` compares what the server offers with a
-        snapshot beside the test (`catalogue.json`, or the name given) and fails where callers would
-        break.
+    interlock_tape: an empty Tape, which is shown if the test fails.
+    interlock_catalogue: `await interlock_catalogue(server)` compares the server's features with a
+        snapshot next to the test (`catalogue.json`, or the given name), and fails if a change
+        breaks callers.
     interlock_update: whether `--interlock-update` was given, for `Tape.check`.
 
-The fixtures themselves need no plugin for async tests, but clients are async: with pytest-asyncio
-or anyio write `async def` tests; in plain ones use `asyncio.run`, or
+The fixtures themselves need no plugin for async tests, but clients are async. With pytest-asyncio
+or anyio, write `async def` tests. In plain tests use `asyncio.run`, or
 `interlock.sync.Client(server)`, which needs no fixture.
 """
 
@@ -42,7 +42,7 @@ _WAY_NAMES = (
     "2025-11-25",
     "2026-07-28-suspended",
     "2026-07-28-replayed",
-)  # those of WAYS, which would have to be imported
+)  # the names of WAYS, repeated here to avoid the import
 _REPORTED = pytest.StashKey[list[str]]()
 
 
@@ -132,7 +132,7 @@ def interlock_catalogue(request: pytest.FixtureRequest, interlock_update: bool) 
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Show the tape of a test that failed."""
+    """Show the tape of a failed test."""
     report = yield
     tape = getattr(item, "funcargs", {}).get("interlock_tape")
     if report.when == "call" and report.failed and tape is not None and len(tape):
@@ -143,7 +143,7 @@ def pytest_runtest_makereport(
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
 ) -> None:
-    """Report the changes that break nobody."""
+    """Report the compatible changes."""
     if lines := config.stash.get(_REPORTED, []):
         terminalreporter.section("interlock catalogues")
         for line in lines:

@@ -9,7 +9,7 @@ from ..server.calls.context import Context
 
 
 def probe_server() -> Server:
-    """A fresh server of the kind that `check_client_transport` expects at the other end."""
+    """A new server with the tools that `check_client_transport` expects."""
     server = Server("interlock-probe", "1")
     cancelled: list[str] = []
     stirred = asyncio.Event()

@@ -14,9 +14,9 @@ Script = Sequence[Any] | Mapping[str, Any]
 class ScriptedAnswers(Answers):
     """Answers questions by a script and records them; for `Client(answers=...)` or `asker=`.
 
-    A script is a list, whose answers are used in order, or a dict: each answer belongs to a part of
-    the question's text and may be used again. An answer is what the functions of Answers may
-    return. An exception is raised; a function is called with the question's params.
+    A script is a list, whose answers are used in order, or a dict that maps a part of the
+    question's text to an answer, which may be used again. An answer may be any result of the
+    functions of Answers. An exception is raised. A function is called with the question's params.
 
     Args:
         elicit: The script for elicitation.
@@ -49,19 +49,19 @@ class ScriptedAnswers(Answers):
         )
 
     async def ask(self, request: t.InputRequest, key: str | None = None) -> t.InputResponse:
-        """Note the question and answer it. Raises McpError where the script has no answer to it."""
+        """Record the question and answer it. Raises McpError if the script has no answer."""
         self.asked.append(request)
         return await super().ask(request, key)
 
     @property
     def messages(self) -> list[str]:
-        """The words of the elicitations that were asked, in order."""
+        """The messages of the elicitation requests, in order."""
         return [
             request.params.message for request in self.asked if isinstance(request, t.ElicitRequest)
         ]
 
     def check(self) -> None:
-        """Raise AssertionError where answers of a list are left over."""
+        """Raise AssertionError if answers of a list are left."""
         for what, left in self._left.items():
             if left:
                 raise AssertionError(f"{len(left)} answers to {what} were not asked for: {left!r}")
@@ -99,7 +99,7 @@ def _given(answer: Any, params: Any) -> Any:
 
 
 def _words(params: t.ElicitRequestParams | t.CreateMessageRequestParams) -> str:
-    """What a question says, for matching and for error messages."""
+    """The text of a question, for matching and for error messages."""
     if isinstance(params, t.ElicitRequestParams):
         return params.message
     blocks = [

@@ -19,11 +19,10 @@ from ..wire.jsonrpc import READ_ERRORS, Frame
 from .blanks import Blanks
 
 Sender = Literal["client", "server"]
-"""Whose message it is."""
+"""The side that sent a message."""
 
 VOLATILE = ("requestState", "elicitationId")
-"""The members that are different in every run: what `blanked` blanks unless it is told otherwise.
-"""
+"""The members that differ in each run, which `blanked` replaces by default."""
 
 _NOTICES = {
     f"notifications/{what}"
@@ -51,7 +50,7 @@ class Line(Struct, frozen=True):
 
     @property
     def message(self) -> Any:
-        """The message as Python has it; None where the bytes are not JSON."""
+        """The decoded message; None if the bytes are not JSON."""
         try:
             return _json(self.frame)
         except READ_ERRORS:
@@ -59,8 +58,8 @@ class Line(Struct, frozen=True):
 
     @property
     def is_notice(self) -> bool:
-        """Whether it tells of a change; when it comes between the answers to calls is nobody's
-        promise.
+        """Whether it notifies of a change. The order of such notifications and of responses is not
+        guaranteed.
         """
         message = self.message
         return isinstance(message, dict) and message.get("method") in _NOTICES
@@ -71,12 +70,12 @@ class Line(Struct, frozen=True):
 
 
 class Tape:
-    """A conversation, recorded (`hear` is a tap for `Server.transport`, `Stdio` and `Socket`) or
-    expected.
+    """A recorded or expected conversation. `hear` records it, as a tap for `Server.transport`,
+    `Stdio` and `Socket`.
 
     Args:
         lines: The messages.
-        about: What the head of a saved tape says about the whole.
+        about: The header of a saved tape.
         now: The clock, in seconds.
     """
 
@@ -93,7 +92,7 @@ class Tape:
         self._began = now()
 
     def hear(self, sender: str, frame: Frame) -> None:
-        """Take a message down."""
+        """Record a message."""
         self.lines.append(
             Line(
                 "client" if sender == "client" else "server",
@@ -112,16 +111,16 @@ class Tape:
         return "\n".join(map(str, self.lines))
 
     def messages(self, sender: Sender | None = None) -> list[Any]:
-        """The messages as Python has them, of one side or of both."""
+        """The decoded messages of one side or of both."""
         return [line.message for line in self.lines if sender in (None, line.sender)]
 
     def methods(self, sender: Sender | None = None) -> list[str]:
-        """The methods that were called or notified, in order."""
+        """The methods of requests and notifications, in order."""
         return [m["method"] for m in self.messages(sender) if isinstance(m, dict) and "method" in m]
 
     def blanked(self, names: Sequence[str] = VOLATILE) -> Tape:
-        """The same tape with blanks (see `interlock.testing.blanks`) for the members of these names
-        and for error references.
+        """The tape with blanks (see `interlock.testing.blanks`) for members with these names and
+        for error references.
         """
         blanking = _Blanking(frozenset(names))
         return Tape(
@@ -129,10 +128,10 @@ class Tape:
         )
 
     def differences(self, actual: Tape, *, ids: bool = True) -> list[str]:
-        """Where another tape is not as this one expects it, one line each; without `ids` JSON-RPC
-        ids may be others.
+        """The differences of another tape from this one, one line each. Without `ids`, JSON-RPC ids
+        may differ.
 
-        Notices of changes may come before or after the answers beside them.
+        Notifications of changes may come before or after adjacent responses.
         """
         blanks = Blanks()
         found = []
@@ -164,8 +163,8 @@ class Tape:
 
         Args:
             path: The file of the saved tape.
-            update: Whether to save this tape there instead, with blanks.
-            ids: Whether the ids of requests count.
+            update: Whether to save this tape instead, with blanks.
+            ids: Whether the ids of requests are compared.
 
         Raises:
             AssertionError: They differ.
@@ -185,9 +184,7 @@ class Tape:
     # -- as text -----------------------------------------------------------------------------------
 
     def save(self, path: str | Path, *, times: bool = False) -> None:
-        """Write the tape, one line of JSON for each message, with its time where `times` says
-        so.
-        """
+        """Write the tape, with one line of JSON for each message; `times` adds its time."""
         Path(path).write_bytes(self.to_bytes(times=times))
 
     def to_bytes(self, *, times: bool = False) -> bytes:
@@ -201,14 +198,14 @@ class Tape:
     def load(cls, path: str | Path) -> Tape:
         """Read a tape that was saved or written by hand.
 
-        Raises ValueError for a line that is none of a tape.
+        Raises ValueError for an invalid line.
         """
         return cls.from_bytes(Path(path).read_bytes(), str(path))
 
     @classmethod
     def from_bytes(cls, text: bytes, name: str = "the tape") -> Tape:
-        """Read a tape from what `to_bytes` gives; empty lines do not count, a `remark` is for
-        people.
+        """Read a tape in the format of `to_bytes`. Empty lines are ignored, and so is a
+        `remark`.
         """
         tape = cls()
         for number, line in enumerate(text.split(b"\n"), 1):
@@ -223,12 +220,12 @@ class Tape:
 
 
 class Taped:
-    """A channel that records on a tape what goes through it.
+    """A channel that records its messages on a tape.
 
     Args:
         channel: The channel.
         tape: The tape.
-        here: Which end of the conversation the channel belongs to.
+        here: The side that the channel belongs to.
     """
 
     def __init__(self, channel: Channel, tape: Tape, here: Sender = "client") -> None:
@@ -251,7 +248,7 @@ class Taped:
         self.channel.send(frames)
 
     async def drain(self) -> None:
-        """Wait until little enough is queued."""
+        """Wait until the queue is short enough."""
         await self.channel.drain()
 
     async def aclose(self) -> None:
@@ -265,13 +262,13 @@ class Taped:
 
     @property
     def lost(self) -> str:
-        """Why frames were dropped since the last look."""
+        """Why frames were dropped since the last call."""
         return self.channel.lost
 
 
 def differences(blanks: Blanks, expected: Frame, actual: Frame, *, ids: bool = True) -> list[str]:
-    """Where a message is not as expected, one line each, led by its path; as bytes where one of
-    them is not JSON.
+    """The differences of a message from the expected one, one line each, with its path first. They
+    are compared as bytes if one of them is not JSON.
     """
     try:
         wanted = _json(expected)
@@ -287,7 +284,7 @@ def differences(blanks: Blanks, expected: Frame, actual: Frame, *, ids: bool = T
 
 
 def _settled(lines: list[Line]) -> list[Line]:
-    """The lines, with the notices last among the messages that the server sends in one go."""
+    """The lines, with the notifications last among consecutive messages of the server."""
     runs = (list(run) for _, run in groupby(lines, key=lambda line: line.sender))
     return [line for run in runs for line in sorted(run, key=lambda line: line.is_notice)]
 
@@ -297,8 +294,8 @@ def _beyond(lines: list[Line], length: int) -> Iterator[tuple[int, Line]]:
 
 
 def _written(line: Line, times: bool) -> bytes:
-    """One line; bytes that are not JSON are written as text, or as base64 where they are not even
-    that.
+    """One line of a tape. Bytes that are not JSON are written as text, or as base64 if they are not
+    UTF-8.
     """
     time_ = b'"at":%b,' % msgspec.json.encode(line.at) if times else b""
     if line.message is not None and b"\n" not in line.frame:
@@ -341,9 +338,7 @@ def _read(fields: dict[str, Raw], tape: Tape) -> None:
 
 
 class _Blanking:
-    """Puts blanks in place of what is different in every run; the same value gets the same
-    blank.
-    """
+    """Replaces values that differ in each run by blanks. The same value gets the same blank."""
 
     def __init__(self, names: frozenset[str]) -> None:
         self._names = names

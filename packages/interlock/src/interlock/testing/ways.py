@@ -16,8 +16,8 @@ from .tape import Tape
 
 
 class Way(NamedTuple):
-    """A revision, and whether a tool that asks waits where it stands or is run again (the stateless
-    era only knows the difference).
+    """A revision, and whether a tool that asks a question is suspended or run again (which differs
+    only in the stateless era).
     """
 
     revision: str = NEWEST
@@ -33,17 +33,17 @@ EVERY_WAY: tuple[Way, ...] = (
     *(Way(revision) for revision in HANDSHAKE_REVISIONS),
     *(Way(revision, suspend) for revision in STATELESS_REVISIONS for suspend in (True, False)),
 )
-"""All there are."""
+"""Every combination."""
 
 WAYS: tuple[Way, ...] = (
     Way(HANDSHAKE_REVISIONS[-1]),
     *(Way(NEWEST, suspend) for suspend in (True, False)),
 )
-"""One for each era and manner of asking: enough for the tests of most servers."""
+"""One for each era and each way to ask questions: enough for the tests of most servers."""
 
 
 def way(name: str) -> Way:
-    """The way of a name: a revision, or one followed by `-suspended` or `-replayed`.
+    """The way with a name: a revision, or a revision followed by `-suspended` or `-replayed`.
 
     Raises ValueError for any other name.
     """
@@ -69,10 +69,10 @@ async def connect(
 
     Args:
         server: The server.
-        suspend: Whether a tool that asks waits in place (True) or runs again from the top (False),
-            for the length of the block; the server's own setting by default.
+        suspend: Whether a tool that asks a question is suspended (True) or runs again from the top
+            (False) during the block; the server's own setting by default.
         tape: Records the messages.
-        clock: Seconds, in place of the clocks by which sealed states and cached answers expire.
+        clock: Replaces the clocks, in seconds, for the expiry of sealed states and cached answers.
         options: Those of Client.
     """
     calls = server.suspended_calls

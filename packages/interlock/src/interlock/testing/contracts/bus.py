@@ -12,11 +12,14 @@ MakeBus = Callable[[], Awaitable[ChangeBus]]
 
 
 async def check_change_bus(make_bus: MakeBus, *, patience: float = 5.0) -> None:
-    """Check that buses do what `interlock.ChangeBus` promises; `make_bus` gives a fresh one, not
-    connected to any before it.
+    """Check that buses keep the contract of `interlock.ChangeBus`.
 
-    A change may take a while to arrive, `patience` seconds at the most. Raises AssertionError that
-    says what is wrong.
+    Args:
+        make_bus: Makes a new bus that is not connected to earlier ones.
+        patience: The longest time in seconds until a change arrives.
+
+    Raises:
+        AssertionError: A promise is broken; the message names it.
     """
     await _everyone_hears_everything_in_order(await make_bus(), patience)
     await _who_stopped_hears_no_more(await make_bus(), patience)
@@ -90,7 +93,7 @@ def _nobody_need_listen(bus: ChangeBus) -> None:
 
 
 class _Ear:
-    """One listener, what it has heard, and in which threads it was called."""
+    """A listener that records its changes, and the threads in which it was called."""
 
     def __init__(self, bus: ChangeBus) -> None:
         self.heard: list[Change] = []
@@ -100,7 +103,7 @@ class _Ear:
         self.stop = bus.listen(self._take)
 
     async def hear(self, count: int, patience: float) -> list[Change]:
-        """What was heard, once it is `count` changes or the patience is at its end."""
+        """The received changes, after `count` of them or at the end of the patience."""
         try:
             async with asyncio.timeout(patience):
                 while len(self.heard) < count:
@@ -108,7 +111,7 @@ class _Ear:
                     await self._stirred.wait()
         except TimeoutError:
             pass
-        await asyncio.sleep(0)  # what is heard twice is heard at once
+        await asyncio.sleep(0)  # a duplicate would arrive at once
         return list(self.heard)
 
     def _take(self, change: Change) -> None:

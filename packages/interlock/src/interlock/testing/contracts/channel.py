@@ -14,14 +14,18 @@ MakePair = Callable[[], Awaitable[tuple[Channel, Channel]]]
 
 _BLOCK = 1024 * 1024
 _LARGE = 4 * 1024 * 1024
-_MUCH = 48 * 1024 * 1024  # more than any pipe, socket or reader holds back by itself
+_MUCH = 48 * 1024 * 1024  # more than the buffers of any pipe, socket or reader
 
 
 async def check_channel(make_pair: MakePair, *, patience: float = 10.0) -> None:
-    """Check that channels do what `interlock.Channel` promises; `make_pair` gives two fresh ones
-    that are each other's peer.
+    """Check that channels keep the contract of `interlock.Channel`.
 
-    Each step waits `patience` seconds at the most. Raises AssertionError that says what is wrong.
+    Args:
+        make_pair: Makes two new channels that are connected to each other.
+        patience: Seconds that each step waits.
+
+    Raises:
+        AssertionError: A promise is broken; the message names it.
     """
     for step in _STEPS:
         one, other = await make_pair()
@@ -215,13 +219,13 @@ async def _pushes_patiently(one: Channel, other: Channel) -> None:
     await heard.end()
 
 
-# -- small things ---------------------------------------------------------------------------------
+# -- helpers --------------------------------------------------------------------------------------
 
 
 @asynccontextmanager
 async def _within(patience: float, what: str) -> AsyncIterator[None]:
-    """Turn waiting for too long, and whatever else happens, into words about the promise that was
-    being checked.
+    """Convert a timeout, or any other error, to a message about the promise that is being
+    checked.
     """
     limit = asyncio.timeout(patience)
     try:
@@ -240,7 +244,7 @@ async def _within(patience: float, what: str) -> AsyncIterator[None]:
 
 
 class _Heard:
-    """What a channel pushes."""
+    """Collects the frames that a channel pushes."""
 
     def __init__(
         self,
@@ -278,7 +282,7 @@ class _Heard:
 
 
 async def _turns() -> None:
-    """Some turns of the loop: enough for what is ready to happen."""
+    """Run the event loop a few times, which is enough for ready callbacks."""
     for _ in range(50):
         await asyncio.sleep(0)
 
@@ -293,7 +297,7 @@ async def _next(channel: Channel) -> list[Frame]:
 
 
 async def _take(channel: Channel, count: int) -> list[Frame]:
-    """The next `count` frames, or fewer where the end comes before."""
+    """The next `count` frames, or fewer at the end."""
     taken: list[Frame] = []
     while len(taken) < count and (frames := await channel.receive()):
         taken += frames

@@ -75,9 +75,9 @@ async def check_fetch(
 
 
 class _Server:
-    """What answers: the path of a request says how.
+    """A test server; the path of a request chooses the response.
 
-    `gone` counts connections that the client closed in the middle.
+    `gone` counts connections that the client closed early.
     """
 
     def __init__(self) -> None:
@@ -88,7 +88,7 @@ class _Server:
         self.gone = asyncio.Event()
 
     async def talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """One connection."""
+        """Serve one connection."""
         try:
             while await self._one(reader, writer):
                 pass
@@ -100,7 +100,7 @@ class _Server:
                 await writer.wait_closed()
 
     async def _one(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
-        """One request; whether another may follow."""
+        """Serve one request; return whether another may follow."""
         first, *rest = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")[:-4].split("\r\n")
         headers: dict[str, list[str]] = {}
         for name, _, value in (line.partition(":") for line in rest):

@@ -9,19 +9,19 @@ from contextlib import asynccontextmanager
 
 from ...store.interface import Topic
 
-_PAUSE = 0.005  # seconds between two looks
+_PAUSE = 0.005  # seconds between two checks
 
 
 def require(holds: bool, otherwise: str) -> None:
-    """Raise AssertionError with words about what is the case instead of what was promised."""
+    """Raise AssertionError with this message unless the condition holds."""
     if not holds:
         raise AssertionError(otherwise)
 
 
 @asynccontextmanager
 async def within(patience: float, who: str, what: str) -> AsyncIterator[None]:
-    """Turn waiting for too long, and whatever else happens, into words about the promise that is
-    being checked.
+    """Convert a timeout, or any other error, to a message about the promise that is being
+    checked.
     """
     limit = asyncio.timeout(patience)
     try:
@@ -40,17 +40,17 @@ async def within(patience: float, who: str, what: str) -> AsyncIterator[None]:
 
 
 async def eventually(look: Callable[[], Awaitable[object]], wanted: object) -> None:
-    """Look until what is wanted is seen; how long that may take is the caller's business."""
-    while await look() != wanted:  # noqa: ASYNC110  # what another worker writes sets no event of ours
+    """Wait until the result is the wanted one. The caller limits the time."""
+    while await look() != wanted:  # noqa: ASYNC110 # another worker cannot set an event of this one
         await asyncio.sleep(_PAUSE)
 
 
 class RecordingListener:
-    """One who listens to a board: what was heard, and in which threads."""
+    """A listener of a topic that records its messages, and the threads in which it was called."""
 
     def __init__(self, board: Topic) -> None:
         self.heard: list[tuple[bytes, str]] = []
-        self.positions: list[str] = []  # where the board said it was, at each note
+        self.positions: list[str] = []  # the position of the topic at each message
         self.threads: set[int] = set()
         self._board = board
         self._loop = asyncio.get_running_loop()
@@ -59,17 +59,17 @@ class RecordingListener:
 
     @property
     def notes(self) -> list[bytes]:
-        """What was heard, without positions."""
+        """The received messages, without positions."""
         return [note for note, _ in self.heard]
 
     async def hear(self, count: int) -> list[bytes]:
-        """What was heard, once it is `count` notes and some turns of the loop have brought no
-        more.
+        """The received messages, after `count` of them, and after some further runs of the event
+        loop.
         """
         while len(self.heard) < count:
             self._stirred.clear()
             await self._stirred.wait()
-        for _ in range(20):  # what is heard twice is heard at once
+        for _ in range(20):  # a duplicate would arrive at once
             await asyncio.sleep(0)
         return self.notes
 
@@ -81,5 +81,5 @@ class RecordingListener:
 
 
 def promise_of(step: Callable[..., object]) -> str:
-    """What a step of a contract check is about: its docstring on one line."""
+    """The promise that a step checks: its docstring on one line."""
     return " ".join((step.__doc__ or step.__name__).split())

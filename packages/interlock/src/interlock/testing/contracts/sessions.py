@@ -11,11 +11,11 @@ from ... import types as t
 from ...store.interface import Replay, Session, Store
 from .promises import eventually, require
 
-_AGE = 1000.0  # seconds from the beginning to the end of a session
+_AGE = 1000.0  # the lifetime of a session, in seconds
 
 
 def session(id: str, *, created: float | None = None) -> Session:
-    """A session with something in every field."""
+    """A session with a value in every field."""
     now = time.time() if created is None else created
     return Session(
         id=id,
@@ -352,7 +352,8 @@ async def _bounds_what_a_session_keeps(one: Store, other: Store) -> None:
         one.events.append("s", f"t{n}", 0, block, last=False)
         one.events.append("s", f"t{n}", 1, block, last=True)
         if n % 32 == 31:
-            await one.events.read("s", f"t{n}", 0)  # so that no more waits than a store can take
+            # so that the store's queue does not grow too long
+            await one.events.read("s", f"t{n}", 0)
     kept = [await one.events.read("s", f"t{n}", -1) for n in range(256)]
     whole = Replay(((0, block), (1, block)), True)
     require(kept[-1] == whole, "the stream that has ended last is not kept")
@@ -407,4 +408,4 @@ STEPS = (
     _bounds_what_a_session_keeps,
     _bounds_what_a_stream_keeps,
 )
-"""In the order in which they build on one another."""
+"""Ordered: each step relies on those before it."""

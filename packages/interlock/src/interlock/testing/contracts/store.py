@@ -19,12 +19,15 @@ Step = Callable[[Store, Store], Awaitable[None]]
 
 
 async def check_store(make_store: MakeStores, *, patience: float = 30.0) -> None:
-    """Check that stores do what `interlock.store.Store` promises.
+    """Check that stores keep the contract of `interlock.store.Store`.
 
-    `make_store` gives stores that are not open yet, at a place where nothing is kept: two that
-    share the place, as two workers do, or a single one where a store is not `shared`. It is called
-    for each step. Each step waits `patience` seconds at the most. Raises AssertionError that says
-    what is wrong.
+    Args:
+        make_store: Makes unopened stores at an empty location: two that share the location, as two
+            workers do, or one if a store is not `shared`. Called for each step.
+        patience: Seconds that each step waits.
+
+    Raises:
+        AssertionError: A promise is broken; the message names it.
     """
     for step in (*SESSION_STEPS, *BOARD_STEPS, *RECORD_STEPS, *_STEPS):
         stores = list(await make_store())
@@ -148,7 +151,7 @@ async def _opens_again(one: Store, other: Store) -> None:
 
 
 async def _refuses(closed: Store) -> None:
-    closed.events.append("s", "t", 1, b"", last=False)  # neither raises
+    closed.events.append("s", "t", 1, b"", last=False)  # neither call raises
     closed.notes.publish(b"")
     try:
         await closed.sessions.count(now=0.0)

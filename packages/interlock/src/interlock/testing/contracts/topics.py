@@ -58,12 +58,13 @@ async def _who_stopped_hears_no_more(one: Store, other: Store) -> None:
     require(await there.hear(1) == [b"1"], f"one note was posted, and {there.notes} heard")
     require(gone.notes == [], f"{gone.notes} was heard by one who had stopped")
     there.stop()
-    other.notes.publish(b"2")  # to nobody
+    other.notes.publish(b"2")  # there is no listener
     late = RecordingListener(one.notes)
     position = one.notes.position
     other.notes.publish(b"3")
     heard = await late.hear(1)
-    while heard[-1] != b"3":  # what another worker posted just before may count as before or after
+    # a message that another worker published just before may count as earlier or later
+    while heard[-1] != b"3":
         heard = await late.hear(len(heard) + 1)
     require(
         heard in ([b"3"], [b"2", b"3"]),
@@ -191,7 +192,7 @@ async def _admits_what_it_has_forgotten(one: Store, other: Store) -> None:
         if n % 1000 == 999:
             await one.changes.replay(
                 one.changes.position
-            )  # so that no more waits than a store can take
+            )  # so that the store's queue does not grow too long
     ear = RecordingListener(one.changes)
     one.changes.publish(b"mark")
     one.changes.publish(b"last")
@@ -218,4 +219,4 @@ STEPS = (
     _admits_what_it_does_not_know,
     _admits_what_it_has_forgotten,
 )
-"""In the order in which they build on one another."""
+"""Ordered: each step relies on those before it."""

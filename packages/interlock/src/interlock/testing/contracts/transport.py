@@ -67,7 +67,7 @@ async def check_client_transport(
 
 
 class _Opened:
-    """A transport, what it was told at its opening, and what it has told in return."""
+    """A transport, the Hello it was opened with, and the notifications that it has received."""
 
     def __init__(self, transport: ClientTransport, revision: str) -> None:
         self.transport = transport

@@ -14,7 +14,7 @@ Step = Callable[[Vault, Vault, Clock], Awaitable[None]]
 
 _MOST = 1024 * 1024
 
-# Kinds and keys are any text.
+# Kinds and keys may be any text.
 _NAMES = (
     ("token", "https://server.example/mcp?x=1&y=%2F#z"),
     ("token", "https://server.example/mcp?x=1&y=%2F#Z"),
@@ -34,12 +34,15 @@ _VALUES = (b"", b"\0", b"value", bytes(range(256)), "Ürümqi".encode(), b"\xff"
 
 
 async def check_vault(make_vault: MakeVaults, *, patience: float = 60.0) -> None:
-    """Check that vaults do what `interlock.store.Vault` promises.
+    """Check that vaults keep the contract of `interlock.store.Vault`.
 
-    `make_vault` is given a clock, and gives vaults that go by it, at a place where nothing is kept:
-    two that share the place, as two programs do, or a single one where a vault is not `shared`. It
-    is called for each step. Each step waits `patience` seconds at the most. Raises AssertionError
-    that says what is wrong.
+    Args:
+        make_vault: Makes vaults that use the given clock, at an empty location: two that share the
+            location, as two programs do, or one if a vault is not `shared`. Called for each step.
+        patience: Seconds that each step waits.
+
+    Raises:
+        AssertionError: A promise is broken; the message names it.
     """
     for step in _STEPS:
         clock = Clock()
@@ -299,7 +302,7 @@ async def _lets_one_in(one: Vault, other: Vault, clock: Clock) -> None:
         async with hold_lease(vault, "https://server.example", clock=clock):
             inside += 1
             most = max(most, inside)
-            await vault.get("k", "a")  # the others have their turns
+            await vault.get("k", "a")  # the other tasks run meanwhile
             inside -= 1
             turns += 1
 
