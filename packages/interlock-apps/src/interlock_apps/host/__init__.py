@@ -1,8 +1,8 @@
 """The host: a model and a person in front of many servers.
 
-`Host` starts the servers of a configuration (`interlock.configs`), merges what they offer and
-runs conversations with a model (`Host.session`). A `UserInterface` answers what has to be asked.
-`Policy`, `Pins` and a log guard every call. The servers, the policy and the log are in
+`Host` starts the servers of a configuration (`interlock.configs`), merges their features, and runs
+conversations with a model (`Host.session`). A `UserInterface` answers its questions. `Policy`,
+`Pins` and a log guard every call. The servers, the policy and the log are in
 `interlock_apps.fleet`, the models in `interlock.models`, the pages in `pages`.
 """
 
@@ -54,8 +54,8 @@ if TYPE_CHECKING:
     from .server_requests import RequestLimits
     from .session import Busy, Session
 
-# Loaded at first use: who runs a conversation loads no web framework, and who reads a configuration
-# no model.
+# Loaded at first use: a conversation needs no web framework, and reading a configuration needs no
+# model.
 _ROOMS = {
     ".server_requests": ("RequestLimits",),
     ".app": ("Host",),

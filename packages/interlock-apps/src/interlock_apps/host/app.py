@@ -55,7 +55,7 @@ from .start_approval import StartApproval
 from .targets import AnyServers, config_of
 from .uncallable_tools import UncallableTools
 
-MOST_NOTES = 100_000  # of one conversation
+MOST_NOTES = 100_000  # events in one conversation
 
 
 class Host:
@@ -65,21 +65,20 @@ class Host:
 
     Args:
         servers: A Config, its entries, or the path of a configuration file. Or an object: its
-            `mcpServers`, or by id whatever a Client can connect to, such as a Server of this
+            `mcpServers`, or a mapping from ids to targets of a Client, such as a Server of this
             process.
-        models: The models, each with its own name. The first is used unless another is chosen.
-        person: Who is asked; also `host.prompter.person`. Without it, what has to be asked is
-            refused.
-        policy: What may be called without asking, and what never. By default the person is asked
-            about everything but what trusted servers call read-only.
-        pins: What was approved. By default it is kept in memory.
-        log: Where everything is logged. By default in memory.
-        roots: Folders that servers may be told of, by server id; "" stands for all servers. Those
-            of the entries are added.
-        secrets: Takes secrets out of what user interfaces show and what the log keeps
-            (`SqliteLog(..., redact=secrets)`). Those of the servers' entries are added to it.
-        extensions: What is declared to every server beyond the core protocol, by id.
-        options: Bounds and rules of the host.
+        models: The models, each with its own name. The first one is the default.
+        person: Answers questions; also `host.prompter.person`. Without it every question is denied.
+        policy: What may be called without asking, and what never may. By default the person is
+            asked, except about tools that trusted servers call read-only.
+        pins: The approvals. By default they are kept in memory.
+        log: The log of all events. By default it is kept in memory.
+        roots: Folders offered as roots, by server id; "" means all servers. Those of the entries
+            are added.
+        secrets: Removes secrets from user interfaces and the log (`SqliteLog(...,
+            redact=secrets)`). The secrets of the entries are added to it.
+        extensions: Extensions declared to every server, by id.
+        options: Limits and rules of the host.
     """
 
     def __init__(
@@ -188,8 +187,8 @@ class Host:
         """Start every server at the same time.
 
         Args:
-            wait: Seconds after which this returns, though a server is still starting. None: as
-                long as it takes, including the time in which the person is asked for permission.
+            wait: Seconds after which this returns even if a server is still starting. None: wait as
+                long as it takes, including questions to the person.
 
         Raises:
             LogError: The log cannot be opened.
@@ -204,9 +203,9 @@ class Host:
             raise
 
     async def aclose(self) -> None:
-        """End every turn, server and model, and write the log to its end.
+        """Close every turn, server and model, and write the rest of the log.
 
-        All of them are ended, also where one fails or this is cancelled.
+        All of them are closed, even if one fails or this is cancelled.
         """
         async with AsyncExitStack() as ends:
             for end in (
@@ -215,14 +214,14 @@ class Host:
                 self.hub.aclose,
                 self.features.aclose,
             ):
-                ends.push_async_callback(end)  # the last one first
+                ends.push_async_callback(end)  # in reverse order
             await asyncio.gather(*(session.aclose() for session in self.sessions.values()))
 
     async def reload(self, servers: Config) -> Changes:
         """Apply another configuration: servers are added, removed or restarted as needed.
 
-        Servers that are unchanged run on. A server that wants more than was approved gets it once
-        the person has allowed it.
+        Unchanged servers keep running. If a server wants more than was approved, it gets that once
+        the person allows it.
         """
         self._publish_problems(servers)
         self._add_secrets(servers)
@@ -263,11 +262,11 @@ class Host:
     # -- events and questions ----------------------------------------------------------------------
 
     def publish(self, event: Event) -> None:
-        """Log an event, and pass it on to all listeners without secrets."""
+        """Log an event, and pass it to all listeners without secrets."""
         self.events.publish(event)
 
     def listen(self, listener: EventListener) -> Callable[[], None]:
-        """Pass every event to a listener as it happens; what is returned stops that."""
+        """Pass every event to a listener as it happens; call the returned function to stop."""
         return self.events.listen(listener)
 
     @property
@@ -282,7 +281,7 @@ class Host:
 
         Args:
             model: The name of its model; "": the first one.
-            title: Its title; "": made from what the person says first.
+            title: Its title; "": made from the person's first message.
 
         Raises:
             ValueError: There is no such model.
@@ -302,7 +301,7 @@ class Host:
         return session
 
     async def resume(self, session: str) -> Session:
-        """Go on with a conversation of the log, also one of an earlier run.
+        """Resume a conversation from the log, also one of an earlier run.
 
         Raises:
             LogError: It cannot be read.
@@ -313,7 +312,7 @@ class Host:
         await self.log.flush()
         replay = Replay(await self.log.read(session, limit=MOST_NOTES), session)
         if session in self.sessions:
-            return self.sessions[session]  # another caller resumed it meanwhile
+            return self.sessions[session]  # another caller has resumed it in the meantime
         model = self.models.get(replay.model.name) or self._model("")
         calls = sum(isinstance(event, CallProposed) for event in replay.events)
         found = self.sessions[session] = Session(
@@ -323,7 +322,7 @@ class Host:
         return found
 
     def end(self, session: str) -> None:
-        """Close a conversation, and forget what was remembered for it. It stays in the log."""
+        """Close a conversation, and drop its remembered rules. It stays in the log."""
         closed = self.sessions.pop(session, None)
         if closed is None:
             return
@@ -380,13 +379,13 @@ class Host:
         return await self.servers.complete(server, ref, argument, value, arguments)
 
     def expand(self, template: str, values: Mapping[str, str]) -> str:
-        """Return the URI that a template makes of values. Raises ValueError for a bad template."""
+        """Expand a URI template. Raises ValueError for an invalid template."""
         return expand(template, values)
 
     # -- roots and rules ---------------------------------------------------------------------------
 
     def grant(self, folder: str | Path, server: str = "") -> None:
-        """Let a server, or all, be told of a folder.
+        """Add a folder to the roots of a server, or of all servers.
 
         Raises:
             ValueError: It is not a folder.
@@ -398,7 +397,7 @@ class Host:
             self._roots_changed(server)
 
     def revoke(self, folder: str | Path, server: str = "") -> None:
-        """Take a folder back."""
+        """Remove a folder from the roots."""
         if self.roots.revoke(folder, server):
             self._roots_changed(server)
 
@@ -410,7 +409,7 @@ class Host:
             self.hub.roots_changed([server])
 
     def forget(self, rule: Rule) -> bool:
-        """Remove a remembered rule; whether there was one."""
+        """Remove a remembered rule; return whether it existed."""
         return self.rules.forget(rule)
 
 

@@ -26,7 +26,7 @@ from .prompter import Prompter
 from .rule_memory import RuleMemory
 
 MOST_PROBLEMS = 5
-TRIES = 5  # at arguments that the person edits and that do not fit
+TRIES = 5  # attempts at editing arguments that do not match the schema
 
 _AGAIN = (
     "The tool could not ask you its question, and the server was started again so that it can. "
@@ -83,7 +83,7 @@ class CallApproval:
     # -- tools -----------------------------------------------------------------------------------
 
     async def approve(self, request: CallRequest) -> Approval:
-        """Decide about a call: by a rule where one applies, else the person is asked."""
+        """Decide about a call: by a rule if one applies, otherwise by asking the person."""
         item = request.item
         arguments = request.arguments
         if moved := self.why_gone(item):
@@ -102,13 +102,13 @@ class CallApproval:
     async def approve_repeat(
         self, request: CallRequest, arguments: dict[str, Any]
     ) -> dict[str, Any] | None:
-        """Decide whether a call that failed at its question may be made a second time.
+        """Decide whether a call may be repeated after the server could not ask its question.
 
-        The tool has run up to its question. It runs again only where a trusted server says that
-        this does no harm, or where the person says so.
+        The tool ran up to its question, so a repetition can have side effects twice. It is repeated
+        only if a trusted server says that this is harmless, or if the person says so.
 
         Returns:
-            The arguments of the second call; None: there is none.
+            The arguments of the second call; None if there is no second call.
         """
         item = request.item
         if self.why_gone(item):
@@ -139,17 +139,14 @@ class CallApproval:
         return edited
 
     def wants_review(self, request: CallRequest, arguments: Mapping[str, Any]) -> bool:
-        """Return whether a rule holds the result of a call for review by the person."""
+        """Return whether a rule requires the person to review the result of a call."""
         item = request.item
         trusted = self._is_trusted(item)
         verdict = self._policy.judge(item.server, item.tool, arguments, trusted, request.session)
         return verdict.review
 
     def why_gone(self, item: ServerTool) -> str:
-        """Return why a tool is not what it was when it was chosen, or may not be called.
-
-        Else "".
-        """
+        """Return why a tool differs from when it was chosen, or may not be called; else ""."""
         if item.name in OF_SERVERS:
             return ""
         server = self._hub.servers.get(item.server)
@@ -170,7 +167,7 @@ class CallApproval:
     # -- skills ----------------------------------------------------------------------------------
 
     async def approve_skill(self, request: CallRequest) -> Approval:
-        """Decide about loading a skill: its content is approved, not the call."""
+        """Decide about loading a skill: the approval is for its content, not for the call."""
         approval = self._approve_by_rules(request)
         if approval.refusal:
             return approval
@@ -181,7 +178,7 @@ class CallApproval:
         return approval
 
     async def approve_skill_file(self, request: CallRequest) -> Approval:
-        """Decide about reading a file of a skill: it was approved with the skill."""
+        """Decide about reading a file of a skill, which was approved with the skill."""
         approval = self._approve_by_rules(request)
         if not approval.refusal:
             self._publish_allowed(
@@ -190,7 +187,7 @@ class CallApproval:
         return approval
 
     def _approve_by_rules(self, request: CallRequest) -> Approval:
-        """Refuse what does not fit the tool, or what a rule denies."""
+        """Reject arguments that do not match the schema, and calls that a rule denies."""
         item = request.item
         arguments = request.arguments
         if problems := argument_problems(item.tool, arguments):
@@ -229,7 +226,7 @@ class CallApproval:
                 return self._refuse(request, arguments, "pin", opened.gone)
             if not isinstance(decision, Decision) or not decision.allow:
                 return self._not_allowed(request, arguments, verdict, decision)
-            if gone := self.why_gone(item):  # it may have changed while the question was open
+            if gone := self.why_gone(item):  # the tool may have changed while the question was open
                 return self._refuse(request, arguments, "pin", gone)
             if decision.arguments is not None:
                 arguments = decision.arguments
@@ -253,7 +250,7 @@ class CallApproval:
         *,
         remember: bool,
     ) -> None:
-        """The person allows a call. An answer about a dangerous tool is not remembered."""
+        """Allow a call. An answer about a flagged tool is not remembered."""
         if remember:
             self._remember(request, verdict, decision, "allow")
         edited = arguments if arguments != request.arguments else None
@@ -307,10 +304,10 @@ class CallApproval:
     # -- open questions ----------------------------------------------------------------------------
 
     def release(self) -> None:
-        """Judge again the calls whose questions are open, and withdraw what needs no answer.
+        """Decide again about calls whose questions are open, and withdraw questions that are moot.
 
-        After a rule was remembered it decides about equal calls. A call of a tool that is gone, or
-        has changed, is refused.
+        A newly remembered rule decides about equal calls. A call of a tool that is gone or has
+        changed is refused.
         """
         for question, waiting in list(self._open.items()):
             item = waiting.request.item
@@ -324,7 +321,7 @@ class CallApproval:
             verdict = self._judge(waiting.request, waiting.arguments, waiting.trusted)
             allowed = verdict.decision == "allow"
             if allowed and argument_problems(item.tool, waiting.arguments):
-                continue  # they were edited, and the person is asked for others
+                continue  # the arguments were edited, and the person is asked again
             if verdict.decision != "ask":
                 waiting.verdict = verdict
                 self._prompter.withdraw(question, Decision(allow=allowed, reason=verdict.why))
@@ -332,7 +329,7 @@ class CallApproval:
     def _decided_by_rule(
         self, request: CallRequest, arguments: dict[str, Any], verdict: Verdict
     ) -> Approval:
-        """Apply a rule that was remembered while the call's question was open."""
+        """Apply a rule that was remembered while the question about a call was open."""
         if verdict.decision == "deny":
             return self._refuse(request, arguments, "rule", verdict.why)
         if gone := self.why_gone(request.item):
@@ -358,7 +355,7 @@ class CallApproval:
     # -- judging ---------------------------------------------------------------------------------
 
     def _judge(self, request: CallRequest, arguments: Mapping[str, Any], trusted: bool) -> Verdict:
-        """The verdict of the rules. A call that a loaded skill may have led to is asked about."""
+        """The decision of the rules. A call that a loaded skill may have caused is asked about."""
         item = request.item
         verdict = self._policy.judge(item.server, item.tool, arguments, trusted, request.session)
         if verdict.decision != "allow":
@@ -376,7 +373,7 @@ class CallApproval:
         return server is not None and server.entry.trusted
 
     def _threats(self, item: ServerTool) -> tuple[Warned, ...]:
-        """The threat scan's warnings about a tool, by itself and beside other servers' tools."""
+        """The threat scan's warnings about a tool, alone and beside other servers' tools."""
         found = (*threat_scan.of_tool(item.tool), *self._features.warnings_of(item))
         return tuple({(each.kind, each.where): each for each in found}.values())
 
@@ -419,7 +416,7 @@ class CallApproval:
 def argument_problems(tool: Tool, arguments: Mapping[str, Any]) -> str:
     """Return what is wrong with arguments by the tool's schema, in words for the model; else "".
 
-    Where the schema cannot be used the tool judges them itself.
+    If the schema cannot be used, the tool checks them itself.
     """
     try:
         found = compile_schema(tool.input_schema).check(dict(arguments))

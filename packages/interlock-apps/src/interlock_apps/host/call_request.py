@@ -14,14 +14,14 @@ from ..fleet.toolbox import ServerTool
 
 
 class CallRequest(Struct, frozen=True, kw_only=True):
-    """A call that the model, an app or the person wants made.
+    """A call that the model, an app or the person requests.
 
     Attributes:
         call: The id of the call.
         session: The conversation, or "".
         item: The tool.
-        arguments: The arguments, as they were given.
-        by: Who wants the call.
+        arguments: The original arguments.
+        by: Who requests the call.
     """
 
     call: str
@@ -32,14 +32,14 @@ class CallRequest(Struct, frozen=True, kw_only=True):
 
 
 class CallOutcome(Struct, frozen=True):
-    """The result of a call, or why there is none.
+    """The result of a call, or the reason why there is none.
 
     Attributes:
-        result: The result; None where there is none.
-        words: Why there is none, in the host's words.
-        said: What the server says about that. Untrusted.
+        result: The result; None if there is none.
+        words: Why there is no result, in the host's words.
+        said: The server's error message. Untrusted.
         could_not_ask: Whether the tool failed because its server cannot ask questions under the
-            revision that was spoken.
+            negotiated revision.
     """
 
     result: CallToolResult | None
@@ -49,14 +49,14 @@ class CallOutcome(Struct, frozen=True):
 
 
 class RunningCalls:
-    """The calls under way at each server."""
+    """The calls that are running at each server."""
 
     def __init__(self) -> None:
         self._calls: dict[str, list[CallRequest]] = {}
 
     @contextmanager
     def running(self, request: CallRequest) -> Iterator[None]:
-        """Count a call as under way within the block."""
+        """Count a call as running within the block."""
         calls = self._calls.setdefault(request.item.server, [])
         calls.append(request)
         try:
@@ -70,7 +70,7 @@ class RunningCalls:
     def origin(self, server: str) -> tuple[str, str]:
         """Return the conversation and the call that a question of a server belongs to.
 
-        Each is "" where it is ambiguous: more than one conversation, or call, is under way.
+        Each is "" if it is ambiguous, because several conversations or calls are running.
         """
         calls = self._calls.get(server, ())
         sessions = {request.session for request in calls}

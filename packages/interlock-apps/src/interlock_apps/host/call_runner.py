@@ -45,7 +45,7 @@ class CallRunner:
         self._events = events
 
     async def call(self, request: CallRequest, arguments: dict[str, Any]) -> CallOutcome:
-        """Call a tool; a second time where its server could not ask its question, if allowed."""
+        """Call a tool; again if its server could not ask, and a repetition is allowed."""
         server = self._hub.servers.get(request.item.server)
         if server is None:
             return CallOutcome(None, f"The server {request.item.server} is no longer there.")

@@ -1,4 +1,4 @@
-"""Tool calls, from the proposal over approval, run and threat scan to the review."""
+"""Tool calls, from the request over approval, execution and threat scan to the review."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _Run = Callable[[CallRequest, dict[str, Any]], Awaitable[CallOutcome]]
 
 
 class ToolCalls:
-    """Carries calls out, one way for all of them."""
+    """Runs calls, all in the same steps."""
 
     def __init__(
         self,
@@ -41,12 +41,12 @@ class ToolCalls:
         self._skills = skills
         self._prompter = prompter
         self._events = events
-        # Not the loop's time: uvloop keeps that for a whole turn, so that calls which are answered
-        # in one turn would all have taken as long as the longest.
+        # Not the loop's time: uvloop's clock stands still during an iteration, so all calls
+        # answered in one iteration would seem to take as long as the longest.
         self.clock: Callable[[], float] = time.perf_counter
 
     async def call(self, request: CallRequest) -> CallOutcome:
-        """Call a tool. Every error is an outcome with words; only cancellation is raised."""
+        """Call a tool. Every error is returned as an outcome; only cancellation is raised."""
         return await self._carry_out(request, self._approval.approve, self._runner.call)
 
     async def read(self, request: CallRequest) -> CallOutcome:
@@ -54,12 +54,12 @@ class ToolCalls:
         return await self._carry_out(request, self._approval.approve, self._runner.read)
 
     async def load_skill(self, request: CallRequest) -> CallOutcome:
-        """Load a skill for a model. The person is asked unless it is approved as it is."""
+        """Load a skill for a model. The person is asked unless its current form is approved."""
         run = _skill_runner(self._skills.load)
         return await self._carry_out(request, self._approval.approve_skill, run)
 
     async def read_skill(self, request: CallRequest) -> CallOutcome:
-        """Read a file of a loaded skill, at the skill's own server."""
+        """Read a file of a loaded skill from the skill's own server."""
         run = _skill_runner(self._skills.read)
         return await self._carry_out(request, self._approval.approve_skill_file, run)
 
@@ -99,7 +99,7 @@ class ToolCalls:
         return await self._review(request, outcome.result, warnings)
 
     async def _scan(self, result: CallToolResult | None) -> tuple[Warned, ...]:
-        """Scan a result for prompt injection; it pauses for others, and stops after a while."""
+        """Scan a result for prompt injection, with pauses for other tasks and a time limit."""
         if result is None:
             return ()
         found: dict[str, Warned] = {}
@@ -121,8 +121,8 @@ class ToolCalls:
         over: float | None = None,
         warnings: tuple[Warned, ...] = (),
     ) -> None:
-        """Publish the end of a call. `began` is None where it was not made, `over` means now."""
-        asked = self._prompter.forget_seconds(request.call)  # the person's time is not the tool's
+        """Publish the end of a call. `began` is None if it never started; `over` is now if None."""
+        asked = self._prompter.forget_seconds(request.call)  # time of questions does not count
         seconds = 0.0
         if began is not None:
             seconds = round((over or self.clock()) - asked - began, 3)
@@ -162,7 +162,7 @@ class ToolCalls:
 
 
 def _skill_runner(read: Callable[[CallRequest], Awaitable[CallToolResult]]) -> _Run:
-    """A way to run a call that reads a skill."""
+    """Return a function that runs a call that reads a skill."""
 
     async def run(request: CallRequest, _: dict[str, Any]) -> CallOutcome:
         try:

@@ -14,17 +14,17 @@ from ..fleet.questions import Decision, FeatureChange, NotAnswered, PinQuestion,
 from ..fleet.toolbox import ServerTool, Toolbox
 from .prompter import Prompter
 
-MOST_NOTICES = 10  # about one server at a time
-MOST_WARNED = 3  # tools and prompts that one notice names with what is odd about them
+MOST_NOTICES = 10  # notices about one server in a row
+MOST_WARNED = 3  # tools and prompts named in one notice
 
 
 class FeatureApprovals:
     """Lets only approved features of servers into the toolbox.
 
     Attributes:
-        instructions: The approved instructions by server.
+        instructions: The approved instructions, by server.
         blocked: Why a feature may not be used, by server, kind and name.
-        warnings: What the threat scan says of tools and prompts, by server, kind and name.
+        warnings: The threat scan's warnings about tools and prompts, by server, kind and name.
     """
 
     def __init__(
@@ -43,15 +43,15 @@ class FeatureApprovals:
         self._publish = publish
         self._servers: dict[str, OfferedFeatures] = {}
         self._open: dict[str, list[PinDifference]] = {}
-        # The open question about each server, and what it shows.
+        # The open question about each server, and the differences it shows.
         self._shown: dict[str, tuple[str, list[PinDifference]]] = {}
         self._asking: dict[str, asyncio.Task[None]] = {}
         self._noticed: dict[str, set[str]] = {}  # the words of the notices about each server
-        # Differences that the person has refused.
+        # Differences that the person has denied.
         self._refused: dict[str, set[tuple[str, str, str]]] = {}
 
     def changed(self, features: OfferedFeatures) -> None:
-        """Apply what a server offers now."""
+        """Process the features that a server offers now."""
         try:
             self._apply(features)
         except BadPins as bad:
@@ -63,11 +63,11 @@ class FeatureApprovals:
         if features.state in ("off", "refused"):
             self._toolbox.drop(server)
             self.instructions.pop(server, None)
-            self._refused.pop(server, None)  # a person who starts it again is asked again
+            self._refused.pop(server, None)  # the next start asks the person again
             self._open.pop(server, None)
             self._withdraw_if_moot(server)
         if features.state != "up":
-            # What it offers is not known now. Its tools keep their place meanwhile.
+            # Its features are unknown now. Its tools keep their place in the meantime.
             self._publish(FeaturesChanged(server=server))
             return
         if self._pins.known(server):
@@ -83,7 +83,7 @@ class FeatureApprovals:
             self._asking[server] = task
 
     def _offer_nothing(self, features: OfferedFeatures, words: str) -> None:
-        """Offer nothing of a server whose approvals cannot be read."""
+        """Block all features of a server whose approvals cannot be read."""
         server = features.server
         self._toolbox.drop(server)
         self.instructions.pop(server, None)
@@ -111,20 +111,20 @@ class FeatureApprovals:
         self._publish(FeaturesChanged(server=server))
 
     def warnings_of(self, item: ServerTool) -> tuple[Warned, ...]:
-        """Return what the threat scan says of a tool, beside the tools of all servers."""
+        """Return the threat scan's warnings about a tool, beside the tools of all servers."""
         return self.warnings.get(item.server, {}).get(("tool", item.tool.name), ())
 
     async def aclose(self) -> None:
-        """Ask no more."""
+        """Stop asking."""
         asking = list(self._asking.values())
         for task in asking:
             task.cancel()
         await asyncio.gather(*asking, return_exceptions=True)
 
     def _let_in(self, features: OfferedFeatures, differences: list[PinDifference]) -> None:
-        """Put a server's tools into the toolbox; what differs from its approval is blocked."""
+        """Put a server's tools into the toolbox, and block what differs from its approval."""
         server = features.server
-        # A feature that is gone does no harm; it stays approved.
+        # A removed feature is harmless; its approval stays.
         differences = [each for each in differences if each.how != "gone"]
         before = self.blocked.get(server, {}).keys()
         new = {(each.kind, each.name) for each in differences} - before
@@ -148,7 +148,7 @@ class FeatureApprovals:
         self._publish(FeaturesChanged(server=server))
 
     def _warn(self, features: OfferedFeatures) -> None:
-        """Keep the threat scan's warnings, and publish the new ones in one notice."""
+        """Store the threat scan's warnings, and publish new ones in one notice."""
         server = features.server
         others = {id: other.tools for id, other in self._servers.items() if id != server}
         tools = threat_scan.of_tools(server, features.tools, others)
@@ -180,7 +180,7 @@ class FeatureApprovals:
                 self._offer_nothing(features, str(bad))
 
     async def _ask_each(self, server: str) -> None:
-        """Show all differences in one question. What changes meanwhile is shown in the next."""
+        """Show all differences in one question. Later changes go into the next question."""
         seen: set[tuple[str, str, str]] = set()
         while True:
             done = seen | self._refused.get(server, set())
@@ -189,7 +189,7 @@ class FeatureApprovals:
                 return
             seen |= {_mark(difference) for difference in waiting}
             shown = [(difference, self._change(server, difference)) for difference in waiting]
-            shown.sort(key=lambda pair: not pair[1].warnings)  # the flagged ones first
+            shown.sort(key=lambda pair: not pair[1].warnings)  # flagged ones first
             question = PinQuestion(
                 id=self._prompter.new_id(),
                 server=server,
@@ -216,7 +216,7 @@ class FeatureApprovals:
         )
 
     def _decided(self, server: str, shown: list[PinDifference], answer: Decision) -> None:
-        """Approve what the person has chosen, and remember the rest as refused."""
+        """Approve what the person has chosen, and record the rest as denied."""
         wanted = range(len(shown)) if answer.only is None else answer.only
         chosen = [shown[at] for at in wanted if 0 <= at < len(shown)] if answer.allow else []
         approved = self._pins.approve_all(server, chosen)
@@ -244,7 +244,7 @@ class FeatureApprovals:
         )
 
     def _withdraw_if_moot(self, server: str) -> None:
-        """Withdraw the open question about a server if nothing in it is different any more."""
+        """Withdraw the open question about a server if none of its differences remains."""
         question, shown = self._shown.get(server, ("", []))
         left = {(each.kind, each.name) for each in self._open.get(server, ())}
         if shown and not any((each.kind, each.name) in left for each in shown):
@@ -254,7 +254,7 @@ class FeatureApprovals:
 
 
 def _of_all(changes: Sequence[FeatureChange]) -> tuple[Warned, ...]:
-    """The warnings above a question: those of its only change, or how many changes are flagged."""
+    """The warnings of a question: those of its only change, or how many changes are flagged."""
     if len(changes) == 1:
         return changes[0].warnings
     flagged = sum(bool(change.warnings) for change in changes)

@@ -1,4 +1,4 @@
-"""The host as the owner of its hub: questions, approvals and events of the servers."""
+"""The host in the role of the hub's owner: questions, approvals and events of the servers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .start_approval import StartApproval
 
 
 class FleetOwner:
-    """Passes on what a hub asks and reports; see HubOwner."""
+    """Connects a hub to the host; see HubOwner."""
 
     def __init__(
         self,

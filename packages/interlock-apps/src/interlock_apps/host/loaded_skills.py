@@ -1,4 +1,4 @@
-"""Skills of each conversation: loaded after approval, and read at their own servers."""
+"""Skills of each conversation: loaded after approval, and read from their own servers."""
 
 from __future__ import annotations
 
@@ -28,26 +28,24 @@ from .loop.builtin_tools import LOAD_SKILL
 from .prompter import Prompter
 
 MOST_LISTED = 100
-"""The most files of a skill that are named to a model when it is loaded."""
+"""Files of a skill that are listed for a model when the skill is loaded."""
 
 Key = tuple[
     str, str
-]  # the host's label of the server, and the URI: one without the other names nothing
+]  # the host's label of the server, and the URI: only both together identify a skill
 
 
 class LoadedSkill(Struct):
-    """A skill that a conversation acts on: the entry it was loaded from, and what was read and
-    verified.
-    """
+    """A skill that a conversation uses: its entry, and the verified files read so far."""
 
     entry: SkillEntry
     read: dict[str, bytes]
 
 
 class LoadedSkills:
-    """The skills of all servers, and those that each conversation acts on.
+    """The skills of all servers, and those that each conversation uses.
 
-    A skill is acted on from when it is loaded to the end of its conversation.
+    A conversation uses a skill from its loading until the conversation ends.
     """
 
     def __init__(
@@ -58,12 +56,12 @@ class LoadedSkills:
         self._prompter = prompter
         self._publish = publish
         self._acting: dict[str, dict[Key, LoadedSkill | None]] = {}
-        self._admitted: dict[str, SkillEntry] = {}  # by call, between its question and its reading
+        self._admitted: dict[str, SkillEntry] = {}  # by call, between question and reading
 
     # -- the known skills --------------------------------------------------------------------------
 
     def listed(self) -> Iterator[tuple[str, SkillEntry]]:
-        """Every skill that a server lists, with the host's label of the server."""
+        """Every listed skill, with the host's label of its server."""
         for server in self._hub.servers.values():
             for skill in server.skills:
                 yield server.id, skill.entry
@@ -74,13 +72,13 @@ class LoadedSkills:
         return any(server.offers_skills for server in self._hub.servers.values())
 
     def acting(self, session: str) -> list[Key]:
-        """The skills that a conversation acts on."""
+        """The skills that a conversation uses."""
         return list(self._acting.get(session, ()))
 
     def resumed(self, session: str, messages: Iterable[SamplingMessage]) -> None:
-        """Know again which skills a conversation had loaded: their text is still in it.
+        """Restore which skills a conversation had loaded: their text is still in its messages.
 
-        Their entries are not: to read their files, the model has to load them again.
+        Their entries are not restored: to read their files, the model has to load them again.
         """
         for message in messages:
             blocks = message.content if isinstance(message.content, list) else [message.content]
@@ -91,10 +89,9 @@ class LoadedSkills:
                     self._acting.setdefault(session, {}).setdefault((server, uri), None)
 
     def gone(self, server: str) -> None:
-        """Drop what is kept of a server that the person removed: entries, and content that was
-        read.
+        """Drop the entries and files of a server that the person removed.
 
-        The text of its skills stays in the conversations, so calls are still asked about there.
+        The text of its skills stays in the conversations, so their calls are still asked about.
         """
         for held in self._acting.values():
             for key in held:
@@ -104,10 +101,10 @@ class LoadedSkills:
     # -- loading -----------------------------------------------------------------------------------
 
     async def admit(self, wanted: CallRequest) -> tuple[str, str]:
-        """Ask for the entry of a skill, and the person where it is not approved as it is.
+        """Fetch the entry of a skill, and ask the person unless its current form is approved.
 
         Returns:
-            Why it is not loaded ("" where it may be), and who decided.
+            Why it is not loaded ("" if it may be), and who decided.
         """
         server = wanted.item.server
         uri = str(wanted.arguments.get("uri", ""))
@@ -150,10 +147,10 @@ class LoadedSkills:
         return "", "person"
 
     async def load(self, wanted: CallRequest) -> CallToolResult:
-        """Read the `SKILL.md` of a skill that was admitted, and act on it from now on.
+        """Read the `SKILL.md` of an admitted skill, which the conversation uses from now on.
 
         Raises:
-            InterlockError: It cannot be read, or is not what the entry says.
+            InterlockError: It cannot be read, or does not match the entry.
         """
         server = wanted.item.server
         entry = self._admitted.pop(wanted.call)
@@ -165,11 +162,11 @@ class LoadedSkills:
     # -- reading -----------------------------------------------------------------------------------
 
     async def read(self, wanted: CallRequest) -> CallToolResult:
-        """Read a file of a skill that the conversation acts on, or what a folder of it has.
+        """Read a file of a skill that the conversation uses, or list one of its folders.
 
         Raises:
-            InterlockError: The skill is not loaded, the file is not one of it, or is not what its
-                entry says.
+            InterlockError: The skill is not loaded, the file does not belong to it, or does not
+                match its entry.
         """
         server = wanted.item.server
         uri = str(wanted.arguments.get("uri", ""))
@@ -233,12 +230,11 @@ class LoadedSkills:
     # -- what is asked while a skill is acted on ---------------------------------------------------
 
     def why_asked(self, wanted: CallRequest, reads_only: bool) -> str:
-        """Why a call is asked about that a rule would allow, because a skill may have led to it; ""
-        for no reason.
+        """Why a call that a rule would allow is asked about: a skill may have caused it. Else "".
 
         Args:
             wanted: The call.
-            reads_only: Whether it only reads at its server, as far as its server is believed.
+            reads_only: Whether the call is read-only, as far as its server is trusted.
         """
         if wanted.by != "model":
             return ""
@@ -253,7 +249,7 @@ class LoadedSkills:
 
 
 def _manifest(entry: SkillEntry) -> TextContent:
-    """The files of a skill, which its text refers to."""
+    """The list of a skill's files, which its text refers to."""
     if entry.is_dynamic:
         return TextContent(text="The files of this skill are made when they are read.")
     names = [name for name in entry.files if name != SKILL_MD]

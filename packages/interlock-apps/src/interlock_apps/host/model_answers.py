@@ -1,4 +1,4 @@
-"""Reads the answer of a model to its end."""
+"""Reads the whole answer of a model."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from ..fleet.nesting import too_deep
 async def whole(
     model: Model, request: CreateMessageRequestParams, hear: Callable[[Delta], None] | None = None
 ) -> ModelAnswer:
-    """All that a model says; `hear` gets the pieces as they come.
+    """Read all of a model's answer; `hear` gets the pieces as they arrive.
 
-    Raises ModelFailure, also for a model that breaks in its own way.
+    Raises ModelFailure, also for other errors of the model.
     """
     stream = model.stream(request)
     try:
@@ -30,14 +30,14 @@ async def whole(
                 hear(piece)
     except ModelFailure:
         raise
-    except Exception as bad:  # a model of somebody's own
+    except Exception as bad:  # errors of third-party models
         raise ModelFailure(
             f"{model.name} failed ({type(bad).__name__}: {bad}).", "bad_answer"
         ) from bad
     finally:
         close = getattr(
             stream, "aclose", None
-        )  # an async generator has it; an iterator of another kind need not
+        )  # an async generator has `aclose`; another iterator may not
         if close is not None:
             await close()
     raise ModelFailure(f"{model.name} ended without an answer.", "bad_answer")

@@ -1,4 +1,4 @@
-"""The system prompt and the tools of a request to the model, or a tool search in their place."""
+"""The system prompt and tools of a request to the model, or a tool search in place of the tools."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from .loop import builtin_tools, tokens
 from .loop.turn import ModelContext
 from .loop.untrusted_text import UntrustedTextMarker
 
-MOST_SKILLS = 100  # of one server that a model is told of
-MOST_ABOUT_A_SKILL = 300  # characters of one
-MOST_INSTRUCTIONS = 4_000  # characters of one server's
-# keywords of a schema
+MOST_SKILLS = 100  # skills of one server that are listed for a model
+MOST_ABOUT_A_SKILL = 300  # characters of one description
+MOST_INSTRUCTIONS = 4_000  # characters of one server's instructions
+# schema keywords with text
 _WORDS = ("title", "description", "$comment")
 _VALUES = ("const", "enum", "default")
 _BY_NAME = (
@@ -29,13 +29,14 @@ _BY_NAME = (
     "$defs",
     "definitions",
     "dependentSchemas",
-)  # below these the keys are names
+)  # below these keywords the keys are names
 
 
 class ModelContextBuilder:
-    """Makes the offer for one conversation.
+    """Builds the system prompt and the tools for one conversation.
 
-    Once tools have to be searched for it stays so, that the list is the same in each step.
+    Once tools are offered by search, this does not change back, so that the list stays the same in
+    each step.
     """
 
     def __init__(
@@ -57,7 +58,7 @@ class ModelContextBuilder:
         self._searching = False
 
     def now(self, facts: ModelFacts) -> ModelContext:
-        """The system prompt and the tools, as they are at this moment."""
+        """The current system prompt and tools."""
         if self._version != self._toolbox.version:
             self._version = self._toolbox.version
             self._tools = tuple(
@@ -77,7 +78,7 @@ class ModelContextBuilder:
         return ModelContext(self._system(), (*self._tools, *own))
 
     def search(self, words: str, limit: int) -> list[Tool]:
-        """The tools that fit, as the model may see them."""
+        """The matching tools, as the model may see them."""
         return [
             _for_model(item)
             for item in self._toolbox.search(words, limit)
@@ -97,7 +98,7 @@ class ModelContextBuilder:
         return "\n\n".join(parts)
 
     def _listed_skills(self) -> list[str]:
-        """What skills there are, from their entries alone, each server's in a fence of its own."""
+        """The listed skills, described by their entries, each server's between its own marks."""
         lines: dict[str, list[str]] = {}
         for server, entry in self._skills.listed():
             words = threat_scan.clean(f"{entry.name}: {entry.description}")[:MOST_ABOUT_A_SKILL]
@@ -116,7 +117,7 @@ class ModelContextBuilder:
 
 
 def _for_model(item: ServerTool) -> Tool:
-    """A tool as a model sees it: under its own name here, without what no person could see."""
+    """A tool as a model sees it: under its name in this host, without invisible characters."""
     tool = item.tool
     return replace(
         tool,
@@ -132,9 +133,7 @@ def _for_model(item: ServerTool) -> Tool:
 
 
 def _readable(schema: Any) -> Any:
-    """A schema without invisible characters in what is there to be read; names and values have to
-    stay as they are.
-    """
+    """A schema without invisible characters in descriptions; names and values are not changed."""
     if isinstance(schema, list):
         return [_readable(each) for each in schema]
     if not isinstance(schema, dict):

@@ -15,19 +15,19 @@ DISCOVERY = 0.05
 
 @dataclass(frozen=True, kw_only=True)
 class HostOptions:
-    """Bounds and rules of a host.
+    """The limits and rules of a host.
 
     Attributes:
-        budget: Bounds of a turn.
-        requests: How much servers may ask of the person and of models.
+        budget: The limits of a turn.
+        requests: How often servers may ask the person and models.
         discovery: The share of a model's context that the list of tools may take. Beyond it the
-            model gets a search for tools instead.
-        ask_to_start: Whether the person is asked before a server is started, or reached, by a
-            command or an address that was not approved.
-        log_required: Whether nothing is called while the log cannot be written. The policy can
+            model gets a tool search instead.
+        ask_to_start: Whether the person is asked before a server with an unapproved command or
+            address is started or contacted.
+        log_required: Whether calls are refused while the log cannot be written. The policy can
             require that too (`Policy.log_required`).
-        save_rules: Called with all rules to keep whenever one comes or goes; None: decisions hold
-            until the end of the host.
+        save_rules: Called with all saved rules whenever one is added or removed; None: decisions
+            hold until the host closes.
         hub: How servers are reached and kept up.
     """
 

@@ -29,10 +29,8 @@ MOOT = "The question is no longer open."
 class Prompter:
     """Brings questions to the person.
 
-    `person` may change while the host runs: a face comes, another one goes.
-
-    At most `most_open` questions are open at once; one more is a no. `open` has those that wait, by
-    their ids.
+    `person` may change while the host runs: user interfaces come and go. At most `most_open`
+    questions are open at once; further ones are denied. `open` has the open questions by id.
     """
 
     def __init__(self, publish: Callable[[Event], None], *, most_open: int = MOST_OPEN) -> None:
@@ -42,15 +40,15 @@ class Prompter:
         self._most = most_open
         self._count = count(1)
         self._asked: dict[str, _QuestionTime] = {}  # by conversation, and by call
-        self.clock: Callable[[], float] | None = None  # seconds; the loop's own time, unless set
+        self.clock: Callable[[], float] | None = None  # in seconds; None: the loop's time
         self._withdrawn: dict[str, asyncio.Future[Answer]] = {}
 
     def new_id(self) -> str:
-        """An id for a new question."""
+        """Return an id for a new question."""
         return f"q{next(self._count)}"
 
     async def ask(self, question: AnyQuestion) -> Answer:
-        """The person's answer: what fits the question, or NotAnswered; or that of `withdraw`."""
+        """Return the person's answer, or NotAnswered; or the answer given to `withdraw`."""
         self._publish(QuestionAsked(session=question.session, question=question))
         if len(self.open) >= self._most:
             return self._settle(question, NotAnswered(words=FULL))
@@ -74,7 +72,7 @@ class Prompter:
         return self._settle(question, asking.result())
 
     async def _asked_of(self, question: AnyQuestion) -> Answer:
-        """What the face says; a face that fails, or has given up waiting, has not said yes."""
+        """Ask the user interface. If it fails or is cancelled, the question is not answered."""
         try:
             return _fitting(question, await self.person.answer(question))
         except asyncio.CancelledError:
@@ -85,12 +83,12 @@ class Prompter:
             return NotAnswered(words=f"The question could not be shown ({type(bad).__name__}).")
 
     def withdraw(self, question: str, answer: Answer) -> bool:
-        """Take back a question that needs no answer any more.
+        """Withdraw a question that no longer needs an answer.
 
         Args:
             question: The id of the question.
-            answer: What whoever asked gets in place of the person's answer: the decision of a rule,
-                or NotAnswered with words that say why nobody has to answer.
+            answer: Returned in place of the person's answer: the decision of a rule, or NotAnswered
+                with the reason.
 
         Returns:
             Whether the question was open.
@@ -103,7 +101,7 @@ class Prompter:
         return True
 
     async def decide(self, question: AnyQuestion) -> Decision:
-        """The person's decision; no answer is a no."""
+        """Return the person's decision; no answer counts as no."""
         answer = await self.ask(question)
         return (
             answer
@@ -112,14 +110,12 @@ class Prompter:
         )
 
     def asked_seconds(self, of: str) -> float:
-        """For how long, in all, the person has been asked something in a conversation, or because
-        of a call.
-        """
+        """The total time, in seconds, that questions of a conversation or call were open."""
         spent = self._asked.get(of)
         return 0.0 if spent is None else spent.seconds(self._now())
 
     def forget_seconds(self, of: str) -> float:
-        """The same, for the last time: a call is over."""
+        """The same, for the last time, at the end of a call."""
         seconds = self.asked_seconds(of)
         self._asked.pop(of, None)
         return seconds
@@ -128,7 +124,7 @@ class Prompter:
         return asyncio.get_running_loop().time() if self.clock is None else self.clock()
 
     def is_asking(self, session: str) -> bool:
-        """Whether something is open in a conversation."""
+        """Whether a question is open in a conversation."""
         return any(question.session == session for question in self.open.values())
 
     @contextmanager
@@ -153,7 +149,7 @@ class Prompter:
 
 
 class _QuestionTime:
-    """The time in which at least one question was open."""
+    """The total time in which at least one question was open."""
 
     def __init__(self) -> None:
         self._open = 0

@@ -38,12 +38,11 @@ from .loop.turn import STOPPED
 
 
 class Replay:
-    """A conversation as the log has it. `session` says which, where the entries are of several.
+    """A conversation from the log. `session` selects it if the entries contain several.
 
-    `events` are its events, `messages` what was said in it, `model` and `results` what a loop needs
-    to go through it again without a network. Raises LogError where there is no such conversation,
-    where its beginning is missing, or where some of it was written by another version of Interlock
-    and cannot be read by this one.
+    `events` are its events, `messages` its messages; `model` and `results` are for a loop that runs
+    it again without a network. Raises LogError if the conversation or its beginning is missing, or
+    was written by another version of Interlock and cannot be read.
     """
 
     def __init__(
@@ -83,10 +82,10 @@ class Replay:
 
 
 class RecordedModel:
-    """A Model that says again what was said in a conversation, whatever it is asked, and fails
-    where that failed.
+    """A Model that repeats the answers of a conversation whatever it is asked, and fails where the
+    original failed.
 
-    An answer that was never finished, for the person cancelled, ends in cancellation once more.
+    An answer that was never finished, because the person cancelled it, is cancelled again.
     """
 
     def __init__(self, name: str, events: Iterable[AnyEvent], facts: ModelFacts) -> None:
@@ -107,7 +106,7 @@ class RecordedModel:
 
     @property
     def left(self) -> int:
-        """How often it can still be asked."""
+        """How many answers are left."""
         return len(self._left)
 
     async def stream(
@@ -130,9 +129,7 @@ class RecordedModel:
 
 
 class RecordedResults:
-    """What the calls of a conversation came to: each as often as it was made, in the order in which
-    it was.
-    """
+    """The results of a conversation's calls, each in its original order and number."""
 
     def __init__(self, events: Iterable[AnyEvent]) -> None:
         self._ended: dict[tuple[str, bytes], deque[CallEnded]] = {}
@@ -141,7 +138,7 @@ class RecordedResults:
         for event in events:
             if isinstance(event, CallProposed):
                 if event.by != "model":
-                    continue  # an app, or the person: nothing that the model waits for
+                    continue  # a call of an app or the person: the model does not wait for it
                 proposed[event.call] = event
             elif isinstance(event, CallDecided) and event.arguments is not None:
                 edited[event.call] = event.arguments
@@ -152,11 +149,11 @@ class RecordedResults:
                 ).append(event)
 
     def take(self, name: str, arguments: Mapping[str, Any]) -> CallEnded:
-        """What came of the next call with these arguments, those that the tool got.
+        """Return the result of the next call with these arguments (those that the tool received).
 
-        `name` is what models call the tool.
+        `name` is the tool's name for models.
 
-        Raises LogError where there was no such call, or not as often.
+        Raises LogError if the conversation has no such call, or no more of them.
         """
         ended = self._ended.get(_key(name, arguments))
         if not ended:
@@ -165,7 +162,7 @@ class RecordedResults:
 
     @property
     def left(self) -> int:
-        """How many calls have not been taken."""
+        """How many calls are left."""
         return sum(map(len, self._ended.values()))
 
 
@@ -174,9 +171,7 @@ def _key(name: str, arguments: Mapping[str, Any]) -> tuple[str, bytes]:
 
 
 def _messages(events: Iterable[AnyEvent]) -> list[SamplingMessage]:
-    """What was said, as the model was given it; tools that were not run to their end have a result
-    that says so.
-    """
+    """The messages as the model got them. Unfinished tool calls have an error result."""
     messages: list[SamplingMessage] = []
     wanted: tuple[ToolUseContent, ...] = ()
     for event in events:

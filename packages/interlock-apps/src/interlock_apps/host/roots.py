@@ -1,4 +1,4 @@
-"""The roots that servers may be told of: folders of the person, for one server or for all."""
+"""The roots of servers: folders of the person, for one server or for all."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from interlock.types import Root
 
 
 class GrantedRoots:
-    """The folders that each server may be told of.
+    """The folders that each server gets as roots.
 
     Args:
-        folders: Folders by server id; "" stands for all servers.
+        folders: Folders by server id; "" means all servers.
         entries: The configured servers, whose own folders are added.
     """
 
@@ -29,7 +29,7 @@ class GrantedRoots:
 
     @property
     def granted(self) -> dict[str, tuple[str, ...]]:
-        """The folders by server id; "" stands for all servers."""
+        """The folders by server id; "" means all servers."""
         return {
             server: tuple(str(folder) for folder in folders)
             for server, folders in self._folders.items()
@@ -37,7 +37,7 @@ class GrantedRoots:
         }
 
     def of(self, server: str) -> list[Root]:
-        """Return the roots that a server is told of: its own, and those for all (`ROO-06`).
+        """Return the roots of a server: its own folders, and those for all (`ROO-06`).
 
         A folder that does not exist is left out.
         """
@@ -49,7 +49,7 @@ class GrantedRoots:
         ]
 
     def grant(self, folder: str | Path, server: str = "") -> bool:
-        """Grant a folder to a server, or to all; whether that is new.
+        """Grant a folder to a server, or to all; return whether that is new.
 
         Raises:
             ValueError: It is not a folder.
@@ -64,7 +64,7 @@ class GrantedRoots:
         return True
 
     def revoke(self, folder: str | Path, server: str = "") -> bool:
-        """Revoke a folder; whether it was granted."""
+        """Revoke a folder; return whether it was granted."""
         path = _absolute(folder)
         if path not in self._folders.get(server, ()):
             return False
@@ -72,7 +72,7 @@ class GrantedRoots:
         return True
 
     def reconfigure(self, before: Iterable[Entry], after: Iterable[Entry]) -> bool:
-        """Grant what a new configuration names, and revoke what only the old one did.
+        """Grant the folders of a new configuration, and revoke those that only the old one had.
 
         Returns:
             Whether anything has changed.

@@ -1,4 +1,4 @@
-"""Remembered decisions: the person's answers as rules, saved where they hold for good."""
+"""Remembered decisions: the person's answers as rules, which can be saved."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from ..fleet.policy import Policy, Rule
 
 
 class RuleMemory:
-    """Adds rules to a policy, and saves those that hold for good.
+    """Adds rules to a policy, and saves those that always hold.
 
     Args:
         policy: The policy.
         events: Where a remembered rule is published.
-        save: Called with all rules to keep whenever one comes or goes; None: nothing is saved.
+        save: Called with all saved rules whenever one is added or removed; None: nothing is saved.
     """
 
     def __init__(
@@ -30,14 +30,14 @@ class RuleMemory:
         self._save = save
 
     def remember(self, rule: Rule, how: Literal["session", "always"], *, session: str) -> None:
-        """Remember a rule, because of an answer in a conversation."""
+        """Remember a rule after an answer in a conversation."""
         self._policy.remember(rule, how)
         self._events.publish(RuleRemembered(session=session, rule=rule, remember=how))
         if how == "always":
             self._save_all()
 
     def forget(self, rule: Rule) -> bool:
-        """Remove a remembered rule; whether there was one."""
+        """Remove a remembered rule; return whether it existed."""
         found = self._policy.forget(rule)
         if found:
             self._save_all()

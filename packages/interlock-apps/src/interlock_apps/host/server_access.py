@@ -1,4 +1,4 @@
-"""Access to the servers as the person has it: prompts, resources and completions."""
+"""Access to the servers for the person: prompts, resources and completions."""
 
 from __future__ import annotations
 
@@ -92,5 +92,5 @@ class ServerAccess:
 
 
 def expand(template: str, values: Mapping[str, str]) -> str:
-    """Return the URI that a template makes of values. Raises ValueError for a bad template."""
+    """Expand a URI template. Raises ValueError for an invalid template."""
     return Template(template).expand({name: value for name, value in values.items() if value})

@@ -43,18 +43,18 @@ from .model_answers import whole
 from .prompter import Prompter
 from .roots import GrantedRoots
 
-ADAPTERS = "io.interlock/"  # prefix of `_meta` keys in which adapters keep a provider's data
-TRIES = 5  # at a form whose answer does not fit it
+ADAPTERS = "io.interlock/"  # prefix of `_meta` keys in which model adapters keep provider data
+TRIES = 5  # attempts at a form with an invalid answer
 
 
 class RequestLimits(Struct, frozen=True, kw_only=True):
     """How often each server may ask: one token bucket for questions, one for sampling requests.
 
     Attributes:
-        samples: Sampling requests in `seconds`.
-        questions: Forms and pages in `seconds`.
-        seconds: The time that both are counted for.
-        tokens: The most tokens of one sampling answer.
+        samples: Sampling requests per `seconds`.
+        questions: Forms and pages per `seconds`.
+        seconds: The period of both limits.
+        tokens: The limit in tokens for one sampling answer.
     """
 
     samples: int = 10
@@ -70,10 +70,10 @@ class ServerRequests:
         prompter: Asks the person.
         publish: Receives events.
         models: The models for sampling, by name.
-        running: The calls under way. A question that names no call belongs to the only one.
-        roots: The folders that servers may be told of.
-        limits: How much servers may ask.
-        extensions: What is declared to each server, by id.
+        running: The running calls. A question without a call belongs to the only running one.
+        roots: The roots of servers.
+        limits: How often servers may ask.
+        extensions: The extensions declared to each server, by id.
     """
 
     def __init__(
@@ -94,17 +94,17 @@ class ServerRequests:
         self._roots = roots
         self._limits = limits
         self._buckets: dict[tuple[str, str], TokenBucket] = {}  # by server and kind
-        self._noticed: set[tuple[str, str]] = set()  # exhausted buckets that a notice told of
-        self._released: set[str] = set()  # questions that another one's answer was for, too
-        # Servers whose samples the person has allowed for the rest of a conversation.
+        self._noticed: set[tuple[str, str]] = set()  # exhausted buckets that were reported
+        self._released: set[str] = set()  # questions that another answer also released
+        # Servers whose sampling is allowed for the rest of a conversation.
         self._allowed: set[tuple[str, str]] = set()
 
     def answers_for(self, entry: Entry, request: CallRequest | None = None) -> Answers:
-        """Return the answers for a server. Sampling is declared where there is a model.
+        """Return the answers for a server. Sampling is declared if there is a model.
 
         Args:
             entry: The server's configuration.
-            request: The call because of which it asks, where that is known.
+            request: The call that causes the questions, if known.
         """
         server = entry.id
 
@@ -261,11 +261,12 @@ class ServerRequests:
         return decision.sampled if decision.sampled is not None else said.result
 
     def _allow_rest(self, server: str, session: str, decision: Decision) -> None:
-        """Let what a server asks models in a conversation pass unseen, if the person says so; also
-        what waits already.
+        """Allow a server's sampling for the rest of a conversation, if the person says so.
+
+        This includes requests that are waiting already.
         """
         if decision.remember == "once" or not session:
-            # where it is not known whose request it was, nobody can say so for the rest of it
+            # the conversation is unknown, so the answer cannot cover the rest of it
             return
         self._allowed.add((server, session))
         for question in list(self._prompter.open.values()):
@@ -284,8 +285,8 @@ class ServerRequests:
     ) -> ModelAnswer:
         try:
             said = await whole(model, params)
-            # with tools it is a loop of the server's own, in which a provider wants to see its
-            # marks again
+            # with tools the server runs its own loop, and the provider needs its data in the next
+            # request
             if not params.tools:
                 said = msgspec.structs.replace(said, result=_without_thoughts(said.result))
             self._publish(
@@ -310,18 +311,18 @@ class ServerRequests:
             )
             raise McpError(
                 USER_REJECTED, f"The model gave no answer: {bad.kind}"
-            ) from None  # the words are for the person
+            ) from None  # the message is for the person
 
     # -- token buckets -----------------------------------------------------------------------------
 
     def _origin(self, server: str, request: CallRequest | None) -> tuple[str, str]:
-        """The conversation and the call because of which a server asks; "" where unknown."""
+        """The conversation and the call that caused a question; "" if unknown."""
         if request is not None:
             return request.session, request.call
         return self._running.origin(server)
 
     def _exceeds(self, server: str, kind: Literal["sample", "question"]) -> bool:
-        """Whether a server asks more often than `RequestLimits` allows; the first time is noted."""
+        """Whether a server exceeds its `RequestLimits`; the first time is reported."""
         key = (server, kind)
         if self._bucket(*key).acquire(_now()) == 0.0:
             self._noticed.discard(key)
@@ -353,8 +354,8 @@ def _now() -> float:
 
 
 def _without_thoughts(result: CreateMessageResult) -> CreateMessageResult:
-    """What a model said without what its adapter keeps beside it, thoughts for instance: that is no
-    server's business (`SAM-20`).
+    """A model's answer without the adapter's own data, such as thoughts: servers must not see it
+    (`SAM-20`).
     """
     blocks = result.content if isinstance(result.content, list) else [result.content]
     plain = [

@@ -43,7 +43,7 @@ LEAST_WAIT = 0.05
 
 
 class Busy(InterlockError):
-    """A conversation has a turn under way; it takes one at a time."""
+    """The conversation has a running turn; it runs one at a time."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,13 +63,13 @@ class SessionServices:
 
 
 class Session:
-    """One conversation with a model; `Host.session` makes it.
+    """A conversation with a model, created by `Host.session`.
 
     Attributes:
         id: Its id.
         title: Its title.
         model: Its model.
-        messages: All that was said in it.
+        messages: All of its messages.
     """
 
     def __init__(
@@ -103,7 +103,7 @@ class Session:
             services.discovery,
         )
         services.skills.resumed(id, self.messages)
-        self._calls = calls  # so far, also in an earlier run: each has its own id
+        self._calls = calls  # the count so far, including earlier runs, so that ids stay unique
         self._results: list[ToolResultContent | None] = []
         self._shown_by_apps: dict[tuple[str, str], CallToolResult] = {}
         self._work: asyncio.Task[TurnEnded] | None = None
@@ -114,17 +114,17 @@ class Session:
 
     @property
     def running(self) -> bool:
-        """Whether a turn is under way."""
+        """Whether a turn is running."""
         return self._work is not None
 
     async def say(self, text: str, *, attach: Sequence[Attached] = ()) -> TurnEnded:
-        """Say something, with resources beside it, and wait for the turn to end.
+        """Send a message, with attached resources, and wait for the end of the turn.
 
-        What the model has not answered yet is not said twice: the same words again ask it once
-        more.
+        If the same text is sent again before the model answered it, the model is asked again
+        without repeating the message.
 
-        Raises Busy while another turn runs, and McpError or Unreachable where a resource cannot be
-        read; nothing was said then.
+        Raises Busy while another turn runs, and McpError or Unreachable if a resource cannot be
+        read; then nothing is sent.
         """
         self._refuse_if_busy()
         said = SamplingMessage(
@@ -144,7 +144,7 @@ class Session:
         *,
         attach: Sequence[Attached] = (),
     ) -> TurnEnded:
-        """Say what a server's prompt says with these arguments. Raises as `say` does."""
+        """Send the messages of a server's prompt with these arguments. Raises as `say` does."""
         self._refuse_if_busy()
         got = await self._services.servers.get_prompt(server, name, arguments)
         origin = f"prompt {name} of {server}"
@@ -169,12 +169,11 @@ class Session:
         return await self._take_turn(event)
 
     async def retry(self) -> TurnEnded:
-        """Ask the model again where it has not answered, without saying anything new, and wait for
-        the turn to end.
+        """Ask the model again without a new message, and wait for the end of the turn.
 
         Raises:
             Busy: Another turn runs.
-            ProtocolError: The model has answered all that was said.
+            ProtocolError: The model has answered the last message.
         """
         self._refuse_if_busy()
         if not self.messages or self.messages[-1].role != "user":
@@ -182,25 +181,26 @@ class Session:
         return await self._run_turn()
 
     def beside(self, server: str, uri: str, shown: CallToolResult) -> None:
-        """Put what an app of a server shows beside what is said next, in place of what it gave
-        before (MCP Apps, 2026-01-26; `APP-29`).
+        """Attach content that an app of a server shows to the next message.
+
+        It replaces the app's earlier content (MCP Apps, 2026-01-26; `APP-29`).
         """
         self._shown_by_apps.pop((server, uri), None)
         if shown.content or shown.structured_content is not msgspec.UNSET:
             self._shown_by_apps[server, uri] = shown
 
     def cancel(self, reason: str = "cancelled") -> None:
-        """End the turn under way, if there is one: calls are cancelled at their servers, questions
-        are withdrawn.
+        """Cancel the running turn, if any: its calls are cancelled at their servers, and its
+        questions are withdrawn.
         """
         if self._work is not None:
             self._stop = reason
             self._stopping = True
-            if self._begun:  # a task that is cancelled before it runs would never say how it ended
+            if self._begun:  # a task cancelled before its start would not report its end
                 self._work.cancel()
 
     async def aclose(self) -> None:
-        """End the turn under way, and wait for its end."""
+        """Cancel the running turn, and wait for its end."""
         self.cancel()
         if (work := self._work) is not None:
             await asyncio.wait({work})
@@ -220,7 +220,7 @@ class Session:
         return blocks
 
     def _shown(self, content: Any, origin: str) -> list[Any]:
-        """A block of a prompt's message. The person chose it and could read it, so it is trusted; a
+        """The blocks of a prompt's message. The person chose and could read it, so it is trusted; a
         longer one is marked as untrusted.
         """
         text, media = self._renderer.parts([content])
@@ -248,7 +248,7 @@ class Session:
         return await self._run_turn()
 
     async def _run_turn(self) -> TurnEnded:
-        """Let the model go on from the last message; cancelling this cancels the turn."""
+        """Continue from the last message; cancelling this cancels the turn."""
         self._refuse_if_busy()
         work = self._begin()
         try:
@@ -274,7 +274,7 @@ class Session:
             raise Busy("The conversation is busy. Wait for its answer, or cancel it.")
 
     async def _within(self, work: asyncio.Task[TurnEnded]) -> None:
-        """Wait for the turn, as long as it may take; time in which the person is asked does not
+        """Wait for the turn within its time limit; time spent on questions to the person does not
         count.
         """
         loop = asyncio.get_running_loop()
@@ -322,7 +322,7 @@ class Session:
                         came = await self._call(step.uses)
                 except asyncio.CancelledError:
                     self._end(steps, self._stop)
-                except Exception:  # a fault of ours, which must not take the conversation with it
+                except Exception:  # a bug of the host, which must not break the conversation
                     log.exception("the turn of %s failed", self.id)
                     self._end(steps, "failed")
         except StopIteration as end:
@@ -330,7 +330,7 @@ class Session:
             return ended
 
     def _end(self, steps: Generator[Step, Any, TurnEnded], reason: str) -> None:
-        """End the turn before it is done; raises StopIteration with how it ended."""
+        """End the turn early; raises StopIteration with its outcome."""
         step: Step = steps.throw(
             TurnStopped(reason, [result for result in self._results if result is not None])
         )
@@ -355,9 +355,9 @@ class Session:
     # -- tools -------------------------------------------------------------------------------------
 
     async def _call(self, uses: Sequence[ToolUse]) -> list[ToolResultContent]:
-        """Call the tools, side by side where they may be.
+        """Call tools, in parallel where that is safe.
 
-        Their results in the order of the uses.
+        The results are in the order of the uses.
         """
         plan = [self._planned(use) for use in uses]
         rows = parallelism.parallel_groups(
@@ -390,7 +390,7 @@ class Session:
         return [result for result in results if result is not None]
 
     def _planned(self, use: ToolUse) -> CallRequest | ToolResultContent:
-        """The call that a use means; what needs no call, or can be none, has its result already."""
+        """The call for a tool use, or its result if no call is needed or possible."""
         name = use.name
         arguments = use.arguments
         if use.unreadable:
@@ -514,7 +514,9 @@ def _reads(item: ServerTool) -> bool:
 
 
 def _mark(session: str) -> str:
-    """The mark of a conversation's fence: as random as its id, which no server gets to see, and the
-    same when it goes on later.
+    """The random part of a conversation's marks around untrusted text.
+
+    It is as random as the id, which servers never see, and the same after the conversation is
+    resumed.
     """
     return f"data-{hashlib.sha256(f'fence of {session}'.encode()).hexdigest()[:8]}"

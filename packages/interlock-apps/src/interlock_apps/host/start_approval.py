@@ -1,4 +1,4 @@
-"""Approval of starts: no server is started, or reached, by a command that was not approved."""
+"""Approval of starts: no server is started or contacted before its command is approved."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from .prompter import Prompter
 
 
 class StartApproval:
-    """Asks the person before a server is started, or reached (`SEC-17`).
+    """Asks the person before a server is started or contacted (`SEC-17`).
 
     Args:
-        pins: What was approved before.
+        pins: The earlier approvals.
         prompter: Asks the person.
-        ask: Whether to ask at all; else every start is allowed.
+        ask: Whether to ask at all; otherwise every start is allowed.
         in_process: The ids of servers in this process, which are always allowed.
     """
 
@@ -31,7 +31,7 @@ class StartApproval:
         self._in_process = in_process
 
     async def admit(self, entry: Entry) -> bool:
-        """Return whether a server may be started, or reached."""
+        """Return whether a server may be started or contacted."""
         if self.is_approved(entry):
             return True
         decision = await self._prompter.decide(start_question(self._prompter.new_id(), entry))
@@ -40,14 +40,14 @@ class StartApproval:
         return decision.allow
 
     def until_approved(self, entry: Entry, running: Entry | None) -> Entry:
-        """Return a changed entry without what the person has not approved yet.
+        """Return a changed entry without the parts that are not yet approved.
 
-        A server that is restarted asks by itself. One that runs on keeps its trust and roots until
-        the person has allowed more.
+        A restarted server is asked about at its start. A running server keeps its trust and roots
+        until the person allows more.
 
         Args:
             entry: The new entry.
-            running: The entry that the server was started by; None: it is new.
+            running: The entry that the server was started with; None for a new server.
         """
         if running is None or self.is_approved(entry):
             return entry
@@ -59,7 +59,7 @@ class StartApproval:
         return replace(entry, trusted=entry.trusted and running.trusted, roots=roots)
 
     def is_approved(self, entry: Entry) -> bool:
-        """Return whether a server may be started, or reached, without a question."""
+        """Return whether a server may be started or contacted without a question."""
         return (
             not self._ask
             or entry.id in self._in_process

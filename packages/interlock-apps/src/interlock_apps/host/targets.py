@@ -1,4 +1,4 @@
-"""The servers of a host, as its caller may give them: a configuration, a file, or an object."""
+"""The servers of a host, as its caller can give them: a configuration, a file, or an object."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ AnyServers = Config | Iterable[Entry] | Mapping[str, Any] | str | Path
 
 
 def config_of(servers: AnyServers) -> tuple[Config, dict[str, Any]]:
-    """Return the configuration, and by id the targets that are not part of one.
+    """Return the configuration, and the targets that are not in a configuration, by id.
 
     A target is anything that a Client connects to, such as a Server of this process.
     """

@@ -12,7 +12,7 @@ from ..fleet.naming import server_part, tool_name
 
 
 class UncallableTools:
-    """Publishes what a model wanted and cannot have."""
+    """Publishes calls that a model wanted and that cannot be made."""
 
     def __init__(self, hub: Hub, events: EventBus) -> None:
         self._hub = hub
@@ -30,7 +30,7 @@ class UncallableTools:
     def publish_stopped(
         self, session: str, call: str, name: str, arguments: dict[str, Any], server: str
     ) -> None:
-        """Publish that a model wanted a tool of a stopped server."""
+        """Publish that a model called a tool of a stopped server."""
         tool = name.removeprefix(server_part(name)).lstrip("_")
         words = f"The server {server} is stopped."
         proposed = CallProposed(
@@ -47,7 +47,7 @@ class UncallableTools:
     def publish_unknown(
         self, session: str, call: str, name: str, arguments: dict[str, Any], words: str
     ) -> None:
-        """Publish that a model wanted a tool that does not exist."""
+        """Publish that a model called an unknown tool."""
         proposed = CallProposed(session=session, call=call, name=name, arguments=arguments)
         self._publish(proposed, "host", words)
 

@@ -1,1 +1,1 @@
-"""The kit of every page: access control, event stream, sandbox for MCP Apps, scripts and styles."""
+"""The basis of every page: access control, event stream, sandbox of MCP Apps, scripts, styles."""

@@ -17,7 +17,7 @@ from interlock import ResourceContents
 from interlock.types import APP_MIME_TYPE, UI_EXTENSION, JSONObject, Tool
 
 DECLARED: Mapping[str, JSONObject] = {UI_EXTENSION: {"mimeTypes": [APP_MIME_TYPE]}}
-"""What a host with a page declares to every server (`APP-01`, `EXT-08`)."""
+"""The extension that a host with a page declares to every server (`APP-01`, `EXT-08`)."""
 
 MOST_PAGE = 4 * 1024 * 1024  # characters of an app's page
 MOST_DOMAINS = 20  # of one kind
@@ -28,9 +28,9 @@ PERMISSIONS = {
     "clipboardWrite": "clipboard-write",
 }
 
-# An origin and nothing else: encrypted, named, in the public part of the net. No path, no user, no
-# keyword of a policy, no address of this machine or of the network around it: an app has no
-# business there, and its server can ask for a tool of its own.
+# Exactly one public https or wss origin: without path, user or policy keyword, and without an
+# address of this machine or the local network. An app has no business there; its server can offer a
+# tool for it.
 _LABEL = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
 _ORIGIN = re.compile(
     r"(?P<scheme>https|wss)://(?P<any>\*\.)?"
@@ -55,13 +55,11 @@ _KINDS = ("connectDomains", "resourceDomains", "frameDomains", "baseUriDomains")
 
 
 class BadApp(ValueError):
-    """This cannot be shown as an app; the words say why."""
+    """This cannot be shown as an app; the message says why."""
 
 
 class DeclaredOrigins(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """The origins that an app may use, as its server declared them and as far as they were accepted
-    (`APP-15`).
-    """
+    """The origins that an app may use: declared by its server, accepted by the host (`APP-15`)."""
 
     connect_domains: tuple[str, ...] = ()
     resource_domains: tuple[str, ...] = ()
@@ -70,7 +68,7 @@ class DeclaredOrigins(Struct, frozen=True, kw_only=True, rename="camel", omit_de
 
     @property
     def domains(self) -> tuple[str, ...]:
-        """All of them, each once."""
+        """All origins, each once."""
         return tuple(
             dict.fromkeys(
                 (
@@ -84,8 +82,8 @@ class DeclaredOrigins(Struct, frozen=True, kw_only=True, rename="camel", omit_de
 
 
 class AppPage(Struct, frozen=True, kw_only=True):
-    """An app as its server gave it: the document, what it may use, what of that was refused, and
-    what it would like to be allowed.
+    """An app as its server sent it: the document, its origins, the refused ones, and the
+    permissions it asks for.
     """
 
     html: str
@@ -96,8 +94,8 @@ class AppPage(Struct, frozen=True, kw_only=True):
 
 
 def ui_of(tool: Tool) -> str:
-    """The URI of the app that shows a tool's results; "" where there is none (`APP-04`, the older
-    flat key too).
+    """The URI of the app that shows a tool's results; "" if there is none (`APP-04`; also the older
+    flat key).
     """
     meta = tool.meta or {}
     ui = meta.get("ui")
@@ -107,9 +105,9 @@ def ui_of(tool: Tool) -> str:
 
 
 def read_page(uri: str, contents: Sequence[ResourceContents]) -> AppPage:
-    """The app that a server's answer to `resources/read` holds.
+    """Read an app from a server's answer to `resources/read`.
 
-    Raises BadApp for what is none (`APP-03`).
+    Raises BadApp if it is not an app (`APP-03`).
     """
     found = next(
         (part for part in contents if part.uri == uri), contents[0] if len(contents) == 1 else None
@@ -143,8 +141,8 @@ def read_page(uri: str, contents: Sequence[ResourceContents]) -> AppPage:
 
 
 def accepted(declared: Any) -> tuple[DeclaredOrigins, tuple[str, ...]]:
-    """What of the declared domains is taken, and what is not: everything that is no plain public
-    origin (`APP-15`).
+    """The accepted and the refused declared domains: only plain public origins are accepted
+    (`APP-15`).
     """
     if not isinstance(declared, dict):
         return DeclaredOrigins(), () if declared is None else (f"csp: {declared!r}"[:200],)
@@ -175,8 +173,8 @@ def accepted(declared: Any) -> tuple[DeclaredOrigins, tuple[str, ...]]:
 
 
 def is_origin(text: str, *, sockets: bool = False) -> bool:
-    """Whether a text is one public origin (`https://host`, `https://*.host`, a port), and nothing
-    that a policy would read as more.
+    """Whether a text is one public origin (`https://host`, `https://*.host`, with a port), and
+    nothing that a policy would read as more.
     """
     found = _ORIGIN.fullmatch(text)
     if (
@@ -190,7 +188,7 @@ def is_origin(text: str, *, sockets: bool = False) -> bool:
 
 
 def policy(csp: DeclaredOrigins, ancestor: str) -> str:
-    """The Content-Security-Policy for an app inside a page of the origin `ancestor` (`APP-15` to
+    """The Content-Security-Policy for an app in a page of the origin `ancestor` (`APP-15` to
     `APP-17`).
     """
     resources = " ".join(("", *csp.resource_domains))

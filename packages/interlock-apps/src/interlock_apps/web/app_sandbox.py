@@ -1,4 +1,4 @@
-"""The sandbox origin of MCP Apps: serves the proxy frame of an app, under the app's own policy."""
+"""The sandbox origin of MCP Apps: serves the proxy frame of an app, with the app's own policy."""
 
 from __future__ import annotations
 
@@ -20,14 +20,12 @@ _PLACE = re.compile(r"/app/([A-Za-z0-9_-]{22,64})")
 
 
 class AppSandbox:
-    """An ASGI app for what apps are shown in.
+    """The ASGI app of the sandbox origin.
 
-    It gives out two things, the same to everybody: the proxy's page and its script.
-
-    `origin` is its own, `page` that of the page which it talks to, and the only one which may hold
-    it in a frame. Apps themselves never
-    pass here: our page hands their documents to the proxy (MCP Apps, 2026-01-26, "Sandbox proxy";
-    `APP-11`, `APP-12`).
+    It serves two files, the same to everyone: the proxy's page and its script. `origin` is its own
+    origin. `page` is the origin of the host's page, the only one that may frame it. Documents of
+    apps never pass through here: the page sends them to the proxy (MCP Apps, 2026-01-26, "Sandbox
+    proxy"; `APP-11`, `APP-12`).
     """
 
     def __init__(self, origin: str, page: str) -> None:
@@ -47,7 +45,7 @@ class AppSandbox:
         self._places: dict[str, str] = {}
 
     def place(self, csp: DeclaredOrigins) -> str:
-        """The address of a proxy whose policy allows just this; nobody can guess it."""
+        """The unguessable address of a proxy whose policy allows exactly these origins."""
         text = policy(csp, self._ancestor)
         name = self._places.get(text)
         if name is None:

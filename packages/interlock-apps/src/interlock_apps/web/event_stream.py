@@ -1,4 +1,4 @@
-"""The stream of server-sent events to one page: the state first, then events in their order."""
+"""The server-sent event stream of one page: the state first, then events in order."""
 
 from __future__ import annotations
 
@@ -12,34 +12,34 @@ import msgspec
 Entry = TypeVar("Entry")
 
 MOST_WAITING = 20_000
-"""Events that may wait for one page. A page that is slower loses its stream, and comes again."""
+"""Events queued for one page. A slower page loses its stream and reconnects."""
 QUIET = 15.0
-"""Seconds without an event, after which a comment shows that the stream lives."""
+"""Seconds without an event, after which a comment shows that the stream is alive."""
 SETTLE = 0.1
-"""Seconds in which changes of the state are gathered."""
+"""Seconds in which changes of the state are collected."""
 
 
 class Feed(Protocol[Entry]):
-    """What a page shows: its state at this moment, and the entries that come after."""
+    """The content of a page: its current state, and the entries that follow."""
 
     def listen(self, hear: Callable[[Entry], None]) -> Callable[[], None]:
-        """Have a function called with every entry; what is returned ends that."""
+        """Call a function with every entry; call the returned function to stop."""
 
     def state(self) -> Any:
-        """The whole state, fit for JSON."""
+        """The whole state, as JSON values."""
 
     def encoded(self, entry: Entry) -> Any:
-        """An entry, fit for JSON."""
+        """An entry, as JSON values."""
 
     def changes_state(self, entry: Entry) -> bool:
-        """Whether the state is to be sent again after this entry."""
+        """Whether the state must be sent again after this entry."""
 
 
 class EventStream(Generic[Entry]):
-    """One page's stream. It ends if the page is too slow: the page connects again, and starts over.
+    """The stream of one page. It ends if the page is too slow; the page reconnects and starts over.
 
     Args:
-        feed: What is shown.
+        feed: The content to show.
         closing: Ends the stream when it is set.
     """
 
@@ -51,7 +51,7 @@ class EventStream(Generic[Entry]):
         self._overflowed = False
 
     async def stream(self) -> AsyncIterator[bytes]:
-        """The events, as bytes for the page."""
+        """The events as bytes."""
         loop = asyncio.get_running_loop()
         stop = self._feed.listen(self._receive)
         ending = loop.create_task(self._wake_at_close())
@@ -87,7 +87,7 @@ class EventStream(Generic[Entry]):
         self._stirred.set()
 
     async def _wait(self, seconds: float) -> bool:
-        """Whether something came within the time."""
+        """Wait at most some seconds; return whether something arrived."""
         self._stirred.clear()
         try:
             async with asyncio.timeout(max(0.0, seconds)):

@@ -1,27 +1,28 @@
-"""Integers beyond 2**53, which JavaScript would round: they travel as text, and come back exact."""
+"""Integers beyond 2**53, which JavaScript rounds: they are sent as text and restored exactly."""
 
 from __future__ import annotations
 
 from typing import Any, Final
 
 MOST_EXACT: Final = 2**53 - 1
-"""The largest integer that JavaScript holds exactly."""
+"""The largest integer that JavaScript represents exactly."""
 
 
 def digits(value: Any) -> Any:
-    """The digits of an integer that the page would round, and so approve as another; any other
-    value as it is.
+    """An integer that the page would round, as text; any other value unchanged.
+
+    The person would otherwise approve another number than the one sent.
     """
     return str(value) if is_rounded(value) else value
 
 
 def restored(edited: Any, given: Any) -> Any:
-    """Arguments that a person edited, with the integers that were text on the page where nobody
-    touched them.
+    """Restore integers in edited arguments that were sent as text, where the person left them
+    unchanged.
 
     Args:
-        edited: What the page sent.
-        given: What the page was asked about.
+        edited: The arguments from the page.
+        given: The arguments that were sent to the page.
     """
     if isinstance(edited, str) and is_rounded(given) and edited == str(given):
         return given
@@ -34,5 +35,5 @@ def restored(edited: Any, given: Any) -> Any:
 
 
 def is_rounded(value: Any) -> bool:
-    """Whether a value is an integer that JavaScript does not hold exactly."""
+    """Whether a value is an integer that JavaScript cannot represent exactly."""
     return isinstance(value, int) and abs(value) > MOST_EXACT

@@ -1,4 +1,4 @@
-"""Serves a page and what it shows in frames on two ports of loopback, which are two origins."""
+"""Serves a page and its frames on two ports of loopback, which are two origins."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from interlock import listening_socket, serve_http
 
 LOOPBACK = "127.0.0.1"
-_GRACE = 2.0  # seconds that requests have to finish at the end
+_GRACE = 2.0  # seconds for requests to finish at shutdown
 
 
 class Site(Protocol):
@@ -21,7 +21,7 @@ class Site(Protocol):
     """The ASGI app of the other origin."""
 
     def close(self) -> None:
-        """End the streams of the page."""
+        """End the page's event streams."""
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """The ASGI app of the page."""
@@ -36,9 +36,9 @@ async def serve_site(
     """Serve a page until the task is cancelled, or the process gets SIGINT or SIGTERM.
 
     Args:
-        make: Makes the page from its origin and the origin of its frames.
+        make: Creates the page from its origin and the origin of its frames.
         port: The port of the page; 0 for any that is free.
-        on_ready: Called with the page when it listens.
+        on_ready: Called with the page once it listens.
 
     Raises:
         OSError: The port is taken.
@@ -78,21 +78,21 @@ def _origin(sock: Any) -> str:
 
 
 class _TwoOrigins:
-    """One ASGI app for both ports: frames have an origin of their own, which reaches no page."""
+    """One ASGI app for both ports: frames have their own origin, which cannot reach the page."""
 
     def __init__(self, site: Site, frames_port: int) -> None:
         self._site = site
         self._frames_port = frames_port
 
     async def open(self) -> None:
-        """Nothing: the site is ready."""
+        """Do nothing: the site is ready."""
 
     async def drain(self, grace: float) -> None:
-        """End the streams of the page, which would keep the server running."""
+        """End the page's event streams, which would keep the server running."""
         self._site.close()
 
     async def aclose(self) -> None:
-        """Nothing more."""
+        """Do nothing more."""
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Serve a request of the page or of a frame."""

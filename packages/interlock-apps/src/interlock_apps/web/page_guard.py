@@ -1,8 +1,8 @@
 """Access control of a page on loopback: a one-time address, a cookie, a CSRF token, and headers.
 
-Any program and any web site on this machine can reach a port of loopback. A page is therefore
-answered only under its own Host, to no other Origin, and to the browser that opened the one-time
-address; acts need a token that only the page knows.
+Any program and any web site on this machine can reach a port of loopback. Therefore a page answers
+only requests with its own Host, without a foreign Origin, and from the browser that opened the
+one-time address; acts need a token that only the page knows.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ class PageGuard:
 
     Args:
         origin: Scheme, host and port of the page.
-        what: What the page belongs to, as its refusals call it; part of the name of the cookie.
-        frames: An origin whose pages may be shown in frames; none by default.
+        what: The name of the page in error responses; also part of the cookie's name.
+        frames: An origin that may be shown in frames; none by default.
     """
 
     def __init__(self, origin: str, *, what: str = "host", frames: str = "") -> None:
         self.origin = origin
         self.csrf = secrets.token_urlsafe(24)
         """The token that the page sends with each act."""
-        # Cookies know no ports: one for all of 127.0.0.1 would be sent to every other server on
-        # this machine, and would admit whoever reads it. So the page has a path that nobody can
-        # guess, and the cookie is for that path.
+        # Cookies ignore ports: a cookie for all of 127.0.0.1 would be sent to every other server on
+        # this machine, and would admit any program that reads it. So the page has an unguessable
+        # path, and the cookie is limited to that path.
         self.place = f"/{secrets.token_urlsafe(16)}"
         self._what = what
         self._token: str | None = secrets.token_urlsafe(24)
@@ -55,12 +55,12 @@ class PageGuard:
 
     @property
     def entry(self) -> str:
-        """The address that admits a browser once; a new one after the last was used."""
+        """The address that admits a browser once; used up, it is replaced by a new one."""
         self._token = self._token or secrets.token_urlsafe(24)
         return f"{self.origin}/?token={self._token}"
 
     async def serve(self, app: Any, scope: Any, receive: Any, send: Any) -> None:
-        """Run an ASGI app for requests that are admitted, below the page's path."""
+        """Run an ASGI app for admitted requests below the page's path."""
         if scope["type"] != "http":
             return
         request = Request(scope, receive)
@@ -72,7 +72,7 @@ class PageGuard:
         await app(within, receive, self._with_headers(send))
 
     def _answer(self, request: Request) -> Response | None:
-        """Why a request is refused, or where its token leads; None if the app may answer it."""
+        """The refusal of a request, or the redirect after its token; None to let the app answer."""
         if f"http://{request.headers.get('host', '')}" != self.origin:
             return PlainTextResponse(f"This is {self.origin}, and nothing else.", 421)
         path = request.scope["path"]
@@ -104,7 +104,7 @@ class PageGuard:
 
     @property
     def _cookie_name(self) -> str:
-        """Pages at several ports of this machine have a cookie each."""
+        """The name includes the port: pages on several ports have separate cookies."""
         return f"interlock-{self._what}-{self.origin.rpartition(':')[2]}"
 
     def _with_headers(self, send: Any) -> Any:
@@ -124,8 +124,8 @@ class PageGuard:
 
 
 def _headers(frames: str) -> dict[str, str]:
-    """What each answer forbids the browser to do with the page."""
-    # To a frame only, and only after the person allowed it.
+    """The security headers of every response."""
+    # Granted only to a frame, and only after the person allowed it.
     lent = f'(self "{frames}")' if frames else "()"
     framed = frames or "'none'"
     policy = (
@@ -148,5 +148,5 @@ def _headers(frames: str) -> dict[str, str]:
 
 
 def _same(given: str, own: str) -> bool:
-    """Whether two secrets are the same, in constant time."""
+    """Compare two secrets in constant time."""
     return hmac.compare_digest(given.encode("utf-8", "surrogatepass"), own.encode())

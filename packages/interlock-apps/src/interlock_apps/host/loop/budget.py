@@ -1,4 +1,4 @@
-"""The budget of a turn: bounds of steps, calls, tokens and time."""
+"""The budget of a turn: limits of steps, calls, tokens and time."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from msgspec import Struct
 
 
 class Budget(Struct, frozen=True, kw_only=True):
-    """Bounds of a turn.
+    """The limits of a turn.
 
-    `steps` is how often the model may be asked, `calls` how many tools it may call in one step,
-    `tokens` what all its steps may take in and give out together, `seconds` how long the turn may
-    last, not counting the time in which the person is asked. A result's text is given to the model
-    in pages of `page` characters; the rest is kept aside, `shelf` bytes in all. `picture` is the
-    most bytes of one image or sound, `pictures` of all in one result. `keep` turns at the end of a
-    conversation are never trimmed. `answer` is the most tokens of one answer, 0 for what the model
-    can.
+    `steps` is how often the model may be asked. `calls` is how many tools it may call in one step.
+    `tokens` is the total of input and output of all steps. `seconds` is the duration of the turn,
+    without the time spent on questions to the person. The text of a result is given to the model in
+    pages of `page` characters; the rest is stored, `shelf` bytes in all. `picture` is the limit in
+    bytes for one image or sound, `pictures` for all in one result. The last `keep` turns of a
+    conversation are never trimmed. `answer` is the limit in tokens for one answer, 0 for the
+    model's own limit.
     """
 
     steps: int = 40

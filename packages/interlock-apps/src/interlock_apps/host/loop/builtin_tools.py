@@ -106,4 +106,4 @@ READ_SKILL_TOOL = Tool(
     annotations=_READS,
 )
 OF_SERVERS = frozenset({READ_RESOURCE, LOAD_SKILL, READ_SKILL})
-"""The host's own tools that ask a server, and are judged and noted as calls of it."""
+"""The host's tools that send a request to a server; they are approved and logged as its calls."""

@@ -1,7 +1,7 @@
 """The context window: four rules shorten a long conversation for the model.
 
-What was left out once stays out, so the beginning of a request rarely changes and providers can
-cache it (`HST-06`).
+Omitted content stays omitted, so the beginning of a request rarely changes and providers can cache
+it (`HST-06`).
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from interlock.types import SamplingMessage, ToolResultContent
 
 from . import tokens
 
-SLACK = 0.7  # trimmed to so much of the room, so that the next steps find some
-RECENT = 4  # messages at the end that are never touched
-SHORT = 400  # characters of an old result that stay
+SLACK = 0.7  # the share of the room that trimming aims for, so that the next steps fit too
+RECENT = 4  # messages at the end that are never trimmed
+SHORT = 400  # characters of an old result that are kept
 GONE = "(Earlier parts of this conversation were left out, as it has grown long.)"
 
 
 class Omission(Struct, frozen=True):
-    """What a rule did, in words, and about how many tokens that saves."""
+    """What a rule left out, in words, and about how many tokens that saves."""
 
     rule: str
     words: str
@@ -31,21 +31,21 @@ class Omission(Struct, frozen=True):
 
 
 class ContextWindow:
-    """The marks of one conversation: what lies before them is shown shortened, or not at all.
+    """The marks of one conversation: messages before a mark are shortened or left out.
 
-    `keep` turns at the end stay whole.
+    The last `keep` turns stay whole.
     """
 
     def __init__(self, keep: int = 2) -> None:
         self._keep = keep
         self._media = self._results = self._gone = 0  # indexes of messages
-        self._steps: tuple[int, int] = (0, 0)  # messages of the present turn that are left out
+        self._steps: tuple[int, int] = (0, 0)  # omitted messages of the current turn
 
     def shown(
         self, messages: Sequence[SamplingMessage], room: int
     ) -> tuple[list[SamplingMessage], list[Omission]]:
-        """The messages for the model, in at most `room` tokens as far as the rules reach, and what
-        was done anew for that.
+        """The messages for the model, in at most `room` tokens as far as the rules reach, and the
+        new omissions.
         """
         trims: list[Omission] = []
         view = self._view(messages)
@@ -130,7 +130,7 @@ class ContextWindow:
 
 
 def turns(messages: Sequence[SamplingMessage]) -> list[int]:
-    """Where the person speaks: the indexes at which turns begin."""
+    """The indexes at which turns begin: the person's messages."""
     return [
         index
         for index, message in enumerate(messages)
@@ -141,12 +141,12 @@ def turns(messages: Sequence[SamplingMessage]) -> list[int]:
 
 
 def blocks(message: SamplingMessage) -> list[object]:
-    """The blocks of a message, also where it has only one."""
+    """The content blocks of a message, also if it has only one."""
     return list(message.content) if isinstance(message.content, list) else [message.content]
 
 
 def _steps(messages: Sequence[SamplingMessage], starts: Sequence[int], recent: int) -> list[int]:
-    """Where steps of the present turn end, so that uses of tools and their results go together."""
+    """Where steps of the current turn end, so that tool uses and their results stay together."""
     begin = starts[-1] + 1 if starts else 0
     return [
         index
@@ -199,5 +199,5 @@ def _instead(block: ImageContent | AudioContent) -> str:
 
 def _with_note(message: SamplingMessage) -> SamplingMessage:
     if any(isinstance(block, ToolResultContent) for block in blocks(message)):
-        return message  # such a message holds nothing else (`SAM-14`)
+        return message  # such a message contains only tool results (`SAM-14`)
     return msgspec.structs.replace(message, content=[TextContent(text=GONE), *blocks(message)])

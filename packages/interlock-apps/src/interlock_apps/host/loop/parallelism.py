@@ -8,21 +8,19 @@ from msgspec import Struct
 
 
 class PlannedCall(Struct, frozen=True):
-    """A call as far as its order matters: at which server, and whether its tool says that it only
-    reads.
-    """
+    """A call for scheduling: its server, and whether its tool claims to be read-only."""
 
     server: str
     reads: bool
 
 
 def parallel_groups(calls: Sequence[PlannedCall]) -> list[list[list[int]]]:
-    """Lanes that run side by side, one for each server; each is a row of waves, and the calls (by
-    index) of a wave run at once.
+    """Group calls into one lane for each server; the lanes run in parallel.
 
-    Calls that only read share a wave with their neighbours; one that changes something waits for
-    those before it, and those after it wait for it: a model that asks for both at once means them
-    in this order. That a server lies about its tools costs only itself.
+    A lane is a sequence of waves; the calls (by index) of a wave run in parallel. Neighbouring
+    read-only calls share a wave. A call that writes waits for the calls before it, and the calls
+    after it wait for it, because the model expects this order. A server that lies about its tools
+    harms only itself.
     """
     found: dict[str, list[list[int]]] = {}
     for index, call in enumerate(calls):

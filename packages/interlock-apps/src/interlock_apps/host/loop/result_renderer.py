@@ -29,8 +29,9 @@ Media = ImageContent | AudioContent
 
 
 class ResultRenderer:
-    """Turns results of servers into what may stand in a conversation; `clean` takes out what no
-    person could see.
+    """Renders results of servers as content of a conversation.
+
+    `clean` removes characters that a person cannot see.
     """
 
     def __init__(
@@ -42,7 +43,7 @@ class ResultRenderer:
         self._clean = clean
 
     def result(self, use: str, result: CallToolResult, origin: str) -> ToolResultContent:
-        """The answer to the tool use `use`; `origin` says which tool of which server gave it."""
+        """The answer to the tool use `use`; `origin` names the tool and server of the result."""
         text, media = self.parts(result.content[:MOST_BLOCKS])
         if len(result.content) > MOST_BLOCKS:
             text += f"\n({len(result.content) - MOST_BLOCKS} more blocks were left out.)"
@@ -59,14 +60,15 @@ class ResultRenderer:
         )
 
     def refusal(self, use: str, words: str, said: str = "", origin: str = "") -> ToolResultContent:
-        """The answer to a tool use that led to no call, in words of the host; `said` is what the
-        server says of it, from `origin`.
+        """The answer to a tool use that was not called, in the host's words.
+
+        `said` is the server's message about it, from `origin`.
         """
         text = f"{words}\n{self.paged(said, origin)}" if said else words
         return ToolResultContent(tool_use_id=use, content=[TextContent(text=text)], is_error=True)
 
     def paged(self, text: str, origin: str) -> str:
-        """The first page of a text, in its fence, and how to get at the others."""
+        """The first page of a text between marks, and how to read the other pages."""
         text = self._clean(text)
         origin = self._clean(origin)
         if len(text) <= self.budget.page:
@@ -80,9 +82,7 @@ class ResultRenderer:
         return f"{self.fence.wrap(self.shelf.read(name, 1) or '', origin)}\n{more}"
 
     def parts(self, blocks: list[Any]) -> tuple[str, list[Media]]:
-        """The text of blocks, and those that are images or sounds; what is neither is said in
-        words.
-        """
+        """The text of blocks, and their images and sounds; other blocks become a line of text."""
         lines: list[str] = []
         media: list[Media] = []
         for block in blocks:
@@ -99,7 +99,7 @@ class ResultRenderer:
         return "\n".join(lines), media
 
     def contents(self, contents: ResourceContents) -> tuple[str, list[Media]]:
-        """The text of a resource, and the image or sound that it is."""
+        """The text of a resource, or its image or sound."""
         lines: list[str] = []
         media: list[Media] = []
         self._resource(contents, lines, media)
@@ -144,9 +144,7 @@ class ResultRenderer:
 
 
 def says(text: str, data: Any) -> bool:
-    """Whether a text is the JSON of `data` already, or of its only value, so that it need not be
-    said twice.
-    """
+    """Whether a text is only the JSON of `data`, or of its only value, and need not be repeated."""
     inner = data["result"] if isinstance(data, dict) and data.keys() == {"result"} else data
     try:
         return text == inner or msgspec.json.decode(text) in (data, inner)

@@ -1,4 +1,4 @@
-"""The store of large results, which the model reads page by page."""
+"""The store of large results, which the model reads in pages."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from interlock.caches import BoundedCache
 
 
 class ResultStore:
-    """Long texts by a short name; the oldest go when `most` bytes are passed."""
+    """Long texts by a short name; beyond `most` bytes the oldest are dropped."""
 
     def __init__(self, page: int, most: int) -> None:
         self.page = page
@@ -15,19 +15,19 @@ class ResultStore:
         self._count = 0
 
     def put(self, text: str) -> str:
-        """Keep a text; its name."""
+        """Store a text; return its name."""
         self._count += 1
         name = f"r{self._count}"
-        # The newest text is kept in any case, even if it alone is larger than the store.
+        # The newest text is always kept, even if it is larger than the store.
         self._texts.put(name, text, min(_bytes(text), self._most))
         return name
 
     def pages(self, name: str) -> int:
-        """How many pages a text has; 0 for one that is not here."""
+        """The number of pages of a text; 0 if it is not stored."""
         return -(-len(self._texts.peek(name) or "") // self.page)
 
     def read(self, name: str, page: int) -> str | None:
-        """A page, counted from 1; None where there is none."""
+        """A page, counted from 1; None if there is none."""
         text = self._texts.peek(name)
         if text is None or not 1 <= page <= self.pages(name):
             return None

@@ -1,4 +1,4 @@
-"""Estimates of token counts, on the safe side."""
+"""Estimates of token counts, rounded up for safety."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import msgspec
 from interlock import AudioContent, ImageContent, TextContent
 from interlock.types import SamplingMessage, Tool, ToolResultContent, ToolUseContent
 
-LETTERS = 3.5  # of plain text in a token
-OTHERS = 1.2  # signs beyond Latin in a token
+LETTERS = 3.5  # characters of plain text in a token
+OTHERS = 1.2  # characters of other scripts in a token
 PICTURE = 1_600
 SOUND = 2_000
 ENVELOPE = 8

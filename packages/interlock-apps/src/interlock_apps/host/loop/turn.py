@@ -1,7 +1,7 @@
-"""The turn of a conversation: model, tool calls, model, until the model has answered.
+"""The turn of a conversation: model, tool calls, model, until the model answers.
 
-A generator yields each step and is sent its outcome, so a test can list every course of a turn in a
-table.
+A generator yields each step and receives its outcome, so a test can list every course of a turn in
+a table.
 """
 
 from __future__ import annotations
@@ -28,30 +28,30 @@ from . import tokens
 from .budget import Budget
 from .context_window import ContextWindow, blocks
 
-# in the `_meta` of a tool use whose arguments were no JSON: what the model wrote in their place
+# in the `_meta` of a tool use whose arguments were not JSON: the original text
 UNREADABLE = "io.interlock/unreadable"
 STOPPED = "Not run, or not finished: the turn was ended."
-HARDER = 0.5  # of the room, once the provider has said that a conversation is too long
+HARDER = 0.5  # share of the room after the provider said that the conversation is too long
 
 
 class ModelContext(Struct, frozen=True):
-    """What the model gets beside the conversation, at this moment."""
+    """The system prompt and the tools for the model, at this moment."""
 
     system: str
     tools: tuple[Tool, ...]
 
 
 class AskModel(Struct, frozen=True):
-    """Wanted: the model's answer. Sent back: Said, or the ModelFailure."""
+    """Request: the model's answer. Sent back: a ModelAnswer, or the ModelFailure."""
 
     step: int
     request: CreateMessageRequestParams
 
 
 class ToolUse(Struct, frozen=True):
-    """A tool that the model wants called.
+    """A tool call of the model.
 
-    `unreadable` is what it wrote where its arguments are no JSON object.
+    `unreadable` is the original text if the arguments are not a JSON object.
     """
 
     id: str
@@ -61,13 +61,13 @@ class ToolUse(Struct, frozen=True):
 
 
 class CallTools(Struct, frozen=True):
-    """Wanted: what these tools give. Sent back: a ToolResultContent for each, in the same order."""
+    """Request: the results of these tools. Sent back: a ToolResultContent for each, in order."""
 
     uses: tuple[ToolUse, ...]
 
 
 class PublishEvent(Struct, frozen=True):
-    """To be told to whoever listens. Nothing is sent back."""
+    """Request: publish an event. Nothing is sent back."""
 
     event: Any
 
@@ -76,10 +76,10 @@ Step = AskModel | CallTools | PublishEvent
 
 
 class TurnStopped(Exception):
-    """Thrown into the generator: the person has cancelled the turn, its time is over (`seconds`),
-    or the host has a fault (`failed`).
+    """Thrown into the generator: the person cancelled the turn, its time is over (`seconds`), or
+    the host failed (`failed`).
 
-    `results` are those that were there already.
+    `results` are those that were available already.
     """
 
     def __init__(
@@ -91,8 +91,8 @@ class TurnStopped(Exception):
 
 
 class TurnState(Struct):
-    """One conversation as the turn sees it: its messages, to which it adds, and all that it needs
-    to know.
+    """The state of a conversation for a turn: its messages, which the turn extends, and its
+    settings.
     """
 
     session: str
@@ -105,9 +105,9 @@ class TurnState(Struct):
 
 
 def turn(talk: TurnState) -> Generator[Step, Any, TurnEnded]:
-    """Take the conversation on from what the person said last; returns how it ended.
+    """Continue the conversation from the person's last message; return how the turn ended.
 
-    The messages are whole then, however that was.
+    The messages are consistent afterwards, whatever the outcome.
     """
     used = Usage()
     step = 0
@@ -172,9 +172,7 @@ def _over(budget: Budget, step: int, used: Usage) -> tuple[Any, str] | None:
 
 
 def _asked(talk: TurnState, step: int) -> Generator[Step, Any, ModelAnswer | TurnEnded]:
-    """One answer of the model; where the conversation is too long for it, a second try with less of
-    it.
-    """
+    """Ask the model once; if the conversation is too long, try again with less of it."""
     share = 1.0
     while True:
         offer = talk.offer()
@@ -229,7 +227,7 @@ def _asked(talk: TurnState, step: int) -> Generator[Step, Any, ModelAnswer | Tur
 
 
 def _heard(talk: TurnState, result: CreateMessageResult) -> tuple[ToolUse, ...]:
-    """Add what the model said to the conversation; what it wants called."""
+    """Add the model's message to the conversation; return its tool uses."""
     said = SamplingMessage(role="assistant", content=result.content)
     if blocks(said):
         talk.messages.append(said)
@@ -264,8 +262,8 @@ def _answered(talk: TurnState, result: CreateMessageResult, used: Usage) -> Turn
 def _complete(
     messages: list[SamplingMessage], results: Sequence[ToolResultContent]
 ) -> tuple[ToolResultContent, ...]:
-    """Give uses of tools that have no result one which says that they were not run: no provider
-    takes a conversation without (`SAM-15`).
+    """Add an error result to each tool use without one: providers reject a conversation otherwise
+    (`SAM-15`).
     """
     if not messages or messages[-1].role != "assistant":
         return ()

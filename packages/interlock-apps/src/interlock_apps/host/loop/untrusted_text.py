@@ -15,7 +15,7 @@ edited by them."""
 class UntrustedTextMarker:
     """Marks text as data of a server.
 
-    The mark is random, so a server cannot forge its end.
+    The mark is random, so that a server cannot forge its end.
     """
 
     def __init__(self, mark: str | None = None) -> None:
@@ -29,11 +29,11 @@ class UntrustedTextMarker:
     def wrap(self, text: str, what: str) -> str:
         """Return a text between marks.
 
-        The mark is removed from both arguments: a model may have told it to a server.
+        The mark is removed from both arguments: a model may have revealed it to a server.
 
         Args:
             text: The text.
-            what: What it is and where it comes from, in a few words.
+            what: What the text is and where it comes from, in a few words.
         """
         what = what.replace(self.mark, "(mark)")
         text = text.replace(self.mark, "(mark)")

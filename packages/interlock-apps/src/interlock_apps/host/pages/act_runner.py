@@ -1,4 +1,4 @@
-"""Runs the acts of a page: one function for each."""
+"""Runs the requests ("acts") of a page: one function for each."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from ..app import Host
 
 MOST_NOTES = 5_000
-BEGUN = (PersonSaid, ModelAsked)  # the events that begin a turn
+BEGUN = (PersonSaid, ModelAsked)  # the events that start a turn
 
 
 class ActError(Exception):
-    """An act failed; the words are for the person."""
+    """An act failed; the message is for the person."""
 
 
 class ActRunner:
@@ -68,10 +68,10 @@ class ActRunner:
         }
 
     async def run(self, act: a.Act) -> Any:
-        """Run an act; return its outcome, fit for JSON.
+        """Run an act; return its outcome as JSON values.
 
         Raises:
-            ActError: It failed; the words are for the person.
+            ActError: It failed; the message is for the person.
         """
         function = self._table.get(type(act))
         if function is None:
@@ -82,7 +82,7 @@ class ActRunner:
             raise ActError(str(bad)) from None
 
     def close(self) -> None:
-        """End what apps have under way."""
+        """Cancel the calls of apps."""
         self._apps.end()
 
     # -- conversations
@@ -103,8 +103,8 @@ class ActRunner:
         await self._begin(self._session(act.session).retry(), act.session)
 
     async def _begin(self, turn: Any, session: str) -> None:
-        """Let a turn run by itself: an error before it has begun goes to the caller, what comes
-        later is told as events.
+        """Run a turn in the background. An error before it starts is raised here; later ones become
+        events.
         """
         begun: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
@@ -249,7 +249,7 @@ class ActRunner:
 
 
 def _size(part: ResourceContents) -> int:
-    """Bytes of a part of a resource."""
+    """The size of a resource's content in bytes."""
     if part.text is not None:
         return len(part.text.encode())
     return len(part.blob or "") * 3 // 4

@@ -1,4 +1,4 @@
-"""Acts: what a page may ask of the host. One record each, decoded strictly from JSON."""
+"""Acts: the requests of a page to the host. One record each, decoded strictly from JSON."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from ...fleet.questions import Answer
 class Act(
     Struct, frozen=True, kw_only=True, tag_field="act", rename="camel", forbid_unknown_fields=True
 ):
-    """Something that the person wants done."""
+    """A request of the person."""
 
 
 class SayAct(Act, frozen=True, kw_only=True, tag="say"):
-    """Say something in a conversation, with resources beside it."""
+    """Send a message in a conversation, with attached resources."""
 
     session: str
     text: str
@@ -28,7 +28,7 @@ class SayAct(Act, frozen=True, kw_only=True, tag="say"):
 
 
 class SayPromptAct(Act, frozen=True, kw_only=True, tag="prompt"):
-    """Say what a server's prompt says."""
+    """Send the messages of a server's prompt."""
 
     session: str
     server: str
@@ -38,33 +38,33 @@ class SayPromptAct(Act, frozen=True, kw_only=True, tag="prompt"):
 
 
 class RetryAct(Act, frozen=True, kw_only=True, tag="retry"):
-    """Ask the model again where the last turn failed."""
+    """Ask the model again after the last turn failed."""
 
     session: str
 
 
 class CancelAct(Act, frozen=True, kw_only=True, tag="cancel"):
-    """End the turn under way."""
+    """Cancel the running turn."""
 
     session: str
 
 
 class NewSessionAct(Act, frozen=True, kw_only=True, tag="newSession"):
-    """Begin a conversation."""
+    """Start a conversation."""
 
     model: str = ""
     title: str = ""
 
 
 class OpenSessionAct(Act, frozen=True, kw_only=True, tag="openSession"):
-    """The events of a conversation, also of one of long ago."""
+    """Return the events of a conversation, also of an earlier one."""
 
     session: str
     after: int = 0
 
 
 class ResumeAct(Act, frozen=True, kw_only=True, tag="resume"):
-    """Go on with a conversation of long ago."""
+    """Resume an earlier conversation."""
 
     session: str
 
@@ -77,7 +77,7 @@ class GiveAnswerAct(Act, frozen=True, kw_only=True, tag="answer"):
 
 
 class PreviewPromptAct(Act, frozen=True, kw_only=True, tag="getPrompt"):
-    """What a prompt would say."""
+    """Return the messages of a prompt."""
 
     server: str
     name: str
@@ -85,7 +85,7 @@ class PreviewPromptAct(Act, frozen=True, kw_only=True, tag="getPrompt"):
 
 
 class CompleteAct(Act, frozen=True, kw_only=True, tag="complete"):
-    """Suggestions for an argument of a prompt or a template."""
+    """Return suggestions for an argument of a prompt or a template."""
 
     server: str
     ref: PromptReference | ResourceTemplateReference
@@ -102,41 +102,41 @@ class ReadAct(Act, frozen=True, kw_only=True, tag="read"):
 
 
 class ExpandAct(Act, frozen=True, kw_only=True, tag="expand"):
-    """The URI that a template makes of values."""
+    """Expand a URI template."""
 
     template: str
     values: dict[str, str] = {}
 
 
 class GrantAct(Act, frozen=True, kw_only=True, tag="grant"):
-    """Let servers be told of a folder."""
+    """Add a folder to the roots of servers."""
 
     folder: str
     server: str = ""
 
 
 class RevokeAct(Act, frozen=True, kw_only=True, tag="revoke"):
-    """Take a folder back."""
+    """Remove a folder from the roots."""
 
     folder: str
     server: str = ""
 
 
 class ServerAct(Act, frozen=True, kw_only=True, tag="server"):
-    """Start, end or begin a server again."""
+    """Start, stop or restart a server."""
 
     server: str
     what: Literal["start", "stop", "restart"]
 
 
 class ServerLogAct(Act, frozen=True, kw_only=True, tag="serverLog"):
-    """What a server has logged and written to stderr."""
+    """Return a server's log messages and lines of stderr."""
 
     server: str
 
 
 class ForgetAct(Act, frozen=True, kw_only=True, tag="forget"):
-    """Forget a remembered rule, by its id in the state's list."""
+    """Remove a remembered rule, by its id in the state's list."""
 
     rule: str
 
@@ -153,7 +153,7 @@ class SearchLogAct(Act, frozen=True, kw_only=True, tag="searchLog"):
 
 
 class ReadStructuredAct(Act, frozen=True, kw_only=True, tag="readStructured"):
-    """A page of a call's structured content, as JSON text; the first one is 0."""
+    """Return a page of a call's structured content as JSON text; the first page is 0."""
 
     session: str
     call: str
@@ -161,22 +161,23 @@ class ReadStructuredAct(Act, frozen=True, kw_only=True, tag="readStructured"):
 
 
 class WatchAct(Act, frozen=True, kw_only=True, tag="watch"):
-    """Be told when a resource changes."""
+    """Subscribe to changes of a resource."""
 
     server: str
     uri: str
 
 
 class UnwatchAct(Act, frozen=True, kw_only=True, tag="unwatch"):
-    """Be told no more."""
+    """End the subscription to a resource."""
 
     server: str
     uri: str
 
 
 class CallToolAct(Act, frozen=True, kw_only=True, tag="callTool"):
-    """Call a tool, as the person or for an open app (`app`, its name); what comes of it is told as
-    events of the call.
+    """Call a tool, as the person or for an open app (`app`, its id).
+
+    The outcome arrives as events of the call.
     """
 
     session: str
@@ -187,7 +188,7 @@ class CallToolAct(Act, frozen=True, kw_only=True, tag="callTool"):
 
 
 class AppResourceAct(Act, frozen=True, kw_only=True, tag="appResource"):
-    """Open an app: its page, and the name by which it is known from then on.
+    """Open an app: return its page and its id.
 
     `session` is the conversation that shows it.
     """
@@ -205,9 +206,9 @@ class AppReadAct(Act, frozen=True, kw_only=True, tag="appRead"):
 
 
 class AppLinkAct(Act, frozen=True, kw_only=True, tag="appLink"):
-    """Ask the person whether a page may be opened that an app wants to open.
+    """Ask the person whether a page that an app wants to open may be opened.
 
-    `call` is the one that shows the app.
+    `call` is the call that shows the app.
     """
 
     app: str
@@ -216,7 +217,7 @@ class AppLinkAct(Act, frozen=True, kw_only=True, tag="appLink"):
 
 
 class AppContextAct(Act, frozen=True, kw_only=True, tag="appContext"):
-    """What an app wants the model to know when the person speaks next."""
+    """Content that an app gives to the model together with the person's next message."""
 
     app: str
     content: tuple[ContentBlock, ...] = ()
@@ -224,7 +225,7 @@ class AppContextAct(Act, frozen=True, kw_only=True, tag="appContext"):
 
 
 class CloseAppAct(Act, frozen=True, kw_only=True, tag="closeApp"):
-    """An app is no longer shown."""
+    """Close an app that is no longer shown."""
 
     app: str
 

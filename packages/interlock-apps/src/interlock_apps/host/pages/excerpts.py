@@ -1,4 +1,4 @@
-"""Excerpts of structured content that fit a page, and all of it in parts."""
+"""Excerpts of structured content that fit a page, and the whole of it in pages."""
 
 from __future__ import annotations
 
@@ -13,25 +13,23 @@ from ...fleet.events import CallEnded
 if TYPE_CHECKING:
     from ...fleet.log import Log
 
-MOST_STRUCTURED = 200_000  # characters of JSON of one result that a page gets unasked
-PAGE = 500_000  # characters of JSON that it gets when it asks for more
-SEARCHED = 100  # entries of the log that are looked at at once
+MOST_STRUCTURED = 200_000  # characters of JSON of one result sent to a page unasked
+PAGE = 500_000  # characters of JSON in a page of the whole
+SEARCHED = 100  # log entries read at a time
 
 
 def size_of(value: Any) -> int:
-    """How long a value is as JSON, in bytes."""
+    """The length of a value's JSON, in bytes."""
     return len(msgspec.json.encode(value))
 
 
 def cut_value(value: Any, most: int = MOST_STRUCTURED) -> Any:
-    """The beginning of a value: of the same shape, with texts, lists and objects that end where the
-    room does.
-    """
+    """The beginning of a value, in the same shape, with texts, lists and objects cut."""
     return _Cutting(most).cut(value)
 
 
 class _Cutting:
-    """One value on its way to the page; `left` is the room, in characters of JSON."""
+    """One value being cut; `left` is the remaining space, in characters of JSON."""
 
     def __init__(self, left: int) -> None:
         self.left = left
@@ -73,11 +71,11 @@ async def structured_page(log: Log, session: str, call: str, number: int) -> JSO
     Args:
         log: Where the result is kept.
         session: The conversation of the call.
-        call: The name of the call.
-        number: Which page, from 0.
+        call: The id of the call.
+        number: The page, from 0.
 
     Returns:
-        The text of the page and how many pages there are; None where there is no such result.
+        The text of the page and the number of pages; None if there is no such result.
     """
     ended = await _ended(log, session, call)
     if ended is None or ended.result is None or not ended.result.structured_content:

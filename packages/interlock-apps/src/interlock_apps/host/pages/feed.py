@@ -1,4 +1,4 @@
-"""What a page of the host shows, as its event stream sends it."""
+"""The content of a host's page: its state and its events."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from ..app import Host
 
 MOST_PAST = 200
-"""Conversations of the log in the page's list."""
-# The state changes with these.
+"""Earlier conversations in the page's list."""
+# Events that change the state.
 STATEFUL = (
     FeaturesChanged,
     ServerState,
@@ -40,9 +40,9 @@ class HostFeed:
 
     Args:
         host: The host.
-        title: What stands at the top of the page.
-        demo: What the page says about a demonstration; "" if it is none.
-        apps_origin: The origin under which apps of servers are shown; "" for no apps.
+        title: The title at the top of the page.
+        demo: The note about the demonstration; "" if it is none.
+        apps_origin: The origin of MCP Apps; "" for no apps.
     """
 
     def __init__(self, host: Host, *, title: str, demo: str, apps_origin: str) -> None:
@@ -50,7 +50,7 @@ class HostFeed:
         self._title = title
         self._demo = demo
         self._apps_origin = apps_origin
-        self._past: Sequence[SessionRow] = ()  # as of the time when a page last connected
+        self._past: Sequence[SessionRow] = ()  # as of the last connection of a page
 
     async def refresh(self) -> None:
         """Read the list of earlier conversations again."""

@@ -1,4 +1,4 @@
-"""Open MCP Apps: what each may ask of the host, always about its own server."""
+"""Open MCP Apps: what each may request from the host, always concerning its own server."""
 
 from __future__ import annotations
 
@@ -35,19 +35,19 @@ if TYPE_CHECKING:
     from ..app import Host
 
 MOST_OPEN = 200
-MOST_CALLS = 8  # of one app, under way at once
-MOST_NOES = 3  # of the person to an app's calls, after which they are no longer asked
-MOST_PAGES = 50  # that are kept
+MOST_CALLS = 8  # running calls of one app
+MOST_NOES = 3  # denials by the person, after which an app may not ask again
+MOST_PAGES = 50  # cached pages
 MOST_URL = 8_192
 MOST_CONTEXT = 64 * 1024  # bytes, as JSON
 
 
 class Denied(ValueError):
-    """An app may not do this; the words say why."""
+    """An app may not do this; the message says why."""
 
 
 class OpenApp(Struct, eq=False):
-    """An app on the page: whose it is, which conversation shows it, and what it has under way."""
+    """An open app: its server, its conversation, and its running calls."""
 
     name: str
     server: str
@@ -59,9 +59,9 @@ class OpenApp(Struct, eq=False):
 
 
 class OpenApps:
-    """Opens apps, and does what they ask (MCP Apps, 2026-01-26).
+    """Opens apps, and handles their requests (MCP Apps, 2026-01-26).
 
-    `sandbox` gives the places where they are shown.
+    `sandbox` provides the addresses of their frames.
     """
 
     def __init__(self, host: Host, sandbox: AppSandbox) -> None:
@@ -73,7 +73,7 @@ class OpenApps:
         self._pages: BoundedCache[tuple[str, str], AppPage] = BoundedCache(MOST_PAGES)
         self._told: set[tuple[str, str, str]] = set()
         self._person: set[asyncio.Task[Any]] = set()
-        self._callers: dict[str, OpenApp] = {}  # of calls that are not decided yet
+        self._callers: dict[str, OpenApp] = {}  # by call, until it is decided
         self._unheard = host.listen(self._hear)
 
     async def open(self, server: str, uri: str, session: str) -> JSONObject:
@@ -115,7 +115,7 @@ class OpenApps:
         }
 
     def call(self, app: str, server: str, tool: str, arguments: JSONObject) -> str:
-        """Call a tool of the app's own server that is for apps; the name of the call.
+        """Call a tool of the app's own server that is visible to apps; return the id of the call.
 
         Raises Denied (`APP-08`, `APP-09`).
         """
@@ -134,7 +134,7 @@ class OpenApps:
         return call
 
     def call_for_person(self, session: str, server: str, tool: str, arguments: JSONObject) -> str:
-        """Call any tool, as the person wants it; the name of the call. Raises Denied."""
+        """Call any tool for the person; return the id of the call. Raises Denied."""
         if session and session not in self._host.sessions:
             raise Denied("This conversation is not open here. Start a new one.")
         return self._begin(self._item(server, tool), arguments, session, "person", self._person)
@@ -145,8 +145,10 @@ class OpenApps:
         return await self._host.read(opened.server, uri, session=opened.session, by="app")
 
     def link(self, app: str, url: str, call: str) -> str:
-        """Ask the person about a page that the app wants to open, one at a time; the question's
-        name. Raises Denied (`APP-29`).
+        """Ask the person whether the app may open a page, one at a time; return the id of the
+        question.
+
+        Raises Denied (`APP-29`).
         """
         opened = self._opened(app)
         if len(url) > MOST_URL or not url.startswith(("https://", "http://")):
@@ -170,7 +172,8 @@ class OpenApps:
         return question.id
 
     def context(self, app: str, content: Sequence[Any], structured: JSONObject | None) -> None:
-        """Put what the app shows beside what the person says next; the last word counts.
+        """Attach the app's content to the person's next message; new content replaces older
+        content.
 
         Raises Denied (`APP-29`).
         """
@@ -187,13 +190,13 @@ class OpenApps:
         session.beside(opened.server, opened.uri, shown)
 
     def close(self, app: str) -> None:
-        """An app is no longer shown: what it was waiting for is given up."""
+        """Close an app, and cancel its calls."""
         opened = self._open.pop(app)
         if opened is not None:
             _give_up(opened)
 
     def end(self) -> None:
-        """Close all apps, and end the calls that the person began here."""
+        """Close all apps, and cancel the calls that the person started here."""
         self._unheard()
         for app in list(self._open):
             self.close(app)
@@ -240,7 +243,7 @@ class OpenApps:
         return call
 
     def _tell(self, server: str, uri: str, session: str, page: AppPage) -> None:
-        """Note what an app may reach, once in each conversation, and what of its wishes was refused
+        """Publish which origins an app may use, once in each conversation, and what it was refused
         (`APP-18`).
         """
         if (not page.csp.domains and not page.refused) or (session, server, uri) in self._told:
@@ -256,9 +259,7 @@ class OpenApps:
         )
 
     def _hear(self, noted: LogEntry) -> None:
-        """Forget pages of servers that are not as they were, and remember to whom the person has
-        said no.
-        """
+        """Drop cached pages of changed servers, and count the person's denials for each app."""
         event: Event = noted.event
         if (
             isinstance(event, CallDecided | CallEnded)
@@ -275,6 +276,6 @@ class OpenApps:
 
 
 def _give_up(opened: OpenApp) -> None:
-    """Cancel what an app was waiting for."""
+    """Cancel an app's calls and question."""
     for task in [*opened.calls, *([opened.link] if opened.link is not None else [])]:
         task.cancel()

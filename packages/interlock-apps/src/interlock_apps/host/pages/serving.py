@@ -25,9 +25,9 @@ async def serve(
     Args:
         host: The host that is shown.
         port: The port of the page; 0 for any that is free.
-        title: What stands at the top of the page.
-        demo: What the page says about a demonstration; "" if it is none.
-        on_ready: Called with the page when it listens.
+        title: The title at the top of the page.
+        demo: The note about the demonstration; "" if it is none.
+        on_ready: Called with the page once it listens.
 
     Raises:
         OSError: The port is taken.

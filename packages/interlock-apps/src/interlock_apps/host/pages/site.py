@@ -27,18 +27,18 @@ if TYPE_CHECKING:
     from ..app import Host
 
 MOST_BODY = 8 * 1024 * 1024
-"""Bytes of one act."""
+"""Bytes of one request."""
 
 
 class HostSite:
     """The page of a host, for one person at this machine.
 
     Args:
-        host: The host that is shown. Its questions go to the page from now on.
+        host: The host to show. The page answers its questions from now on.
         origin: Scheme, host and port of the page.
-        apps_origin: The other origin, under which apps of servers are shown; "" for no apps.
-        title: What stands at the top of the page.
-        demo: What the page says about a demonstration; "" if it is none.
+        apps_origin: The other origin, for MCP Apps; "" for no apps.
+        title: The title at the top of the page.
+        demo: The note about the demonstration; "" if it is none.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class HostSite:
         """The ASGI app of the other origin."""
         self.feed = HostFeed(host, title=title, demo=demo, apps_origin=apps_origin)
         self.closing = asyncio.Event()
-        """Ends the event streams when it is set."""
+        """Ends the event streams when set."""
         self._guard = PageGuard(origin, what="host", frames=apps_origin)
         self._acts = ActRunner(host, user, self.sandbox)
         static = resources.files("interlock_apps.host.pages") / "static"
@@ -80,16 +80,16 @@ class HostSite:
 
     @property
     def entry(self) -> str:
-        """The address that admits a browser once; a new one after the last was used."""
+        """The address that admits a browser once; used up, it is replaced by a new one."""
         return self._guard.entry
 
     @property
     def place(self) -> str:
-        """The path of the page, which nobody can guess."""
+        """The unguessable path of the page."""
         return self._guard.place
 
     def close(self) -> None:
-        """End the streams. The turns that were started here belong to the host, which ends them."""
+        """End the event streams. Turns belong to the host, which ends them."""
         self.closing.set()
         self._acts.close()
 

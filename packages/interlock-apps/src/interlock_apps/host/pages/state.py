@@ -1,4 +1,4 @@
-"""The state of a host as a page shows it, with texts of servers made safe to display."""
+"""The state of a host for the page, with texts of servers made safe to display."""
 
 from __future__ import annotations
 
@@ -21,8 +21,7 @@ from .excerpts import MOST_STRUCTURED, cut_value, size_of
 if TYPE_CHECKING:
     from ..app import Host
 
-# Where texts stand that a person reads; names, URIs and values are left as they are, for they are
-# sent back.
+# Keys with text for people. Names, URIs and values are unchanged, because they are sent back.
 SHOWN = frozenset(
     {
         "text",
@@ -42,28 +41,26 @@ SHOWN = frozenset(
 )
 
 
-# Characters of all texts of one record: more than that no page can show, nor a person read.
+# Total characters of text in one record: a page cannot show more, nor can a person read it.
 MOST_SHOWN = 1_000_000
 MOST_TITLE = 200  # characters
-# characters of what a server says of itself and its tools; a model gets less
+# characters of a server's description of itself and its tools; a model gets fewer
 MOST_DESCRIPTION = 10_000
 
 
 def plain(value: Any) -> Any:
-    """A record as JSON has it, with what is invisible in texts made visible, and texts that no page
-    could show cut.
-    """
+    """A record as JSON values, with invisible characters made visible and very long texts cut."""
     return _Showing().shown(msgspec.to_builtins(value, str_keys=True, builtin_types=()), "")
 
 
 class _Showing:
-    """One record on its way to the page."""
+    """One record being converted for the page."""
 
     def __init__(self) -> None:
         self._left = MOST_SHOWN
 
     def shown(self, value: Any, key: str, ours: bool = False) -> Any:
-        """A part of it; `ours` where it may be edited and sent back whole."""
+        """Convert a part of the record; `ours`: it may be edited and is sent back whole."""
         if isinstance(value, str):
             return (
                 value
@@ -89,9 +86,7 @@ class _Showing:
 
 
 def _with_cut_content(record: dict[str, Any]) -> dict[str, Any]:
-    """A result whose structured content is too long for the page has the beginning of it, and says
-    how long all of it is.
-    """
+    """A result with its structured content cut to what fits the page, and the size of all of it."""
     structured = record.get("structuredContent")
     if not isinstance(structured, dict | list):
         return record
@@ -102,16 +97,16 @@ def _with_cut_content(record: dict[str, Any]) -> dict[str, Any]:
 
 
 def cut(text: str, most: int) -> str:
-    """The beginning of a text, and how much more of it there is."""
+    """The beginning of a text, and the number of omitted characters."""
     return text if len(text) <= most else f"{text[:most]} (… {len(text) - most:,} more characters)"
 
 
 def state(
     host: Host, *, title: str, demo: str, apps_origin: str, past: Sequence[SessionRow] = ()
 ) -> dict[str, Any]:
-    """The state of the host, whole; see the page's modules for who reads what.
+    """The whole state of the host, which the page's modules read.
 
-    `past` are the conversations of the log.
+    `past` are the earlier conversations in the log.
     """
     began = {row.id: row.began for row in past}
     by_server: dict[str, list[ServerTool]] = {}
@@ -162,7 +157,7 @@ def state(
 
 
 def rule_id(rule: Rule) -> str:
-    """What a page calls a rule: the same for rules that say the same."""
+    """A rule's id for the page: equal for equal rules."""
     return hashlib.sha256(msgspec.json.encode(rule)).hexdigest()[:16]
 
 

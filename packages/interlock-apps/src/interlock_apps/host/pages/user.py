@@ -1,4 +1,4 @@
-"""The person at the page: answers the questions of the host from any open page."""
+"""The person at the page: any open page can answer the host's questions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ...web.integers import restored
 
 
 class PageUser:
-    """Answers questions with what a page sends. A question waits, and a page may come later."""
+    """Answers questions with what a page sends. A question waits until a page is opened."""
 
     def __init__(self) -> None:
         self._waiting: dict[str, asyncio.Future[Answer]] = {}
@@ -31,7 +31,7 @@ class PageUser:
         return replace(answer, arguments=restored(answer.arguments, question.arguments))
 
     def settle(self, question: str, answer: Answer) -> bool:
-        """Answer a question; False if it is no longer open, or another page answered first."""
+        """Answer a question; False if it is closed already, or another page answered first."""
         waiting = self._waiting.get(question)
         if waiting is None or waiting.done():
             return False
