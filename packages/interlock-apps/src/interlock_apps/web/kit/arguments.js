@@ -1,29 +1,28 @@
 // @ts-check
-// The arguments of a call as they are to be approved: all of them are in the page, and a fold is
-// the only thing that hides any.
+// The arguments of a call to approve: all of them are in the page, and only folding hides any.
 import { Choice, Copy, Say, cls, html, json, useMemo, useState, visible } from "./kit.js";
 import { isLeaf, leaves, step } from "./seen.js";
 
 /**
- * From so many values, or characters of JSON, on they are shown as JSON: no page could lay out more
- * elements.
+ * With more values than this, or more characters of JSON, arguments are shown as JSON: a page could
+ * not lay out more elements.
  */
 const MOST = 2000;
 const LONGEST = 200_000;
-/** Wider tables would scroll sideways, or break words. */
+/** Wider tables would scroll sideways or break words. */
 const COLUMNS = 6;
 
 const isRow = (row) =>
   row && typeof row === "object" && !Array.isArray(row) && Object.values(row).every(isLeaf);
 
-/** The columns of a list of flat objects that is fit to be a table. @param {any} value */
+/** The columns of a list of flat objects that can be a table. @param {any} value */
 function columnsOf(value) {
   if (!Array.isArray(value) || value.length < 2 || !value.every(isRow)) return null;
   const names = [...new Set(value.flatMap((row) => Object.keys(row)))];
   return names.length > 0 && names.length <= COLUMNS ? names : null;
 }
 
-/** A value that has no parts. */
+/** A value without parts. */
 function Leaf({ value }) {
   if (value === null) return html`<span class="quiet">nothing</span>`;
   if (typeof value === "boolean") return html`<span>${value ? "yes" : "no"}</span>`;
@@ -33,7 +32,7 @@ function Leaf({ value }) {
   return html`<span class="quiet">${Array.isArray(value) ? "empty list" : "empty object"}</span>`;
 }
 
-/** An element's mark: which value it shows whole. */
+/** The mark of an element: which value it shows completely. */
 const marked = (value, at) => (isLeaf(value) ? { "data-leaf": at } : {});
 
 function Table({ rows, columns, at }) {
@@ -72,7 +71,7 @@ function Table({ rows, columns, at }) {
   `;
 }
 
-/** A value with all its parts, to the last one. */
+/** A value with all of its parts. */
 function Whole({ value, at }) {
   if (isLeaf(value)) return html`<${Leaf} value=${value} />`;
   const columns = columnsOf(value);

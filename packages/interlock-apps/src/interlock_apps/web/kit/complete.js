@@ -1,6 +1,6 @@
 // @ts-check
-// A field whose values a server suggests while one types, and a list that is searched with the
-// keys.
+// A field with suggestions of a server while the person types, and a list with search and keyboard
+// navigation.
 import {
   Say,
   cls,
@@ -17,7 +17,7 @@ import { act } from "./net.js";
 const PAUSE = 180;
 
 /**
- * A text field with suggestions. `ask(value)` gets them, or is absent.
+ * A text field with suggestions. `ask(value)` fetches them; it is optional.
  * @param {{field: import("./fields.js").Field, value: string, words?: string, onChange: (value:
  *   string) => void, ask?: (value: string, aborted: AbortSignal) => Promise<{values: string[],
  *   total?: number, hasMore?: boolean}>, focus?: boolean}} props
@@ -32,7 +32,7 @@ export function Suggested({ field, value, words = "", onChange, ask, focus = fal
   const [at, setAt] = useState(-1);
   const [here, setHere] = useState(false);
   useLayoutEffect(() => {
-    // Where it stands in an open dialog; one that opens now goes by `autofocus`.
+    // In an open dialog; a dialog that opens now uses `autofocus`.
     if (focus) input.current.focus();
   }, []);
   useEffect(() => {
@@ -191,7 +191,7 @@ export function Suggested({ field, value, words = "", onChange, ask, focus = fal
 }
 
 /**
- * The suggestions of a server for an argument.
+ * A server's suggestions for an argument.
  * @param {string} server
  * @param {any} ref
  * @param {string} argument
@@ -206,7 +206,7 @@ export const suggestions = (server, ref, argument, values) => {
 };
 
 /**
- * How well a text fits what was searched for: all its words must be in it.
+ * How well a text matches a search: it must contain all words.
  * @param {string} text
  * @param {string} words
  */
@@ -220,7 +220,7 @@ export function fits(text, words) {
 }
 
 /**
- * A search field above a list: arrows go through it, Enter takes.
+ * A search field above a list: arrow keys select, Enter accepts.
  * @param {{label: string, placeholder: string, items: {key: string, group?: string, render: () =>
  *   any, take: () => void}[], words: string, onWords: (words: string) => void, empty: string}}
  *   props

@@ -1,12 +1,12 @@
 // @ts-check
-// Fields of forms: what a server asks for, and the arguments of a call, each with its input, its
-// bounds and what is wrong with it.
+// Form fields, for servers' forms and the arguments of calls, each with its input, its limits and
+// its errors.
 import { Choice, Say, cls, html, json, several, useId, useState, visible } from "./kit.js";
 import { step } from "./seen.js";
 
 /**
- * A field, as `forms` of the fleet has it. For arguments of calls only: `json`, `lines` and
- * `several` (one text, or several with commas).
+ * A field, as `interlock.typed.form_fields` describes it. Only arguments of calls have `json`,
+ * `lines` and `several` (one text, or several separated by commas).
  * @typedef {{name: string, title: string, description?: string, kind: "text" | "number" | "integer"
  *   | "boolean" | "choice" | "choices" | "json" | "lines" | "several", required?: boolean,
  *   nullable?: boolean, long?: boolean, default?: any, format?: string, pattern?: string, least?:
@@ -16,11 +16,11 @@ import { step } from "./seen.js";
 const MULTILINE = /^(?:textarea|multiline|markdown|text)$/i;
 const LENGTHY = /\b(?:text|body|markdown|paragraphs?|lines)\b/i;
 const ONE_LINE = /\b(?:one|single) line\b/i;
-/** A text that may be longer than this is no line, where its schema does not say so. */
+/** A longer text gets several lines, unless its schema says otherwise. */
 const LINE = 1000;
 
 /**
- * The fields of an object's schema; what is not flat is a field of JSON.
+ * The fields of an object's schema; a property that is not flat becomes a JSON field.
  * @param {any} schema
  * @returns {Field[]}
  */
@@ -39,7 +39,7 @@ export function fieldsOf(schema) {
 const nothing = (one) => one?.type === "null" || one?.const === null;
 
 /**
- * A schema that may also be null, as the schema of what it is otherwise.
+ * The schema without its null alternative.
  * @param {any} node
  * @returns {any}
  */
@@ -121,7 +121,7 @@ function fieldOf(node) {
 }
 
 /**
- * What a form holds before anybody has touched it: texts as they are typed, by name.
+ * The initial content of a form: texts as typed, by name.
  * @param {Field[]} fields
  * @param {any} values
  */
@@ -149,7 +149,7 @@ function shown(field, value) {
 const EMAIL = /^[^\s@]+@[^\s@]+\.?[^\s@]*$/;
 
 /**
- * The values of a form, and what is wrong with it, by name.
+ * The values of a form, and its errors, by name.
  * @param {Field[]} fields
  * @param {Record<string, any>} form
  */
@@ -172,12 +172,12 @@ export function checked(fields, form) {
   return { content, wrong };
 }
 
-/** Texts with commas between them; a comma within quotes is none. @param {string} text */
+/** Split a text at commas outside quotation marks. @param {string} text */
 const apart = (text) =>
   (text.match(/(?:"[^"]*"?|[^,"])+/g) ?? []).map((one) => one.trim()).filter(Boolean);
 
 /**
- * The bounds of a number in words.
+ * The limits of a number in words.
  * @param {number | null | undefined} least
  * @param {number | null | undefined} most
  */
@@ -267,7 +267,7 @@ const HINTS = {
 const TYPES = { email: "email", uri: "url", date: "date" };
 
 /**
- * What fits, in a few words, where it matters: of a text how much is left, once little is.
+ * The limits of a value, if they matter now: for a text, how much room is left once it is little.
  * @param {Field} field
  * @param {any} value
  */
@@ -472,11 +472,11 @@ function options(field, value, onChange, shared) {
   `;
 }
 
-/** Fields of which a person who changes them sees all. */
+/** Kinds of fields that show their whole value while it is edited. */
 const SHORT = new Set(["boolean", "choice", "choices", "integer", "number", "several", "text"]);
 
 /**
- * Put the focus on the first field that is wrong.
+ * Move the focus to the first field with an error.
  * @param {Element | null} form
  * @param {Record<string, string>} wrong
  */
@@ -487,8 +487,8 @@ export function toFirstWrong(form, wrong) {
 }
 
 /**
- * Arguments of a call, edited as a form or as JSON. Tells every change: the arguments, whether
- * something is wrong with them, and the pointer of the value that the person has just written.
+ * An editor for the arguments of a call, as a form or as JSON. It reports every change: the
+ * arguments, whether they have errors, and the pointer of the value just written.
  * @param {{schema: any, value: any,
  *   onChange: (value: any, wrong: boolean, pointer?: string) => void}} props
  */
@@ -497,7 +497,7 @@ export function ArgumentsEditor({ schema, value, onChange }) {
   const [way, setWay] = useState(fields.length ? "form" : "json");
   const [form, setForm] = useState(() => typed(fields, value));
   const [text, setText] = useState(() => json(value));
-  // What the form was made of: what nobody touches stays just as it is.
+  // The arguments that the form was made from: unchanged fields keep their exact values.
   const [before, setBefore] = useState(value);
   const [wrong, setWrong] = useState(/** @type {Record<string, string>} */ ({}));
   const others = Object.fromEntries(

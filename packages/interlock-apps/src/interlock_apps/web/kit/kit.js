@@ -1,6 +1,6 @@
 // @ts-check
-// What every part of the page is made of: the libraries under short names, and components without
-// knowledge of the host.
+// The basis of every component: the libraries under short names, and components that do not depend
+// on the host.
 import { Component, Fragment, createContext, h, render } from "./vendor/preact.js";
 import {
   useCallback,
@@ -29,11 +29,11 @@ export { batch, computed, effect, signal, useComputed, useSignal, useSignalEffec
 
 export const html = htm.bind(h);
 
-/** Class names that hold, as one. @param {...(string|false|null|undefined)} names */
+/** Join the class names that are set. @param {...(string|false|null|undefined)} names */
 export const cls = (...names) => names.filter(Boolean).join(" ");
 
-// Signs that nobody sees, or that turn the order of others around. The host marks them already;
-// what it overlooked is marked here.
+// Invisible characters, and characters that change the text direction. The host marks them already;
+// this catches the rest.
 const UNSEEN = new RegExp(
   [
     String.raw`[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b\u200e\u200f]`,
@@ -43,7 +43,7 @@ const UNSEEN = new RegExp(
   "gu",
 );
 
-/** A text with its invisible and direction-changing signs made visible. @param {unknown} text */
+/** A text with invisible and direction-changing characters made visible. @param {unknown} text */
 export function visible(text) {
   return String(text ?? "")
     .replace(/\r\n?/g, "\n")
@@ -53,7 +53,7 @@ export function visible(text) {
     );
 }
 
-/** A text of others: isolated, so that its direction cannot spread. */
+/** Foreign text, isolated so that its direction cannot spread. */
 export const Say = ({ text, ...rest }) => html`<bdi ...${rest}>${visible(text)}</bdi>`;
 
 const PATHS = {
@@ -92,14 +92,14 @@ const PATHS = {
   link: "M10 14a4 4 0 0 0 6 0l3-3a4 4 0 0 0-6-6l-1 1M14 10a4 4 0 0 0-6 0l-3 3a4 4 0 0 0 6 6l1-1",
 };
 
-/** A small drawing; it says nothing to screen readers. @param {{name: keyof typeof PATHS}} props */
+/** An icon, hidden from screen readers. @param {{name: keyof typeof PATHS}} props */
 export const Icon = ({ name }) => html`
   <svg class="icon" viewBox="0 0 24 24" aria-hidden="true" focusable="false">
     <path d=${PATHS[name]} />
   </svg>
 `;
 
-/** A button with a drawing only, and a name for those who do not see it. */
+/** A button with only an icon, and a name for screen readers. */
 export const IconButton = ({ name, label, ...rest }) => html`
   <button
     type="button"
@@ -116,7 +116,7 @@ export const IconButton = ({ name, label, ...rest }) => html`
 export const without = (object, ...names) =>
   Object.fromEntries(Object.entries(object).filter(([name]) => !names.includes(name)));
 
-/** Which server something comes from. */
+/** The server that something comes from. */
 export const From = ({ server }) =>
   server
     ? html`
@@ -128,7 +128,7 @@ export const From = ({ server }) =>
     : null;
 
 /**
- * Warnings, plainly above everything else.
+ * Warnings, displayed prominently.
  * @param {{warnings?: {kind: string, words: string, where?: string}[]}} props
  */
 export const Warnings = ({ warnings }) =>
@@ -158,7 +158,7 @@ export const Warnings = ({ warnings }) =>
       </ul>
     `;
 
-/** A place that opens and closes. */
+/** A section that opens and closes. */
 export function Fold({ title, open = false, children, class: name = "" }) {
   return html`
     <details class=${cls("fold", name)} open=${open}>
@@ -172,7 +172,7 @@ export function Fold({ title, open = false, children, class: name = "" }) {
 }
 
 /**
- * What is long, folded until somebody wants all of it: about twelve lines are seen.
+ * Long content, folded to about twelve lines until the person opens it.
  * @param {{children?: any, class?: string, open?: boolean, onOpen?: () => void}} props
  */
 export function Clamped({ children, class: name = "", open = false, onOpen }) {
@@ -221,7 +221,7 @@ export function Clamped({ children, class: name = "", open = false, onOpen }) {
   `;
 }
 
-/** The words of a name: departure_date is "Departure date". @param {string} name */
+/** A name as words: departure_date becomes "Departure date". @param {string} name */
 export function wordsOf(name) {
   const words = name
     .replace(/([a-z\d])([A-Z][a-z])/g, (_, end, begin) => `${end} ${begin.toLowerCase()}`)
@@ -230,7 +230,7 @@ export function wordsOf(name) {
   return words ? words[0].toUpperCase() + words.slice(1) : name;
 }
 
-/** Copies a text, and says so. */
+/** A button that copies a text, and confirms it. */
 export function Copy({ text, label = "Copy" }) {
   const [done, setDone] = useState(false);
   const copy = async () => {
@@ -250,7 +250,7 @@ export function Copy({ text, label = "Copy" }) {
 }
 
 /**
- * A value as JSON text in which nothing is invisible, and which reads back to the same value.
+ * A value as JSON without invisible characters, which parses back to the same value.
  * @param {unknown} value
  */
 export function json(value) {
@@ -262,9 +262,9 @@ export function json(value) {
 }
 
 /**
- * Let the field that has the focus again take what is typed. Chromium gives it the focus back when
- * a dialog closes, but loses the caret with the dialog's elements: without this the field looks
- * focused and swallows every key.
+ * Restore the caret in the focused field. Chromium returns the focus to it when a dialog closes,
+ * but loses the caret with the dialog's elements: without this the field looks focused and ignores
+ * every key.
  */
 function restoreCaret() {
   const field = document.activeElement;
@@ -281,7 +281,7 @@ export function Dialog({ title, onClose, children, class: name = "", foot = null
     const mine = box.current;
     mine.showModal();
     return () => {
-      mine.close(); // which gives the focus back to where it was
+      mine.close(); // this returns the focus to where it was
       queueMicrotask(restoreCaret);
     };
   }, []);
@@ -311,7 +311,7 @@ export function Dialog({ title, onClose, children, class: name = "", foot = null
 }
 
 /**
- * A line of choices of which one holds.
+ * A row of options of which one is selected.
  * @param {{label: string, value: string, options: [string, any][], onChange: (value: string) =>
  *   void}} props
  */
@@ -333,7 +333,7 @@ export const Choice = ({ label, value, options, onChange }) => html`
 `;
 
 /**
- * Whether keys pressed here are meant for the element itself.
+ * Whether keys pressed here belong to the element itself.
  * @param {EventTarget | null} target
  */
 export const typing = (target) =>

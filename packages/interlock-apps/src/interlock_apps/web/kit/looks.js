@@ -1,5 +1,5 @@
 // @ts-check
-// Light or dark: as the system has it, until the person says otherwise.
+// Light or dark: the system's setting, until the person chooses.
 import { effect, signal } from "./kit.js";
 
 const KEY = "interlock-looks";
@@ -13,10 +13,10 @@ function kept() {
   }
 }
 
-/** "light", "dark", or "" for what the system has. */
+/** "light", "dark", or "" for the system's setting. */
 export const looks = signal(["light", "dark"].includes(kept()) ? kept() : "");
 
-/** The next of the three. */
+/** Switch to the next of the three. */
 export function next() {
   const order = window.matchMedia("(prefers-color-scheme: dark)").matches
     ? ["", "light", "dark"]
@@ -30,6 +30,6 @@ effect(() => {
     if (looks.value) localStorage.setItem(KEY, looks.value);
     else localStorage.removeItem(KEY);
   } catch {
-    // it holds for this page
+    // the choice lasts for this page only
   }
 });

@@ -1,6 +1,6 @@
 // @ts-check
-// Markdown as elements: a lexer of others cuts the text up, and what is made of the pieces is ours.
-// No HTML is ever parsed or set.
+// Markdown as elements: a third-party lexer splits the text, and our code renders the tokens. HTML
+// is never parsed or inserted.
 import { Lexer } from "./vendor/marked.js";
 import { Component, Copy, html, visible } from "./kit.js";
 
@@ -24,7 +24,7 @@ const ENTITY = /&(?:#(\d{1,7})|#x([0-9a-f]{1,6})|([a-z]{2,8}));/gi;
 const LONGEST = 200_000;
 const DEEPEST = 24;
 
-/** What an entity stands for; it is only ever shown as text. @param {string} text */
+/** Decode an entity; the result is only ever shown as text. @param {string} text */
 const decoded = (text) =>
   visible(
     text.replace(ENTITY, (whole, decimal, hex, name) => {
@@ -37,7 +37,7 @@ const decoded = (text) =>
     }),
   );
 
-/** The address that a link may lead to, or nothing. @param {string} href */
+/** The address of a link if it is allowed, or nothing. @param {string} href */
 export function safe(href) {
   if (!SCHEMES.test(href)) return "";
   try {
@@ -47,7 +47,7 @@ export function safe(href) {
   }
 }
 
-/** A link to the web, whose whole address is shown to whoever points at it. */
+/** A link to the web, with its whole address shown on hover. */
 export function Link({ href, children }) {
   const address = safe(href);
   if (!address)
@@ -172,7 +172,7 @@ function all(tokens, depth) {
   });
 }
 
-/** One block; as long as its text is the same, it is left as it is. */
+/** One block; it is not rendered again while its text is the same. */
 class Block extends Component {
   /** @param {any} next */
   shouldComponentUpdate(next) {
@@ -195,7 +195,7 @@ export function Markdown({ text }) {
       <div class="prose">
         <p class="raw">${visible(text)}</p>
       </div>
-    `; // what cannot be cut up is shown as it is
+    `; // text that cannot be tokenized is shown as it is
   }
   return html`
     <div class="prose">

@@ -1,24 +1,24 @@
 // @ts-check
-// The two ways to the host: acts go out, one stream of events comes in.
+// The two connections to the host: acts are sent, and one stream of events is received.
 import { computed, signal } from "./kit.js";
 
-/** How the stream is: "connecting" at first, then "open", or "lost" while it is sought again. */
+/** The state of the stream: "connecting" at first, then "open", or "lost" while it reconnects. */
 export const line = signal("connecting");
-/** Why this page is not let in any more, in the host's words; "" while it is. */
+/** Why this page is no longer admitted, in the host's words; "" while it is. */
 export const barred = signal("");
-/** Whether the host can do something: false once the stream is lost, or this page is not let in. */
+/** Whether the host can be reached: the stream is not lost, and this page is admitted. */
 export const reachable = computed(() => line.value !== "lost" && !barred.value);
-/** How often in a row the stream could not be had. */
+/** Failed connections in a row. */
 export const failures = signal(0);
 
 const token = () =>
   document.querySelector("meta[name=interlock-csrf]")?.getAttribute("content") ?? "";
 
-/** What the host refused, in its words. */
+/** The host's refusal, in its words. */
 export class Refused extends Error {}
 
 /**
- * Have the host do something. Raises Refused with words for a person.
+ * Have the host run an act. Throws Refused with words for a person.
  * @param {string} act
  * @param {Record<string, unknown>} [body]
  * @param {AbortSignal} [aborted]
@@ -47,15 +47,14 @@ export async function act(act, body = {}, aborted) {
 }
 
 /**
- * A stream that cannot be had does not say why; the page itself does, where it is not let in any
- * more.
+ * An event stream does not say why it fails. The page does, if it is no longer admitted.
  */
 async function knock() {
   try {
     const response = await fetch(location.pathname, { credentials: "same-origin" });
     barred.value = response.status === 401 ? await response.text() : "";
   } catch {
-    barred.value = ""; // nobody is there, which the line says
+    barred.value = ""; // the host is gone; the stream says so
   }
 }
 
@@ -63,8 +62,7 @@ const FIRST = 400;
 const MOST = 8000;
 
 /**
- * Listen for as long as the page is open. A stream that breaks is sought again, at first at once,
- * then ever more slowly.
+ * Listen while the page is open. A lost stream reconnects: first at once, then with growing delays.
  * @param {(message: any, fresh: boolean) => void} hear `fresh`: the first message since the stream
  *   was had; something may have been missed
  */

@@ -1,12 +1,11 @@
 // @ts-check
-// Which values of a call's arguments were on the screen before it is allowed.
-// Elements say by `data-leaf` (a JSON pointer) which values they show; this measures which were in
-// view.
+// Which values of a call's arguments were on screen before it is allowed. Elements name the value
+// that they show in `data-leaf` (a JSON pointer); this measures which of them were visible.
 import { useCallback, useLayoutEffect, useRef, useState } from "./kit.js";
 
-/** Half a line: what stands in the fade at the end of a fold cannot be read. */
+/** Half a line: text in the fade at the end of a fold cannot be read. */
 const FADE = 24;
-/** Pixels by which browsers round. */
+/** Rounding errors of browsers, in pixels. */
 const ROUNDING = 2;
 
 /** A key as a step of a JSON pointer (RFC 6901). @param {string | number} key */
@@ -17,7 +16,7 @@ export const isLeaf = (value) =>
   value === null || typeof value !== "object" || Object.keys(value).length === 0;
 
 /**
- * Every value of the arguments that has no parts, by its pointer.
+ * Every value without parts in the arguments, by its pointer.
  * @param {any} value
  * @param {string} [at]
  * @param {Map<string, any>} [found]
@@ -32,11 +31,11 @@ export function leaves(value, at = "", found = new Map()) {
   return found;
 }
 
-/** A value at its place: another value at the same place has not been seen. */
+/** A value at its pointer: a new value at the same pointer counts as unseen. */
 const mark = (at, value) => `${at} ${JSON.stringify(value)}`;
 
 /**
- * What of the window the content of an element can be seen in.
+ * The part of the window in which the content of an element is visible.
  * @param {HTMLElement | null} box @param {Map<HTMLElement, DOMRect>} known @returns {DOMRect}
  */
 function clipOf(box, known) {
@@ -58,14 +57,13 @@ function clipOf(box, known) {
   return clip;
 }
 
-/** Where the answers lie over the rest of their question, if they do. @param {HTMLElement} box */
+/** Where the answers cover the rest of their question, if they do. @param {HTMLElement} box */
 const answersAt = (box) =>
   box.closest("[data-question]")?.querySelector(".answers")?.getBoundingClientRect().top ??
   Infinity;
 
 /**
- * Whether something that does not belong to an element lies over the part of it that is in view: a
- * menu, a notice, an app.
+ * Whether a foreign element covers the visible part of an element: a menu, a notice, an app.
  * @param {HTMLElement} element
  * @param {number} left
  * @param {number} right
@@ -81,16 +79,16 @@ function isCovered(element, left, right, top, bottom) {
   });
 }
 
-/** Whether a field of a form shows all that it holds. @param {HTMLElement} field */
+/** Whether a form field shows its whole value. @param {HTMLElement} field */
 const isWhole = (field) =>
   field.matches("textarea, input:not([type=checkbox], [type=radio])") &&
   field.scrollWidth <= field.clientWidth + ROUNDING &&
   field.scrollHeight <= field.clientHeight + ROUNDING;
 
 /**
- * Which values have been seen. `box` is the element in which they are shown; in a field of a form
- * (`data-field`) one is seen where the field shows all of it. Before the first look it is not
- * `ready`.
+ * Tracks which values have been seen. `box` is the element that shows them; a value in a form field
+ * (`data-field`) is seen if the field shows all of it. `ready` is false before the first
+ * measurement.
  * @param {{current: HTMLElement | null}} box @param {any} value
  * @returns {{total: number, unseen: number, ready: boolean, seeAll: () => void,
  *   wrote: (values: any, pointer: string) => void}}
@@ -104,7 +102,7 @@ export function useSeen(box, value) {
   const now = useRef(left);
   now.current = left;
 
-  /** All values at this place and below it were seen. */
+  /** Mark all values at this pointer and below as seen. */
   const saw = (pointer) => {
     const found = now.current.filter(([at]) => at === pointer || at.startsWith(`${pointer}/`));
     for (const [at, leaf] of found) seen.current.add(mark(at, leaf));
@@ -130,7 +128,7 @@ export function useSeen(box, value) {
       if (beside || below <= above || !rect.width) continue;
       if (isCovered(element, rect.left, rect.right, rect.top + above, rect.top + below)) continue;
       const pointer = element.dataset.leaf ?? step(element.dataset.field ?? "");
-      // What is taller than the window is seen piece by piece.
+      // A value that is taller than the window is seen piece by piece.
       const key = `${pointer} ${element.textContent?.length} ${rect.height}`;
       const [from, to] = parts.current.get(key) ?? [above, below];
       const joined = above <= to && below >= from;
@@ -144,7 +142,8 @@ export function useSeen(box, value) {
     if (some) again((count) => count + 1);
   }, []);
 
-  // What is laid out and folded again before it is painted was never seen: so a frame has to pass.
+  // Content that is laid out and folded again before it is painted was never seen, so wait for a
+  // frame.
   const frame = useRef(0);
   const settle = useCallback(() => {
     cancelAnimationFrame(frame.current);
@@ -156,7 +155,7 @@ export function useSeen(box, value) {
     });
   }, []);
   useLayoutEffect(settle);
-  // Scrolling goes on from frame to frame: it is not waited for.
+  // Scrolling takes many frames: measure during it.
   const later = useCallback(() => {
     if (!frame.current) {
       frame.current = requestAnimationFrame(() => {
@@ -171,7 +170,7 @@ export function useSeen(box, value) {
     window.addEventListener("scroll", later, true);
     window.addEventListener("resize", later);
     document.addEventListener("visibilitychange", later);
-    document.addEventListener("focusin", later); // a dialog that lay over it has closed
+    document.addEventListener("focusin", later); // a dialog above it has closed
     return () => {
       cancelAnimationFrame(frame.current);
       sized.disconnect();
@@ -182,12 +181,12 @@ export function useSeen(box, value) {
     };
   }, []);
 
-  /** The person has opened all of them. */
+  /** The person has unfolded all values. */
   const seeAll = () => {
     saw("");
     again((count) => count + 1);
   };
-  /** The person has written what is now at a place. */
+  /** The person has written the value at a pointer. */
   const wrote = (values, pointer) => {
     for (const [at, leaf] of leaves(values)) {
       if (at === pointer || at.startsWith(`${pointer}/`)) seen.current.add(mark(at, leaf));

@@ -1,7 +1,7 @@
 // @ts-check
-// Stands between the host's page and one app (MCP Apps, 2026-01-26, "Sandbox proxy"): holds the app
-// in a frame without an origin, passes messages on, both ways, and never says anything of its own
-// but that it is ready.
+// The proxy between the host's page and one app (MCP Apps, 2026-01-26, "Sandbox proxy"). It holds
+// the app in a frame without an origin and passes messages both ways. Its only own message is that
+// it is ready.
 (() => {
   "use strict";
   const page = document.querySelector("meta[name=page]")?.getAttribute("content") ?? "";
@@ -11,8 +11,7 @@
   const READY = "ui/notifications/sandbox-proxy-ready";
   const RESOURCE = "ui/notifications/sandbox-resource-ready";
   const RESERVED = "ui/notifications/sandbox-";
-  // What an app may send: so many messages at once, so many more each second, each so long. What is
-  // beyond that is lost.
+  // Limits of an app's messages: burst, messages a second, and length. The excess is dropped.
   const AT_ONCE = 100;
   const A_SECOND = 50;
   const LONGEST = 2_000_000;
@@ -26,7 +25,7 @@
   let left = AT_ONCE;
   let at = performance.now();
 
-  /** Whether one more may pass. */
+  /** Whether another message may pass. */
   function may() {
     const now = performance.now();
     left = Math.min(AT_ONCE, left + ((now - at) / 1000) * A_SECOND);
@@ -41,7 +40,7 @@
     if (frame || typeof params?.html !== "string") return;
     const made = document.createElement("iframe");
     made.title = "App";
-    // No origin: neither storage nor cookies, and no other app's either.
+    // An opaque origin: without storage and cookies, and separate from other apps.
     made.setAttribute("sandbox", "allow-scripts");
     made.setAttribute(
       "allow",
@@ -49,11 +48,11 @@
         .map(([, feature]) => feature)
         .join("; "),
     );
-    made.srcdoc = params.html; // the policy that this page came with holds for it too
+    made.srcdoc = params.html; // the policy of this page applies to it too
     let loads = 0;
     made.addEventListener("load", () => {
       loads += 1;
-      if (loads > 1) made.remove(); // it has left for another page, which is nobody's app
+      if (loads > 1) made.remove(); // the app has navigated away
     });
     frame = made;
     document.body.append(made);
@@ -76,7 +75,7 @@
       try {
         plain = JSON.stringify(message);
       } catch {
-        return; // what is no JSON is no message
+        return; // not JSON, so not a message
       }
       if (plain.length <= LONGEST) host.postMessage(JSON.parse(plain), page);
     }

@@ -1,15 +1,14 @@
 // @ts-check
-// The host's half of the talk with an app: what an app may say, what it is told, and in which order
-// (MCP Apps, 2026-01-26).
+// The host's side of the protocol with an app: which messages an app may send, which it gets, and
+// in which order (MCP Apps, 2026-01-26).
 
 export const REVISION = "2026-01-26";
-// What is heard of an app: so many messages at once, so many more each second. Requests beyond that
-// are refused, all else is lost.
+// A token bucket for the app's messages. Requests beyond it are refused, other messages dropped.
 const AT_ONCE = 60;
 const A_SECOND = 20;
 const MODES = ["inline", "fullscreen"];
 
-/** What an app is refused, in words that it gets. */
+/** An error for the app; the message is sent to it. */
 export class No extends Error {
   /** @param {string} words @param {number} [code] */
   constructor(words, code = -32000) {
@@ -36,7 +35,7 @@ const isObject = (value) => typeof value === "object" && value !== null && !Arra
  * @property {() => void} crowded
  */
 
-/** One app, from the moment that its page is there until it goes. */
+/** One app, from the creation of its page to its end. */
 export class Bridge {
   /** @param {(message: any) => void} send @param {Doing} doing */
   constructor(send, doing) {
@@ -52,7 +51,7 @@ export class Bridge {
     this.at = performance.now();
   }
 
-  /** Hear what came from the app's window. What is no message is dropped. @param {any} message */
+  /** Handle a message from the app's window; an invalid one is dropped. @param {any} message */
   hear(message) {
     if (this.state === "over" || !isObject(message) || message.jsonrpc !== "2.0") return;
     const { id, method, params = {} } = message;
@@ -132,7 +131,7 @@ export class Bridge {
     }
   }
 
-  /** Whether the app can be shown so: only as it said itself. @param {string} mode */
+  /** Whether the app supports a display mode: only those it declared. @param {string} mode */
   allows(mode) {
     return MODES.includes(mode) && (mode === "inline" || !!this.modes?.includes(mode));
   }
@@ -166,14 +165,17 @@ export class Bridge {
       this.doing.size(params.height);
   }
 
-  /** Tell the app something, once it can be told. @param {string} method @param {any} params */
+  /**
+   * Send the app a notification as soon as it is ready.
+   * @param {string} method @param {any} params
+   */
   tell(method, params) {
     const message = { jsonrpc: "2.0", method, params };
     if (this.state === "ready") this.send(message);
     else if (this.state !== "over") this.waiting.push(message);
   }
 
-  /** The arguments of the call, once. @param {any} values */
+  /** Send the arguments of the call, once. @param {any} values */
   input(values) {
     if (this.told.has("input")) return;
     this.told.add("input");
@@ -181,7 +183,7 @@ export class Bridge {
   }
 
   /**
-   * What came of the call, once, and never before its arguments.
+   * Send the outcome of the call, once, and never before its arguments.
    * @param {any} result
    * @param {string} reason
    */
@@ -192,13 +194,16 @@ export class Bridge {
     else this.tell("ui/notifications/tool-cancelled", { reason });
   }
 
-  /** What is not as it was; who has not been greeted yet hears it then. @param {any} changed */
+  /**
+   * Report a change of the context; before initialization the app gets the new context anyway.
+   * @param {any} changed
+   */
   changed(changed) {
     if (this.state === "ready") this.tell("ui/notifications/host-context-changed", changed);
   }
 
   /**
-   * Let the app end its work, and wait for that, but not for long.
+   * Let the app finish its work, and wait for it for a short time.
    * @param {string} reason
    * @param {number} most milliseconds
    */
@@ -216,7 +221,7 @@ export class Bridge {
   }
 }
 
-/** The text that an app wants to have said. @param {any} params */
+/** The text that an app wants to send as the person's message. @param {any} params */
 function spoken(params) {
   const blocks = Array.isArray(params.content) ? params.content : [params.content];
   if (

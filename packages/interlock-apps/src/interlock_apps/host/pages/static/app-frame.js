@@ -1,6 +1,6 @@
 // @ts-check
-// The place of an app: its frame, clearly a frame, with whose it is, what it may reach, and what it
-// asks the person.
+// The place of an app: a visible frame that shows which server the app belongs to, what it may
+// reach, and what it asks the person.
 import {
   Icon,
   IconButton,
@@ -18,7 +18,7 @@ import { act } from "../kit/net.js";
 import { spoken } from "./store.js";
 import { whole } from "./structured.js";
 
-// Milliseconds before an answer counts: what appears under a finger is not answered by it.
+// Milliseconds before an answer counts, so that a click meant for something else does not answer.
 const ARMED = 700;
 const PERMISSIONS = {
   camera: "the camera",
@@ -28,7 +28,7 @@ const PERMISSIONS = {
 };
 
 /**
- * An app wants something said in the person's name.
+ * An app wants to send a message in the person's name.
  * @param {{server: string, text: string, answer: (yes: boolean) => void}} props
  */
 function Wish({ server, text, answer }) {
@@ -88,7 +88,7 @@ export function AppFrame({ data, uri }) {
     return () => seen.disconnect();
   }, []);
   useLayoutEffect(() => {
-    // its end has to come while the frame is still there
+    // the cleanup has to run while the frame still exists
     if (!near) return;
     let over = false;
     let asking = /** @type {((yes: boolean) => void) | null} */ (null);
@@ -271,7 +271,7 @@ export function AppFrame({ data, uri }) {
 }
 
 /**
- * Give an app what is known of the call; of a result all of it.
+ * Give an app the arguments and the whole result of the call, as far as known.
  * @param {AppWindow} app
  * @param {any} data
  */

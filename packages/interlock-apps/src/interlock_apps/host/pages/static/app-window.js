@@ -1,6 +1,6 @@
 // @ts-check
 // The window of an app: a frame on the other origin, from its first message to its last, and what
-// the page does for what is in it.
+// the page does on the app's behalf.
 import { effect, typing } from "../kit/kit.js";
 import { Bridge, No } from "./app-bridge.js";
 import { looks } from "../kit/looks.js";
@@ -10,8 +10,9 @@ import { whole } from "./structured.js";
 
 export const LEAST = 60;
 const MOST = 720;
-const ALIVE = 8; // more apps than this at once make the oldest go
-// Acts of all apps: a browser keeps few lines to one place, and the person's have to get through.
+const ALIVE = 8; // with more open apps than this, the oldest is closed
+// Requests of all apps: a browser opens few connections to one origin, and the person's requests
+// must get through.
 const SIDE_BY_SIDE = 2;
 const FEATURES = {
   camera: "camera",
@@ -38,7 +39,7 @@ async function inTurn(name, body) {
 }
 
 /**
- * Begin something, and wait for the event that ends it.
+ * Start something, and wait for the event that ends it.
  * @param {string} type
  * @param {string} key
  * @param {() => Promise<string>} begin
@@ -55,7 +56,7 @@ async function until(type, key, begin) {
       if (line.value === "lost") reject(new No("The host cannot be reached"));
     });
   });
-  done.catch(() => {}); // who waits hears it below
+  done.catch(() => {}); // the caller gets the error below
   const hear = ({ event }) => {
     if (event.type !== type) return;
     if (event[key] === wanted) settle(event);
@@ -74,7 +75,7 @@ async function until(type, key, begin) {
 const dark = window.matchMedia("(prefers-color-scheme: dark)");
 const theme = () => looks.value || (dark.matches ? "dark" : "light");
 
-/** Our colours under the names that apps know. */
+/** Our colours under the names that apps use. */
 function variables() {
   const style = getComputedStyle(document.documentElement);
   const names = {
@@ -93,7 +94,7 @@ function variables() {
 }
 
 /**
- * What the component is told of.
+ * What the component is told.
  * @typedef {{ready: () => void, height: (pixels: number) => void, mode: (mode: string) => void,
  *   crowded: () => void, consent: (text: string) => Promise<boolean>, gone: (words: string) =>
  *   void}} Told
@@ -118,7 +119,7 @@ export class AppWindow {
     const frame = (this.frame = document.createElement("iframe"));
     frame.title = `App of ${whose.server}`;
     frame.className = "app-window";
-    // of the other origin: ours it never has.
+    // The frame is on the other origin, so it never has the page's own.
     frame.setAttribute("sandbox", "allow-scripts allow-same-origin");
     frame.setAttribute(
       "allow",
@@ -141,8 +142,7 @@ export class AppWindow {
       if (!first) this.bridge.changed({ theme: theme() });
       first = false;
     });
-    // An app that fills the page would lie over the question, and what cannot be seen must not be
-    // approved.
+    // An app in full screen would cover the question, and nothing may be approved unseen.
     this.uncover = effect(() => {
       if (questions.value.size > 0) this.show("inline");
     });
@@ -279,7 +279,7 @@ export class AppWindow {
     });
   }
 
-  /** Let the app go: it hears of it first. @param {string} words why, for the person */
+  /** Close the app, after telling it. @param {string} words why, for the person */
   async close(words = "") {
     if (!alive.delete(this)) return;
     this.told.gone(words);
@@ -290,13 +290,13 @@ export class AppWindow {
     this.unhear();
     this.uncover();
     this.frame.remove();
-    act("closeApp", { app: this.opened.app }).catch(() => {}); // a host that is gone has closed it
+    act("closeApp", { app: this.opened.app }).catch(() => {}); // an exited host has closed it
   }
 }
 
 /**
- * Keep a frame going, out of sight, while the place where it was goes. Where a browser cannot do
- * that, it ends at once.
+ * Keep a frame alive out of sight while its place is removed, so that the app can finish. Without
+ * `moveBefore` it ends at once.
  * @param {HTMLElement} frame
  */
 function keepOn(frame) {
@@ -313,8 +313,8 @@ function keepOn(frame) {
   if (move && frame.isConnected) move.call(limbo, frame, null);
 }
 
-// An app may not take the focus from a field in which somebody writes: the browser would let it,
-// and what is typed would be its.
+// An app must not take the focus from a field while the person types: the browser allows it, and
+// the app would receive the keystrokes.
 const JUST_NOW = 1000;
 const THEFTS = 2;
 let typed = -JUST_NOW;
@@ -323,7 +323,7 @@ window.addEventListener(
   "keydown",
   (event) => {
     if (event.key.length === 1) typed = performance.now();
-    else if (event.key === "Tab") typed = -JUST_NOW; // whoever goes on is not writing
+    else if (event.key === "Tab") typed = -JUST_NOW; // Tab moves on, and is not typing
   },
   true,
 );

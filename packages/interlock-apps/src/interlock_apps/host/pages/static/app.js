@@ -1,5 +1,5 @@
 // @ts-check
-// The page: the bar, the sides, the conversation between them, and what lies over all.
+// The page: the bar, the side panels, the conversation between them, and the overlays.
 import {
   Icon,
   IconButton,
@@ -67,7 +67,7 @@ const close = () => {
 
 const MAC = /Mac/.test(navigator.platform);
 
-/** What the bar calls the conversation. */
+/** The title of the conversation in the bar. */
 function heading() {
   const session = sessions.value.find((one) => one.id === current.value);
   if (session) return html`<${Say} text=${session.title || "Conversation"} />`;
@@ -112,8 +112,7 @@ function Bar() {
 }
 
 /**
- * What must be known of all that is shown: a model that is none, a demonstration, a line that is
- * lost.
+ * Banners about the whole page: no real model, a demonstration, a lost connection.
  */
 function Banners() {
   const session = sessions.value.find((one) => one.id === current.value);
@@ -182,10 +181,10 @@ function Banners() {
   `;
 }
 
-/** A question of the host itself, or one line that leads to it while another one needs the room. */
+/** A question of the host itself, or a link to it while another question needs the space. */
 function Own({ own, waits }) {
   const [wanted, setWanted] = useState("");
-  // What is blocked can wait: a form of a running call cannot.
+  // A blocked feature can wait; a form of a running call cannot.
   const [first] = [...own].sort(
     (one, other) => Number(one.type === "pin") - Number(other.type === "pin"),
   );
@@ -211,7 +210,7 @@ function Own({ own, waits }) {
   `;
 }
 
-/** Questions of the host itself, and where else one waits. */
+/** Questions of the host itself, and links to questions elsewhere. */
 function Waiting() {
   const own = hostQuestions.value;
   const others = elsewhere.value;
@@ -254,9 +253,9 @@ function Waiting() {
   `;
 }
 
-const SHOWN = 7000; // milliseconds that a notice stays which is not about an error
+const SHOWN = 7000; // milliseconds for which a notice is shown unless it is an error
 
-/** Notices, one at a time, the newest first; those that are not about an error go by themselves. */
+/** Notices, one at a time, newest first; those that are not errors disappear by themselves. */
 function Toasts() {
   const [one] = toasts.value.slice(-1);
   const behind = toasts.value.length - 1;
@@ -267,7 +266,7 @@ function Toasts() {
   `;
 }
 
-/** @param {{one: any, behind: number}} props `behind`: how many come after this one */
+/** @param {{one: any, behind: number}} props `behind`: how many more follow */
 function Toast({ one, behind }) {
   const gone = () => {
     toasts.value = toasts.value.filter((each) => each !== one);
@@ -360,7 +359,7 @@ function Panel() {
   `;
 }
 
-/** Keys that hold everywhere. @param {KeyboardEvent} event */
+/** Keys that work everywhere. @param {KeyboardEvent} event */
 function keys(event) {
   if (
     (event.ctrlKey || event.metaKey) &&

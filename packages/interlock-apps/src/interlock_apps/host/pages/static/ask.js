@@ -1,6 +1,6 @@
 // @ts-check
-// The frame of every question to the person: who asks, warnings, answers with their keys, and where
-// the focus goes.
+// The frame of every question to the person: who asks, warnings, answers with their keys, and the
+// focus.
 import {
   From,
   Icon,
@@ -19,21 +19,21 @@ import { act } from "../kit/net.js";
 import { asks, isSkill, questions } from "./store.js";
 
 /**
- * For so long a new question takes no answer, so that a key or a click that was meant for something
- * else is none.
+ * Milliseconds in which a new question takes no answer, so that a key or click meant for something
+ * else does not answer it.
  */
 const CALM = 500;
 /**
- * The stage of a question of which it is not known yet what can be seen of it: it takes no answer.
+ * The stage before it is known which parts of a question are visible: it takes no answer.
  */
 export const LOOKING = "looking";
 
-/** Whether a person is in the middle of something, so that the focus stays where it is. */
+/** Whether the person is busy with something, so that the focus must stay where it is. */
 function busyElsewhere() {
   const now = document.activeElement;
   if (!now || now === document.body) return false;
-  // Nobody knows what is typed in an app: its next letter could be the one that allows the call
-  // that the app wants.
+  // The page cannot know what the person types in an app: the next letter could be the one that
+  // allows the call that the app wants.
   if (now instanceof HTMLIFrameElement) return true;
   if (now.closest("dialog[open], [data-question]")) return true;
   if (now.id === "say") return /** @type {HTMLTextAreaElement} */ (now).value !== "";
@@ -41,7 +41,7 @@ function busyElsewhere() {
 }
 
 /**
- * Bring a question into view; one that is too long for it is read from its beginning.
+ * Scroll a question into view; one that is too long is shown from its beginning.
  * @param {HTMLElement} question
  */
 export function show(question) {
@@ -51,16 +51,17 @@ export function show(question) {
   else question.scrollIntoView({ block: "nearest" });
 }
 
-/** Go to the question that waits longest, or to the composer where none waits. */
+/** Go to the oldest open question, or to the composer if there is none. */
 export function toNextQuestion() {
   const next = document.querySelector("[data-question]") ?? document.getElementById("say");
   if (next instanceof HTMLElement) (next.focus({ preventScroll: true }), show(next));
 }
 
 /**
- * A question. `answers` are its buttons, which are given the way to send; `key` is the letter that
- * presses one while the focus is in the question and in no field. While `stage` is another than
- * before, a click may have been meant for the answers before.
+ * A question. `answers` are its buttons; `act` gets the function that sends an answer. `key` is the
+ * letter that presses a button while the focus is in the question but not in a field. After a
+ * change of `stage`, answers are disabled for a moment: a click may have been meant for the old
+ * ones.
  * @param {{question: any, title: any, icon?: any, children?: any, denial?: {label: string, main?:
  *   boolean}, stage?: string, answers: {key?: string, label: string, main?: boolean, off?: boolean,
  *   act: (send: (answer: any) => Promise<void>) => any}[]}} props
@@ -73,7 +74,7 @@ export function Ask({ question, title, icon = "ask", children, answers, denial, 
   const [busy, setBusy] = useState(false);
   const [words, setWords] = useState("");
   const [denying, setDenying] = useState(false);
-  // Other answers are a new question to whoever is just pressing a key or a button.
+  // New answers count as a new question, because a key or click may be meant for the old ones.
   useLayoutEffect(() => {
     setArmed(false);
     if (stage === LOOKING) return undefined;
@@ -90,7 +91,7 @@ export function Ask({ question, title, icon = "ask", children, answers, denial, 
       if (mine.contains(document.activeElement)) window.setTimeout(toNextQuestion, 0);
     };
   }, []);
-  // A button that goes, or takes no answer for a moment, must not take the focus with it.
+  // A button that is removed or disabled must not lose the focus of the question.
   useLayoutEffect(() => {
     const lost = document.activeElement === document.body || document.activeElement === null;
     if (inside.current && lost) box.current.focus({ preventScroll: true });
@@ -99,7 +100,7 @@ export function Ask({ question, title, icon = "ask", children, answers, denial, 
     if (event.relatedTarget) inside.current = box.current.contains(event.relatedTarget);
   };
   const send = async (answer) => {
-    // The button goes; the focus must not.
+    // The button is removed; the focus must stay.
     if (box.current.contains(document.activeElement)) box.current.focus({ preventScroll: true });
     setBusy(true);
     setWords("");
@@ -120,7 +121,7 @@ export function Ask({ question, title, icon = "ask", children, answers, denial, 
     act: () => setDenying(true),
   };
   let all = answers;
-  if (no) all = no.main ? [no, ...answers] : [...answers, no]; // what is advised comes first
+  if (no) all = no.main ? [no, ...answers] : [...answers, no]; // the recommended answer comes first
   const press = (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || typing(event.target)) return;
     const found = all.find((one) => one.key && one.key === event.key.toLowerCase());
@@ -193,7 +194,7 @@ export function Ask({ question, title, icon = "ask", children, answers, denial, 
   `;
 }
 
-/** Why not: it goes to the model, or to the server. */
+/** The reason for a denial, for the model or the server. */
 function Reason({ label = "Deny", onBack, onSend, busy }) {
   const [reason, setReason] = useState("");
   const field = useRef(/** @type {any} */ (null));
@@ -233,7 +234,7 @@ function Reason({ label = "Deny", onBack, onSend, busy }) {
   `;
 }
 
-/** What became of a question, in one line. @param {{asked: any}} props */
+/** The outcome of a question, in one line. @param {{asked: any}} props */
 export function Settled({ asked }) {
   const { question } = asked;
   const { answer, by } = asked.answer.value;
@@ -257,11 +258,11 @@ export function Settled({ asked }) {
 }
 
 /**
- * The host's words for a question that went before anybody answered: what it was asked for is over.
+ * The host's words for a question that became moot before an answer.
  */
 const MOOT = "The question is no longer open.";
 
-/** What an answer was about. */
+/** The subject of an answer. */
 function subject(question) {
   if (isSkill(question)) return `the skill ${question.changes[0].name} of ${question.server}`;
   return {

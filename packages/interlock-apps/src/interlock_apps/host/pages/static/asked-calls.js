@@ -1,5 +1,5 @@
 // @ts-check
-// Questions about calls: may a tool be called, may its result go to the model.
+// Questions about calls: may a tool be called, and may its result go to the model.
 import { Clamped, Fold, Icon, Say, html, several, useRef, useState } from "../kit/kit.js";
 import { Arguments } from "../kit/arguments.js";
 import { Ask, LOOKING } from "./ask.js";
@@ -8,7 +8,7 @@ import { Result } from "./result.js";
 import { ArgumentsEditor } from "../kit/fields.js";
 import { useSeen } from "../kit/seen.js";
 
-// What a hint means where it is given, and where it is denied.
+// The meaning of an annotation that is set, and of one that is set to false.
 const HINTS = [
   ["readOnlyHint", "read-only", "writes"],
   ["destructiveHint", "destructive", "not destructive"],
@@ -17,7 +17,7 @@ const HINTS = [
 ];
 
 /**
- * What a hint says in words; nothing where it is not given.
+ * An annotation in words; nothing if it is absent.
  * @param {boolean | undefined} hint
  * @param {string} yes
  * @param {string} no
@@ -27,7 +27,7 @@ function hinted(hint, yes, no) {
   return hint === false ? no : "";
 }
 
-/** What a server says that its tool does; to be believed only of one that is trusted. */
+/** The server's annotations of its tool, which are believed only of a trusted server. */
 export function Annotations({ annotations, trusted }) {
   const words = HINTS.map(([name, yes, no]) => hinted(annotations?.[name], yes, no)).filter(
     Boolean,
@@ -47,7 +47,7 @@ export function Annotations({ annotations, trusted }) {
   `;
 }
 
-/** What the host says where no rule does: nothing that a person has to read before every call. */
+/** The host's words if no rule applies: not worth reading before every call. */
 export const DEFAULT = "No rule decides this.";
 const BY = { model: "The model", app: "An app of the server", person: "You" };
 
@@ -144,13 +144,13 @@ export function CallQuestion({ question }) {
   `;
 }
 
-/** Nothing is answered before it was looked at what can be seen. */
+/** No answer is possible before the visible values were determined. */
 function stageOf({ ready, unseen }) {
   if (!ready) return LOOKING;
   return unseen > 0 ? "unseen" : "seen";
 }
 
-/** The answers to a call: without having seen all values, only a button that says so allows it. */
+/** The answers to a call. With unseen values, only a button that says so allows it. */
 function answersTo({ question, seen, edited, wrong, editing, setEditing, showAll }) {
   const allow = (remember) => (send) =>
     send({ type: "decision", allow: true, remember, ...(edited ? { arguments: edited } : {}) });
@@ -171,7 +171,7 @@ function answersTo({ question, seen, edited, wrong, editing, setEditing, showAll
   }
   const off = wrong || !seen.ready;
   const once = { key: "a", label: "Allow once", main: true, off, act: allow("once") };
-  // Nobody allows by habit what looks dangerous: no letter does it, and no answer holds for longer.
+  // A flagged call must not be allowed by habit: no key for it, and no lasting permission.
   if (question.flagged) return [{ ...once, key: undefined, main: false }, edit];
   if (question.mayRemember === false) return [once, edit];
   return [
@@ -182,7 +182,7 @@ function answersTo({ question, seen, edited, wrong, editing, setEditing, showAll
   ];
 }
 
-/** May this result go to the model? Its texts can be changed before. */
+/** May this result go to the model? Its texts can be edited first. */
 export function ResultQuestion({ question }) {
   const [editing, setEditing] = useState(false);
   const [result, setResult] = useState(/** @type {any} */ (null));

@@ -6,7 +6,7 @@ import { Value } from "./content.js";
 import { Input, checked, toFirstWrong, typed } from "../kit/fields.js";
 import { safe } from "../kit/markdown.js";
 
-/** A form: filled in, looked over, then sent. */
+/** A form: filled in, reviewed, then sent. */
 export function FormQuestion({ question }) {
   const fields = question.fields ?? [];
   const [form, setForm] = useState(() => typed(fields));
@@ -101,7 +101,7 @@ export function FormQuestion({ question }) {
   `;
 }
 
-/** What a form holds, with the titles of what was chosen. */
+/** The content of a form, with the titles of the choices. */
 export function Filled({ fields, content }) {
   const titled = (field, value) =>
     (field.options ?? []).find(([key]) => key === value)?.[1] ?? value;
@@ -138,8 +138,8 @@ export function Filled({ fields, content }) {
 }
 
 /**
- * The parts of an address, so that the one that decides can stand out: the last of its kind in the
- * authority, as what stands before an @ may say the same.
+ * The parts of an address, so that the registrable domain can be highlighted: the last occurrence
+ * in the authority, because the text before an @ may look the same.
  * @param {string} url @param {string} site @returns {[string, string, string]}
  */
 export function parts(url, site) {
@@ -156,7 +156,7 @@ export function parts(url, site) {
   ];
 }
 
-/** A page to visit: its whole address, and nothing happens before the person says so. */
+/** A page to visit: its whole address. It is opened only after the person agrees. */
 export function UrlQuestion({ question }) {
   const site = question.site || question.host;
   const [before, host, after] = parts(question.url, site);
@@ -165,7 +165,7 @@ export function UrlQuestion({ question }) {
   const web = /^https?:/i.test(address) ? address : "";
   const link = useRef(/** @type {any} */ (null));
   const go = (send) => {
-    // The browser opens it, as for any link: without a way back, and without saying whence.
+    // The browser opens it like any link, without an opener and without a referrer.
     link.current.click();
     return send({ type: "filled", action: "accept" });
   };

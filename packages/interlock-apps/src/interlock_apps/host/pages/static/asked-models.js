@@ -1,6 +1,6 @@
 // @ts-check
-// Sampling: what a server wants to ask a model, before it is asked, and what the model said, before
-// the server has it.
+// Sampling: a server's request before the model gets it, and the model's answer before the server
+// gets it.
 import {
   Clamped,
   Fold,
@@ -22,14 +22,14 @@ const blocks = (content) => (Array.isArray(content) ? content : [content]);
 const put = (content, at, block) =>
   Array.isArray(content) ? content.map((one, place) => (place === at ? block : one)) : block;
 
-/** About as many rows as a text takes. @param {string} text */
+/** The approximate number of rows of a text. @param {string} text */
 const rowsOf = (text) =>
   Math.min(
     14,
     text.split("\n").reduce((sum, line) => sum + Math.max(1, Math.ceil(line.length / 72)), 1),
   );
 
-/** The messages of a request or an answer: shown, or with their texts to be changed. */
+/** The messages of a request or an answer, displayed or editable. */
 function Messages({ messages, editing, server, onChange }) {
   return html`
     <ol class="messages">
@@ -82,7 +82,7 @@ function Messages({ messages, editing, server, onChange }) {
   `;
 }
 
-/** What the server would like of the model, in words. @param {any} preferences */
+/** The server's model preferences, in words. @param {any} preferences */
 function wishes(preferences) {
   if (!preferences) return "";
   const hints = (preferences.hints ?? []).map((hint) => hint.name).filter(Boolean);

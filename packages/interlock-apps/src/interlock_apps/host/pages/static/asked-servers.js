@@ -1,11 +1,11 @@
 // @ts-check
-// Questions about servers: may one be started, may a feature stay that is not what was approved,
-// and may a skill be loaded.
+// Questions about servers: may one be started, may a changed feature be used, and may a skill be
+// loaded.
 import { Choice, Icon, Say, Warnings, cls, html, useMemo, useState, visible } from "../kit/kit.js";
 import { Ask } from "./ask.js";
 import { isSkill } from "./store.js";
 
-/** May this server be started? The command stands there whole. */
+/** May this server be started? The whole command is shown. */
 export function StartQuestion({ question }) {
   return html`
     <${Ask}
@@ -64,7 +64,7 @@ export function StartQuestion({ question }) {
 }
 
 /**
- * Which lines went, which came, which stayed.
+ * A diff: removed, added and unchanged lines.
  * @param {string} was
  * @param {string} now
  * @returns {{sign: " " | "-" | "+", text: string, old: number, fresh: number}[]}
@@ -94,7 +94,7 @@ export function difference(was, now) {
     });
   for (const text of old.slice(0, head)) say(" ", text);
   if (a.length * b.length > 4_000_000) {
-    // too long to be compared line by line
+    // too long for a diff by lines
     for (const text of a) say("-", text);
     for (const text of b) say("+", text);
   } else {
@@ -119,7 +119,7 @@ export function difference(was, now) {
 
 const SIGNS = { "-": "went", "+": "came", " ": "" };
 
-/** One text below the other, with signs. */
+/** A unified diff. */
 const Unified = ({ lines }) => html`
   <table class="diff">
     <caption class="hidden-text">What changed, line by line</caption>
@@ -138,7 +138,7 @@ const Unified = ({ lines }) => html`
   </table>
 `;
 
-/** Side by side: what went stands beside what came. */
+/** A side-by-side diff: removed lines beside added ones. */
 function Beside({ lines }) {
   const rows = /** @type {any[]} */ ([]);
   for (let at = 0; at < lines.length;) {
@@ -203,7 +203,7 @@ function howOf({ was, now }) {
   return now ? "is not what you approved" : "has gone";
 }
 
-/** What changed about a feature. @param {{change: any, way: string}} props */
+/** The change of a feature. @param {{change: any, way: string}} props */
 function Difference({ change, way }) {
   const lines = useMemo(() => difference(change.was, change.now), [change]);
   const beside = way === "beside" && change.was && change.now;
@@ -232,7 +232,7 @@ const WAYS = [
   ["unified", "One below the other"],
 ];
 
-/** Features are not what was approved: what is different? */
+/** Features that differ from their approved form, with the differences. */
 export function PinQuestion({ question }) {
   const [way, setWay] = useState(window.innerWidth > 900 ? "beside" : "unified");
   const changes = question.changes ?? [];
@@ -317,7 +317,7 @@ function OneChange({ question, changes: [change], way, choice }) {
   `;
 }
 
-/** Many features at once: the flagged ones come first, and are not chosen. */
+/** Many features at once: flagged ones come first, and are not preselected. */
 function ManyChanges({ question, changes, way, choice }) {
   const plain = () => new Set([...changes.keys()].filter((at) => !changes[at].warnings?.length));
   const [chosen, setChosen] = useState(plain);

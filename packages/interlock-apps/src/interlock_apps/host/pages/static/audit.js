@@ -1,5 +1,5 @@
 // @ts-check
-// The log of everything that happened: searched, filtered, read, taken along.
+// The log of everything that happened: search, filters, entries, export.
 import {
   Icon,
   Say,
@@ -51,7 +51,7 @@ const blocks = (content) =>
     .map((block) => block?.text ?? block?.name ?? block?.type ?? "")
     .join(" ");
 
-/** An entry in a line. @param {any} event */
+/** An entry in one line. @param {any} event */
 function summary(event) {
   switch (event.type) {
     case "sessionBegan":
@@ -264,7 +264,7 @@ export function AuditPanel() {
   `;
 }
 
-/** One entry: a line, and all of it. */
+/** One entry: a line that unfolds. */
 function Entry({ noted }) {
   const { event, at, seq } = noted;
   const [icon, title] = KINDS[event.type] ?? ["list", event.type];

@@ -1,6 +1,6 @@
 // @ts-check
-// The card of a tool call: who calls what, with which arguments, whether it may, how far it is, and
-// what came of it.
+// The card of a tool call: who calls which tool, the arguments, the decision, the progress and the
+// result.
 import {
   Fold,
   From,
@@ -35,7 +35,7 @@ const STATES = {
   off: ["stop", "Server stopped"],
   gone: ["cross", "Did not finish"],
 };
-/** The host's words for a call that was stopped: by the person, or with its turn. */
+/** The host's words for a call that was cancelled by the person, or with its turn. */
 const CANCELLED = "Cancelled.";
 const BY = { app: "called by an app", person: "called by you" };
 
@@ -50,7 +50,7 @@ function Running({ since }) {
   return html`<span>Running${seconds > 0 ? ` ${took(seconds)}` : ""}</span>`;
 }
 
-/** How far a call is; without a total, that it moves. */
+/** The progress of a call; without a total, only that it continues. */
 function Progress({ progress }) {
   if (!progress) return null;
   const { progress: done, total, message } = progress;
@@ -83,7 +83,7 @@ function brief(values) {
   return text.length > 120 ? `${text.slice(0, 119)}…` : text;
 }
 
-/** What the card says of a call. @param {any} data @param {boolean} asking */
+/** The state of the call for the card. @param {any} data @param {boolean} asking */
 function stateOf(data, asking) {
   if (asking && ["proposed", "running"].includes(data.state)) return "asking";
   if (data.state === "failed" && data.error === CANCELLED) return "stopped";
@@ -91,7 +91,7 @@ function stateOf(data, asking) {
   return data.state;
 }
 
-/** The tool's server is stopped: a way to start it. @param {{server: string}} props */
+/** The tool's server is stopped: a button to start it. @param {{server: string}} props */
 function StoppedServer({ server }) {
   const found = servers.value.find((one) => one.id === server);
   const name = html`
@@ -119,14 +119,14 @@ function StoppedServer({ server }) {
   `;
 }
 
-/** The app of a tool, where it has one. */
+/** The app of a tool, if it has one. */
 function toolOf(data) {
   return servers.value
     .find((server) => server.id === data.server)
     ?.tools?.find((tool) => tool.tool === data.tool || tool.name === data.name);
 }
 
-/** What a result seems to order the model to do. */
+/** Instructions to the model that a result seems to contain. */
 function Orders({ warnings }) {
   if (!warnings?.length) return null;
   return html`
@@ -152,7 +152,7 @@ export function CallCard({ item }) {
   const strange = state === "denied" && data.decided?.by !== "person";
   const saidNo =
     state === "denied" &&
-    // It stands there already.
+    // The card says so already.
     asked.some((one) => one.question.type === "call" && one.answer.value?.answer.allow === false);
   const orders = data.warnings?.length > 0;
   const shown =

@@ -1,12 +1,12 @@
 // @ts-check
-// The palette of everything: tools, prompts, servers, panels and conversations, the best fit first.
+// The command palette: tools, prompts, servers, panels and conversations, best match first.
 import { Dialog, From, Icon, Say, html, useState } from "../kit/kit.js";
 import { Picker, fits } from "../kit/complete.js";
 import { stop } from "./composer.js";
 import { looks, next } from "../kit/looks.js";
 import { current, open, overlay, panel, servers, sessions, talk } from "./store.js";
 
-const MOST = 40; // of one group
+const MOST = 40; // entries in one group
 const TALKS = 50;
 
 /**
@@ -105,7 +105,7 @@ function talks() {
 }
 
 /**
- * How well a command fits: 0 where it is called just so, more where less of it does.
+ * How well a command matches: 0 for an exact match, more for weaker ones.
  * @param {Command} command
  * @param {string} words
  */
@@ -118,9 +118,9 @@ function distance(command, words) {
 }
 
 /**
- * What fits the words, group by group: the group of the best fit first, and of those that fit as
- * well as one another in the order in which they are given. A conversation is found by any word
- * that was said first in it, so that its title is no sign: those come last.
+ * The matching commands by group: the group of the best match first, equal matches in the given
+ * order. A conversation's title contains arbitrary words of the person, so a match is a weak sign,
+ * and conversations come last.
  * @param {Command[]} commands @param {string} words
  */
 export function ranked(commands, words) {

@@ -23,10 +23,10 @@ const MOST_ROWS = 12;
 const NARROW = window.matchMedia("(max-width: 760px)");
 const LISTED = { "/": "Prompts", "@": "Resources" };
 
-/** Stop what is running. */
+/** Stop the running turn. */
 export const stop = () => current.value && attempt("cancel", { session: current.value });
 
-/** As many rows as the text needs. @param {any} box */
+/** Resize the box to its text. @param {any} box */
 function grow(box) {
   box.rows = 1;
   const looks = getComputedStyle(box);
@@ -37,7 +37,7 @@ function grow(box) {
 }
 
 /**
- * The suggestions for what stands before the caret, and the keys that choose among them.
+ * The suggestions for the text before the caret, and the keys that select one.
  * @param {{text: string, write: (text: string) => void, field: {current: any}}} props
  */
 function useMentions({ text, write, field }) {
@@ -51,7 +51,7 @@ function useMentions({ text, write, field }) {
   const items = asked && mark !== closed ? suggested(asked) : [];
   const now = Math.min(at, items.length - 1);
   useEffect(() => {
-    if (here && !asked) setClosed(""); // what is begun anew opens the list anew
+    if (here && !asked) setClosed(""); // new text opens the list again
   }, [mark]);
   useEffect(() => setAt(0), [asked?.words]);
   useEffect(() => {
@@ -65,7 +65,7 @@ function useMentions({ text, write, field }) {
     field.current.focus();
     item.take();
   };
-  /** Whether the key was meant for the list. @param {any} event */
+  /** Whether the list handles the key. @param {any} event */
   const key = (event) => {
     if (!items.length || event.altKey || event.ctrlKey || event.metaKey) return false;
     if (event.key === "ArrowDown") setAt((now + 1) % items.length);
@@ -97,7 +97,7 @@ function useMentions({ text, write, field }) {
   return { key, follow, attributes, list };
 }
 
-/** The record of an earlier conversation, which can be gone on with. @param {{id: string}} props */
+/** An earlier conversation, which can be resumed. @param {{id: string}} props */
 function Record({ id }) {
   const resume = async () => {
     const again = await attempt("resume", { session: id });
@@ -189,7 +189,7 @@ function Message({ id }) {
     if (lost.current) field.current.focus();
     lost.current = false;
   }, [gone]);
-  // The focus comes back with the host.
+  // Restore the focus when the host is back.
   if (gone && document.activeElement === field.current) lost.current = true;
   return html`
     <form class="composer" onSubmit=${send} aria-label="Composer">

@@ -1,6 +1,6 @@
 // @ts-check
-// Content of servers and models as elements: texts, pictures, sounds, links, resources, and values
-// as tables or as JSON.
+// Content of servers and models as elements: texts, images, sounds, links, resources, and values as
+// tables or JSON.
 import {
   Choice,
   Copy,
@@ -31,7 +31,7 @@ const DEEPEST = 5;
 /** @param {string} data base64 */
 const bytes = (data) => Math.floor((data.length * 3) / 4);
 
-/** A text of others, folded where it is long. */
+/** Foreign text, folded if it is long. */
 export function Plain({ text, limit = LONG }) {
   const [all, setAll] = useState(false);
   const long = text.length > limit * 1.25;
@@ -78,7 +78,7 @@ const flat = (value) =>
       row && typeof row === "object" && !Array.isArray(row) && Object.values(row).every(simple),
   );
 
-/** A value as a person reads it. @param {{value: any, depth?: number}} props */
+/** A value in readable form. @param {{value: any, depth?: number}} props */
 export function Value({ value, depth = 0 }) {
   if (value === null || value === undefined) return html`<span class="quiet">nothing</span>`;
   if (typeof value === "boolean") return html`<span>${value ? "yes" : "no"}</span>`;
@@ -145,13 +145,16 @@ export function Value({ value, depth = 0 }) {
   `;
 }
 
-/** How a cell is set: numbers to the right, long texts in a wide column. @param {unknown} value */
+/**
+ * The alignment of a cell: numbers to the right, long texts in a wide column.
+ * @param {unknown} value
+ */
 function alignment(value) {
   if (typeof value === "number") return "right";
   return typeof value === "string" && value.length > 60 ? "long" : "";
 }
 
-/** Objects of one kind, as a table. */
+/** Objects with the same keys, as a table. */
 function Rows({ rows }) {
   const names = [...new Set(rows.flatMap((row) => Object.keys(row)))];
   const columns = names.slice(0, COLUMNS);
@@ -199,7 +202,7 @@ function Rows({ rows }) {
   `;
 }
 
-/** A value with a switch between the two ways to look at it. */
+/** A value with a switch between the two views. */
 export function Looked({ value, label }) {
   const [way, setWay] = useState("table");
   return html`
@@ -218,7 +221,7 @@ export function Looked({ value, label }) {
   `;
 }
 
-/** A picture; what cannot be shown says so. */
+/** An image; one that cannot be shown is replaced by a text. */
 function Picture({ data, mimeType, label }) {
   const [broken, setBroken] = useState(false);
   const [whole, setWhole] = useState(false);
@@ -244,7 +247,10 @@ function Picture({ data, mimeType, label }) {
   `;
 }
 
-/** What is in a resource: a text, a picture, a sound, or bytes. @param {{contents: any}} props */
+/**
+ * The content of a resource: a text, an image, a sound, or bytes.
+ * @param {{contents: any}} props
+ */
 export function Contents({ contents }) {
   const { uri, mimeType = "", text, blob } = contents;
   if (text !== undefined && text !== null) {
@@ -283,7 +289,7 @@ const Sound = ({ data, mimeType }) =>
       <p class="quiet">A sound of an unknown kind.</p>
     `;
 
-/** A resource that a result or a person points at: it is read when somebody asks for it. */
+/** A resource that a result or the person refers to: it is read on demand. */
 export function Pointed({
   server,
   uri,
@@ -433,7 +439,7 @@ export function Content({ block, server = "", rich = false, whole = false }) {
   }
 }
 
-/** A text of a tool: JSON is shown as what it is, all else as it came. */
+/** A text of a tool: JSON as a value, other text unchanged. */
 function Told({ text, whole = false }) {
   const value = useMemo(() => {
     if (!/^\s*[[{]/.test(text) || text.length > 200_000) return undefined;

@@ -1,5 +1,5 @@
 // @ts-check
-// The conversation in the middle: everything that happened, in order, growing at its end.
+// The conversation in the middle: all its events in order, with new ones at the end.
 import {
   Fold,
   From,
@@ -38,7 +38,7 @@ import {
 const NEAR = 80;
 const list = (content) => (Array.isArray(content) ? content : [content]);
 
-/** What the person said, or which prompt they chose. */
+/** The person's message, or the prompt they chose. */
 function SaidItem({ item }) {
   const { messages = [], attached = [], server, prompt, arguments: values = {} } = item.event;
   const beside = new Set(attached.map((one) => one.uri));
@@ -51,8 +51,8 @@ function SaidItem({ item }) {
           ? fenced(block.text).map((piece) => ({ type: "text", ...piece }))
           : [block],
       );
-  // What was attached stands below with its title; only what the page itself knows to be attached
-  // is believed to be of that server.
+  // Attachments are shown below with their titles. Only an attachment known to the page itself is
+  // attributed to its server.
   const rest = (block) => {
     const whose =
       block.what &&
@@ -176,7 +176,7 @@ function SaidItem({ item }) {
 }
 
 /**
- * What a resource says, without the line that names it for the model.
+ * The text of a resource, without the line that names it for the model.
  * @param {string} text
  * @param {string} uri
  */
@@ -191,7 +191,7 @@ const titleOf = (server, prompt) =>
   servers.value.find((one) => one.id === server)?.prompts?.find((one) => one.name === prompt)
     ?.title || prompt;
 
-/** What the model says, while it says it and after. */
+/** The model's text, during and after streaming. */
 function ModelItem({ item }) {
   const text = item.text.value;
   const thought = item.thought.value;
@@ -254,7 +254,7 @@ function ModelItem({ item }) {
   `;
 }
 
-/** A question that belongs to no call, then what became of it. */
+/** A question that belongs to no call, and its outcome. */
 function QuestionItem({ item }) {
   const { asked } = item;
   return asked.answer.value
@@ -280,7 +280,7 @@ const REASONS = {
   refused: "The model refused.",
 };
 
-/** The host's words where the person stopped a turn, who is the one that reads this. */
+/** The host's words for a turn that the person cancelled; the person is the reader here. */
 const CANCELLED = "Cancelled by the person.";
 
 /** @param {any} usage */
@@ -293,8 +293,8 @@ function tokens(usage) {
 }
 
 /**
- * The end of a turn: why, where it was not simply done and nothing says so yet; what it took;
- * another try where it failed.
+ * The end of a turn: the reason unless it is obvious, its usage, and a retry button after a
+ * failure.
  */
 function EndedItem({ item }) {
   const { session, reason, words, usage } = item.event;
@@ -313,7 +313,7 @@ function EndedItem({ item }) {
 }
 
 /**
- * A way to ask the model again, and what happens to the words that it has not answered.
+ * A button that asks the model again, and what happens to the unanswered message.
  * @param {{session: string}} props
  */
 function TryAgain({ session }) {
@@ -390,7 +390,7 @@ const KINDS = {
   `,
 };
 
-// One element for each item, made once: what comes later does not touch what stands already.
+// One element for each item, created once, so that later items do not touch earlier ones.
 const made = new WeakMap();
 function element(item) {
   let found = made.get(item);
@@ -440,7 +440,8 @@ export function Conversation({ id }) {
     const { scrollTop, scrollHeight, clientHeight } = box.current;
     const near = scrollHeight - scrollTop - clientHeight < NEAR;
     if (!document.activeElement?.closest(".log [data-question]"))
-      // Neither is a question that scrolled itself into view the person, nor what grew.
+      // Neither a question that scrolled itself into view nor growing content is a scroll by the
+      // person.
       stuck.current = near || (stuck.current && scrollTop >= last.current);
     last.current = scrollTop;
     setAway(!near);
@@ -500,7 +501,7 @@ const Unread = ({ of }) => html`
   </div>
 `;
 
-/** What the servers offer and when you are asked, before anything was said. */
+/** An overview before the first message: what servers offer, and when the person is asked. */
 function Readiness() {
   if (barred.value)
     return html`
@@ -524,7 +525,7 @@ function Readiness() {
   `;
 }
 
-/** A prompt to begin with. */
+/** A suggested prompt. */
 function Starter({ server, prompt }) {
   const choose = () => {
     overlay.value = { name: "prompts", server, prompt: prompt.name };
@@ -546,7 +547,7 @@ function Starter({ server, prompt }) {
 
 const STARTERS = 6;
 
-/** The page before anything was said. */
+/** The page before the first message. */
 export function Welcome() {
   const prompts = servers.value
     .filter((server) => server.state === "up")
@@ -582,7 +583,7 @@ export function Welcome() {
 }
 
 /**
- * Say something, in the conversation that is open or in a new one.
+ * Send a message in the open conversation, or in a new one.
  * @param {string} act
  * @param {any} body
  * @param {string} model
@@ -601,7 +602,7 @@ export async function speak(act, body, model = "") {
     const before = current.value;
     const written = draft(before).value;
     draft(before).value = "";
-    draft(session).value = written; // what was written meanwhile goes along
+    draft(session).value = written; // text written in the meantime moves to the new conversation
     open(session);
   }
   entitle(session, act === "prompt" ? titleOf(body.server, body.name) : body.text);

@@ -1,6 +1,6 @@
 // @ts-check
-// Text of servers within what was said: the host sets it between lines with a mark, for the model;
-// a person sees what it is instead.
+// Untrusted text in a message: the host puts it between lines with a mark, for the model. The page
+// shows the person what it is instead.
 
 const FENCE = new RegExp(
   [
@@ -12,8 +12,7 @@ const FENCE = new RegExp(
 );
 
 /**
- * A text in pieces: what was said, and what stands within a fence; `what` says what that is, in the
- * host's words.
+ * Split a text at its marks; `what` is the host's description of a marked piece.
  * @param {string} text @returns {{text: string, what?: string}[]}
  */
 export function fenced(text) {
@@ -31,7 +30,7 @@ export function fenced(text) {
   return pieces;
 }
 
-/** A text without what is fenced. @param {string} text */
+/** A text without its marked pieces. @param {string} text */
 export const unfenced = (text) =>
   fenced(text)
     .filter((piece) => !piece.what)

@@ -1,12 +1,11 @@
 // @ts-check
-// Where the page begins.
+// The entry point of the page.
 import { html, render } from "../kit/kit.js";
 import { App } from "./app.js";
 import { begin } from "./store.js";
 
 /**
- * How wide a scrollbar is here: the composer leaves as much room at its sides as the conversation
- * above it.
+ * The width of a scrollbar: the composer needs the same margins as the conversation above it.
  */
 function measureScrollbar() {
   const probe = document.createElement("div");

@@ -1,6 +1,6 @@
 // @ts-check
-// Inline suggestions of the composer: prompts after `/` and resources after `@`, while the words
-// stay as they are typed.
+// Inline suggestions of the composer: prompts after `/` and resources after `@`; the typed text
+// stays.
 import { From, Icon, Say, html, visible } from "../kit/kit.js";
 import { fits } from "../kit/complete.js";
 import { attached, overlay, servers } from "./store.js";
@@ -8,8 +8,8 @@ import { attached, overlay, servers } from "./store.js";
 const MOST = 50;
 
 /**
- * What is typed before the caret, where it asks for suggestions: `/` and words at the very
- * beginning, or `@` and a word after a space.
+ * The text before the caret that asks for suggestions: `/` and words at the very beginning, or `@`
+ * and a word after a space.
  * @param {string} text @param {number} caret
  * @returns {{sign: "/" | "@", start: number, words: string} | null}
  */
@@ -84,7 +84,7 @@ function resources(words) {
 }
 
 /**
- * All prompts, or all resources, in their own window.
+ * All prompts, or all resources, in their own dialog.
  * @param {"/" | "@"} sign
  * @returns {Suggestion}
  */
@@ -100,7 +100,7 @@ const everything = (sign) => ({
 });
 
 /**
- * What can be chosen; nothing where no prompt or resource has these words.
+ * The suggestions; none if no prompt or resource matches the words.
  * @param {{sign: "/" | "@", words: string}} asked
  */
 export function suggested({ sign, words }) {

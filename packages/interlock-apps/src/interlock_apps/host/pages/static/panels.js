@@ -1,5 +1,5 @@
 // @ts-check
-// What stands beside the conversation: servers, folders, rules.
+// The panels beside the conversation: servers, folders, rules.
 import {
   Dialog,
   Fold,
@@ -45,11 +45,11 @@ const STATES = {
   unknown: "unknown",
 };
 
-/** The state of a server; of a host that is not there nobody knows it. @param {any} server */
+/** The state of a server; "unknown" if the host is not reachable. @param {any} server */
 const stateOf = (server) => (reachable.value ? server.state : "unknown");
 
 /**
- * The state of a server, as a dot with words for those who do not see it.
+ * The state of a server as a dot, with text for screen readers.
  * @param {{state: string}} props
  */
 const Dot = ({ state }) => html`
@@ -57,7 +57,7 @@ const Dot = ({ state }) => html`
 `;
 
 /**
- * What wants attention first: what is blocked, then what has warnings, then all else as it came.
+ * Order by attention: blocked features first, then those with warnings, then the rest as listed.
  * @param {any[]} offers
  */
 function byAttention(offers) {
@@ -65,7 +65,7 @@ function byAttention(offers) {
   return [...offers].sort((one, other) => rank(one) - rank(other));
 }
 
-/** How many are blocked or have warnings, as tags. @param {{offers: any[]}} props */
+/** How many features are blocked or have warnings, as tags. @param {{offers: any[]}} props */
 function Marks({ offers }) {
   const blocked = offers.filter((one) => one.blocked).length;
   const warned = offers.filter((one) => one.warnings?.length).length;
@@ -160,7 +160,7 @@ export function ServerPanel({ id }) {
   `;
 }
 
-/** What state it is in, and what can be done about that. */
+/** The state of a server, and what can be done about it. */
 function ServerState({ server }) {
   const on = !["off", "refused"].includes(server.state);
   const state = stateOf(server);
@@ -229,7 +229,7 @@ function ServerState({ server }) {
   `;
 }
 
-/** Why something may not be used, and what is odd about it. */
+/** Why a feature is blocked, and its warnings. */
 const Doubts = ({ offer }) => html`
   ${
     offer.blocked &&
@@ -242,7 +242,7 @@ const Doubts = ({ offer }) => html`
   <${Warnings} warnings=${offer.warnings} />
 `;
 
-/** A tool: what it says of itself, and a way to call it by hand. */
+/** A tool: its annotations, and a button to call it by hand. */
 function ToolRow({ server, tool }) {
   const title = tool.title || tool.tool;
   const call = () => {
@@ -288,7 +288,7 @@ function ToolRow({ server, tool }) {
   `;
 }
 
-/** A prompt, and a way to use it. */
+/** A prompt, and a button to use it. */
 function PromptRow({ server, prompt }) {
   const use = () => {
     overlay.value = { name: "prompts", server, prompt: prompt.name };
@@ -360,10 +360,10 @@ function ServerResources({ server }) {
   `;
 }
 
-/** Pixels from its end within which a log follows what is new. */
+/** Pixels from the end within which the log scrolls with new lines. */
 const NEAR = 24;
 
-/** What a server logged. */
+/** The log of a server. */
 function ServerLog({ id }) {
   const lines = log(id);
   const [words, setWords] = useState("");
@@ -371,7 +371,7 @@ function ServerLog({ id }) {
   useEffect(() => {
     act("serverLog", { server: id }).then(
       (answer) => {
-        // What came over the stream since, with its time.
+        // Lines that came over the stream have a time.
         const known = lines.value.filter((line) => line.at);
         lines.value = [
           ...answer.lines.slice(0, known.length ? answer.lines.length - known.length : undefined),
@@ -424,7 +424,7 @@ function ServerLog({ id }) {
   `;
 }
 
-/** A call by hand: the arguments, then the usual way over rules and questions. */
+/** A call by hand: after the arguments it goes through rules and questions as usual. */
 export function CallByHand({ server: id, tool: name, onClose }) {
   const tool = servers.value.find((one) => one.id === id)?.tools?.find((one) => one.tool === name);
   const [value, setValue] = useState(/** @type {any} */ ({}));
@@ -441,7 +441,7 @@ export function CallByHand({ server: id, tool: name, onClose }) {
     onClose();
   };
   useEffect(() => {
-    if (!tool) onClose(); // its server no longer offers it
+    if (!tool) onClose(); // the server no longer offers the tool
   }, [tool]);
   if (!tool) return null;
   return html`
@@ -475,7 +475,7 @@ export function CallByHand({ server: id, tool: name, onClose }) {
   `;
 }
 
-/** Folders that servers may be told of. */
+/** Folders that are offered to servers as roots. */
 export function RootsPanel() {
   const [folder, setFolder] = useState("");
   const [server, setServer] = useState("");
@@ -592,7 +592,7 @@ async function forget(id) {
     rules.value = rules.value.filter((rule) => rule.id !== id);
 }
 
-/** What the person's answers hold for. */
+/** The person's remembered answers. */
 export function RulesPanel() {
   return html`
     <p class="quiet">
@@ -661,7 +661,7 @@ const PANELS = [
   ["audit", "list", "Log"],
 ];
 
-/** The servers and conversations at the left. */
+/** The servers and conversations on the left. */
 export const Side = () => html`
   <${Conversations} />
   <${Servers} />
@@ -674,7 +674,7 @@ export const Side = () => html`
   </div>
 `;
 
-/** A way to a panel, and out of it again. */
+/** A button that opens and closes a panel. */
 function PanelButton({ name, icon, words }) {
   const shown = panel.value?.name === name;
   return html`

@@ -1,5 +1,5 @@
 // @ts-check
-// The palette of prompts: found by words, filled in, looked at, used.
+// The palette of prompts: search, arguments, preview, use.
 import {
   Dialog,
   From,
@@ -97,7 +97,7 @@ function Choose({ onClose, onChoose }) {
   `;
 }
 
-/** The arguments of a prompt, and what it then says. */
+/** The arguments of a prompt, and a preview of its messages. */
 function Fill({ server, prompt, onClose, onBack }) {
   const fields = (prompt.arguments ?? []).map((one) => ({
     name: one.name,
@@ -253,7 +253,7 @@ function Fill({ server, prompt, onClose, onBack }) {
   `;
 }
 
-/** What the prompt says with these values; it comes into view when it is there. */
+/** The messages of the prompt with these values; they scroll into view when they arrive. */
 function Preview({ messages, server }) {
   const box = useRef(/** @type {any} */ (null));
   useLayoutEffect(() => box.current.scrollIntoView({ block: "start" }), [messages]);

@@ -1,6 +1,6 @@
 // @ts-check
-// The browser of resources: a tree by server and address, search, templates that are filled in, a
-// look inside, and what is to be attached.
+// The resource browser: a tree by server and address, search, templates to fill in, a preview, and
+// attachments.
 import {
   Dialog,
   From,
@@ -38,7 +38,7 @@ export const variables = (template) => [
  */
 
 /**
- * Resources by the parts of their addresses; what is alone on its way is not taken apart.
+ * Resources by the parts of their addresses; a node with a single child is merged with it.
  * @param {any[]} resources
  * @returns {Node}
  */
@@ -88,8 +88,8 @@ function joined(node) {
 const same = (one, other) => one.server === other.server && one.uri === other.uri;
 
 /**
- * The resource or template that is shown first may be given; `back` says where it leads back to,
- * where that is not the composer.
+ * `uri` or `template` is shown first. `back` names where the Back button leads, if not to the
+ * composer.
  * @param {{onClose: () => void, server?: string, uri?: string, template?: any, back?: string}}
  *   props
  */
@@ -217,7 +217,7 @@ export function Resources({ onClose, server: only = "", uri = "", template = nul
   `;
 }
 
-/** Something that is attached. */
+/** An attachment. */
 export const Chip = ({ one, onRemove }) => html`
   <span class="chip">
     <${Icon} name="file" />
@@ -237,7 +237,7 @@ export const Chip = ({ one, onRemove }) => html`
   </span>
 `;
 
-/** Arrows go through the tree as in a list of files. @param {any} event */
+/** Arrow keys move through the tree as in a file list. @param {any} event */
 function walk(event) {
   const rows = [...event.currentTarget.querySelectorAll("[role=treeitem]")].filter(
     (one) => one.offsetParent,
@@ -314,7 +314,7 @@ function ServerBranch({ server, ...rest }) {
   `;
 }
 
-/** Something with more below it. */
+/** A node with children. */
 function Branch({ label, icon, level, open: begin, children }) {
   const [open, setOpen] = useState(begin);
   return html`
@@ -336,7 +336,7 @@ function Branch({ label, icon, level, open: begin, children }) {
   `;
 }
 
-/** A resource, or a folder of them. */
+/** A resource, or a folder of resources. */
 function Leaf({ server, node, level, shown, chosen, onShow, onToggle }) {
   const rest = { server, shown, chosen, onShow, onToggle };
   if (!node.leaf)
@@ -353,7 +353,7 @@ function Leaf({ server, node, level, shown, chosen, onShow, onToggle }) {
   const one = { server, uri, title: title || name || uri };
   const taken = chosen.some((each) => same(each, one));
   const isShown = shown && same(shown, one);
-  // The box is for the pointer: the row itself says whether it is chosen, and Space chooses it.
+  // The checkbox is for the pointer. The row announces its state, and Space toggles it.
   return html`
     <div role="none" class=${cls("row-frame", indent(level - 1))}>
       <input
@@ -387,12 +387,12 @@ function Leaf({ server, node, level, shown, chosen, onShow, onToggle }) {
   `;
 }
 
-/** A look into a resource. */
+/** A preview of a resource. */
 function Look({ one, taken, onToggle }) {
   const [state, setState] = useState(/** @type {any} */ ({ reading: true }));
   useEffect(() => {
     const aborting = new AbortController();
-    let last = 0; // the newest request; the answers of others are out of date
+    let last = 0; // the newest request; the answers to older ones are outdated
     const read = () => {
       const turn = ++last;
       act("read", { server: one.server, uri: one.uri }, aborting.signal).then(
@@ -407,7 +407,7 @@ function Look({ one, taken, onToggle }) {
       read();
     const about = { server: one.server, uri: one.uri };
     hearers.add(hear);
-    // Not every server can be watched; what is shown is right all the same.
+    // Some servers do not support subscriptions; the preview is still correct.
     act("watch", about).catch(() => {});
     read();
     return () => {
@@ -483,7 +483,7 @@ function Look({ one, taken, onToggle }) {
   `;
 }
 
-/** A template: its variables are filled in, then it is a resource like any other. */
+/** A template: with its variables filled in it is an ordinary resource. */
 function Template({ server, template, onFilled }) {
   const names = variables(template.uriTemplate);
   const [values, setValues] = useState(

@@ -1,11 +1,11 @@
 // @ts-check
-// The result of a tool: its blocks and its structured content, each thing once.
+// The result of a tool: its blocks and its structured content, without repetition.
 import { html } from "../kit/kit.js";
 import { Content } from "./content.js";
 import { Structured, once } from "./structured.js";
 
 /**
- * Whether there is something to be looked at or heard, which is shown without being asked for.
+ * Whether a result has media, which is shown without a click.
  * @param {any} result
  */
 export const hasMedia = (result) =>

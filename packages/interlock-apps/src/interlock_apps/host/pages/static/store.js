@@ -1,5 +1,5 @@
 // @ts-check
-// What the page knows: the host's state, and the conversations as their events make them.
+// The state of the page: the host's state, and the conversations built from events.
 import { batch, computed, signal } from "../kit/kit.js";
 import { unfenced } from "./fence.js";
 import { Refused, act, line, listen } from "../kit/net.js";
@@ -14,28 +14,28 @@ export const rules = signal(/** @type {any[]} */ ([]));
 export const appsOrigin = signal("");
 export const questions = signal(/** @type {Map<string, any>} */ (new Map()));
 export const toasts = signal(/** @type {any[]} */ ([]));
-/** What the live region says. */
+/** The text of the live region. */
 export const spoken = signal("");
-/** The conversation that is shown; "" for a new one. */
+/** The open conversation; "" for a new one. */
 export const current = signal("");
-/** What is attached to what will be said next in the conversation that is shown. */
+/** Attachments of the next message in the open conversation. */
 export const attached = signal(/** @type {{server: string, uri: string, title: string}[]} */ ([]));
-/** What was attached in the other conversations. */
+/** Attachments in the other conversations. */
 const setAside = new Map();
 const drafts = new Map();
-/** What was begun to be written in a conversation. @param {string} id @returns {{value: string}} */
+/** The unsent text of a conversation. @param {string} id @returns {{value: string}} */
 export function draft(id) {
   let found = drafts.get(id);
   if (!found) drafts.set(id, (found = signal("")));
   return found;
 }
-/** What is open over or beside the conversation: a palette, a panel. */
+/** The open palette, and the open panel. */
 export const overlay = signal(/** @type {{name: string, [more: string]: any} | null} */ (null));
 export const panel = signal(/** @type {{name: string, [more: string]: any} | null} */ (null));
 export const drawer = signal(false);
-/** Lines that servers logged, the newest last. */
+/** Log lines of servers, newest last. */
 export const logs = new Map();
-/** Listeners of everything that is noted (the audit log, apps). */
+/** Listeners for every event (the audit log, apps). */
 export const hearers = new Set();
 
 export const hostQuestions = computed(() =>
@@ -45,7 +45,7 @@ export const elsewhere = computed(() =>
   [...questions.value.values()].filter((one) => one.session && one.session !== current.value),
 );
 /**
- * Whether something can still be said in a conversation: it is no record of an earlier one.
+ * Whether a conversation accepts messages: earlier ones do not.
  * @param {string} id
  */
 export const isLive = (id) => {
@@ -60,8 +60,8 @@ let keys = 0;
 const key = () => `k${++keys}`;
 
 /**
- * A conversation: items in order, each with signals of its own, so that what changes in one leaves
- * the others alone.
+ * A conversation: items in order, each with its own signals, so that a change of one item does not
+ * re-render the others.
  */
 export class Talk {
   /** @param {string} id */
@@ -73,14 +73,14 @@ export class Talk {
     this.words = signal("");
     this.remark = signal("");
     /**
-     * The end of a turn that failed, as long as nothing has come after it: it can be tried again.
+     * The end of a failed turn, until something follows: the turn can be retried.
      */
     this.retriable = signal(/** @type {any} */ (null));
     this.last = 0;
     this.calls = /** @type {Map<string, any>} */ (new Map());
     this.asked = /** @type {Map<string, any>} */ (new Map());
     this.step = /** @type {any} */ (null);
-    /** What the model said went wrong when it was asked last. */
+    /** The error of the last request to the model. */
     this.failure = "";
     this.held = /** @type {any[]} */ ([]);
     this.into = /** @type {any[] | null} */ (null);
@@ -97,7 +97,7 @@ export class Talk {
     this.items.value = [];
   }
 
-  /** Fetch the history; what happens meanwhile is heard after it. */
+  /** Fetch the history; events that arrive meanwhile are processed after it. */
   async load() {
     if (this.loaded.value === "loading") {
       this.again = true;
@@ -129,13 +129,12 @@ export class Talk {
       this.words.value =
         bad instanceof Refused ? bad.message : "The conversation could not be read.";
     }
-    // The stream came back meanwhile: what was read may lack what happened before that.
+    // The stream reconnected meanwhile: the history may lack events before that.
     if (this.again) await this.load();
   }
 
   /**
-   * In what was read of old, nothing is still going on: calls and questions that never ended say
-   * so.
+   * Nothing in the history is still running: mark calls and questions that never ended.
    */
   settle() {
     if (this.running.value) return;
@@ -177,7 +176,7 @@ export class Talk {
     else this.add({ kind: "question", at, asked });
   }
 
-  /** The piece of the model that is being said now. */
+  /** The piece of the model's text that is being streamed. */
   piece(at, step = 0, model = "") {
     if (!this.step) {
       this.step = this.add({
@@ -208,7 +207,7 @@ export class Talk {
   }
 }
 
-/** Show what has come since the last time. Pieces come far more often than anybody can read. */
+/** Show new text. Pieces arrive far more often than the display needs. */
 function flush(item) {
   window.clearTimeout(item.timer);
   item.timer = 0;
@@ -220,7 +219,7 @@ function flush(item) {
   });
 }
 
-/** The texts of content, below one another. @param {any} content */
+/** The texts of content, one below the other. @param {any} content */
 export const texts = (content) =>
   (Array.isArray(content) ? content : [content])
     .filter((block) => block?.type === "text")
@@ -229,7 +228,7 @@ export const texts = (content) =>
 const update = (item, changes) => (item.data.value = { ...item.data.value, ...changes });
 
 /**
- * What each event does to its conversation.
+ * How each event changes its conversation.
  * @type {Record<string, (talk: Talk, event: any, at: number) => void>}
  */
 const TAKE = {
@@ -277,7 +276,7 @@ const TAKE = {
   turnEnded: (talk, event, at) => {
     talk.finish();
     talk.running.value = false;
-    // The line above says it already.
+    // The line above says so already.
     const told = event.words !== "" && event.words === talk.failure;
     const item = talk.add({ kind: "ended", at, event, told });
     if (["failed", "refused"].includes(event.reason)) talk.retriable.value = item;
@@ -347,7 +346,7 @@ const TAKE = {
     if (!asked) return;
     asked.answer.value = { answer: event.answer, by: event.by ?? "person" };
     const call = talk.calls.get(asked.question.call);
-    // The time in which you were asked is not the tool's.
+    // The time of open questions does not count.
     if (call?.data.value.since)
       update(call, { since: Math.min(at, call.data.value.since + at - asked.at) });
   },
@@ -365,7 +364,7 @@ export function talk(id) {
 }
 
 /**
- * What each event does to what belongs to no conversation.
+ * How each event changes the state outside conversations.
  * @type {Record<string, (event: any, noted: any) => void>}
  */
 const HOST = {
@@ -439,7 +438,7 @@ export function log(server) {
 }
 
 /**
- * The end of a turn in one sentence; why a model gave no answer is said by an alert.
+ * The end of a turn in one sentence; a model's error is shown by an alert.
  * @param {any} event
  */
 function ending(event) {
@@ -449,7 +448,7 @@ function ending(event) {
 }
 
 /**
- * Whether a question is about a skill, which is always asked about by itself.
+ * Whether a question is about a skill, which always has its own question.
  * @param {any} question
  */
 export const isSkill = (question) => question.changes?.[0]?.kind === "skill";
@@ -480,7 +479,7 @@ export function asks(question) {
 }
 
 /**
- * Call a conversation by what was first said in it, until the host has a title for it.
+ * Title a conversation after its first message, until the host sends a title.
  * @param {string} session
  * @param {string} [words]
  */
@@ -504,7 +503,7 @@ export function toast(level, words, server = "") {
 }
 
 /**
- * Do an act, and say what was wrong where it was refused.
+ * Run an act, and show the error if it was refused.
  * @param {string} name
  * @param {Record<string, unknown>} [body]
  * @returns {Promise<any>}
@@ -557,7 +556,7 @@ function hear(message, fresh) {
   });
 }
 
-/** Show a conversation, reading it first where that is wanted. @param {string} id */
+/** Show a conversation, and read its history if needed. @param {string} id */
 export function open(id) {
   drawer.value = false;
   if (id !== current.value) {
@@ -572,7 +571,7 @@ export function open(id) {
     talk(id).load();
 }
 
-/** The conversation that the address names. */
+/** The conversation that the URL names. */
 function named() {
   try {
     return decodeURIComponent(location.hash.slice(1));
@@ -581,7 +580,7 @@ function named() {
   }
 }
 
-/** Begin to listen. */
+/** Start listening. */
 export function begin() {
   current.value = named();
   window.addEventListener("popstate", () => open(named()));

@@ -1,12 +1,12 @@
 // @ts-check
-// Structured content of results: whether texts only repeat it, and the whole of it where the page
-// has its beginning only.
+// Structured content of results: whether texts only repeat it, and the whole of it if the page has
+// only its beginning.
 import { Icon, html, size, useState, visible } from "../kit/kit.js";
 import { Looked } from "./content.js";
 import { act } from "../kit/net.js";
 
 /**
- * Two JSON values with the same content, in whatever order their keys come.
+ * Whether two JSON values are equal, independent of key order.
  * @param {any} one
  * @param {any} other
  * @returns {boolean}
@@ -23,7 +23,7 @@ function equal(one, other) {
 }
 
 /**
- * Whether a text says what a value holds: as JSON, or as it is.
+ * Whether a text is a value, as JSON or as plain text.
  * @param {string} text
  * @param {any} value
  */
@@ -36,15 +36,18 @@ function says(text, value) {
   }
 }
 
-/** What a server wraps that is no object: `{"result": value}`. @param {any} structured */
+/**
+ * Unwrap `{"result": value}`, in which a server wraps a value that is not an object.
+ * @param {any} structured
+ */
 function wrapped(structured) {
   const keys = Object.keys(structured);
   return keys.length === 1 && keys[0] === "result" ? structured.result : undefined;
 }
 
 /**
- * What is left to be shown of a result, so that nothing is there twice: its blocks, and its
- * structured content. A text in an object of its own is shown as the text that it is.
+ * The parts of a result to show, without repetition: its blocks, and its structured content. An
+ * object with a single text is shown as that text.
  * @param {any} result @returns {{blocks: any[], structured: any}}
  */
 export function once(result) {
@@ -74,7 +77,7 @@ export function once(result) {
 const read = (session, call, page) => act("readStructured", { session, call, page });
 
 /**
- * All of a result: what was cut for the page is read from the log.
+ * The whole result: what was cut for the page is read from the log.
  * @param {{session?: string, call: string}} of @param {any} result
  */
 export async function whole({ session = "", call }, result) {
@@ -87,7 +90,7 @@ export async function whole({ session = "", call }, result) {
 }
 
 /**
- * Structured content, and the rest of it page by page.
+ * Structured content, and the rest of it in pages.
  * @param {{value: any, total?: number, of?: {session?: string, call: string}}} props
  */
 export function Structured({ value, total = 0, of }) {
@@ -104,7 +107,10 @@ export function Structured({ value, total = 0, of }) {
   `;
 }
 
-/** The whole content as JSON, a page at a time. @param {{session?: string, call: string}} props */
+/**
+ * The whole content as JSON, one page at a time.
+ * @param {{session?: string, call: string}} props
+ */
 function Pages({ session = "", call }) {
   const [shown, setShown] = useState(
     /** @type {{text: string, pages: number, at: number} | null} */ (null),
