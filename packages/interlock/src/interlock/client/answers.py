@@ -1,4 +1,6 @@
-"""Answers to a server's questions: elicitation, sampling and roots, by functions of the author."""
+"""Answers to a server's questions (elicitation, sampling and roots) from functions of the client's
+author.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +17,10 @@ RootsGiven = str | Path | t.Root | Sequence[str | Path | t.Root] | Callable[[], 
 
 
 class Answers:
-    """Answers a server's questions by functions of the author (2026-07-28, "Elicitation").
+    """Answers a server's questions with the author's functions (2026-07-28, "Elicitation").
 
-    Functions may be plain or async. What is given is declared to the server.
+    Functions may be plain or async. The client declares a capability for each kind of question that
+    it can answer.
 
     Args:
         elicit: Gets the question's params. It returns an ElicitResult, a dict (the accepted
@@ -26,9 +29,9 @@ class Answers:
         sample: Gets the params of a sampling request. It returns a CreateMessageResult, the model's
             text, or None if the person refused.
         roots: Folders, file:// URIs, Root objects, or a function that returns them.
-        url: Whether `elicit` takes URL mode too.
-        tools: Whether `sample` takes tools.
-        context: Whether `sample` takes includeContext.
+        url: Whether `elicit` supports URL mode too.
+        tools: Whether `sample` supports tools.
+        context: Whether `sample` supports includeContext.
         extensions: The settings of the client's extensions, by their ids.
     """
 
@@ -61,7 +64,7 @@ class Answers:
         )
 
     async def ask(self, request: t.InputRequest, key: str | None = None) -> t.InputResponse:
-        """Answer a question. Raises McpError where nobody can."""
+        """Answer a question. Raises McpError if no function can."""
         if isinstance(request, t.ElicitRequest):
             return await self._answer_elicitation(request.params)
         if isinstance(request, t.CreateMessageRequest):
@@ -72,18 +75,18 @@ class Answers:
         if isinstance(given, str | Path | t.Root):
             given = [
                 given
-            ]  # text is a sequence too: of letters, one of which is the root of everything
+            ]  # a string is a sequence too: of characters, and "/" would be the whole file system
         return t.ListRootsResult(roots=[_root(root) for root in given])
 
     async def once(
         self, name: str, do: Callable[[], Awaitable[Any]], *, idempotent: bool = False
     ) -> Any:
-        """Do it: nothing runs again on this side.
+        """Run the side effect. On this side nothing runs again.
 
         Args:
-            name: Its name, unique in the call.
-            do: What is done.
-            idempotent: It makes no difference here.
+            name: The name of the effect, unique in the call.
+            do: The effect.
+            idempotent: Not used here.
         """
         return await do()
 
@@ -95,7 +98,7 @@ class Answers:
             raise t.McpError(t.INVALID_PARAMS, "Elicitation by URL not supported")  # `ERR-18`
         try:
             answer = await _called(self._elicit, params)
-        except t.Declined:  # by the person whom a tool has asked in turn
+        except t.Declined:  # a person declined a nested question
             return t.ElicitResult(action="decline")
         except t.Cancelled:
             return t.ElicitResult(action="cancel")
@@ -138,11 +141,11 @@ class Answers:
 
 
 def check_tool_turns(messages: Sequence[t.SamplingMessage]) -> None:
-    """Each tool use is followed at once by a user message with exactly the matching results.
+    """Check that a user message with exactly the matching results follows each tool use.
 
-    McpError else (`SAM-14`, `SAM-15`).
+    Raises McpError if not (`SAM-14`, `SAM-15`).
     """
-    uses: list[str] = []  # of the message before
+    uses: list[str] = []  # tool uses of the previous message
     for message in messages:
         blocks = message.content if isinstance(message.content, list) else [message.content]
         results = [block.tool_use_id for block in blocks if isinstance(block, t.ToolResultContent)]
@@ -165,7 +168,7 @@ def check_tool_turns(messages: Sequence[t.SamplingMessage]) -> None:
 
 
 def _defaults(params: t.ElicitRequestParams) -> t.JSONObject:
-    """The defaults that the form names, which an answer holds where it says nothing else
+    """Return the defaults of a form, which an answer contains unless it has other values
     (`ELI-12`).
     """
     properties = (params.requested_schema or {}).get("properties", {})

@@ -66,7 +66,7 @@ log = limited("interlock.client")
 R = TypeVar("R", bound=t.Result)
 MOST_PAGES = 10_000
 DEFAULT_TIMEOUT = 300.0
-MOST_OPEN_SECONDS = 60.0  # no server needs longer to answer the handshake
+MOST_OPEN_SECONDS = 60.0  # no server takes longer to answer the handshake
 
 
 class Client:
@@ -76,29 +76,31 @@ class Client:
 
     Args:
         target: A Server in this process; the path of a script (.py, .js); a command (a list, or a
-            string that is split as a shell would); an entry of an `mcpServers` configuration;
+            string that is split like in a shell); an entry of an `mcpServers` configuration;
             `https://host/path`, `unix:///path` or `tcp://host:port`; a Channel; or a transport such
             as `Http(url, ...)`.
         elicit: Answers the server's questions to the person (see Answers).
-        answers: Answers all kinds of questions, in place of `elicit`. What it answers is declared
-            to the server.
+        answers: Answers all kinds of questions, in place of `elicit`. The client declares the
+            matching capabilities to the server.
         on_log: Called with each log message.
         on_notification: Called with every other notification that belongs to no request. These
             callbacks may be plain or async. They are called in order; their errors are logged.
-        info: What the client says about itself: name, version, title.
-        revision: The revision to speak, or the revisions that are allowed. By default that of the
-            configuration entry, else all: the client and the server agree on one.
-        log_level: The level from which on log messages are wanted.
-        timeout: Seconds that a request may take unless it says otherwise; None for no limit.
-        middleware: Put around every exchange, the first one outermost. Notifications of the server
-            that belong to no request are exchanges too; their `received` is set. An extension in
-            the list puts its own middleware in that place; that of the other extensions follows.
-        extensions: What the client can do beyond the core protocol; declared to the server.
+        info: The name, version and title of the client.
+        revision: The revision to use, or the allowed revisions. The default is the revision of the
+            configuration entry, or else all: the client and the server negotiate one.
+        log_level: The lowest level of log messages that the server sends.
+        timeout: The maximum duration of a request in seconds, unless the request has its own; None
+            for no limit.
+        middleware: Middleware around every exchange, the outermost first. Notifications of the
+            server that belong to no request are exchanges too; their `received` is set. An
+            extension in the list stands for its own middleware at that position; the middleware of
+            other extensions follows.
+        extensions: The extensions that the client supports; it declares them to the server.
         settings: Further timeouts and limits, the response cache, validation.
-        transport: Options of the transport to the target: those of TransportOptions.
+        transport: Options of the transport to the target, as in TransportOptions.
 
     Raises:
-        TypeError, ValueError: The target or an option makes no sense.
+        TypeError, ValueError: The target or an option is invalid.
     """
 
     def __init__(
@@ -149,7 +151,7 @@ class Client:
         self._opening = asyncio.Lock()
         self._opened: Opened | None = None
         self._caller: Caller | None = None
-        self._known: str | None = None  # what was spoken when it was open before (`ERA-13`)
+        self._known: str | None = None  # the revision of the last connection (`ERA-13`)
         handshake = [r for r in HANDSHAKE_REVISIONS if r in allowed]
         self._back: BackChannel | None = None
         may = self._answers.capabilities
@@ -169,10 +171,10 @@ class Client:
             self._extensions.sending(self._transport),
             rounds(
                 settings.max_rounds, self._asking
-            ),  # outermost of ours, so that retries are seen (`MRT-19`)
+            ),  # the outermost of our layers, so that it sees retries (`MRT-19`)
             *([caching(self._book, settings.clock)] if settings.cache else []),
         )
-        self._introduced = asyncio.Event()  # once the caller is known, or cannot be any more
+        self._introduced = asyncio.Event()  # once the caller is known, or never will be
         self._incoming: IncomingNotifications | None = None
         if layers := layers_of(middleware, self._extensions.all):
             self._incoming = IncomingNotifications(self._caller_of_notifications, self._deliver)
@@ -197,7 +199,7 @@ class Client:
 
         Raises:
             ValueError: A requirement of an extension is not met.
-            Unreachable, ProtocolError, McpError: The server cannot be reached or refuses.
+            Unreachable, ProtocolError, McpError: The server is unreachable or rejects the client.
         """
         async with self._opening:
             if self._opened is None:
@@ -241,12 +243,12 @@ class Client:
             ):
                 await self.set_log_level(self.log_level)
         except BaseException:
-            self._known = None  # the server may behave differently by now
+            self._known = None  # the server may have changed since
             await self.aclose()
             raise
 
     async def aclose(self) -> None:
-        """Close the connection, and end the server if it is a child process. It can be called
+        """Close the connection, and stop the server if it is a child process. You can call it
         twice.
         """
         opened = self._opened
@@ -257,7 +259,7 @@ class Client:
         if self._back is not None:
             await self._back.aclose()
         for question in self._asking - {asyncio.current_task()}:
-            # between two rounds nothing is under way that the transport could end
+            # between two rounds the transport has no request that it could end
             question.cancel()
         await self._transport.aclose()
         if self._incoming is not None:
@@ -295,7 +297,7 @@ class Client:
             self._callbacks.call(self._on_log, message)
 
     async def _caller_of_notifications(self) -> Caller:
-        """The caller of the server's notifications; a guess if the server was never open."""
+        """The caller of the server's notifications; a guess if the client was never open."""
         if self._caller is None:
             await self._introduced.wait()
         return self._caller or Caller(
@@ -309,7 +311,7 @@ class Client:
 
     @property
     def caller(self) -> Caller:
-        """The client's information and capabilities, which each request contains."""
+        """The client's information and capabilities, which each request includes."""
         if self._caller is None or self._opened is None:
             raise t.Unreachable(
                 "The client is not open; use it in `async with Client(...) as client`."
@@ -323,30 +325,30 @@ class Client:
 
     @property
     def server_info(self) -> t.Implementation | None:
-        """The server's own information; for display only."""
+        """The name and version of the server; for display only."""
         return self._opened.info if self._opened is not None else None
 
     @property
     def server_capabilities(self) -> t.ServerCapabilities:
-        """The features that the server offers."""
+        """The capabilities of the server."""
         return self._opened.capabilities if self._opened is not None else t.ServerCapabilities()
 
     @property
     def extensions(self) -> tuple[Extension, ...]:
-        """The extensions that this client was given."""
+        """The extensions of this client."""
         return self._extensions.all
 
     @property
     def instructions(self) -> str | None:
-        """The server's hint for models on how to use it."""
+        """The server's instructions for models on how to use it."""
         return self._opened.instructions if self._opened is not None else None
 
     @property
     def probe_failed(self) -> bool:
-        """Whether `server/discover` broke the server, so that a new process had to be opened with
-        the handshake.
+        """Whether `server/discover` broke the server, so that a new process was started for the
+        handshake.
 
-        Store `revision` then: a client with this revision opens the server without the failure.
+        In this case store `revision`: a client with this revision avoids the failure.
         """
         return self._opened is not None and self._opened.probe_failed
 
@@ -359,15 +361,17 @@ class Client:
 
     @property
     def asks_under(self) -> str | None:
-        """The older revision under which the server can ask questions, once it has reported that it
-        cannot ask under the present one; else None.
+        """The older revision under which the server can ask questions, once the server has reported
+        that it cannot ask under the current one; else None.
         """
         return self._back.older if self._back is not None and self._back.missing else None
 
     # -- tools ------------------------------------------------------------------------------------
 
     async def list_tools(self, *, timeout: Seconds = UNSET) -> list[t.Tool]:
-        """All tools, over all pages; `timeout` is for each page. Raises McpError, Unreachable."""
+        """Return all tools, over all pages; `timeout` is for each page. Raises McpError,
+        Unreachable.
+        """
         tools: list[t.Tool] = await self._all("tools/list", "tools", timeout)
         if self.settings.validate:
             self._output_validator.learn(tools)
@@ -390,10 +394,10 @@ class Client:
 
         Args:
             name: The name of the tool.
-            arguments: Its arguments.
-            timeout: Seconds that the call may take; None for no limit.
-            max_timeout: Seconds that it may take in all, if progress restarts `timeout`.
-            on_progress: Called with each progress notice, all of them before this method returns.
+            arguments: The arguments of the call.
+            timeout: The maximum duration of the call in seconds; None for no limit.
+            max_timeout: The maximum duration in total, in seconds, if progress restarts `timeout`.
+            on_progress: Called with each progress notification, always before this method returns.
             asker: Answers the questions of this call in place of the client's own.
             meta: The author's part of the request's `_meta`.
 
@@ -401,10 +405,10 @@ class Client:
             McpError: The server answers with an error.
             ProtocolError: The structured content does not fit the tool's output schema.
             TimedOut: The call takes too long.
-            Unreachable: No answer can come.
+            Unreachable: The server does not respond, or the connection is lost.
         """
-        # Always sent, also where there are none: many deployed servers refuse a call without the
-        # member (`if (!arguments) throw`), and no known server refuses an empty object.
+        # The member is always sent, even if empty: many deployed servers reject a call without it
+        # (`if (!arguments) throw`), and no known server rejects an empty object.
         raw = Raw(msgspec.json.encode(arguments if arguments is not None else {}))
         params = t.CallToolRequestParams(name=name, arguments=raw, meta=_meta(meta))
         result = await self._request(
@@ -416,14 +420,14 @@ class Client:
     # -- resources --------------------------------------------------------------------------------
 
     async def list_resources(self, *, timeout: Seconds = UNSET) -> list[t.Resource]:
-        """All resources, over all pages."""
+        """Return all resources, over all pages."""
         resources: list[t.Resource] = await self._all("resources/list", "resources", timeout)
         return resources
 
     async def list_resource_templates(
         self, *, timeout: Seconds = UNSET
     ) -> list[t.ResourceTemplate]:
-        """All resource templates, over all pages."""
+        """Return all resource templates, over all pages."""
         templates: list[t.ResourceTemplate] = await self._all(
             "resources/templates/list", "resource_templates", timeout
         )
@@ -441,12 +445,12 @@ class Client:
 
         Args:
             uri: The URI of the resource.
-            timeout: Seconds that the request may take; None for no limit.
+            timeout: The maximum duration of the request in seconds; None for no limit.
             asker: Answers the questions of this request in place of the client's own.
             meta: The author's part of the request's `_meta`.
 
         Raises:
-            McpError: There is no such resource (-32602, or -32002 of older servers).
+            McpError: The resource does not exist (-32602, or -32002 from older servers).
         """
         params = t.ReadResourceRequestParams(uri=uri, meta=_meta(meta))
         return await self._request(
@@ -461,7 +465,7 @@ class Client:
         resources: bool | str | Sequence[str] = False,
         filter: Mapping[str, Any] | None = None,
     ) -> contextlib.AbstractAsyncContextManager[Watch]:
-        """Subscribe to changes for the length of a block (2026-07-28, "Subscriptions").
+        """Subscribe to changes while a block runs (2026-07-28, "Subscriptions").
 
         Use it as `async with client.watch(tools=True) as changes: async for change in changes:
         ...`.
@@ -470,12 +474,12 @@ class Client:
             tools: Whether to watch the list of tools.
             prompts: Whether to watch the list of prompts.
             resources: True for the list of resources, or the URIs of resources to watch.
-            filter: Further keys of the filter, which extensions of this client add.
+            filter: Further keys of the filter, from extensions of this client.
 
         Raises:
-            McpError: The server refuses the subscription.
+            McpError: The server rejects the subscription.
             TimedOut: The server does not acknowledge it in time.
-            Unreachable: No answer can come.
+            Unreachable: The server does not respond, or the connection is lost.
         """
         return watching(
             self,
@@ -492,44 +496,46 @@ class Client:
 
     @property
     def list_limits(self) -> ListLimits:
-        """How much a list may hold over all its pages."""
+        """The maximum size of a list over all its pages."""
         return self._list_limits
 
     async def list_skills(self) -> SkillListing:
-        """All skills that the server lists (2026-07-28, extension
+        """Return all skills that the server lists (2026-07-28, extension
         `io.modelcontextprotocol/skills`).
 
-        No file is fetched. Entries that break a rule are left out; `refused` of the list has them.
+        This fetches no files. Invalid entries are omitted; the attribute `refused` of the result
+        contains them.
 
         Raises:
             McpError: The server does not offer skills (-32601), or answers with an error.
-            Unreachable: No answer can come.
+            Unreachable: The server does not respond, or the connection is lost.
         """
         from .skills import list_skills  # late: few clients use skills
 
         return await list_skills(self)
 
     async def skill(self, uri: str) -> Skill:
-        """One skill by the URI of its `SKILL.md`, whether the server lists it or not.
+        """Return one skill by the URI of its `SKILL.md`, even if the server does not list it.
 
-        No file is fetched.
+        This fetches no files.
 
         Raises:
-            SkillError: Its entry breaks a rule of the extension.
+            SkillError: The entry breaks a rule of the extension.
             McpError: The server has no such skill (-32602), or does not offer skills (-32601).
-            Unreachable: No answer can come.
+            Unreachable: The server does not respond, or the connection is lost.
         """
         from .skills import get_skill  # late: few clients use skills
 
         return await get_skill(self, uri)
 
     async def read_directory(self, uri: str) -> list[t.Resource]:
-        """The direct children of a directory resource; folders have the MIME type
+        """Return the direct children of a directory resource. Folders have the MIME type
         `inode/directory`.
 
         Raises:
-            McpError: There is no such directory (-32602), or the server cannot list them (-32601).
-            Unreachable: No answer can come.
+            McpError: The directory does not exist (-32602), or the server cannot list directories
+                (-32601).
+            Unreachable: The server does not respond, or the connection is lost.
         """
         from .skills import read_directory  # late: few clients use skills
 
@@ -538,7 +544,7 @@ class Client:
     # -- prompts and completion -------------------------------------------------------------------
 
     async def list_prompts(self, *, timeout: Seconds = UNSET) -> list[t.Prompt]:
-        """All prompts, over all pages."""
+        """Return all prompts, over all pages."""
         prompts: list[t.Prompt] = await self._all("prompts/list", "prompts", timeout)
         return prompts
 
@@ -555,8 +561,9 @@ class Client:
 
         Args:
             name: The name of the prompt.
-            arguments: Its arguments. Values other than strings are sent as JSON (`PRM-05`).
-            timeout: Seconds that the request may take; None for no limit.
+            arguments: The arguments of the prompt. Values other than strings are sent as JSON
+                (`PRM-05`).
+            timeout: The maximum duration of the request in seconds; None for no limit.
             asker: Answers the questions of this request in place of the client's own.
             meta: The author's part of the request's `_meta`.
 
@@ -582,12 +589,12 @@ class Client:
         """Suggest values for an argument of a prompt or a resource template.
 
         Args:
-            ref: The prompt or template. A string with a scheme is a URI template, else a prompt's
-                name.
+            ref: The prompt or template. A string with a scheme is a URI template, any other string
+                is the name of a prompt.
             argument: The name of the argument.
-            value: What was typed so far.
+            value: The text typed so far.
             arguments: The other arguments that are known already.
-            timeout: Seconds that the request may take; None for no limit.
+            timeout: The maximum duration of the request in seconds; None for no limit.
 
         Raises:
             McpError: The server answers with an error.
@@ -610,8 +617,8 @@ class Client:
     # -- the rest ---------------------------------------------------------------------------------
 
     async def ping(self, *, timeout: Seconds = UNSET) -> None:
-        """Make sure that the server answers; in the stateless era, which has no ping, by
-        `server/discover` (`PNG-04`).
+        """Check that the server responds. The stateless era has no ping, so this sends
+        `server/discover` there (`PNG-04`).
         """
         if self.caller.era is Era.HANDSHAKE:
             await self._request("ping", t.PingRequestParams(), t.EmptyResult, timeout)
@@ -639,8 +646,8 @@ class Client:
         )
 
     def roots_changed(self) -> None:
-        """Notify the server that the roots have changed. It is sent in the handshake era only; in
-        the stateless era the server asks each time.
+        """Notify the server that the roots have changed, in the handshake era only. In the
+        stateless era the server asks for the roots each time.
         """
         if (
             self.caller.era is Era.HANDSHAKE and self._answers.capabilities.roots is not None
@@ -666,18 +673,18 @@ class Client:
 
         Args:
             method: The method.
-            params: Its params.
-            kind: The type that the result must have.
-            timeout: Seconds that it may take.
-            max_timeout: Seconds that it may take in all, if progress restarts `timeout`.
+            params: The params.
+            kind: The type of the result.
+            timeout: The maximum duration in seconds.
+            max_timeout: The maximum duration in total, in seconds, if progress restarts `timeout`.
             on_progress: Called with the progress of the request.
             asker: Answers the questions of this request in place of the client's own.
 
         Raises:
-            ValueError: The request does not exist.
+            ValueError: The method is unknown.
             McpError: The server answers with an error, or does not offer the extension (-32601).
-            ProtocolError: The result is of another type.
-            Unreachable: No answer can come.
+            ProtocolError: The result has another type.
+            Unreachable: The server does not respond, or the connection is lost.
         """
         row = METHODS.get(method)
         if row is None:
@@ -692,7 +699,7 @@ class Client:
         """Send a notification of an extension, through all middleware. It has no response.
 
         Raises:
-            ValueError: No extension of this client has it.
+            ValueError: No extension of this client has the notification.
             McpError: The server does not offer the extension (-32601).
         """
         caller = self.caller
@@ -703,18 +710,18 @@ class Client:
         """Send an exchange through all middleware to the server. This makes the client a handler,
         for gateways and tests.
 
-        The request has the client's own revision, capabilities and name, whoever made the exchange.
-        The trace and the log level of the exchange are forwarded. Progress, logs and questions go
-        back to the maker of the exchange. A subscription (`subscriptions/listen`) lasts until it is
-        cancelled, under every revision.
+        The request always has the client's own revision, capabilities and name. The trace and the
+        log level of the exchange are forwarded. Progress, logs and questions go back to the sender
+        of the exchange. A subscription (`subscriptions/listen`) lasts until it is cancelled, under
+        every revision.
 
         Returns:
             The result. It is a `RawResult`, which `decode` reads, if the exchange came from a peer
-            of the same revision; unchanged parts are forwarded as bytes then, in both directions.
+            of the same revision; then unchanged parts are forwarded as bytes, in both directions.
 
         Raises:
             McpError: The server's answer is an error.
-            Unreachable: No answer can come.
+            Unreachable: The server does not respond, or the connection is lost.
         """
         caller = self.caller
         if exchange.caller is not caller:
@@ -755,9 +762,11 @@ class Client:
         return await self._back.carry(method, params, send)
 
     async def _carry(self, x: Exchange) -> AnyResult:
-        """Send an exchange. Its answer is delivered after all notifications that came before it.
+        """Send an exchange. Its response is delivered after all notifications that arrived before
+        it.
 
-        It waits outside of the middleware, which may hold a lock that a notification waits for.
+        The waiting happens outside of the middleware, which may hold a lock that a notification
+        needs.
         """
         if self._incoming is None or self._opening.locked():
             return await self._handler(x)
@@ -817,8 +826,8 @@ class Client:
         return None if seconds is None else RequestTimeout(method, seconds, most)
 
     async def _all(self, method: str, field: str, timeout: Seconds) -> list[Any]:
-        """Return all pages of a list (`TOL-29`). It starts again if a cached page has a cursor that
-        is no longer valid (`CAC-10`).
+        """Return all pages of a list (`TOL-29`). Starts again if a cached page has an expired
+        cursor (`CAC-10`).
         """
         try:
             return await self._pages(method, field, timeout)
@@ -829,8 +838,8 @@ class Client:
         return await self._pages(method, field, timeout)
 
     async def _pages(self, method: str, field: str, timeout: Seconds) -> list[Any]:
-        """Yield page after page. A cursor that repeats is an error (`PAG-03`: an empty cursor is
-        valid).
+        """Return the items of all pages, one page after the other. A repeated cursor is an error
+        (`PAG-03`: an empty cursor is valid).
         """
         items: list[Any] = []
         cursor: str | None = None
@@ -842,7 +851,7 @@ class Client:
             )
             items += getattr(page, field)
             cursor = page.next_cursor
-            # One page alone was measured when it came, unless it was small.
+            # A single page was measured on arrival, unless it was small.
             if seen or cursor is not None or self._list_limits.bytes < LARGE:
                 size += len(encode(page))
             self._list_limits.check(method, len(items), size)
@@ -856,18 +865,18 @@ class Client:
         raise t.ProtocolError(f"The server's {method} has more than {MOST_PAGES} pages.")
 
     def outdate(self, method: str, params: Any) -> None:
-        """Handle a change notification: cached results of the list are stale, and so are the output
-        schemas of tools.
+        """Handle a change notification: drop the cached results and the output schemas of the
+        list.
         """
         self._book.outdate(method, params)
         if method == "notifications/tools/list_changed":
             self._output_validator.forget()
 
     def _lose(self, why: Exception) -> None:
-        """The connection to the server is lost.
+        """Handle the loss of the connection to the server.
 
-        Subscriptions of the handshake era are ended here, because they are not requests that fail
-        by themselves.
+        This ends subscriptions of the handshake era, because they are not requests that fail by
+        themselves.
         """
         if self._caller is not None and self._caller.era is Era.HANDSHAKE:
             watches = list(self._watches)
@@ -882,7 +891,7 @@ class Client:
                 self._incoming.after_all(lose)
 
     def _hear(self, method: str, params: Any) -> None:
-        self.outdate(method, params)  # whatever middleware makes of it
+        self.outdate(method, params)  # even if middleware drops the notification
         if self._incoming is None:
             self._deliver(method, params)
         else:
@@ -898,14 +907,14 @@ class Client:
         self._hear_unasked(method, params)
 
     def _hear_unasked(self, method: str, params: Any) -> None:
-        """Pass a notification to the handler of its extension, else to `on_notification`."""
+        """Pass a notification to the handler of its extension, or else to `on_notification`."""
         heard = self._extensions.hear(method, params, self._callbacks, lambda: self.caller)
         if not heard and self._on_notification is not None:
             self._callbacks.call(self._on_notification, method, params)
 
 
 def _allowed_revisions(given: str | Sequence[str] | None) -> tuple[str, ...]:
-    """The revisions that the client may use. Raises ValueError for an unknown one."""
+    """Return the revisions that the client may use. Raises ValueError for an unknown one."""
     if given is None:
         return tuple(REVISIONS)
     allowed = (given,) if isinstance(given, str) else tuple(given)
@@ -937,11 +946,10 @@ def _progress(
 
 
 def _meta(meta: Mapping[str, Any] | None) -> Raw:
-    """The author's part of a request's `_meta`.
+    """Return the author's part of a request's `_meta`.
 
     Raises:
-        ValueError: A key does not have the required form, or is one of the protocol's own
-            (`MET-02`, `MET-04`).
+        ValueError: A key is malformed or reserved for the protocol (`MET-02`, `MET-04`).
     """
     if not meta:
         return t.NOTHING

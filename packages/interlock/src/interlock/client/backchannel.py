@@ -1,9 +1,9 @@
-"""Servers that can ask questions only under a revision of the handshake era, and how a client goes
-back to one for them.
+"""Fallback to an older revision for servers that can ask questions only under a revision of the
+handshake era.
 
-The official Python SDK 2.3 and FastMCP 4.1 speak 2026-07-28, but a tool of theirs that asks by a
-request of its own (elicitation, sampling, roots) fails there: that revision has no such requests,
-and they do not turn them into results. The same server asks well under 2025-11-25.
+With the official Python SDK 2.3 and FastMCP 4.1, a tool that asks by a request (elicitation,
+sampling, roots) fails under 2026-07-28: the revision has no such requests, and these libraries do
+not turn them into results. Under 2025-11-25 the same server can ask.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ log = limited("interlock.client")
 R = TypeVar("R", bound=t.Result)
 
 MayRepeat = Callable[[t.CallToolRequestParams], bool | Awaitable[bool]]
-"""Asked whether a call that failed half way may be made again, though its tool does not say that
-this does no harm.
+"""Decides whether a partly executed call may be repeated, although its tool is not declared
+idempotent.
 """
 
-# seconds in which the other requests under way have to end before the client is opened anew
+# seconds that the other running requests have to end before the client reconnects
 _PATIENCE = 60.0
-_LONGEST = 2_000  # characters of an error that are looked at
-# The words of the Python SDK 2.x, as an error or within that of a tool, and those of FastMCP 4.x.
+_LONGEST = 2_000  # characters of an error that are searched
+# The error messages of the Python SDK 2.x (also as the error of a tool) and of FastMCP 4.x.
 _WORDS = re.compile(
     r"has no back-channel for server-initiated requests"
     r"|via server-initiated requests is unavailable on \d{4}-\d\d-\d\d connections"
@@ -38,7 +38,7 @@ _WORDS = re.compile(
 
 
 def lacks_back_channel(outcome: t.Result | t.McpError) -> bool:
-    """Whether a request failed because the server cannot ask under the revision of the stateless
+    """Whether a request failed because the server cannot ask under a revision of the stateless
     era.
     """
     if isinstance(outcome, t.McpError):
@@ -49,18 +49,19 @@ def lacks_back_channel(outcome: t.Result | t.McpError) -> bool:
 
 
 class BackChannel:
-    """Notices that a server cannot ask under the revision that is spoken, and takes the client back
-    to an older one.
+    """Detects that a server cannot ask under the current revision, and switches the client to an
+    older one.
 
     Args:
-        older: The older revision to go back to.
-        can_ask: Whether the revision that is spoken now has requests of the server.
-        reopen: Opens the client anew under a revision, and returns what `can_ask` is then. Nothing
-            else is under way meanwhile.
-        tools: Lists the tools, for what they say of themselves.
-        say: Tells the user something, in words.
-        may_repeat: See MayRepeat; None: nobody is asked.
-        goes_back: Whether the client goes back by itself; otherwise it is only noticed.
+        older: The older revision.
+        can_ask: Whether the current revision has server requests.
+        reopen: Reconnects under a revision, and returns the new value of `can_ask`. No other
+            request runs meanwhile.
+        tools: Lists the tools, for their annotations.
+        say: Sends a message to the user.
+        may_repeat: See MayRepeat; None to repeat no such call.
+        goes_back: Whether the client switches by itself. Otherwise it only records that the server
+            cannot ask.
     """
 
     def __init__(
@@ -88,16 +89,16 @@ class BackChannel:
         self._is_reopening = False
 
     async def carry(self, method: str, params: Any, send: Callable[[], Awaitable[R]]) -> R:
-        """Send a request; once more under the older revision where the server could not ask and it
-        does no harm.
+        """Send a request. Repeat it under the older revision if the server could not ask and a
+        repetition is safe.
 
         Args:
-            method: Its method.
-            params: Its params.
-            send: Sends it, under the revision of that time.
+            method: The method.
+            params: The params.
+            send: Sends the request under the revision of that moment.
 
         Raises:
-            What `send` raises.
+            Whatever `send` raises.
         """
         if self._is_reopening and asyncio.current_task() is not self._switching:
             await self._switched()
@@ -125,16 +126,16 @@ class BackChannel:
         return outcome
 
     async def aclose(self) -> None:
-        """Give up going back."""
+        """Cancel a switch to the older revision."""
         task = self._switching
         if task is not None and task is not asyncio.current_task():
             task.cancel()
             await asyncio.wait({task})
 
     async def _switched(self) -> bool:
-        """Wait until the client is open under the older revision; whether it is.
+        """Wait until the client is open under the older revision. Returns whether it is.
 
-        Raises what opening it raises.
+        Raises whatever opening it raises.
         """
         if self._switching is None:
             self._switching = asyncio.get_running_loop().create_task(self._switch())
@@ -145,9 +146,8 @@ class BackChannel:
         return switching.result()
 
     async def _switch(self) -> bool:
-        """Open the client anew as soon as nothing else is under way:
-
-        other calls must not be cut off.
+        """Reconnect as soon as no other request is running, because other calls must not be
+        interrupted.
         """
         try:
             async with asyncio.timeout(_PATIENCE):
@@ -155,21 +155,21 @@ class BackChannel:
                     self._idle.clear()
                     await self._idle.wait()
         except TimeoutError:
-            self._switching = None  # the next call that fails tries again
+            self._switching = None  # the next failed call tries again
             return False
         self._is_reopening = True
         try:
             return await self._reopen(self.older)
         except BaseException:
-            self._switching = None  # whoever opens the client again finds out anew
+            self._switching = None  # reopening the client starts the detection again
             raise
         finally:
             self._is_reopening = False
 
     async def _is_safe(self, method: str, params: Any) -> bool:
-        """Whether a request that has run half way may run again."""
+        """Whether a partly executed request may run again."""
         if method != "tools/call":
-            return True  # prompts and resources are only read
+            return True  # prompts and resources are read-only
         try:
             tools = await self._tools()
         except t.InterlockError as bad:
@@ -183,7 +183,7 @@ class BackChannel:
         return bool(await answer if inspect.isawaitable(answer) else answer)
 
     def _notice(self, method: str, params: Any, *, is_safe: bool) -> str:
-        """What happened, and what the user has to do."""
+        """Return the message for the user: what happened, and what to do."""
         words = f"The server can ask questions only under {self.older} or an older revision. "
         named = f"The call of {params.name}" if method == "tools/call" else method
         if is_safe:

@@ -1,4 +1,6 @@
-"""Response cache middleware: keeps the answers that the server allows (2026-07-28, "Caching")."""
+"""Response cache middleware: keeps responses as long as the server allows (2026-07-28,
+"Caching").
+"""
 
 from __future__ import annotations
 
@@ -13,13 +15,13 @@ from ..protocol.response_cache import CACHEABLE, ResponseCache
 
 
 def _read(result: AnyResult) -> AnyResult:
-    """A result whose hints can be looked at."""
+    """Return a decoded result, which has readable caching hints."""
     return replace(result, read=result.decode()) if isinstance(result, RawResult) else result
 
 
 def caching(book: ResponseCache, now: Callable[[], float] = time.monotonic) -> Middleware:
-    """Answer from the book what is fresh in it, and note what comes; change notices go to
-    `book.outdate`.
+    """Return middleware that answers from the cache while a response is fresh, and stores new
+    responses. Change notifications go to `book.outdate`.
     """
 
     def layer(handler: Handler) -> Handler:
@@ -33,7 +35,7 @@ def caching(book: ResponseCache, now: Callable[[], float] = time.monotonic) -> M
             if isinstance(kept, RawResult) and not passes(x):
                 return kept.decode()
             if isinstance(kept, RawResult) or (kept is not None and not passes(x)):
-                return kept  # a result that was read has lost what this revision does not know
+                return kept  # a decoded result has lost members that this revision does not know
             changes = book.changes
             result = await handler(x)
             if book.changes == changes:

@@ -19,20 +19,20 @@ log = limited("interlock.client")
 Callback = Callable[..., Awaitable[object] | None]
 
 _MOST_WAITING = 10_000  # notifications that wait for an async function; more are dropped
-_MOST_BYTES = 8 * 1024 * 1024  # that these have as JSON
-_CLOSING_SECONDS = 5.0  # that functions have to finish once the client closes
+_MOST_BYTES = 8 * 1024 * 1024  # the JSON size of these, in bytes
+_CLOSING_SECONDS = 5.0  # for running functions when the client closes
 
 
 class Callbacks:
     """The callbacks for the notifications of one call, or for those of a connection that belong to
     no call.
 
-    A plain function runs at once, in the loop iteration in which its notification arrived. If a
-    function returns an awaitable, later notifications wait until it has finished, in a task that
-    exists only while something is queued.
+    A plain function runs at once, in the turn of the event loop in which its notification arrived.
+    If a function returns an awaitable, later notifications wait until it has finished, in a task
+    that exists only while something is queued.
 
     Args:
-        name: The name of the functions in warnings; None for each one's own name.
+        name: The name of the functions in warnings; None for each function's own name.
     """
 
     __slots__ = ("_bytes", "_closed", "_dropped", "_name", "_task", "_waiting")
@@ -41,7 +41,7 @@ class Callbacks:
         self._name = name
         self._closed = False
         self._waiting: deque[tuple[Callback, tuple[Any, ...], int]] = deque()
-        self._bytes = 0  # of what waits
+        self._bytes = 0  # the size of the queue
         self._task: asyncio.Task[None] | None = None
         self._dropped = 0
 
@@ -106,15 +106,15 @@ class Callbacks:
             self._waiting.append((function, (), 0))
 
     async def caught_up(self) -> None:
-        """Wait until the functions called so far have returned. Cancelling the wait cancels no
-        function.
+        """Wait until the functions called so far have returned. Cancelling the wait does not cancel
+        the functions.
         """
         task = self._task
         if task is None or task is asyncio.current_task():
             return
         reached: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.after(partial(reached.set_result, None))
-        # Where the functions are given up, the task ends and nothing sets `reached`.
+        # If the functions are cancelled, the task ends and nothing sets `reached`.
         await asyncio.wait({task, reached}, return_when=asyncio.FIRST_COMPLETED)
 
     async def finished(self) -> None:
@@ -134,13 +134,13 @@ class Callbacks:
             self._task.cancel()
 
     def close(self) -> None:
-        """Cancel running and queued functions, and call none from now on."""
+        """Cancel running and queued functions, and accept no more."""
         self._closed = True
         self.cancel()
 
     async def aclose(self) -> None:
         """Wait until all functions have returned, for at most five seconds, then cancel the
-        rest.
+        others.
         """
         task = self._task
         if task is None or task is asyncio.current_task():

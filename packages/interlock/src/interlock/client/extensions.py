@@ -16,14 +16,14 @@ from .callbacks import Callbacks
 
 
 class ClientExtensions:
-    """The extensions that one client was given.
+    """The extensions of one client.
 
     Args:
-        extensions: In the order in which they were given.
-        declared: What the client declares besides them.
+        extensions: The extensions, in order.
+        declared: The other capabilities of the client.
 
     Raises:
-        ValueError: Two of them cannot be given together, or one is declared already.
+        ValueError: Two extensions conflict, or one is declared already.
     """
 
     def __init__(self, extensions: Sequence[Extension], declared: t.ClientCapabilities) -> None:
@@ -46,10 +46,10 @@ class ClientExtensions:
         }
 
     def check_requirements(self) -> None:
-        """Make sure that the extensions have what they require.
+        """Check that the requirements of all extensions are met.
 
         Raises:
-            ValueError: One of them lacks something; the message names both.
+            ValueError: A requirement is not met; the message names it and its extension.
         """
         if self.all and (why := unmet(self.all, self.capabilities)):
             raise ValueError(why)
@@ -57,12 +57,12 @@ class ClientExtensions:
     def check_request(
         self, method: str, params: t.Params, caller: Caller, server: t.ServerCapabilities
     ) -> None:
-        """Make sure that a request of an extension can be sent.
+        """Check that a request of an extension can be sent.
 
         Raises:
-            ValueError: No extension of this client has it.
-            TypeError: The params are not its params.
-            McpError: The server does not have the extension, or the revision has not (-32601).
+            ValueError: No extension of this client has the request.
+            TypeError: The params have the wrong type.
+            McpError: The server or the revision does not have the extension (-32601).
         """
         kind = self.messages.requests.get(method)
         if kind is None:
@@ -75,7 +75,7 @@ class ClientExtensions:
     def check_notification(
         self, method: str, params: t.Params, caller: Caller, server: t.ServerCapabilities
     ) -> None:
-        """Make sure that a notification of an extension can be sent. Raises as `check_request`."""
+        """Check that a notification of an extension can be sent. Raises as `check_request` does."""
         kind = self.messages.notifications.get(method)
         if kind is None:
             raise ValueError(
@@ -89,7 +89,7 @@ class ClientExtensions:
         more: Mapping[str, Any],
         server: t.ServerCapabilities,
     ) -> t.SubscriptionFilter:
-        """A listen filter with the keys of extensions. Raises as `check_request`."""
+        """Return a listen filter with the keys of extensions. Raises as `check_request` does."""
         if not more:
             return core
         self._check_keys(list(more), server)
@@ -97,7 +97,7 @@ class ClientExtensions:
         return self.messages.filter(**fields, **more)
 
     def _check_keys(self, keys: Sequence[str], server: t.ServerCapabilities) -> None:
-        """Make sure that keys of the listen filter belong to extensions of both sides."""
+        """Check that keys of the listen filter belong to extensions of both sides."""
         for extension in self.all:
             if any(key in extension.listens for key in keys):
                 _check_offered(extension.id, f"the filter {', '.join(extension.listens)}", server)
@@ -129,7 +129,7 @@ class ClientExtensions:
         _check_offered(owner, method, server)
 
     def sending(self, transport: ClientTransport) -> Handler:
-        """A transport that sends the notifications of extensions too, each as an exchange."""
+        """Return a handler that also sends the notifications of extensions, each as an exchange."""
         if not self.messages.notifications:
             return transport
 
@@ -144,7 +144,7 @@ class ClientExtensions:
     def hear(
         self, method: str, params: Any, callbacks: Callbacks, caller: Callable[[], Caller]
     ) -> bool:
-        """Call the handler of a notification of the server; False where there is none."""
+        """Call the handler of a server notification; False if there is none."""
         notified = self._notified.get(method)
         if notified is None:
             return False
@@ -153,9 +153,10 @@ class ClientExtensions:
 
 
 def _with_skills(extensions: tuple[Extension, ...]) -> tuple[Extension, ...]:
-    """The extensions of a client and that of skills, whose messages every client can read.
+    """Return the extensions of a client with the skills extension, whose messages every client can
+    read.
 
-    A client has nothing to declare of skills. It uses them at the servers that declare them.
+    A client does not declare skills. It uses them at servers that declare them.
     """
     given = any(extension.id == SKILLS.id for extension in extensions)
     return extensions if given else (*extensions, SKILLS)

@@ -20,11 +20,11 @@ log = limited("interlock.client")
 _ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
 _middleware_of: ContextVar[IncomingNotifications | None] = ContextVar(
     "middleware_of", default=None
-)  # whose notification the middleware that runs now is around
+)  # the object whose middleware runs in the current task
 
 
 class _Notification(Struct, frozen=True):
-    """A notification as the server sent it: `received` of its exchange."""
+    """A notification as the server sent it: the `received` of its exchange."""
 
     method: str
     params: Any
@@ -40,8 +40,8 @@ class IncomingNotifications:
     notifications wait in a queue. The queue is bounded; see `Callbacks`.
 
     Args:
-        caller: The caller of the exchanges; it may wait until the revision is known.
-        deliver: Gets what middleware has passed on.
+        caller: Returns the caller of the exchanges. It may wait until the revision is known.
+        deliver: Gets the notifications that middleware has passed on.
     """
 
     def __init__(self, caller: Callable[[], Awaitable[Caller]], deliver: Notify) -> None:
@@ -51,9 +51,10 @@ class IncomingNotifications:
         self._queue = Callbacks("client middleware")
 
     def around(self, handler: Handler, layers: list[Middleware]) -> Handler:
-        """Put middleware around what sends requests and around what receives notifications.
+        """Put middleware around the handler that sends requests and around the delivery of
+        notifications.
 
-        Each layer is made once, so that it has one state for both directions.
+        Each layer is created once, so that both directions share its state.
         """
 
         async def handle(x: Exchange) -> AnyResult:
@@ -66,21 +67,21 @@ class IncomingNotifications:
         return self._handler
 
     def receive(self, method: str, params: Any) -> None:
-        """Send a notification through the middleware; it never raises."""
+        """Send a notification through the middleware. It never raises."""
         self._queue.call(self._start, method, params)
 
     def in_turn(self, function: Callable[..., None], *args: Any) -> None:
-        """Call a function after the notifications before it. The bounds of the queue apply."""
+        """Call a function after all earlier notifications. The bounds of the queue apply."""
         self._queue.call(function, *args)
 
     def after_all(self, function: Callable[[], None]) -> None:
-        """Call a function after the notifications before it. It is never dropped."""
+        """Call a function after all earlier notifications. It is never dropped."""
         self._queue.after(function)
 
     def ordered(self, notify: Notify) -> Notify:
-        """Wrap the `notify` of a request, so that it keeps its place among other notifications.
+        """Wrap the `notify` of a request, so that notifications stay in order.
 
-        Only the acknowledgement of a subscription comes at once: middleware may wait for it.
+        Only the acknowledgement of a subscription is delivered at once: middleware may wait for it.
         """
 
         def told(method: str, params: Any) -> None:
@@ -92,21 +93,23 @@ class IncomingNotifications:
         return told
 
     async def caught_up(self) -> None:
-        """Wait until the notifications that have come so far have passed the middleware.
+        """Wait until all notifications received so far have passed the middleware.
 
-        Requests that middleware makes for a notification do not wait: they would wait for
+        Requests that middleware makes for a notification do not wait, because they would wait for
         themselves.
         """
         if _middleware_of.get() is None:
             await self._queue.caught_up()
 
     async def aclose(self) -> None:
-        """Wait for the middleware, for five seconds at the most, and cancel the rest."""
-        if _middleware_of.get() is not self:  # it may close the client, but cannot wait for itself
+        """Wait for the middleware, for at most five seconds, and cancel the rest."""
+        if _middleware_of.get() is not self:  # it cannot wait for itself
             await self._queue.aclose()
 
     def _start(self, method: str, params: Any) -> Awaitable[object] | None:
-        """Do the first step of the middleware at once; return what does the rest, if anything."""
+        """Run the first step of the middleware at once. Returns an awaitable for the rest, if there
+        is any.
+        """
         work = start_eagerly(self._pass(method, params), asyncio.get_running_loop())
         if not work.done():
             return work
@@ -124,8 +127,8 @@ class IncomingNotifications:
             log.exception("client middleware failed on %s, which is dropped", method)
 
     async def _arrive(self, x: Exchange) -> AnyResult:
-        """The innermost handler: it calls the client's functions, and does not wait for them."""
-        token = _middleware_of.set(None)  # tasks that these functions start are not middleware
+        """The innermost handler: calls the client's functions without waiting for them."""
+        token = _middleware_of.set(None)  # tasks of these functions are not middleware
         try:
             self._deliver(x.method, x.params)
         finally:

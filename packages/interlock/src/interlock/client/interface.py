@@ -12,16 +12,16 @@ R = TypeVar("R", bound=t.Result)
 
 
 class OpenClient(Protocol):
-    """What a subscription or a skill needs of its client."""
+    """The members of a client that a subscription or a skill uses."""
 
     @property
     def timeout(self) -> float | None:
-        """Seconds that a request may take."""
+        """The default maximum duration of a request, in seconds."""
         ...
 
     @property
     def caller(self) -> Caller:
-        """What the client says about itself on each request."""
+        """The client's information and capabilities, as sent with each request."""
         ...
 
     @property
@@ -31,12 +31,12 @@ class OpenClient(Protocol):
 
     @property
     def server_capabilities(self) -> t.ServerCapabilities:
-        """What the server offers."""
+        """The capabilities of the server."""
         ...
 
     @property
     def list_limits(self) -> ListLimits:
-        """How much a list may hold over all its pages."""
+        """The maximum size of a list over all its pages."""
         ...
 
     async def request(self, method: str, params: t.Params, kind: type[R]) -> R:
@@ -52,5 +52,5 @@ class OpenClient(Protocol):
         ...
 
     def outdate(self, method: str, params: Any) -> None:
-        """Drop cached answers that a change notice makes stale."""
+        """Drop cached responses that a change notification makes stale."""
         ...

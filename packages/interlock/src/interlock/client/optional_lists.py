@@ -11,20 +11,20 @@ Items = TypeVar("Items")
 
 
 async def unless_missing(listing: Awaitable[list[Items]]) -> list[Items] | None:
-    """The items of a list, or None where the server has no such method (-32601).
+    """Return the items of a list, or None if the server does not have the method (-32601).
 
-    Servers with hand-written handlers often declare `resources` and answer `resources/list`
-    only. The other lists of such a server are still worth having.
+    Servers with hand-written handlers often declare `resources` and answer `resources/list` only.
+    The other lists of such a server are still useful.
 
     Args:
         listing: A call of one of the `list_...` methods of a client, not yet awaited.
 
     Returns:
-        What the call returns; None where the answer is METHOD_NOT_FOUND.
+        The result of the call; None if the server answers METHOD_NOT_FOUND.
 
     Raises:
         McpError: The server answers with any other error.
-        Unreachable: No answer can come.
+        Unreachable: The server does not respond, or the connection is lost.
     """
     try:
         return await listing

@@ -26,23 +26,25 @@ Seconds = float | msgspec.UnsetType | None  # None: no limit; UNSET: the client'
 
 
 class ClientSettings(Struct, frozen=True, kw_only=True):
-    """Settings of a client that most programs leave as they are.
+    """Settings of a client that most programs do not change.
 
     Attributes:
-        max_timeout: Seconds that one request may take in all, if progress restarts `timeout`. None:
-            progress does not restart it.
-        probe_timeout: Seconds to wait for the answer to `server/discover` before the client opens
-            with the handshake. None: 5, but for a child process half a second after it has read the
-            request, however long it takes to start.
-        max_rounds: How often one request may be answered with questions.
-        max_list_items: How many items a list may hold over all its pages; more is a ProtocolError.
-        max_list_bytes: How many bytes a list may have over all its pages; more is a ProtocolError.
+        max_timeout: The maximum duration of one request in total, in seconds, if progress restarts
+            `timeout`. None: progress does not restart it.
+        probe_timeout: The time to wait for the response to `server/discover`, in seconds, before
+            the client tries the handshake. None: 5 seconds; for a child process half a second after
+            it has read the request, however long it takes to start.
+        max_rounds: The maximum number of times that one request may be answered with questions.
+        max_list_items: The maximum number of items of a list over all its pages; more is a
+            ProtocolError.
+        max_list_bytes: The maximum size of a list over all its pages in bytes; more is a
+            ProtocolError.
         validate: Whether structured results are checked against the known output schemas.
-        cache: Whether answers are cached, if the server allows it.
-        older_for_questions: What to do with a server that can only ask under an older revision.
-            True: switch to that revision, and repeat the failed request if it only reads or may be
-            repeated. A function decides about all other requests. False: nothing.
-        clock: The time in seconds by which cached answers expire.
+        cache: Whether responses are cached if the server allows it.
+        older_for_questions: What to do with a server that can ask only under an older revision.
+            True: switch to that revision, and repeat the failed request if it is read-only or
+            idempotent. A function decides about all other requests. False: do not switch.
+        clock: Returns the time in seconds, for the expiry of cached responses.
     """
 
     max_timeout: float | None = None
@@ -57,13 +59,15 @@ class ClientSettings(Struct, frozen=True, kw_only=True):
 
 
 class TransportOptions(TypedDict, total=False):
-    """Options of the transport that a client makes from its target.
+    """Options of the transport that a client creates for its target.
 
     Attributes:
         headers: For a URL: headers that are sent with each request.
         token: For a URL: a bearer token.
-        auth: For a URL: what gets tokens (see `interlock.auth`). `Http` has more such options.
-        on_stderr: For a command or script: gets each line that the child process writes to stderr.
+        auth: For a URL: the provider of tokens (see `interlock.auth`). `Http` has more such
+            options.
+        on_stderr: For a command or script: called with each line that the child process writes to
+            stderr.
     """
 
     headers: Mapping[str, str] | None
@@ -92,7 +96,7 @@ class ListOptions(TypedDict, total=False):
     """Options of a request for a list.
 
     Attributes:
-        timeout: Seconds that each page may take; None for no limit.
+        timeout: The maximum duration of the request for one page, in seconds; None for no limit.
     """
 
     timeout: Seconds
@@ -102,9 +106,9 @@ class ReadOptions(TypedDict, total=False):
     """Options of a request for a resource or prompt.
 
     Attributes:
-        timeout: Seconds that it may take; None for no limit.
-        asker: Answers its questions in place of the client's own.
-        meta: The author's part of its `_meta`.
+        timeout: The maximum duration in seconds; None for no limit.
+        asker: Answers the questions of this request in place of the client's own.
+        meta: The author's part of the request's `_meta`.
     """
 
     timeout: Seconds
@@ -116,7 +120,7 @@ class CallOptions(ReadOptions, total=False):
     """Options of a tool call.
 
     Attributes:
-        max_timeout: Seconds that it may take in all, if progress restarts `timeout`.
+        max_timeout: The maximum duration in total, in seconds, if progress restarts `timeout`.
         on_progress: Called with the progress of the call.
     """
 
@@ -128,8 +132,8 @@ class CompleteOptions(TypedDict, total=False):
     """Options of a completion request.
 
     Attributes:
-        arguments: The arguments that are known already.
-        timeout: Seconds that it may take; None for no limit.
+        arguments: The other arguments that are known already.
+        timeout: The maximum duration in seconds; None for no limit.
     """
 
     arguments: Mapping[str, str] | None
@@ -140,8 +144,8 @@ class RequestOptions(TypedDict, total=False):
     """Options of any other request.
 
     Attributes:
-        timeout: Seconds that it may take; None for no limit.
-        max_timeout: Seconds that it may take in all, if progress restarts `timeout`.
+        timeout: The maximum duration in seconds; None for no limit.
+        max_timeout: The maximum duration in total, in seconds, if progress restarts `timeout`.
         on_progress: Called with the progress of the request.
         asker: Answers its questions in place of the client's own.
     """

@@ -15,16 +15,18 @@ log = limited("interlock.client")
 
 
 class OutputValidator:
-    """Validates structured results by the output schemas of the last list of tools (`TOL-10`)."""
+    """Validates structured results against the output schemas of the last list of tools
+    (`TOL-10`).
+    """
 
     def __init__(self) -> None:
         self._schemas: dict[str, t.JSONObject] = {}
-        self._validators: dict[str, Validator | None] = {}  # of the tools that were called
+        self._validators: dict[str, Validator | None] = {}  # of the tools that have been called
 
     def learn(self, tools: Iterable[t.Tool]) -> None:
-        """Keep the schemas of a list.
+        """Store the schemas of a list.
 
-        They are compiled when their tools are called: a list may have thousands.
+        A schema is compiled when its tool is first called, because a list may have thousands.
         """
         self._validators = {}
         self._schemas = {
@@ -37,9 +39,9 @@ class OutputValidator:
         self._validators = {}
 
     def check(self, name: str, result: t.CallToolResult) -> None:
-        """Raise ProtocolError for structured content that does not fit, or is missing.
+        """Raise ProtocolError if structured content is missing or does not match the schema.
 
-        A schema that cannot be used is named in the log, and its tool's results are not checked.
+        If a schema is invalid, a warning names it, and the results of its tool are not checked.
         """
         schema = self._schemas.get(name)
         if schema is None:

@@ -16,13 +16,13 @@ R = TypeVar("R")
 class RequestTimeout(ExchangeTransport):
     """The timeout of one request (`LIF-18` to `LIF-21`).
 
-    It does what `asyncio.timeout` does at a third of the cost, since every request has one. The
-    time that a person takes to answer or to log in counts for `most` only.
+    It does what `asyncio.timeout` does at a third of the cost, because every request has one. The
+    time that a person takes to answer or to log in counts only towards `most`.
 
     Args:
         method: The method of the request, for the error message.
-        seconds: Seconds that the request may take; without progress, if `most` is given.
-        most: Seconds that it may take in all, if progress restarts the timeout.
+        seconds: The maximum duration in seconds; without progress, if `most` is given.
+        most: The maximum duration in total, in seconds, if progress restarts the timeout.
     """
 
     __slots__ = (
@@ -47,8 +47,8 @@ class RequestTimeout(ExchangeTransport):
         self._task = task
         self._expired = False
         self._over = False
-        self._still = 0  # open blocks that pause the timeout
-        self._left = 0.0  # seconds that were left when the first of them began
+        self._still = 0  # the number of open blocks that pause the timeout
+        self._left = 0.0  # the remaining seconds when the first of them began
         self._method = method
         self._seconds = seconds
         self._most = most
@@ -59,7 +59,7 @@ class RequestTimeout(ExchangeTransport):
 
     @property
     def restarts_on_progress(self) -> bool:
-        """Whether progress makes a difference."""
+        """Whether progress restarts the timeout."""
         return self._most is not None
 
     def restart(self) -> None:
@@ -91,7 +91,7 @@ class RequestTimeout(ExchangeTransport):
                 )
 
     async def run(self, work: Awaitable[R]) -> R:
-        """Wait for the answer, and cancel the request at the server if it takes longer.
+        """Wait for the response, and cancel the request at the server if it takes longer.
 
         Raises:
             TimedOut: The request took longer.

@@ -16,15 +16,14 @@ DEFAULT_MOST_ROUNDS = 32
 
 
 Asking = set[asyncio.Future[Raw]]
-"""The questions that are being answered; whoever closes the client cancels them, and their requests
-raise Unreachable.
-"""
+"""The open questions. Closing the client cancels them, and their requests raise Unreachable."""
 
 
 def rounds(most: int = DEFAULT_MOST_ROUNDS, asking: Asking | None = None) -> Middleware:
-    """Carry a request through its rounds of questions, `most` at the most (`MRT-23`).
+    """Return middleware that answers the questions of a request and retries it, for at most `most`
+    rounds (`MRT-23`).
 
-    ProtocolError for questions out of place.
+    Raises ProtocolError for questions in the wrong place.
     """
     open_questions: Asking = asking if asking is not None else set()
 
@@ -43,7 +42,7 @@ def rounds(most: int = DEFAULT_MOST_ROUNDS, asking: Asking | None = None) -> Mid
 async def _go_on(
     x: Exchange, asked: t.InputRequiredResult, handler: Handler, most: int, asking: Asking
 ) -> AnyResult:
-    # An extension says itself which of its methods may be answered with questions: by their params.
+    # The params of an extension's method say whether it may be answered with questions.
     may_ask = x.method in INPUT_REQUIRED_METHODS or x.method not in METHODS
     if not may_ask or not isinstance(x.params, t.InputResponseParams):
         raise t.ProtocolError(
@@ -72,7 +71,9 @@ async def _go_on(
 async def _answers(
     x: Exchange, asked: t.InputRequiredResult, asking: Asking
 ) -> dict[str, Raw] | None:
-    """All answers, asked for at the same time (`MRT-12`), under the same keys (`MRT-18`)."""
+    """Return all answers under the keys of their questions (`MRT-18`). All questions are asked at
+    once (`MRT-12`).
+    """
     requests = asked.input_requests or {}
     if not requests:
         return None
@@ -88,7 +89,7 @@ async def _answers(
             task.result()
     except BaseException:
         for task in tasks.values():
-            task.cancel()  # where one failed the others need not go on
+            task.cancel()  # one question failed, so the others are not needed
         await asyncio.gather(*tasks.values(), return_exceptions=True)
         raise
     finally:

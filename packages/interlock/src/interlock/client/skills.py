@@ -36,9 +36,9 @@ MOST_PAGES = 10_000
 
 
 class SkillListing(list["Skill"]):
-    """The skills that a server lists; `refused` says which entries cannot be used, and why.
+    """The skills that a server lists. `refused` contains the rejected entries, with the reasons.
 
-    An empty or partial listing is no proof: a server may have more skills, which `Client.skill`
+    An empty or partial listing proves nothing: a server may have more skills, which `Client.skill`
     finds by their URIs.
     """
 
@@ -46,15 +46,14 @@ class SkillListing(list["Skill"]):
 
 
 class Skill:
-    """A skill of a server, as its entry described it when it was listed or got.
+    """A skill of a server, as described by its entry when it was listed or fetched.
 
-    Nothing is fetched before it is read. What is read is compared with the entry, so a file that
-    was changed or added since is refused (`SkillError`, whose `changed` is true); `refresh` gets
-    the skill's present entry. A match says that server and entry agree, not that either can be
-    trusted.
+    Files are fetched when you read them. Each file is verified against the entry: if it was changed
+    or added since, reading raises `SkillError` with `changed` set; `refresh` fetches the current
+    entry. Hazard: a match shows that server and entry agree, not that either can be trusted.
 
     Attributes:
-        entry: The entry, which was checked.
+        entry: The entry, which has been validated.
     """
 
     def __init__(self, client: OpenClient, entry: SkillEntry) -> None:
@@ -68,12 +67,12 @@ class Skill:
 
     @property
     def uri(self) -> str:
-        """The URI of the `SKILL.md`: it identifies the skill within its server, and not beyond."""
+        """The URI of the `SKILL.md`, which identifies the skill within its server only."""
         return self.entry.uri
 
     @property
     def name(self) -> str:
-        """A label, which other skills of the same server may share."""
+        """The name of the skill. Other skills of the same server may have the same name."""
         return self.entry.name
 
     @property
@@ -83,28 +82,28 @@ class Skill:
 
     @property
     def frontmatter(self) -> t.JSONObject:
-        """All fields that its author wrote. None of them grants anything."""
+        """All fields that the author wrote. None of them grants a permission."""
         return self.entry.frontmatter
 
     @property
     def files(self) -> list[str]:
-        """The paths of its files; empty where it is dynamic."""
+        """The paths of the skill's files; empty if the skill is dynamic."""
         return list(self.entry.files)
 
     @property
     def size(self) -> int:
-        """The bytes of all files; 0 where it is dynamic."""
+        """The total size of all files in bytes; 0 if the skill is dynamic."""
         return self.entry.size
 
     @property
     def is_dynamic(self) -> bool:
-        """Whether the content is generated: nothing but the frontmatter can be verified then."""
+        """Whether the content is generated. Then only the frontmatter can be verified."""
         return self.entry.is_dynamic
 
     @property
     def fingerprint(self) -> str | None:
-        """One digest over all URIs and digests, to which an approval can be bound; None where it is
-        dynamic.
+        """A digest over all URIs and digests, to which an approval can be bound; None if the skill
+        is dynamic.
         """
         return fingerprint(self.entry)
 
@@ -112,12 +111,13 @@ class Skill:
         """Read a text file of the skill, and verify it.
 
         Args:
-            path: Its path relative to the skill's folder, as `SKILL.md` refers to it.
+            path: The path of the file relative to the skill's folder, as in `SKILL.md`.
 
         Raises:
-            SkillError: It is not a file of the skill, is not what the entry says, or is not text.
+            SkillError: The file does not belong to the skill, differs from the entry, or is not
+                text.
             McpError: The server answers with an error.
-            Unreachable: No answer can come.
+            Unreachable: The server does not respond, or the connection is lost.
         """
         data = await self.read_bytes(path)
         try:
@@ -151,12 +151,12 @@ class Skill:
         return data
 
     async def directory(self, path: str = "") -> list[str]:
-        """The names in a folder of the skill; those of folders end with a slash.
+        """Return the names in a folder of the skill. Names of folders end with a slash.
 
-        The entry says them. Only for a dynamic skill the server is asked.
+        The names come from the entry. Only for a dynamic skill the server is asked.
 
         Raises:
-            SkillError: There is no such folder, or the server cannot say what is in it.
+            SkillError: The folder does not exist, or the server cannot list it.
         """
         inside = resolve(path) if path.strip("/.") else ""
         if self.is_dynamic:
@@ -179,12 +179,14 @@ class Skill:
         return sorted(names)
 
     async def refresh(self) -> Skill:
-        """The skill as its server describes it now. Raises SkillError, McpError, Unreachable."""
+        """Fetch the skill's current entry from the server. Raises SkillError, McpError,
+        Unreachable.
+        """
         return await get_skill(self._client, self.uri)
 
     async def _fetch(self, uri: str) -> bytes:
-        # What was verified is kept here; an older answer that the client kept must not come
-        # instead.
+        # The verified bytes are kept here: an older response in the client's cache must not replace
+        # them.
         self._client.outdate(
             "notifications/resources/updated", t.ResourceUpdatedNotificationParams(uri=uri)
         )
@@ -193,7 +195,7 @@ class Skill:
 
 
 async def list_skills(client: OpenClient) -> SkillListing:
-    """All entries of a server, over all pages; see `Client.list_skills`."""
+    """Return all entries of a server, over all pages; see `Client.list_skills`."""
     found = SkillListing()
     found.refused = []
     cursor: str | None = None
@@ -221,7 +223,7 @@ async def list_skills(client: OpenClient) -> SkillListing:
 
 
 def _take_in(client: OpenClient, raw: Any, uris: set[str], found: SkillListing) -> None:
-    """Add an entry of a listing to the skills, or to those that are refused."""
+    """Add an entry of a listing to the skills or to the rejected entries."""
     try:
         entry = entry_of(raw)
         if entry.uri in uris:
@@ -235,7 +237,7 @@ def _take_in(client: OpenClient, raw: Any, uris: set[str], found: SkillListing) 
 
 
 async def get_skill(client: OpenClient, uri: str) -> Skill:
-    """The entry of one skill; see `Client.skill`."""
+    """Return the entry of one skill; see `Client.skill`."""
     result = await client.request("skills/get", GetSkillParams(uri=uri), GetSkillResult)
     entry = entry_of(result.skill)
     if entry.uri != uri:
@@ -244,7 +246,7 @@ async def get_skill(client: OpenClient, uri: str) -> Skill:
 
 
 async def read_directory(client: OpenClient, uri: str) -> list[t.Resource]:
-    """The direct children of a directory, over all pages; see `Client.read_directory`."""
+    """Return the direct children of a directory, over all pages; see `Client.read_directory`."""
     settings = (client.server_capabilities.extensions or {}).get(EXTENSION)
     if not isinstance(settings, dict) or settings.get("directoryRead") is not True:
         raise t.McpError(
@@ -270,7 +272,7 @@ async def read_directory(client: OpenClient, uri: str) -> list[t.Resource]:
 
 
 def _bytes_of(result: t.ReadResourceResult, uri: str, skill: str) -> bytes:
-    """The bytes of the one file that was asked for."""
+    """Return the bytes of the one requested file."""
     if len(result.contents) != 1 or result.contents[0].uri != uri:
         raise SkillError(
             f"The server was asked for {uri} and gave something else, which is not used.", uri=skill

@@ -1,4 +1,4 @@
-"""Targets of a client, and the transport that reaches each of them."""
+"""Targets of a client, and the transports to them."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from ..transport.stdio import Stdio
 
 
 class InProcess(Protocol):
-    """What a client reaches within the process, as a `Server`."""
+    """A target in the same process, such as a `Server`."""
 
     def transport(self) -> ClientTransport:
-        """A new transport to it."""
+        """Return a new transport to the target."""
         ...
 
 
@@ -34,7 +34,7 @@ Target = (
     | Sequence[str | os.PathLike[str]]
     | Mapping[str, Any]
 )
-"""What a client can be pointed at; see Client."""
+"""The target of a client; see Client."""
 
 
 def transport_to(
@@ -43,11 +43,11 @@ def transport_to(
     on_stderr: Callable[[str], None] | None = None,
     web: Mapping[str, Any] | None = None,
 ) -> ClientTransport:
-    """The transport to a target; see Client for what that may be.
+    """Return the transport to a target; see Client for the targets.
 
-    `web` are options for `Http`, which only a URL of that kind takes.
+    `web` are options of `Http`, which only a URL accepts.
 
-    Raises TypeError or ValueError for what leads nowhere.
+    Raises TypeError or ValueError for an unknown target.
     """
     made = _transport_to(target, on_stderr, web or {})
     if web and not _is_http(made):
@@ -56,10 +56,10 @@ def transport_to(
 
 
 def revision_in(target: Any) -> str | None:
-    """The revision that a configuration entry names, None where it names none or the target is
-    something else.
+    """Return the revision in a configuration entry; None if there is none, or the target is not an
+    entry.
 
-    Raises TypeError for what is no text.
+    Raises TypeError unless the revision is a string.
     """
     if not isinstance(target, Mapping):
         return None
@@ -75,7 +75,7 @@ def _is_http(transport: ClientTransport) -> bool:
 
 def _http(url: str, web: Mapping[str, Any]) -> ClientTransport:
     from ..transport.http.client.transport import (
-        Http,  # late: only for clients of servers on the web
+        Http,  # late: only for clients of servers over HTTP
     )
 
     return Http(url, **web)
@@ -84,12 +84,14 @@ def _http(url: str, web: Mapping[str, Any]) -> ClientTransport:
 def _transport_to(
     target: Any, on_stderr: Callable[[str], None] | None, web: Mapping[str, Any]
 ) -> ClientTransport:
-    """The transport; `target` is looked at as it is, as not everybody has a type checker."""
+    """Return the transport. The type of `target` is checked at run time, because not every caller
+    uses a type checker.
+    """
     if hasattr(target, "transport") and callable(target.transport):
         made: ClientTransport = target.transport()  # a Server in this process
         return made
     if callable(target) and hasattr(target, "open") and hasattr(target, "aclose"):
-        ready: ClientTransport = target  # a transport already
+        ready: ClientTransport = target  # a transport
         return ready
     if hasattr(target, "receive") and hasattr(target, "send"):
         return Duplex(target)
@@ -108,7 +110,7 @@ def _transport_to(
 
 
 def _from_script(path: str, on_stderr: Callable[[str], None] | None) -> ClientTransport | None:
-    """The transport to a script, by the end of its name; None for what is no script."""
+    """Return the transport to a script, by its suffix; None if the path is not a script."""
     if path.endswith((".js", ".mjs", ".cjs")):
         return Stdio(["node", path], on_stderr=on_stderr)
     if not path.endswith(".py"):
@@ -126,7 +128,7 @@ def _from_text(
         raise ValueError("an empty string leads nowhere")
     if (
         len(command) > 1 and not Path(text).is_file()
-    ):  # a command, though it may end in the name of a script
+    ):  # a command, even if it ends with the name of a script
         return Stdio(command, on_stderr=on_stderr)
     if "://" in text:
         return _from_url(text, web)
@@ -152,7 +154,7 @@ def _from_url(url: str, web: Mapping[str, Any]) -> ClientTransport:
 
 
 def _only_entry(entry: Any) -> Mapping[str, Any]:
-    """An entry, out of the configuration that has just this one."""
+    """Return the entry of a configuration that has exactly one."""
     if not isinstance(entry, Mapping):
         raise TypeError(f"an entry of a configuration is an object, not {entry!r}")
     for whole in ("mcpServers", "servers"):
@@ -170,7 +172,9 @@ def _only_entry(entry: Any) -> Mapping[str, Any]:
 def _from_config(
     entry: Any, on_stderr: Callable[[str], None] | None, web: Mapping[str, Any]
 ) -> ClientTransport:
-    """An entry of an `mcpServers` configuration, or a configuration that has just one."""
+    """Return the transport for an entry of an `mcpServers` configuration, or for a configuration
+    with exactly one entry.
+    """
     entry = _only_entry(entry)
     if "command" in entry:
         arguments = entry.get("args") or ()

@@ -22,8 +22,8 @@ from .interface import OpenClient
 
 log = limited("interlock.client")
 
-_MOST_HELD = 8 * 1024 * 1024  # bytes of changes that nobody has looked at
-_CHANGE = 200  # bytes of one, besides its URI
+_MOST_HELD = 8 * 1024 * 1024  # bytes of changes that the caller has not fetched
+_CHANGE = 200  # bytes of a change, besides its URI
 _KINDS: dict[str, Literal["tools", "prompts", "resources", "resource"]] = {
     "notifications/tools/list_changed": "tools",
     "notifications/prompts/list_changed": "prompts",
@@ -34,20 +34,17 @@ _METHODS = {kind: method for method, kind in _KINDS.items()}
 
 
 class Changed(Struct, frozen=True):
-    """Something at the server is not as it was: one of the lists, or ("resource") what stands
-    behind `uri`.
-    """
+    """A change at the server: of one of the lists, or ("resource") of the content at `uri`."""
 
     kind: Literal["tools", "prompts", "resources", "resource"]
     uri: str | None = None
 
 
 class Watch:
-    """A subscription; iterate over it for the changes.
+    """A subscription. Iterate over it to get the changes.
 
-    `honoured` is the part of the wish that the server grants (`LSN-06`).
-
-    A change that waits already is not noted twice.
+    `honoured` is the part of the requested filter that the server grants (`LSN-06`). A change that
+    is queued already is not queued twice.
     """
 
     def __init__(
@@ -61,9 +58,9 @@ class Watch:
         self.honoured = t.SubscriptionFilter()
         self._client = client
         self._others = others
-        self._unasked = unasked  # gets the notifications of extensions
+        self._unasked = unasked  # the handler of the notifications of extensions
         self._pending: dict[Changed, None] = {}
-        self._held = 0  # bytes of what is pending
+        self._held = 0  # bytes of the queue
         self._dropped = 0
         self._stirred = asyncio.Event()
         self._acknowledged = asyncio.Event()
@@ -75,8 +72,8 @@ class Watch:
         return self
 
     async def __anext__(self) -> Changed:
-        """The next change; StopAsyncIteration once the server has ended the subscription,
-        Unreachable where it has gone.
+        """Return the next change. Raises StopAsyncIteration once the server has ended the
+        subscription, and Unreachable if the connection is lost.
         """
         while not self._pending:
             if self._over is not None:
@@ -94,7 +91,7 @@ class Watch:
         return change
 
     def hear(self, method: str, params: Any) -> None:
-        """Take in a notification."""
+        """Process a notification."""
         self._client.outdate(method, params)
         if method == "notifications/subscriptions/acknowledged":
             self.honoured = params.notifications
@@ -106,7 +103,7 @@ class Watch:
             self._stirred.set()
 
     def _told(self, method: str, params: Any) -> None:
-        """Take in a notification of the subscription; those of extensions have handlers of their
+        """Process a notification of the subscription. Those of extensions have handlers of their
         own.
         """
         self.hear(method, params)
@@ -139,9 +136,10 @@ class Watch:
         )
 
     async def open(self) -> None:
-        """Subscribe; returns once the server has said what it grants.
+        """Subscribe, and return once the server has acknowledged the filter.
 
-        Raises McpError where it refuses, Unreachable where it is gone.
+        Raises McpError if the server rejects the subscription, Unreachable if the connection is
+        lost, and TimedOut.
         """
         if self._client.caller.era is Era.STATELESS:
             self._task = asyncio.create_task(self._listen())
@@ -176,8 +174,8 @@ class Watch:
                 if any(
                     uri in (other.wanted.resource_subscriptions or ()) for other in self._others
                 ):
-                    # the server knows one subscription of us, and another watch still needs it
-                    # (`LSN-07`)
+                    # to the server this client has one subscription, and another watch still needs
+                    # it (`LSN-07`)
                     continue
                 with contextlib.suppress(t.InterlockError):
                     await self._client.request(
@@ -185,7 +183,7 @@ class Watch:
                     )
 
     def lose(self, why: BaseException) -> None:
-        """The server has gone."""
+        """Handle the loss of the connection."""
         self._over = self._over or why
         self._stirred.set()
 
@@ -202,12 +200,14 @@ class Watch:
             self._stirred.set()
 
     async def _subscribe(self) -> None:
-        """The handshake era: lists are told of unasked, resources are subscribed to one by one."""
+        """Subscribe in the handshake era: list changes are always sent, resources are subscribed to
+        one by one.
+        """
         capabilities = self._client.server_capabilities
         granted: list[str] = []
         self.honoured = t.SubscriptionFilter(
             resource_subscriptions=granted
-        )  # so far, should one of the next be refused
+        )  # the part granted so far, in case a later request fails
         # `SUB-01`
         can_subscribe = capabilities.resources is not None and capabilities.resources.subscribe
         for uri in self.wanted.resource_subscriptions or () if can_subscribe else ():
@@ -218,7 +218,7 @@ class Watch:
             except t.McpError as bad:
                 if bad.code not in (t.RESOURCE_NOT_FOUND, t.INVALID_PARAMS):
                     raise
-                continue  # there is no such resource: not granted, as in the stateless era
+                continue  # an unknown resource is not granted, as in the stateless era
             granted.append(uri)
         tells = {
             what: bool(getattr(getattr(capabilities, what), "list_changed", False))
@@ -245,7 +245,7 @@ async def watching(
     extensions: ClientExtensions,
     unasked: Notify,
 ) -> AsyncIterator[Watch]:
-    """A subscription for as long as the block lasts."""
+    """Return a subscription that lasts while the block runs."""
     uris: list[str] | None = None
     if isinstance(resources, str):
         uris = [resources]
@@ -264,7 +264,7 @@ async def watching(
 
 @contextlib.asynccontextmanager
 async def _watched(watch: Watch, watches: set[Watch]) -> AsyncIterator[Watch]:
-    """An open watch, among those that hear of changes."""
+    """Open a watch, and register it for notifications."""
     watches.add(watch)
     try:
         await watch.open()
@@ -275,8 +275,8 @@ async def _watched(watch: Watch, watches: set[Watch]) -> AsyncIterator[Watch]:
 
 
 def without_place(x: Exchange) -> Exchange:
-    """A forwarded `subscriptions/listen` without the place on the forwarder's own board of changes
-    that it goes on from.
+    """Return a forwarded `subscriptions/listen` without the resume position, which is valid only in
+    the topic of the forwarding process.
     """
     if x.params.meta is t.NOTHING:
         return x
@@ -288,9 +288,9 @@ def without_place(x: Exchange) -> Exchange:
 
 
 async def listening(client: OpenClient, watches: set[Watch], x: Exchange) -> AnyResult:
-    """Carry out a forwarded `subscriptions/listen` at a server whose revision has no such request.
+    """Run a forwarded `subscriptions/listen` at a server whose revision has no such request.
 
-    It lasts until it is cancelled, or until the server has gone.
+    It lasts until it is cancelled, or until the connection is lost.
     """
     watch = Watch(client, x.params.notifications, watches)
     async with _watched(watch, watches):

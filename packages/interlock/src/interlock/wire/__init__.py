@@ -1,1 +1,1 @@
-"""Bytes to protocol types and back, under any revision, without I/O."""
+"""Conversion between bytes and protocol types, under any revision, without I/O."""

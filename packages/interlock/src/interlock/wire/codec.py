@@ -1,5 +1,6 @@
-"""Protocol types to bytes and back. Decoding is one pass and blind to the revision; encoding is one
-pass plus, for an older revision, a cut compiled once for each type from the table of history.
+"""The codec between protocol types and bytes. Decoding is one pass and independent of the revision.
+Encoding is one pass too; for an older revision each type has a cut, compiled once from the history
+table.
 """
 
 from __future__ import annotations
@@ -27,12 +28,14 @@ _decode_json = msgspec.json.Decoder().decode
 _KNOWN_BLOCKS = frozenset(get_args(t.ContentType))
 
 
-# values; to build more of them only to look through them takes seconds, and a GB for each 16 MB
+# values; building more of them for inspection would take seconds, and a GB for each 16 MB
 _MOST_SHELTERED = 100_000
 
 
 def decode(raw: Raw | bytes, kind: Any) -> Any:
-    """Read JSON as a protocol type. Raises Malformed (-32602) with the path of what is wrong."""
+    """Read JSON as a protocol type. Raises Malformed (-32602) with the path of the invalid
+    value.
+    """
     decoder = _decoders.get(kind)
     if decoder is None:
         decoder = _decoders[kind] = msgspec.json.Decoder(kind).decode
@@ -47,11 +50,11 @@ def decode(raw: Raw | bytes, kind: Any) -> Any:
 def _decode_sheltered(
     raw: Raw | bytes, kind: Any, decoder: Callable[[Any], Any], bad: msgspec.ValidationError
 ) -> Any:
-    """A second try, for which some of what peers write differently is put right.
+    """Decode a second time, after repairing known deviations of peers.
 
-    Content blocks of unknown kinds are wrapped: a newer peer must not make a whole message
-    unreadable. Capabilities that are true or false instead of objects become what they mean.
-    A null in the place of `isError` is forgiven too.
+    Content blocks of unknown kinds are wrapped, so that a newer peer does not make a whole message
+    unreadable. Capabilities that are true or false become objects or disappear. A null in place of
+    `isError` is ignored.
     """
     if bytes(raw).count(b",") > _MOST_SHELTERED:
         raise Malformed(t.INVALID_PARAMS, str(bad)) from None
@@ -74,7 +77,7 @@ _HOLD_CAPABILITIES = (
 
 
 def _repair_capabilities(data: Any, kind: Any) -> bool:
-    """Write capabilities that are `true` as `{}`, and leave out those that are `false`.
+    """Replace capabilities that are `true` by `{}`, and remove those that are `false`.
 
     Returns:
         Whether there was one.
@@ -93,7 +96,7 @@ def _repair_capabilities(data: Any, kind: Any) -> bool:
 
 
 def _objects_for_truth(data: Any, kind: type[Struct]) -> bool:
-    """Do so within the capabilities of one side, and within those that have parts."""
+    """Repair the capabilities of one side, including nested ones."""
     if not isinstance(data, dict):
         return False
     found = False
@@ -116,13 +119,11 @@ def _is_struct(kind: Any) -> bool:
 
 
 def _shelter(data: Any, depth: int) -> bool:
-    """Wrap unknown blocks wherever content stands, and drop a null `isError`; True where there was
-    one.
-    """
+    """Wrap unknown content blocks, and remove a null `isError`. Returns whether there was one."""
     if not isinstance(data, dict) or depth > 8:
         return False
     found = False
-    if data.get("isError", False) is None:  # as some peers write what is not said
+    if data.get("isError", False) is None:  # some peers write absent members as null
         del data["isError"]
         found = True
     content = data.get("content")
@@ -146,14 +147,14 @@ def _shelter(data: Any, depth: int) -> bool:
 
 
 def encode(value: Any, revision: str = NEWEST) -> bytes:
-    """Write a protocol type as JSON, without what the revision never said."""
+    """Encode a protocol type as JSON, without fields that the revision does not have."""
     cut: Any = _CUTS[revision].get(type(value), _UNKNOWN)
     if cut is _UNKNOWN:
         cut = _CUTS[revision][type(value)] = compile_cut(type(value), revision)
     shown = value if cut is None else cut(value)
     try:
         return _encode(shown)
-    except UnicodeEncodeError as bad:  # half a surrogate pair, as in the name of an odd file
+    except UnicodeEncodeError as bad:  # half a surrogate pair, for example in an unusual file name
         try:
             plain = without_surrogates(shown)
         except TypeError:
@@ -166,8 +167,8 @@ _CUTS: dict[str, dict[type, Cut | None]] = {revision: {} for revision in REVISIO
 
 
 def compile_cut(kind: Any, revision: str) -> Cut | None:
-    """What must be done to values of a type before they are encoded for a revision; None where that
-    is nothing.
+    """Return the changes that a value of a type needs before it is encoded for a revision; None if
+    it needs none.
     """
     if not (isinstance(kind, type) and issubclass(kind, Struct)):
         return None
@@ -184,7 +185,7 @@ def compile_cut(kind: Any, revision: str) -> Cut | None:
 
     if (
         not dead and reshape is None and len(deep) == 1
-    ):  # the newest revision's results: nothing to drop, one list to look through
+    ):  # a result of the newest revision: nothing to drop, one list to search
         ((only, look),) = deep.items()
         return _one_field(attrgetter(only), only, look)
 
@@ -216,9 +217,7 @@ def _one_field(read: Callable[[Any], Any], name: str, look: Cut) -> Cut:
 
 
 def field_span(kind: type[Any], wire_name: str) -> tuple[str, str] | None:
-    """The revisions that have a field, looked up at the type and those it inherits from; None for
-    all.
-    """
+    """Return the revisions that have a field, also if the type inherits it; None for all."""
     return next(
         (FIELDS[base, wire_name] for base in kind.__mro__ if (base, wire_name) in FIELDS), None
     )
@@ -242,8 +241,8 @@ def _field_cut(annotation: Any, revision: str) -> Cut | None:
 
 
 def _choices(annotation: Any, revision: str) -> dict[type, Cut]:
-    """The cuts for the values that an annotation allows, by their type; types that need none are
-    left out.
+    """Return the cuts for the values that an annotation allows, by type. Types without a cut are
+    omitted.
     """
     origin = get_origin(annotation)
     arguments = get_args(annotation)

@@ -1,4 +1,4 @@
-"""Values of HTTP headers: plain text, or base64 where a header cannot hold it (2026-07-28,
+"""Values of HTTP headers: plain text, or base64 if the text is not allowed in a header (2026-07-28,
 "Value Encoding").
 """
 
@@ -16,18 +16,18 @@ _POSSIBLE = re.compile(r"[ -~\t]*")
 
 
 class BadHeaderValue(ValueError):
-    """A header's value that says nothing; its words complete "the header ...", like "is not valid
-    base64 of UTF-8".
+    """A header value that cannot be decoded. The message completes "the header ...", as in "is not
+    valid base64 of UTF-8".
     """
 
 
 def encode_value(text: str) -> str:
-    """Text as the value of `Mcp-Name` or `Mcp-Param-*`: as it is, or in base64 where a header
-    cannot hold it as it is.
+    """Encode text as the value of `Mcp-Name` or `Mcp-Param-*`: plain if possible, otherwise in
+    base64.
 
-    That is so for what is not ASCII, for control characters (tabs too), for space at either end
-    (`HDR-09`, `XMH-15`), and for text that looks like the base64 form itself (`XMH-16`). Raises
-    BadHeaderValue for half a surrogate pair, which UTF-8 cannot say.
+    Base64 is necessary for characters beyond ASCII, control characters (including tabs), space at
+    either end (`HDR-09`, `XMH-15`), and text that looks like the base64 form itself (`XMH-16`).
+    Raises BadHeaderValue for half a surrogate pair, which UTF-8 cannot encode.
     """
     if _PLAIN.fullmatch(text) and not (text.startswith(_HEAD) and text.endswith(_TAIL)):
         return text
@@ -38,11 +38,11 @@ def encode_value(text: str) -> str:
 
 
 def decode_value(value: str) -> str:
-    """The text that a header's value stands for.
+    """Decode the value of a header.
 
-    Space around it is left out (`HDR-08`); only a value with both marks, exact and in lower case,
-    is in base64 (`HDR-10`, `XMH-17`). Raises BadHeaderValue for characters that a header cannot
-    have, and for base64 or UTF-8 that is none (`XMH-19`, `CFQ-07`).
+    Surrounding space is ignored (`HDR-08`). A value is base64 only if it has both marks exactly, in
+    lower case (`HDR-10`, `XMH-17`). Raises BadHeaderValue for characters that are not allowed in a
+    header, and for invalid base64 or UTF-8 (`XMH-19`, `CFQ-07`).
     """
     value = value.strip(" \t")
     if not (
@@ -58,12 +58,11 @@ def decode_value(value: str) -> str:
 
 
 def argument_value(value: Any) -> str | None:
-    """What the header that mirrors an argument says: a string, a whole number in decimal, `true` or
-    `false` (`XMH-14`).
+    """Return the text of an argument for the header that mirrors it: a string, a decimal integer,
+    `true` or `false` (`XMH-14`).
 
-    None, for no header at all, where the argument is null (`XMH-12`) or is nothing that a header
-    can mirror; an empty string is an empty header (`XMH-13`).
-    Raises BadHeaderValue as `encode_value` does.
+    None means that there is no header: the argument is null (`XMH-12`) or of a type that headers
+    cannot mirror. An empty string is an empty header (`XMH-13`).
     """
     if isinstance(value, str):
         return encode_value(value)
@@ -77,8 +76,8 @@ def argument_value(value: Any) -> str | None:
 
 
 def is_numeric(host: str) -> bool:
-    """Whether a host is a plain IPv4 or IPv6 address, without brackets."""
-    import ipaddress  # late: a server over stdio, which loads this file too, has no hosts
+    """Whether a host is an IPv4 or IPv6 address without brackets."""
+    import ipaddress  # late: a server over stdio loads this file too, but has no hosts
 
     try:
         ipaddress.ip_address(host)

@@ -1,4 +1,4 @@
-"""JSON-RPC 2.0 envelopes: messages opened without reading their params, and put together around
+"""JSON-RPC 2.0 envelopes: opens messages without reading their params, and builds messages around
 encoded parts.
 """
 
@@ -35,8 +35,8 @@ class ErrorBody(Struct, frozen=True):
 
 
 class Envelope(Struct, frozen=True):
-    """One message, its params and result still unread; which fields are set says what kind of
-    message it is.
+    """One message with unread params and result. The fields that are set determine the kind of the
+    message.
     """
 
     jsonrpc: Literal["2.0"]
@@ -44,15 +44,15 @@ class Envelope(Struct, frozen=True):
     id: RequestId | UnsetType | None = UNSET
     params: Raw = NOTHING
     result: Raw | UnsetType = UNSET
-    error: ErrorBody | UnsetType | None = UNSET  # some peers send null beside a result
+    error: ErrorBody | UnsetType | None = UNSET  # some peers send a null error beside a result
 
 
 def request_reader(params: Mapping[str, type[Any]]) -> Callable[[Frame], Any]:
-    """A decoder that reads a request in one pass, its params as the type that its method has in
-    `params`.
+    """Return a decoder that reads a request in one pass. The type of its params is the one of its
+    method in `params`.
 
-    What it returns has `id`, `params` and, as the tag of its type, the method. It raises one of
-    READ_ERRORS for all that is no such request; `open_envelope` says what it is then.
+    The decoded value has `id`, `params` and, as the tag of its type, the method. The decoder raises
+    one of READ_ERRORS for anything else; `open_envelope` then says what it is.
     """
     kinds: list[Any] = []
     for method, kind in params.items():
@@ -73,14 +73,14 @@ def request_reader(params: Mapping[str, type[Any]]) -> Callable[[Frame], Any]:
                 frozen=True,
                 kw_only=True,
                 namespace=named,
-                forbid_unknown_fields=True,  # so that a `result` beside a method is found
+                forbid_unknown_fields=True,  # finds a `result` beside a method
             )
         )
     return msgspec.json.Decoder(reduce(or_, kinds)).decode
 
 
 class _Trace(Struct, frozen=True):
-    """What can still be learned from a message that is not an envelope."""
+    """The parts of a message that can still be read if it is not a valid envelope."""
 
     id: Raw | UnsetType = UNSET
     method: Raw | UnsetType = UNSET
@@ -89,17 +89,16 @@ class _Trace(Struct, frozen=True):
 
 
 class _Member(Struct, gc=False):
-    """The least that a message of a batch is."""
+    """The minimal type of a message in a batch."""
 
     jsonrpc: Literal["2.0"]
 
 
 class Malformed(Exception):
-    """Bytes that are no JSON, or JSON that is not the shape it should be; the only exception that
-    reading raises.
+    """Bytes that are not JSON, or JSON of the wrong shape. Reading raises no other exception.
 
-    `code` is the JSON-RPC error to answer with and `id` the message's id where it could be read;
-    `is_answer` says that it was meant as a response, which is never answered.
+    `code` is the JSON-RPC error code of the response. `id` is the message's id, if it could be
+    read. `is_answer` says that the message looks like a response, which must never be answered.
     """
 
     def __init__(
@@ -107,7 +106,7 @@ class Malformed(Exception):
     ) -> None:
         super().__init__(
             message if len(message) <= _LONGEST else f"{message[:_LONGEST]}..."
-        )  # it may hold a piece of what was sent
+        )  # the message may contain a part of the input
         self.code = code
         self.id = id
         self.is_answer = is_answer
@@ -123,17 +122,17 @@ _counted = msgspec.json.Decoder(list[_Member]).decode
 encode_json = msgspec.json.Encoder().encode
 
 READ_ERRORS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-"""All that msgspec raises for bytes that it cannot read (deep nesting is a RecursionError)."""
+"""Every exception of msgspec for unreadable bytes (deep nesting is a RecursionError)."""
 
 
 def open_envelope(frame: Frame) -> Envelope:
-    """Take one message apart.
+    """Read one message as an envelope.
 
-    Escaped surrogates without a partner are read as U+FFFD, but not in an id, which must come back
-    as it was.
+    Escaped surrogates without a partner are read as U+FFFD, except in an id, which must be returned
+    unchanged.
 
     Raises:
-        Malformed: The message is no JSON-RPC; with the id, where it could be found.
+        Malformed: The message is not JSON-RPC. The error has the id if it could be found.
     """
     check_utf8(frame)
     try:
@@ -156,7 +155,7 @@ def open_envelope(frame: Frame) -> Envelope:
 def _check_kind(frame: Frame, envelope: Envelope) -> None:
     """Check that a message is of one kind: a request, a result or an error (`RPC-06`).
 
-    A member that is null does not count: some peers write every member of their envelope.
+    Members that are null are ignored: some peers write every member of their envelope.
     """
     has_result = envelope.result is not UNSET and bytes(envelope.result) != b"null"
     if envelope.method is not UNSET and (has_result or envelope.error):
@@ -166,12 +165,12 @@ def _check_kind(frame: Frame, envelope: Envelope) -> None:
 
 
 def check_utf8(frame: Frame) -> None:
-    """Check that a frame is UTF-8 as a whole (`RPC-12`).
+    """Check that a whole frame is UTF-8 (`RPC-12`).
 
-    Reading it does not look into fields that nobody wants.
+    Decoding does not check the fields that it skips.
 
     Raises:
-        Malformed: It is not.
+        Malformed: The frame is not UTF-8.
     """
     if frame.isascii():
         return
@@ -182,9 +181,7 @@ def check_utf8(frame: Frame) -> None:
 
 
 def _unreadable(frame: Frame, bad: Exception) -> Malformed:
-    """A message that is no JSON: what is wrong with it, and its id where that can be found all the
-    same.
-    """
+    """Return the error for a message that is not JSON, with the id if it can be found anyway."""
     found = salvage.trace(frame)
     words = f"Parse error: the message is not valid JSON: {_what_is_wrong(frame, bad)}"
     return Malformed(PARSE_ERROR, words, found.id, is_answer=found.is_answer)
@@ -202,16 +199,17 @@ def _what_is_wrong(frame: Frame, bad: Exception) -> str:
 
 
 def _explained(frame: Frame, why: str) -> Malformed:
-    """A message that is JSON of a wrong shape, with its id where there is a usable one."""
+    """Return the error for JSON of the wrong shape, with the id if it is usable."""
     try:
-        # It builds nothing: a few MB of small values would be a hundred times that, and seconds.
+        # This check creates no objects: a few MB of small values would take a hundred times as much
+        # memory, and seconds.
         _skip(frame)
     except READ_ERRORS as bad:
         return _unreadable(frame, bad)
     try:
         trace = _trace(frame)
     except READ_ERRORS:
-        trace = _Trace()  # no object
+        trace = _Trace()  # not an object
     try:
         id = None if trace.id is UNSET or bytes(trace.id)[:1] in b"[{tfn" else _json(trace.id)
     except READ_ERRORS as bad:
@@ -227,7 +225,7 @@ def is_batch(frame: Frame) -> bool:
 
 
 def open_batch(frame: Frame) -> list[Frame]:
-    """The messages of a batch. Raises Malformed; an empty batch is one, and one of more than 10,000
+    """Return the messages of a batch. Raises Malformed for an empty batch, and for more than 10,000
     messages.
     """
     if frame.count(b",") >= _MOST_IN_BATCH and _is_long(frame):
@@ -250,19 +248,19 @@ def open_batch(frame: Frame) -> list[Frame]:
 
 
 def _is_long(frame: Frame) -> bool:
-    """Whether a batch is one of too many messages, or of what is none; costs a fraction of what
-    taking it apart would.
+    """Whether a frame is a batch of too many messages, or malformed JSON that begins like one. This
+    is much cheaper than splitting the batch.
     """
     try:
         return len(_counted(frame)) > _MOST_IN_BATCH
     except msgspec.ValidationError:
         return is_batch(frame)
     except READ_ERRORS:
-        return False  # taking it apart says what it is
+        return False  # splitting it raises the error
 
 
 def request(id: RequestId, method: str, params: bytes) -> Frame:
-    """A request; `params` is encoded already."""
+    """Return a request; `params` is encoded already."""
     return b'{"jsonrpc":"2.0","id":%b,"method":%b,"params":%b}' % (
         encode_id(id),
         encode_json(method),
@@ -271,20 +269,20 @@ def request(id: RequestId, method: str, params: bytes) -> Frame:
 
 
 def notification(method: str, params: bytes) -> Frame:
-    """A notification; `params` is encoded already, and left out where it is empty."""
+    """Return a notification; `params` is encoded already, and omitted if it is empty."""
     if params == b"{}":
         return b'{"jsonrpc":"2.0","method":%b}' % encode_json(method)
     return b'{"jsonrpc":"2.0","method":%b,"params":%b}' % (encode_json(method), params)
 
 
 def response(id: RequestId, result: bytes) -> Frame:
-    """A successful response; `result` is encoded already."""
+    """Return a successful response; `result` is encoded already."""
     return b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (encode_id(id), result)
 
 
 def stamped_response(id: RequestId, stamp: bytes, result: bytes) -> Frame:
-    """A successful response with `stamp` (members without braces, encoded already) put at the head
-    of its result.
+    """Return a successful response. `stamp` (encoded members without braces) is inserted at the
+    beginning of its result.
     """
     if result == b"{}":
         return b'{"jsonrpc":"2.0","id":%b,"result":{%b}}' % (encode_id(id), stamp)
@@ -293,7 +291,9 @@ def stamped_response(id: RequestId, stamp: bytes, result: bytes) -> Frame:
 
 
 def failure(id: RequestId | None, code: int, message: str, data: Any = None) -> Frame:
-    """An error response; without an id only where the request's could not be read (`RPC-09`)."""
+    """Return an error response. It has no id only if the id of the request could not be read
+    (`RPC-09`).
+    """
     body = (
         {"code": code, "message": message}
         if data is None
@@ -301,7 +301,7 @@ def failure(id: RequestId | None, code: int, message: str, data: Any = None) -> 
     )
     try:
         error = encode_json(body)
-    except Exception:  # an error must be told, even where its detail cannot be
+    except Exception:  # the error must be sent, even if its data cannot be encoded
         error = encode_json({"code": code, "message": message.encode("utf-8", "replace").decode()})
     if id is None:
         return b'{"jsonrpc":"2.0","error":%b}' % error
@@ -309,10 +309,10 @@ def failure(id: RequestId | None, code: int, message: str, data: Any = None) -> 
 
 
 def is_answer(frame: Frame) -> bool:
-    """Whether a frame that was put together here is a response; it is not read for that."""
+    """Whether a frame that this module has built is a response. The frame is not decoded."""
     return _asks(frame) is None
 
 
 def encode_id(id: RequestId) -> bytes:
-    """An id as JSON, its type kept (`RPC-05`)."""
+    """Return an id as JSON of the same type (`RPC-05`)."""
     return b"%d" % id if type(id) is int else encode_json(id)

@@ -5,26 +5,26 @@ from __future__ import annotations
 from .jsonrpc import Frame
 
 DEFAULT_LIMIT = 64 * 1024 * 1024
-# pieces smaller than this are put together, so that a line that comes byte by byte costs no more
-# than its bytes
+# Smaller pieces are joined, so that a line that arrives byte by byte costs no more memory than its
+# bytes.
 _CRUMB = 4096
 
 
 class LineSplitter:
-    """Collects bytes and gives whole lines back (2026-07-28, "stdio"). `limit` is the most bytes
-    one line may have.
+    """Collects bytes and returns whole lines (2026-07-28, "stdio"). `limit` is the maximum length
+    of a line in bytes.
     """
 
     def __init__(self, limit: int = DEFAULT_LIMIT) -> None:
         self.limit = limit
-        self.dropped = 0  # lines that were too long, so far
+        self.dropped = 0  # the number of lines that were too long, so far
         self._parts: list[bytes] = []
         self._held = 0
         self._skipping = False
 
     def feed(self, chunk: bytes) -> list[Frame]:
-        """Take the next bytes; return the lines that are complete now, without their newlines and
-        without empty ones.
+        """Add bytes. Returns the lines that are complete now, without newlines and without empty
+        lines.
         """
         end = chunk.rfind(b"\n")
         if end < 0:
@@ -42,7 +42,7 @@ class LineSplitter:
         return lines
 
     def close(self) -> list[Frame]:
-        """The peer has closed: a last line without a newline still counts."""
+        """End the input. Returns the last line, if it had no newline."""
         return self._finish(b"")
 
     def _whole(self, block: bytes) -> list[Frame]:

@@ -1,5 +1,5 @@
-"""The history of the protocol on one page: five revisions, two eras, and every fact in which they
-differ.
+"""The history of the protocol in one file: five revisions, two eras, and every difference between
+them.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ LAST_HANDSHAKE: Final = R4
 
 
 class Era(Enum):
-    """The two manners of the protocol."""
+    """The two eras of the protocol."""
 
-    HANDSHAKE = "handshake"  # a peer says who it is once, and the connection remembers
-    STATELESS = "stateless"  # every request says who asks
+    HANDSHAKE = "handshake"  # the peers introduce themselves once, for the whole connection
+    STATELESS = "stateless"  # every request contains the caller's revision and capabilities
 
 
 HANDSHAKE_REVISIONS: Final = REVISIONS[: REVISIONS.index(LAST_HANDSHAKE) + 1]
@@ -38,12 +38,12 @@ _ERAS = {r: Era.HANDSHAKE for r in HANDSHAKE_REVISIONS} | {
 
 
 def era(revision: str) -> Era:
-    """The manner of a revision; KeyError for a date that is none of the five."""
+    """Return the era of a revision. Raises KeyError for an unknown revision."""
     return _ERAS[revision]
 
 
 class Side(Enum):
-    """Who sends a message."""
+    """The sender of a message."""
 
     CLIENT = "client"
     SERVER = "server"
@@ -51,12 +51,12 @@ class Side(Enum):
 
 
 class MethodRow(NamedTuple):
-    """One method: what its params and result are, who sends it, and in which revisions (`since` to
-    `until`, both included).
+    """One method: the types of its params and result, its sender, and its revisions (`since` to
+    `until`, inclusive).
     """
 
     params: type[Any]
-    result: type[Any] | None  # None: a notification
+    result: type[Any] | None  # None for a notification
     sender: Side = Side.CLIENT
     since: str = OLDEST
     until: str = NEWEST
@@ -83,7 +83,7 @@ METHODS: Final[dict[str, MethodRow]] = {
     "subscriptions/listen": MethodRow(
         t.SubscriptionsListenRequestParams, t.SubscriptionsListenResult, since=R5
     ),
-    # requests of a server; in the stateless era they travel inside results
+    # requests of a server; in the stateless era they are part of results
     "sampling/createMessage": MethodRow(
         t.CreateMessageRequestParams, t.CreateMessageResult, Side.SERVER
     ),
@@ -120,11 +120,10 @@ METHODS: Final[dict[str, MethodRow]] = {
 Span = tuple[str, str]
 
 NEVER: Final[Span] = (NEWEST, OLDEST)
-"""For a field that a type inherits, but that no revision has there."""
+"""For a field that a type inherits, but that no revision has in that type."""
 
 TYPES: Final[dict[type[Any], Span]] = {
-    # types that are younger or shorter-lived than the protocol, where they stand in a union with
-    # others
+    # types that not every revision has, in unions with other types
     t.AudioContent: (R2, NEWEST),
     t.ResourceLink: (R3, NEWEST),
     t.ToolUseContent: (R4, NEWEST),
@@ -133,8 +132,7 @@ TYPES: Final[dict[type[Any], Span]] = {
 }
 
 FIELDS: Final[dict[tuple[type[Any], str], Span]] = {
-    # (type, name on the wire): where a field is younger or shorter-lived than its type
-    # what many share
+    # shared by many types
     (t.Result, "resultType"): (R5, NEWEST),
     (t.CacheableResult, "ttlMs"): (R5, NEWEST),
     (t.CacheableResult, "cacheScope"): (R5, NEWEST),
@@ -173,7 +171,7 @@ FIELDS: Final[dict[tuple[type[Any], str], Span]] = {
     (t.PromptArgument, "title"): (R3, NEWEST),
     (t.PromptReference, "title"): (R3, NEWEST),
     (t.CompleteRequestParams, "context"): (R3, NEWEST),
-    # questions: since 2026-07-28 they are no requests of their own, and their answers no results
+    # questions: since 2026-07-28 they are not requests, and their answers are not results
     (t.ElicitRequestParams, "mode"): (R4, NEWEST),
     (t.ElicitRequestParams, "url"): (R4, NEWEST),
     (t.ElicitRequestParams, "elicitationId"): (R4, R4),
@@ -206,7 +204,7 @@ FIELDS: Final[dict[tuple[type[Any], str], Span]] = {
 }
 
 ERRORS: Final[dict[str, dict[str, int]]] = {
-    # what a misfortune is called on the wire: name -> {first revision with this code: code}
+    # error codes: name -> {first revision with this code: code}
     "resource_not_found": {R1: t.RESOURCE_NOT_FOUND, R5: t.INVALID_PARAMS},
     "header_mismatch": {R1: t.INVALID_REQUEST, R5: t.HEADER_MISMATCH},
     "missing_client_capability": {R1: t.INVALID_REQUEST, R5: t.MISSING_CLIENT_CAPABILITY},
@@ -235,22 +233,22 @@ Ability = Literal[
 ]
 
 ABILITIES: Final[dict[Ability, Span]] = {
-    # what a revision can do, by a name, where it is no method, type or field alone
-    "apps": FIELDS[t.Tool, "_meta"],  # where a tool names its page (MCP Apps)
+    # named abilities of revisions that are not just a method, a type or a field
+    "apps": FIELDS[t.Tool, "_meta"],  # where a tool links its page (MCP Apps)
     "argument_errors_as_results": (R4, NEWEST),  # bad arguments of a tool are a result (`TOL-16`)
     "audio": TYPES[t.AudioContent],
     "batches": (R2, R2),  # several messages in one array (`RPC-13`, `RPC-16`)
     "elicitation": (R3, NEWEST),
-    "elicitation_ids": (R4, R4),  # a visit to a page has an id, and its end a notification
+    "elicitation_ids": (R4, R4),  # the visit of a page has an id, and a notification for its end
     "elicitation_urls": (R4, NEWEST),
     "http_sessions": (R2, R4),  # Mcp-Session-Id, GET and DELETE
     "mirrored_headers": (R5, NEWEST),  # Mcp-Method, Mcp-Name and Mcp-Param-*
-    "multiple_choice": (R4, NEWEST),  # fields of forms that take several values
+    "multiple_choice": (R4, NEWEST),  # form fields with several values
     "ping": (R1, R4),
-    "primed_streams": (R4, R4),  # an event stream begins with an id, so that it can be resumed
-    "questions_in_results": (R5, NEWEST),  # input_required instead of requests of the server
+    "primed_streams": (R4, R4),  # an event stream starts with an id, so that it can be resumed
+    "questions_in_results": (R5, NEWEST),  # input_required instead of server requests
     "resource_links": TYPES[t.ResourceLink],
-    "sampling_context_declared": (R4, NEWEST),  # clients say whether they take includeContext
+    "sampling_context_declared": (R4, NEWEST),  # clients declare whether they accept includeContext
     "sampling_tools": FIELDS[t.CreateMessageRequestParams, "tools"],
     "structured_content": FIELDS[t.CallToolResult, "structuredContent"],
     "version_header": (R3, NEWEST),  # MCP-Protocol-Version after `initialize` (`HTL-47`)
@@ -280,11 +278,11 @@ def supports(revision: str, ability: Ability) -> bool:
 
 
 def has(revision: str, span: Span | None) -> bool:
-    """Whether a revision lies within a span; None stands for all of history."""
+    """Whether a revision lies within a span; None means every revision."""
     return span is None or span[0] <= revision <= span[1]
 
 
 def error_code(name: str, revision: str) -> int:
-    """The code that a revision has for a misfortune of the ERRORS table."""
+    """Return the code of an error in the ERRORS table under a revision."""
     rows = ERRORS[name]
     return rows[max(first for first in rows if first <= revision)]

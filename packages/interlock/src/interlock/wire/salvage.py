@@ -14,11 +14,11 @@ from msgspec import Struct
 
 from ..types.base import RequestId
 
-_MOST_STEPS = 200_000  # brackets and members looked at in one message: about 0.2 seconds
-_MEMBER = 10  # steps that a member costs
-_MOST_REPAIRED = 4 * 1024 * 1024  # bytes in which lone surrogates are looked for
-_MOST_ESCAPES = 200_000  # of those that matter here, in one message: about 0.1 seconds
-_LONGEST_NAME = 4096  # bytes of a member's name or of an id; nobody needs longer ones
+_MOST_STEPS = 200_000  # brackets and members inspected in one message: about 0.2 seconds
+_MEMBER = 10  # steps for one member
+_MOST_REPAIRED = 4 * 1024 * 1024  # bytes in which lone surrogates are searched
+_MOST_ESCAPES = 200_000  # relevant escapes in one message: about 0.1 seconds
+_LONGEST_NAME = 4096  # bytes of a member's name or of an id; longer ones are not useful
 _REPLACEMENT = rb"\ufffd"
 
 _space = re.compile(rb"[ \t\r\n]*").match
@@ -29,7 +29,7 @@ _to_bracket = re.compile(
     rb'[^"\[\]{}]*+(?:"[^"\\]*+(?:\\.[^"\\]*+)*+"[^"\[\]{}]*+)*+[\[\]{}]', re.DOTALL
 ).match
 _surrogates = re.compile(  # begins with a backslash, so that the search skips all other text
-    rb"\\(?:\\"  # else the second of two backslashes would be taken for the start of an escape
+    rb"\\(?:\\"  # otherwise the second of two backslashes would look like the start of an escape
     rb"|u[dD][89aAbB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
     rb"|(u[dD][89a-fA-F][0-9a-fA-F]{2}))"
 ).sub
@@ -39,8 +39,8 @@ _half = re.compile("[\ud800-\udfff]")
 
 
 class SalvagedMessage(Struct, frozen=True):
-    """What can be learned from a message that is not valid JSON; `id` is None where none was
-    found.
+    """The parts of a message that can be read although it is not valid JSON; `id` is None if none
+    was found.
     """
 
     id: RequestId | None = None
@@ -48,12 +48,12 @@ class SalvagedMessage(Struct, frozen=True):
 
 
 def trace(frame: bytes) -> SalvagedMessage:
-    """Find the id and the kind of a message by its top-level members, whatever is wrong within
-    them.
+    """Find the id and the kind of a message by its top-level members, even if their values are
+    malformed.
 
-    The scan stops where the top level itself makes no sense, such as at the end of a message that
-    was cut off, and after 200,000 steps (brackets, and members ten times); what was found before
-    that counts. A name that comes twice counts as it came last.
+    The scan stops where the top level itself is malformed, for example at the end of a truncated
+    message. It also stops after 200,000 steps (a bracket is one step, a member ten). Everything
+    found before counts. The last one of repeated names counts.
     """
     found: dict[str, bytes] = {}
     at = _after_space(frame, 0)
@@ -82,8 +82,8 @@ def trace(frame: bytes) -> SalvagedMessage:
 
 
 def split(frame: bytes) -> list[bytes]:
-    """The members of a batch that is not valid JSON, as far as they can be told apart; bounded as
-    `trace` is.
+    """Return the members of a batch that is not valid JSON, as far as they can be separated. The
+    bounds of `trace` apply.
     """
     members: list[bytes] = []
     at = _after_space(frame, 0)
@@ -102,12 +102,11 @@ def split(frame: bytes) -> list[bytes]:
 
 
 def without_lone_surrogates(frame: bytes) -> bytes | None:
-    """The same message with U+FFFD in the place of each escaped surrogate that has no partner; None
-    where there is none.
+    """Return the message with U+FFFD in place of each escaped lone surrogate; None if it has none.
 
-    JSON's grammar allows them (RFC 8259, 8.2), JavaScript writes them for text that was cut inside
-    an emoji, and no UTF-8 text can hold them. Messages of more than 4 MiB, and what follows 200,000
-    escapes, are left as they are.
+    JSON allows lone surrogates (RFC 8259, 8.2), and JavaScript writes them for text that was cut
+    inside an emoji, but UTF-8 cannot encode them. Messages over 4 MiB, and text after 200,000
+    escapes, are not changed.
     """
     if len(frame) > _MOST_REPAIRED or (rb"\ud" not in frame and rb"\uD" not in frame):
         return None
@@ -116,15 +115,15 @@ def without_lone_surrogates(frame: bytes) -> bytes | None:
 
 
 def without_surrogates(value: Any, enc_hook: Callable[[Any], Any] | None = None) -> Any:
-    """A value as plain data whose texts can be encoded: U+FFFD stands for each half of a surrogate
-    pair.
+    """Return a value as plain data whose strings can be encoded: U+FFFD replaces each lone
+    surrogate.
 
     Args:
-        value: Anything that msgspec can encode, but for its texts.
-        enc_hook: What makes data of other values, as for msgspec.
+        value: A value that msgspec can encode, except for its strings.
+        enc_hook: Converts other types to plain data, as for msgspec.
 
     Raises:
-        TypeError, ValueError, RecursionError: It cannot be encoded anyway.
+        TypeError, ValueError, RecursionError: The value cannot be encoded anyway.
     """
     return _clean(msgspec.to_builtins(value, enc_hook=enc_hook, str_keys=True))
 
@@ -149,8 +148,8 @@ def _after_space(frame: bytes, at: int) -> int:
 
 
 def _skip(frame: bytes, at: int, left: int) -> tuple[int, int]:
-    """The end of the value that begins at `at`, and how many brackets may still be looked at; `at`
-    itself where it has no end.
+    """Return the end of the value that begins at `at`, and the remaining number of brackets; `at`
+    itself if the value has no end.
     """
     first = frame[at : at + 1]
     if first not in (b"{", b"["):
@@ -162,7 +161,7 @@ def _skip(frame: bytes, at: int, left: int) -> tuple[int, int]:
         left -= 1
         bracket = _to_bracket(frame, end)
         if bracket is None:
-            return len(frame), left  # cut off: it was the last value
+            return len(frame), left  # truncated: it was the last value
         end = bracket.end()
         depth += 1 if frame[end - 1] in b"{[" else -1
         if depth == 0:
@@ -176,7 +175,7 @@ def _text(string: bytes) -> str | None:
     try:
         text = json.loads(string)
         text.encode()
-    except ValueError:  # an unknown escape, no UTF-8, or a lone surrogate
+    except ValueError:  # an unknown escape, invalid UTF-8, or a lone surrogate
         return None
     return text if isinstance(text, str) else None
 

@@ -1,8 +1,5 @@
-"""Sealed state: state that passes through clients, protected against reading and changes, and bound
-to one request.
-
-Integrity comes from HMAC-SHA-256. With the cryptography package the state is encrypted too
-(AES-256-GCM) (2026-07-28, "Multi Round-Trip Requests", "Server Requirements").
+"""Sealed state: state that travels through clients, protected against reading and changes, and
+bound to one request.
 """
 
 from __future__ import annotations
@@ -22,22 +19,22 @@ _NONCE_BYTES = 12
 
 
 class BadSeal(ValueError):
-    """The state was not sealed by this key for this request, or it has expired; the words say
-    which.
+    """The state was not sealed by one of these keys for this request, or it has expired. The
+    message says which.
     """
 
     def __init__(self, words: str) -> None:
-        """Make one that says `words`."""
+        """Store the message."""
         super().__init__(words)
 
 
 class Seal:
-    """Closes and opens state. The first key closes, every key opens, so that keys can be changed
-    without a gap.
+    """Seals and opens state. The first key seals, every key opens, so that keys can be rotated
+    without downtime.
 
-    `keys` are at least 16 random bytes each; `seconds` is how long a state may be used. Times are
-    given by the caller. `encrypt` is True or False, or None for where it can be. Raises ValueError
-    for poor keys, and where encryption cannot be had.
+    `keys` are at least 16 random bytes each. `seconds` is the lifetime of a state. The caller
+    passes the time. `encrypt` is True or False, or None to encrypt if the cryptography package is
+    installed. Raises ValueError for weak keys, and if encryption is required but not available.
     """
 
     def __init__(
@@ -56,8 +53,8 @@ class Seal:
         self._encrypt = encrypt
 
     def close(self, payload: Any, binding: bytes, now: float) -> str:
-        """Seal a JSON value for the request that `binding` stands for, from `now` (seconds of the
-        wall clock).
+        """Seal a JSON value for the request that `binding` identifies. `now` is the wall clock in
+        seconds.
         """
         body = _encode((now + self.seconds, payload))
         aead = _aead() if self._encrypt is not False else None
@@ -69,7 +66,7 @@ class Seal:
         return base64.urlsafe_b64encode(sealed).decode().rstrip("=")
 
     def open(self, state: str, binding: bytes, now: float) -> Any:
-        """The value that was sealed. Raises BadSeal."""
+        """Return the sealed value. Raises BadSeal."""
         try:
             sealed = base64.b64decode(
                 state + "=" * (-len(state) % 4), altchars=b"-_", validate=True
@@ -89,7 +86,7 @@ class Seal:
 
     @property
     def _keys(self) -> list[bytes]:
-        """The keys, each stretched to 32 bytes that serve this purpose only."""
+        """The keys, each derived to 32 bytes for this purpose only."""
         if not self._derived:
             import hashlib  # late: only for calls that ask
 
@@ -129,7 +126,7 @@ def _mac(key: bytes, body: bytes, binding: bytes) -> bytes:
 
 
 def _aead() -> Any:
-    """AES-GCM where the optional package is there, else None."""
+    """Return AES-GCM if the optional package is installed, otherwise None."""
     try:
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # optional extra `seal`
     except ImportError:

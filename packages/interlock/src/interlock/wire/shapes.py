@@ -16,8 +16,8 @@ ToolOutcome = TypeVar("ToolOutcome", t.CallToolResult, t.ToolResultContent)
 
 
 def reshape_tool(tool: t.Tool, revision: str) -> t.Tool:
-    """Before 2026-07-28 an output schema describes an object, or is not there (`TOL-06`,
-    `TOL-07`).
+    """Before 2026-07-28 an output schema must describe an object. Other schemas are removed
+    (`TOL-06`, `TOL-07`).
     """
     if (
         revision <= R4
@@ -29,7 +29,7 @@ def reshape_tool(tool: t.Tool, revision: str) -> t.Tool:
 
 
 def reshape_tool_result(result: ToolOutcome, revision: str) -> ToolOutcome:
-    """Before 2026-07-28 structured content is an object, or is not there."""
+    """Before 2026-07-28 structured content must be an object. Other content is removed."""
     data = result.structured_content
     if revision <= R4 and data is not UNSET and not _encodes_as_object(data):
         return replace(result, structured_content=UNSET)
@@ -45,8 +45,8 @@ def _encodes_as_object(data: Any) -> bool:
 def reshape_sampling_params(
     params: t.CreateMessageRequestParams, revision: str
 ) -> t.CreateMessageRequestParams:
-    """Before 2025-11-25 a sampling message holds one block: a message of several becomes several
-    messages (`SAM-11`).
+    """Before 2025-11-25 a sampling message has one block. A message with several blocks becomes
+    several messages (`SAM-11`).
     """
     if revision > R3 or not any(isinstance(m.content, list) for m in params.messages):
         return params
@@ -55,8 +55,8 @@ def reshape_sampling_params(
 
 
 def reshape_sampling_result(result: t.CreateMessageResult, revision: str) -> t.CreateMessageResult:
-    """Before 2025-11-25 a sampling result holds one block: texts are joined, else the first block
-    stands for all.
+    """Before 2025-11-25 a sampling result has one block. Texts are joined; otherwise only the first
+    block is kept.
     """
     if revision > R3 or not isinstance(result.content, list):
         return result
@@ -71,8 +71,8 @@ def _blocks(content: Any) -> list[Any]:
 
 
 def reshape_elicitation(params: t.ElicitRequestParams, revision: str) -> t.ElicitRequestParams:
-    """2025-06-18 knows fewer forms: choices by `enum` and `enumNames` only, defaults for booleans
-    only (`ELI-09`).
+    """2025-06-18 has fewer forms: choices only by `enum` and `enumNames`, defaults only for
+    booleans (`ELI-09`).
     """
     schema = params.requested_schema
     if (
@@ -115,9 +115,7 @@ RESHAPES: dict[type[Any], Reshape] = {
 
 
 def stand_in(block: Any) -> t.TextContent:
-    """Words in place of a content block that an older revision has no type for, so that it is not
-    lost without a trace.
-    """
+    """Return text that replaces a content block for which an older revision has no type."""
     match block:
         case t.ResourceLink():
             return t.TextContent(f"[resource {block.title or block.name}: {block.uri}]")

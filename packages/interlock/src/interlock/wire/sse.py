@@ -1,4 +1,4 @@
-"""Server-sent events: events encoded, and a stream of bytes decoded to events (WHATWG HTML,
+"""Server-sent events: an encoder for events, and a decoder for streams of bytes (WHATWG HTML,
 "Server-sent events").
 """
 
@@ -11,21 +11,21 @@ from .jsonrpc import Malformed
 from .lines import DEFAULT_LIMIT
 
 COMMENT = b":\n\n"
-"""A line that every reader ignores (`HTM-13`): sent from time to time, it keeps a silent stream
-open (`HTM-12`).
+"""A comment line, which every reader ignores (`HTM-13`). Sent from time to time, it keeps a silent
+stream open (`HTM-12`).
 """
 
 _BOM = b"\xef\xbb\xbf"
-# pieces smaller than this are put together, so that an event that comes byte by byte costs no more
-# than its bytes
+# Smaller pieces are joined, so that an event that arrives byte by byte costs no more memory than
+# its bytes.
 _CRUMB = 4096
-# milliseconds; more digits say no more, and a number of thousands of digits is slow to read
+# digits of a time in milliseconds; a number of thousands of digits would be slow to read
 _LONGEST_WAIT = 10**15
 
 
 class Event(Struct, frozen=True):
-    """One event of a stream; `id` and `retry` (milliseconds) are None where this event named
-    none.
+    """One event of a stream. `id` and `retry` (milliseconds) are None if the event does not contain
+    them.
     """
 
     data: bytes
@@ -37,16 +37,16 @@ class Event(Struct, frozen=True):
 def event(
     data: bytes, *, id: str | None = None, retry: int | None = None, name: str | None = None
 ) -> bytes:
-    """One event as it stands on the stream, its blank line with it.
+    """Encode one event, including its blank line.
 
-    Newlines in `data`, of whatever kind, part it into several `data` lines, which a reader joins
-    with line feeds. `retry` is milliseconds. Raises ValueError for an id or a name with a line's
-    end or a NUL in it, and for a `retry` below zero.
+    Newlines of any kind split `data` into several `data` lines, which a reader joins with line
+    feeds. `retry` is in milliseconds. Raises ValueError for a line end or a NUL in an id or a name,
+    and for a negative `retry`.
     """
     if b"\n" in data or b"\r" in data:
         data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n").replace(b"\n", b"\ndata: ")
     if id is None and retry is None and name is None:
-        return b"".join((b"data: ", data, b"\n\n"))  # for large data thirty times faster than `%`
+        return b"".join((b"data: ", data, b"\n\n"))  # thirty times faster than `%` for large data
     head = ""
     if name is not None:
         head = f"event: {_line(name)}\n"
@@ -66,24 +66,23 @@ def _line(text: str) -> str:
 
 
 class EventReader:
-    """Takes a stream's bytes as they come and gives its events, as the standard's algorithm finds
-    them.
+    """Decodes a stream of bytes to events, by the algorithm of the standard.
 
-    One thing differs: an event without data is given too, with empty `data`, where it had an id or
-    a retry (`HTL-14`). What was not ended by a blank line is never given. `limit` is the most bytes
-    that one line, or the `data` lines of one event, may have.
+    There is one difference: an event without data is returned too, with empty `data`, if it had an
+    id or a retry (`HTL-14`). An event without a final blank line is never returned. `limit` is the
+    maximum size of one line, or of the `data` lines of one event, in bytes.
     """
 
     def __init__(self, limit: int = DEFAULT_LIMIT) -> None:
         self.limit = limit
-        # what may yet become a byte order mark; None once that is settled
+        # bytes that may become a byte order mark; None once that is decided
         self._start: bytes | None = b""
-        self._parts: list[bytes] = []  # of the line that has not ended
+        self._parts: list[bytes] = []  # of the unfinished line
         self._held = 0
-        # a line feed would belong to the carriage return that ended the last line
+        # whether a line feed would belong to the carriage return that ended the last line
         self._after_return = False
         self._broken: Malformed | None = None
-        # of the event that has not ended
+        # of the unfinished event
         self._data: list[bytes] = []
         self._size = 0
         self._id: str | None = None
@@ -91,10 +90,10 @@ class EventReader:
         self._retry: int | None = None
 
     def feed(self, chunk: bytes) -> list[Event]:
-        """Take the next bytes; return the events that are complete now.
+        """Add bytes. Returns the events that are complete now.
 
-        Raises Malformed where a line or an event is over the limit, and from then on always; events
-        that came before it in the same bytes are returned first.
+        Raises Malformed if a line or an event exceeds the limit, and at every later call. Events
+        before it in the same bytes are returned first.
         """
         if self._broken is not None:
             raise self._broken
@@ -122,7 +121,7 @@ class EventReader:
         return events
 
     def _begin(self, chunk: bytes) -> bytes:
-        """The first bytes, without the byte order mark."""
+        """Return the first bytes without the byte order mark."""
         chunk = (self._start or b"") + chunk
         if len(chunk) < len(_BOM) and _BOM.startswith(chunk):
             self._start = chunk
@@ -140,7 +139,7 @@ class EventReader:
             self._parts.append(part)
 
     def _finish(self, chunk: bytes, events: list[Event]) -> int:
-        """End the line that earlier bytes began; return where the next one begins."""
+        """Finish the line that earlier bytes began. Returns where the next line begins."""
         feed = chunk.find(b"\n")
         back = chunk.find(b"\r")
         end = min(feed, back) if feed >= 0 and back >= 0 else max(feed, back)
@@ -150,7 +149,7 @@ class EventReader:
         self._held = 0
         if len(parts) > 1 and parts[0].startswith(
             b"data: "
-        ):  # a long one: taken from its field before it is copied together, not after
+        ):  # a long line: its value is cut out before it is copied together
             whole = sum(map(len, parts))
             parts[0] = parts[0][6:]
             self._take(b"".join(parts), whole)
@@ -159,7 +158,7 @@ class EventReader:
         return end + 2 if end == back and feed == back + 1 else end + 1
 
     def _read(self, lines: list[bytes], events: list[Event]) -> None:
-        """Read whole lines."""
+        """Process whole lines."""
         for line in lines:
             if not line:
                 self._end(events)
@@ -191,7 +190,7 @@ class EventReader:
             self._retry = min(int(digits[:17]), _LONGEST_WAIT)
 
     def _end(self, events: list[Event]) -> None:
-        """A blank line: give what has come together."""
+        """Finish an event at a blank line."""
         data = self._data
         if data or self._id is not None or self._retry is not None:
             events.append(
