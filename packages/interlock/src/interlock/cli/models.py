@@ -25,12 +25,12 @@ def models_of(
     *,
     local: Mapping[str, Callable[[], Model]] | None = None,
 ) -> list[Model]:
-    """The models: those that were named, which come first, and those of the file.
+    """Return the named models first, and then those of the file.
 
     Args:
-        file: A file of models; None: `models.json` in the settings folder, where it is there.
+        file: A file of models; None uses `models.json` in the settings folder, if it exists.
         names: Names of configured or local models, or `PROVIDER:MODEL[@URL]`.
-        local: Models that need no provider, by name.
+        local: Models without a provider, by name.
 
     Raises:
         click.UsageError: A name is unknown, or no model is named or configured.
@@ -79,12 +79,12 @@ def _entries(path: Path) -> Any:
 
 
 def _examples(local: Mapping[str, Callable[[], Model]]) -> str:
-    """Models that a person could name."""
+    """Examples of model names."""
     return " or ".join(["anthropic:claude-sonnet-4-5", "ollama:llama3.2", *local])
 
 
 def _named(name: str, local: Mapping[str, Callable[[], Model]]) -> Model:
-    """A model by what was typed."""
+    """The model with this name."""
     if name in local:
         return local[name]()
     found = _SHORT.fullmatch(name)

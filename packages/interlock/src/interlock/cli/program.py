@@ -60,7 +60,9 @@ class Program(LazyGroup):
     rows = COMMANDS
 
     def main(self, *args: Any, standalone_mode: bool = True, **options: Any) -> Any:
-        """Run, and exit with an exit code of this program; an interrupt exits with 130."""
+        """Run the command, and exit with an exit code of this program. An interrupt exits with
+        130.
+        """
         run: Any = super().main
         if not standalone_mode:
             return run(*args, standalone_mode=False, **options)
@@ -78,7 +80,7 @@ class Program(LazyGroup):
 
 
 def _exit(code: int) -> NoReturn:
-    """Exit. A closed pipe at the other end of stdout is no error."""
+    """Exit. A closed pipe at the other end of stdout is not an error."""
     try:
         sys.stdout.flush()
     except OSError as bad:

@@ -14,7 +14,7 @@ from ..version import VERSION
 
 _NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
 _SEPARATORS = re.compile(r"[-_.]+")
-_TAKEN = frozenset({"interlock", "tests"})  # packages that a project must not hide
+_TAKEN = frozenset({"interlock", "tests"})  # packages that a project must not shadow
 
 INIT = '''"""{title}: a server of the Model Context Protocol."""
 '''
@@ -165,7 +165,7 @@ FILES: Final = {
     "README.md": README,
     ".gitignore": "__pycache__/\n.venv/\ndist/\n",
 }
-"""By their paths, in which the package is filled in too."""
+"""By path; the package name is filled in there too."""
 
 
 @click.command("new")
@@ -220,7 +220,7 @@ def new(name: Path, app: bool) -> None:
 
 
 def package_name(title: str) -> str:
-    """The name of the package of a project: one that can be imported, and that hides no other."""
+    """The name of a project's package: a valid module name that shadows no other package."""
     name = _SEPARATORS.sub("_", title).lower()
     if name[0].isdigit():
         name = f"mcp_{name}"

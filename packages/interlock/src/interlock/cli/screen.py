@@ -14,37 +14,37 @@ from ..untrusted.invisible import hidden, visible
 from ..wire.codec import encode
 
 WARNING: Final = "interlock: warning: "
-"""How a line on the stderr of `interlock run --dev` begins that its author should see in any
-case.
+"""The prefix of lines that `interlock run --dev` writes to stderr, and that the author should
+always see.
 """
 
 ERROR: Final = "interlock: error: "
-"""How the line begins in which `interlock run --dev` says why it cannot run a file."""
+"""The prefix of the line with which `interlock run --dev` says why it cannot run a file."""
 
 _SERVER_INFO = "io.modelcontextprotocol/serverInfo"
 
 
 def shown(text: str) -> str:
-    """Untrusted text for a terminal: invisible characters are written out, and terminal escapes are
-    removed.
+    """Untrusted text for a terminal: invisible characters are made visible, and terminal escapes
+    are removed.
     """
     return visible(text.replace("\r\n", "\n"))
 
 
 def result_text(text: str) -> str:
-    """Untrusted text that is the result of a command: unchanged for a file or a pipe, else as
+    """Untrusted text as the result of a command: unchanged for a file or a pipe, else as in
     `shown`.
     """
     return shown(text) if sys.stdout.isatty() else text
 
 
 def say(text: str = "", **style: Any) -> None:
-    """A line on stdout."""
+    """Print a line to stdout."""
     click.echo(click.style(shown(text), **style) if style else shown(text))
 
 
 def note(text: str, **style: Any) -> None:
-    """A line on stderr, for people; it does not mix with a progress bar."""
+    """Print a line for people to stderr, without mixing it with a progress bar."""
     bar = Bar.drawn
     if bar is not None:
         bar.erase()
@@ -54,8 +54,8 @@ def note(text: str, **style: Any) -> None:
 
 
 def plain(value: Any) -> Any:
-    """A protocol value as plain data, the way the newest revision writes it, without what only the
-    envelope needs.
+    """A protocol value as plain data in the form of the newest revision, without envelope
+    members.
     """
     if isinstance(value, t.UnknownContent):
         return value.block
@@ -70,7 +70,7 @@ def plain(value: Any) -> Any:
 
 
 def print_json(data: Any) -> None:
-    """Data as JSON on stdout, indented; in colours where rich is installed and somebody looks."""
+    """Print data as indented JSON to stdout; in colours on a terminal if rich is installed."""
     text = escaped(msgspec.json.format(msgspec.json.encode(data), indent=2).decode())
     if sys.stdout.isatty():
         try:
@@ -85,7 +85,7 @@ def print_json(data: Any) -> None:
 
 
 def escaped(text: str) -> str:
-    """JSON with escapes for what cannot be seen: it says the same, and nothing hides in it."""
+    """JSON with escapes for invisible characters: the data is the same, and nothing is hidden."""
     return text.translate({ord(sign): json.dumps(sign)[1:-1] for sign in set(hidden(text))})
 
 
@@ -99,12 +99,12 @@ def size(count: int) -> str:
 
 
 def size_of(base64: str) -> str:
-    """The size of what is written in base64, in words."""
+    """The size of base64 data, in words."""
     return size(len(base64) * 3 // 4 - base64.count("=", max(len(base64) - 2, 0)))
 
 
 class Bar:
-    """How far a call has come, in the last line of the terminal; silent where stderr is none."""
+    """A progress bar in the last line of the terminal; silent if stderr is not a terminal."""
 
     drawn: Bar | None = None
 
@@ -121,7 +121,7 @@ class Bar:
         self.erase()
 
     def update(self, params: t.ProgressNotificationParams) -> None:
-        """Take in progress."""
+        """Update the progress."""
         if params.total:
             share = min(max(params.progress / params.total, 0.0), 1.0)
             done = round(share * 24)
@@ -133,11 +133,11 @@ class Bar:
         self.draw()
 
     def draw(self) -> None:
-        """Show the line."""
+        """Draw the line."""
         if self._shows and self._line:
             click.echo(f"\r\x1b[2K{self._line}", nl=False, err=True)
 
     def erase(self) -> None:
-        """Take the line away."""
+        """Erase the line."""
         if self._shows and self._line:
             click.echo("\r\x1b[2K", nl=False, err=True)

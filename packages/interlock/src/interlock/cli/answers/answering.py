@@ -19,8 +19,12 @@ from .terminal_dialogs import Dismissed, TerminalDialogs
 
 
 class AnswersGiven(Struct, frozen=True):
-    """What the command line says about questions: values by field for all of them, answers in
-    order, and whether yes is the rest.
+    """The answers from the command line.
+
+    Attributes:
+        yes: Whether everything else is answered with yes.
+        fields: Values by field, for all questions.
+        in_order: Answers to the questions, in order.
     """
 
     yes: bool = False
@@ -51,29 +55,34 @@ def answers_given(yes: bool, text: str | None) -> AnswersGiven:
 
 
 class Unanswered(Exception):
-    """Nobody can answer this question; the message says which one and why."""
+    """A question cannot be answered; the message says which one and why."""
 
 
 class Answering:
-    """The function that a client calls with each question. `unanswered` is set to words once one
-    could not be answered.
+    """Answers each elicitation request of a server.
+
+    Attributes:
+        unanswered: Set to a message when a question could not be answered.
     """
 
     def __init__(self, given: AnswersGiven) -> None:
         self._given = given
         self._next = iter(given.in_order or ())
-        self._lock = asyncio.Lock()  # questions may come together, a person takes them one by one
+        # questions may arrive at the same time, but a person answers them one by one
+        self._lock = asyncio.Lock()
         self.unanswered: asyncio.Future[str] = asyncio.get_running_loop().create_future()
 
     async def answer(self, params: t.ElicitRequestParams) -> t.ElicitResult:
-        """Answer one question; where nobody can, it stays open and `unanswered` tells."""
+        """Answer one question. If that is impossible, the question stays open, and `unanswered` is
+        set.
+        """
         async with self._lock:
             try:
                 return await self._answer(params)
             except Unanswered as bad:
                 if not self.unanswered.done():
                     self.unanswered.set_result(str(bad))
-        await asyncio.get_running_loop().create_future()  # the call is about to be given up
+        await asyncio.get_running_loop().create_future()  # the call is about to be cancelled
         raise AssertionError("never reached")
 
     async def _answer(self, params: t.ElicitRequestParams) -> t.ElicitResult:
@@ -113,10 +122,10 @@ class Answering:
     def _content(
         self, params: t.ElicitRequestParams, values: Mapping[str, Any], *, yes: bool = False
     ) -> tuple[dict[str, Any], list[str]]:
-        """The form filled in as far as it can be, and the required fields that are still empty.
+        """The form filled in as far as possible, and the required fields that are still empty.
 
-        Yes to a form of one yes/no field is yes to it, whatever its default: that is what such a
-        question asks.
+        For a form with a single yes/no field, yes is the value, whatever its default is, because
+        that is the question.
         """
         fields = _fields(params)
         required = (params.requested_schema or {}).get("required", [])
@@ -157,7 +166,7 @@ class Answering:
             return t.ElicitResult(action="cancel")
 
     def _accepted(self, params: t.ElicitRequestParams, content: dict[str, Any]) -> t.ElicitResult:
-        """An accepted form whose content fits it. Raises Unanswered."""
+        """The result for an accepted form with valid content. Raises Unanswered."""
         if params.requested_schema is not None and (
             violations := compile_schema(params.requested_schema).check(content)
         ):
@@ -168,7 +177,7 @@ class Answering:
         return t.ElicitResult(action="accept", content=content)
 
     def _words(self, params: t.ElicitRequestParams, why: str) -> str:
-        """What is asked, why it stays unanswered, and how it could have been answered."""
+        """The error message: the question, why it is unanswered, and how it could be answered."""
         if params.mode == "url":
             return (
                 f'The server asks to open {params.url} ("{params.message}"), and {why}. Agree to '
@@ -199,7 +208,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _sample(field: Mapping[str, Any]) -> Any:
-    """A value of the kind that a field takes, for an example."""
+    """An example value for a field."""
     if "default" in field:
         return field["default"]
     if field.get("enum"):

@@ -1,7 +1,7 @@
 """Forms at a terminal: filled in field by field, checked, reviewed, and then sent or declined.
 
-This is the one procedure for every terminal. How a field, a problem or a review looks, and how a
-line is read, is up to a `FormTerminal`.
+Every terminal uses this procedure. A `FormTerminal` decides how fields, errors and the review look,
+and how a line is read.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from msgspec import UNSET
 from ...typed.form_fields import BadValue, FormField, check, read_value
 
 Decision = Literal["send", "again", "change", "decline", "cancel"]
-"""What the user decides about a form: to send it, to fill in all fields or one again, or
-neither.
+"""The user's decision about a form: to send it, to fill in all fields or one field again, to
+decline, or to cancel.
 """
 
 
@@ -31,22 +31,22 @@ class FormTerminal(Protocol):
         ...
 
     def show_problem(self, words: str) -> None:
-        """Show why what was typed does not fit."""
+        """Show why the input does not fit."""
         ...
 
     def show_review(
         self, fields: Sequence[FormField], content: Mapping[str, Any], wrong: Mapping[str, str]
     ) -> None:
-        """Show the form as it would be sent, and what is wrong with it by the field's name."""
+        """Show the form before it is sent, with an error for each invalid field."""
         ...
 
     async def read_field(self, field: FormField, text: str, refused: str | None) -> str:
-        """Return what the user types for a field.
+        """Return the user's input for a field.
 
         Args:
             field: The field.
             text: Its present value; empty for none.
-            refused: What was typed before and does not fit.
+            refused: The previous input, which does not fit.
 
         Raises:
             LeaveFields: The user wants to leave the fields.
@@ -62,7 +62,7 @@ class FormTerminal(Protocol):
         ...
 
     async def decide(self, fields: Sequence[FormField], *, fits: bool) -> Decision:
-        """Return what the user decides. `fits` tells whether the form may be sent."""
+        """Return the user's decision. `fits` says whether the form may be sent."""
         ...
 
 
@@ -75,7 +75,7 @@ async def fill_form(
     """Let the user fill in a form and decide about it.
 
     Args:
-        terminal: Where the user sits.
+        terminal: The user's terminal.
         fields: The fields of the form.
         requested_schema: The schema of the form.
         content: The values that the form starts with; it is filled in.
@@ -100,7 +100,7 @@ async def fill_form(
 
 
 def value_text(field: FormField, value: Any) -> str:
-    """Return a value as the user types it; empty for UNSET."""
+    """Return a value in the form in which the user types it; empty for UNSET."""
     if value is UNSET:
         return ""
     if isinstance(value, bool):
@@ -113,7 +113,7 @@ def value_text(field: FormField, value: Any) -> str:
 async def _fill_field(
     terminal: FormTerminal, field: FormField, number: int, count: int, content: dict[str, Any]
 ) -> None:
-    """Ask for one field until its value fits. An empty line leaves out an optional field."""
+    """Ask for one field until its value fits. An empty line skips an optional field."""
     terminal.show_field(field, number, count)
     text = value_text(field, content.get(field.name, UNSET))
     refused: str | None = None
@@ -123,7 +123,7 @@ async def _fill_field(
         if is_blank and not field.required:
             content.pop(field.name, None)
             return
-        # A required text may consist of blanks, but it is not empty by mistake.
+        # A required text may consist of spaces, but it cannot be empty.
         may_be_blank = field.kind == "text" and field.least in (None, 0) and typed
         try:
             if is_blank and not may_be_blank:

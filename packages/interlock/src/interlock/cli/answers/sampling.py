@@ -18,23 +18,22 @@ if TYPE_CHECKING:
     from ...models.interface import Model
 
 MOST_SAMPLES: Final = 20
-"""So often one command lets a server ask a model: what it says costs money, and nobody counts
-along.
+"""The number of sampling requests that one command answers with a model: answers cost money, and no
+one monitors them.
 """
 
 MOST_TOKENS: Final = 8192
-"""Of one answer of a model."""
+"""The limit of tokens for one answer of a model."""
 
 Sample = Callable[[t.CreateMessageRequestParams], Coroutine[Any, Any, t.CreateMessageResult]]
 
 
 class Sampling(Struct, frozen=True):
-    """What was said about sampling: answers in their order, of which the last one stays, or a
-    model.
+    """The options about sampling: a list of answers, of which the last one is repeated, or a model.
 
     Attributes:
         texts: The answers of `--sample`.
-        model: The name of `--model`; empty where there is none.
+        model: The name of `--model`; empty if there is none.
     """
 
     texts: tuple[str, ...] = ()
@@ -42,18 +41,19 @@ class Sampling(Struct, frozen=True):
 
     @property
     def is_offered(self) -> bool:
-        """Whether there is anything to answer with; only then is the capability declared."""
+        """Whether sampling requests can be answered. Only then is the capability declared."""
         return bool(self.texts or self.model)
 
     @contextlib.asynccontextmanager
     async def opened(self) -> AsyncIterator[Sample | None]:
-        """What a client calls with each request, None where nothing was said. Raises
+        """The function that answers sampling requests; None without such options. Raises
         click.UsageError.
         """
         if self.texts:
             yield _Given(self.texts).answer
         elif self.model:
-            from ..models import models_of  # late: providers are loaded only where a model is asked
+            # imported late: providers are loaded only if a model is used
+            from ..models import models_of
 
             model = models_of(None, [self.model])[0]
             try:
@@ -81,7 +81,7 @@ def _text(sample: str) -> str:
 
 
 class _Given:
-    """Answers with texts."""
+    """Answers with the given texts."""
 
     def __init__(self, texts: Sequence[str]) -> None:
         self._texts = texts
@@ -99,14 +99,14 @@ class _Given:
 
 
 class _Asked:
-    """Answers with a model, and shows the person what is asked and answered."""
+    """Answers with a model, and shows the user the requests and answers."""
 
     def __init__(self, model: Model) -> None:
         self._model = model
         self._count = 0
 
     async def answer(self, params: t.CreateMessageRequestParams) -> t.CreateMessageResult:
-        from ...models.interface import ModelAnswer, ModelFailure  # late: as the models themselves
+        from ...models.interface import ModelAnswer, ModelFailure  # imported late, like the models
 
         self._count += 1
         if self._count > MOST_SAMPLES:
@@ -127,7 +127,7 @@ class _Asked:
 
 
 def _words(content: Any) -> str:
-    """The text of a message, and in brackets what is not text."""
+    """The text of a message, with other content in brackets."""
     blocks = content if isinstance(content, list) else [content]
     return " ".join(
         block.text if isinstance(block, t.TextContent) else f"[{type(block).__name__}]"

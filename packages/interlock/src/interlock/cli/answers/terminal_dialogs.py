@@ -18,16 +18,14 @@ from .form_filling import Decision, fill_form
 
 
 class Dismissed(Exception):
-    """The user ended the input (Ctrl-D) instead of answering."""
+    """The user ended the input (Ctrl-D) without an answer."""
 
 
 class TerminalDialogs:
     """Asks the user at the terminal. Ctrl-D at any prompt dismisses the whole question."""
 
     async def visit(self, params: t.ElicitRequestParams) -> t.ElicitResult:
-        """Show a URL and ask whether the user agrees to open it. Nothing is opened
-        automatically.
-        """
+        """Show a URL and ask whether the user agrees to open it. The program does not open it."""
         host = urlsplit(params.url or "").hostname or "an unknown host"
         note(f"\nThe server asks you to visit {host}: {params.message}", bold=True)
         note(f"  {params.url}")
@@ -40,7 +38,7 @@ class TerminalDialogs:
         return t.ElicitResult(action="accept" if agreed else "decline")
 
     async def calls_again(self, tool: str) -> bool:
-        """Ask whether a tool that stopped at its question may run a second time."""
+        """Ask whether a tool that stopped at its question may run again."""
         note(f"\n{shown(tool)} could not ask its question; now it can.", bold=True)
         note("  What it did before its question may happen twice.")
         return await self._yes_or_no("Call it again?", None)
@@ -82,12 +80,14 @@ class TerminalDialogs:
     def show_review(
         self, fields: Sequence[FormField], content: Mapping[str, Any], wrong: Mapping[str, str]
     ) -> None:
-        """See FormTerminal. The lines above show what was typed."""
+        """See FormTerminal. The lines above show the input."""
         for name, words in wrong.items():
             note(f"  {name}: {words}", fg="yellow")
 
     async def read_field(self, field: FormField, text: str, refused: str | None) -> str:
-        """See FormTerminal. An empty line takes the value in brackets, never a refused one."""
+        """See FormTerminal. An empty line accepts the value in brackets, but never a rejected
+        one.
+        """
         if field.kind == "boolean":
             detail = f" ({field.description})" if field.description else ""
             preset = {"yes": True, "no": False}.get(text)
@@ -97,11 +97,11 @@ class TerminalDialogs:
         return await self._line(f"  {field.name}{offered}: ") or text
 
     async def read_number(self, fields: Sequence[FormField]) -> int:
-        """See FormTerminal. All fields are filled in again instead (`decide`)."""
+        """See FormTerminal. This terminal fills in all fields again instead (`decide`)."""
         return 0
 
     async def decide(self, fields: Sequence[FormField], *, fits: bool) -> Decision:
-        """See FormTerminal. The answer to a single yes or no is sent at once."""
+        """See FormTerminal. The answer to a single yes/no field is sent at once."""
         if fits and [field.kind for field in fields] == ["boolean"]:
             return "send"
         decisions: dict[str, Decision] = {"no": "decline", "again": "again", "yes": "send"}
@@ -140,7 +140,7 @@ class TerminalDialogs:
         loop = asyncio.get_running_loop()
         if sys.platform == "win32":
             line = await asyncio.to_thread(sys.stdin.readline)
-        else:  # one read gives one line, and nothing waits unseen in a buffer
+        else:  # one read returns one line, and no further input stays in a buffer
             ready: asyncio.Future[None] = loop.create_future()
             loop.add_reader(
                 sys.stdin.fileno(), lambda: None if ready.done() else ready.set_result(None)

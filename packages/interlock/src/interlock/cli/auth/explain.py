@@ -26,8 +26,8 @@ WHO: Final = {
     "network": "whoever runs what is between here and there",
 }
 _COLOURS: Final = {"ok": "green", "remark": "yellow", "wrong": "red"}
-_MARGIN: Final = 11  # columns before the words of a finding
-_LABELS: Final = 10  # columns for what stands before a detail
+_MARGIN: Final = 11  # the columns before the text of a finding
+_LABELS: Final = 10  # the columns of the label of a detail
 
 
 @click.command("explain")
@@ -93,7 +93,7 @@ async def _explain(
 
 
 def as_data(url: str, report: Report) -> dict[str, Any]:
-    """A report for machines."""
+    """A report for programs."""
     return {
         "server": url,
         "wrong": len(report.wrong),
@@ -103,7 +103,7 @@ def as_data(url: str, report: Report) -> dict[str, Any]:
 
 
 class Page:
-    """The report as a person reads it, written as it comes."""
+    """The report for people, written as the findings arrive."""
 
     def __init__(self, url: str) -> None:
         self._url = url
@@ -135,7 +135,7 @@ class Page:
             self._detail("", finding.advice)
 
     def conclude(self, report: Report) -> None:
-        """Write what it comes to."""
+        """Write the summary."""
         click.echo()
         wrong = report.wrong
         if not wrong:

@@ -121,7 +121,7 @@ def login(url: str, **given: Any) -> None:
 
 
 def _told(given: dict[str, Any]) -> Login:
-    """What the command line says of the client. Raises click.UsageError."""
+    """The client settings from the command line. Raises click.UsageError."""
     secret = _secret(given["client_secret_file"], given["client_secret_env"])
     if given["client_id"] is None and (secret is not None or given["issuer"] is not None):
         raise click.UsageError(
@@ -153,7 +153,7 @@ def _told(given: dict[str, Any]) -> Login:
 
 
 def _secret(file: Any, variable: str | None) -> str | None:
-    """The client's secret, from a place that no list of processes shows. Raises
+    """The client secret, from a source that the process list does not show. Raises
     click.UsageError.
     """
     if file is not None and variable is not None:
@@ -217,12 +217,12 @@ def _agent(told: Login, *, device: bool, paste: bool) -> Agent:
         return Terminal(redirect_uri=told.redirect_uri)
     agent = default_agent(redirect_uri=told.redirect_uri)
     if device and isinstance(agent, Headless):
-        return Terminal()  # a code needs no terminal to be read from, only one to be shown at
+        return Terminal()  # a code only has to be shown, so no terminal input is needed
     return agent
 
 
 async def _challenge(url: str, roads: Roads) -> Challenge | None:
-    """What the server asks for; None where it asks for nothing. Raises Unauthorized,
+    """The challenge of the server; None if it needs no authorization. Raises Unauthorized,
     Unreachable.
     """
     answer: Knock = await perform(knock(url), roads)
@@ -236,7 +236,7 @@ async def _challenge(url: str, roads: Roads) -> Challenge | None:
             return None
         return (
             None if protected is None else Challenge("bearer")
-        )  # it may refuse only some of what it does
+        )  # it may refuse only some requests
     if status == 403:
         raise Unauthorized(
             "request",
@@ -260,14 +260,14 @@ async def _challenge(url: str, roads: Roads) -> Challenge | None:
 
 
 async def _tried(url: str, server: Access, roads: Roads) -> None:
-    """Show the token to the server once. Raises Unauthorized where it does not take it."""
+    """Send one request with the token. Raises Unauthorized if the server refuses it."""
     fetch = roads.of(url)
     tries = 0
     while True:
         request = await server.sign(modern(url, "server/discover"))
         response = await fetch(request)
         tries += 1
-        # it may want a nonce
+        # the server may require a nonce
         again = (
             response.status == 401 and tries == 1 and await server.heed(request, response, tries)
         )
@@ -318,7 +318,7 @@ def _show(url: str, account: str, grant: Grant, told: Login, vault: Vault, machi
 
 
 def place_of(vault: Vault) -> str:
-    """Where a vault is, in words."""
+    """The location of a vault, in words."""
     path = getattr(vault, "path", None)
     kind = type(vault).__name__.removesuffix("Vault").lower()
     where = str(path) if isinstance(path, str | Path) else f"the vault in {kind}"

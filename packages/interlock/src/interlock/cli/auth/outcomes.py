@@ -1,4 +1,4 @@
-"""How commands of `interlock auth` end: errors become one line of words and an exit code."""
+"""Outcomes of the commands of `interlock auth`: an error becomes one line and an exit code."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def carry_out(
     machine: bool = False,
     url: str | None = None,
 ) -> None:
-    """Do the work and exit with its code; with `url` a failure points to the command that explains
+    """Run the work and exit with its code. With `url`, an error names the command that diagnoses
     it.
     """
     code = _done(work, machine, url)
@@ -77,7 +77,7 @@ def _fail(message: str, kind: str, machine: bool, **detail: str) -> None:
 
 
 def address(context: click.Context, parameter: click.Parameter, url: str | None) -> str | None:
-    """The address of a server, as it was typed. Raises click.UsageError for what is none."""
+    """The URL of a server from the command line. Raises click.UsageError for an invalid URL."""
     if url is not None and not is_address(url):
         raise click.UsageError(f"{url} is no address of a server; it is https://host/path.")
     return url

@@ -41,8 +41,8 @@ account_option = click.option(
 
 
 class Login(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a log-in was told of the client, kept beside its tokens: whoever renews them has to be
-    the same client.
+    """The client settings of a login, stored with its tokens, because only the same client can
+    refresh them.
     """
 
     client_id: str | None = None
@@ -56,7 +56,7 @@ class Login(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def vault_at(place: str | None) -> Vault:
-    """The vault of that name, or the user's own. Raises click.UsageError, StoreError."""
+    """The vault at this location, or the user's own. Raises click.UsageError, StoreError."""
     try:
         return open_vault(place)
     except ValueError as bad:
@@ -74,8 +74,8 @@ def server_of(
     device: bool = False,
     tell: Callable[[Note], None] | None = None,
 ) -> Access:
-    """The authorization for a server, as the client that a log-in was told; nobody can be asked to
-    log in without `agent`.
+    """The authorization for a server, with the client settings of a login. Without `agent`, the
+    user cannot be asked to log in.
     """
     whole = OAuth(
         client_id=login.client_id,
@@ -97,7 +97,7 @@ def server_of(
 
 
 async def login_kept(vault: Vault, server: Access) -> Login | None:
-    """What the last log-in was told."""
+    """The client settings of the last login."""
     kept = await vault.get(_LOGINS, server.name)
     try:
         return None if kept is None else msgspec.json.decode(kept, type=Login)
@@ -106,7 +106,7 @@ async def login_kept(vault: Vault, server: Access) -> Login | None:
 
 
 async def keep_login(vault: Vault, server: Access, login: Login | None) -> None:
-    """Keep what a log-in was told; None forgets it."""
+    """Store the client settings of a login; None deletes them."""
     if login is None or login == Login():
         await vault.remove(_LOGINS, server.name)
     else:
@@ -114,7 +114,7 @@ async def keep_login(vault: Vault, server: Access, login: Login | None) -> None:
 
 
 async def kept_server(vault: Vault, url: str, account: str) -> tuple[Access, Grant | None]:
-    """The authorization for a server as the last log-in left it, and what was granted."""
+    """The authorization for a server with the settings of the last login, and its grant."""
     server = server_of(vault, url, account, Login())
     login = await login_kept(vault, server)
     if login is not None:
@@ -131,7 +131,7 @@ def login_words(url: str, account: str = "", scopes: Sequence[str] = ()) -> str:
 
 
 def lasts(grant: Grant, now: float | None = None) -> str:
-    """How long an access token is good, in words."""
+    """How long an access token is valid, in words."""
     if grant.expires is None:
         return "no end was said"
     seconds = grant.expires - (time.time() if now is None else now)
@@ -148,9 +148,7 @@ def duration(seconds: float) -> str:
 
 
 class NobodyAsked:
-    """Stands where an agent would ask a person to log in: commands that only use what is kept ask
-    nobody.
-    """
+    """An agent for commands that only use stored logins: it refuses each login."""
 
     def __init__(self, url: str, account: str) -> None:
         self._url = url
@@ -169,7 +167,7 @@ class NobodyAsked:
         self._refuse()
 
     async def aclose(self) -> None:
-        """Nothing is open."""
+        """Do nothing: nothing is open."""
 
     def _refuse(self) -> NoReturn:
         raise Unauthorized(
@@ -181,8 +179,8 @@ class NobodyAsked:
 
 
 class KeptTokens:
-    """Authorizes the requests of the other commands with what is kept, where something is; nobody
-    is asked to log in.
+    """Authorizes the requests of the other commands with stored logins. It never asks the user to
+    log in.
     """
 
     def __init__(self, account: str = "") -> None:
@@ -219,8 +217,8 @@ class _Kept:
         return request if self._server is None else await self._server.sign(request)
 
     async def heed(self, request: Request, response: Response, tries: int) -> bool:
-        """See Authorized; what only a person could repair is said in words that name the command
-        for it.
+        """See Authorized. If only the user can fix an error, the message names the command for
+        it.
         """
         if response.status == 401 and self._server is None:
             raise t.Unreachable(
@@ -245,7 +243,7 @@ class _Kept:
 
 
 def row(url: str, account: str, grant: Grant, login: Login | None) -> dict[str, Any]:
-    """What is kept of a log-in, as data and without anything secret."""
+    """The data of a stored login, without secrets."""
     return {
         "server": url,
         **({"account": account} if account else {}),

@@ -106,8 +106,8 @@ def _cells(server: str, account: str, grant: Grant) -> tuple[str, ...]:
 
 
 def _table(rows: Sequence[tuple[str, ...]]) -> None:
-    """Rows under headings, each column as wide as it has to be; one that is empty everywhere is
-    left out.
+    """Print rows under headings. Each column is as wide as its content; empty columns are left
+    out.
     """
     used = [n for n in range(len(_HEADINGS)) if any(row[n] for row in rows)]
     lines: list[Any] = [_HEADINGS, *[tuple(shown(cell) for cell in row) for row in rows]]

@@ -33,10 +33,12 @@ Arguments:
 
 
 class CallCommand(TargetCommand):
-    """`--json` followed by an object is the arguments, `--json` by itself asks for JSON output."""
+    """A command in which `--json` followed by an object gives the arguments, and `--json` alone
+    requests JSON output.
+    """
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Give the first kind its other name."""
+        """Rename the first kind to `--arguments`."""
         end = args.index("--") if "--" in args else len(args)
         for n in range(end):
             if args[n] == "--json" and n + 1 < end and args[n + 1].lstrip().startswith("{"):
@@ -90,7 +92,9 @@ def call(
 
 
 def show_result(result: t.CallToolResult) -> None:
-    """A result for a person: its blocks; its structured content where no block says the same."""
+    """Show a result to a person: its blocks, and its structured content unless a block has the same
+    content.
+    """
     if result.is_error:
         note("The tool failed:", fg="red")
     for block in result.content:
@@ -101,7 +105,7 @@ def show_result(result: t.CallToolResult) -> None:
 
 
 def _says_the_same(result: t.CallToolResult, structured: Any) -> bool:
-    """Whether the text is what the structured content says, as it is or as JSON."""
+    """Whether the text is the structured content, as it is or as JSON."""
     value = (
         structured["result"]
         if isinstance(structured, dict) and structured.keys() == {"result"}
@@ -119,7 +123,7 @@ def _says_the_same(result: t.CallToolResult, structured: Any) -> bool:
 
 
 def show_block(block: t.ContentBlock) -> None:
-    """One block for a person: text as it is, anything else as a line that says what it is."""
+    """Show one block to a person: text as it is, other content as a line that describes it."""
     match block:
         case t.TextContent(text=text):
             click.echo(result_text(text))
@@ -141,8 +145,8 @@ def show_block(block: t.ContentBlock) -> None:
 
 
 def save(content: Sequence[t.ContentBlock], path: Path) -> None:
-    """Write the one block of a result that is a file; the text where there is none. Raises
-    click.UsageError where there are several.
+    """Write the only file block of a result, or its text if there is none. Raises click.UsageError
+    if there are several.
     """
     files: list[bytes] = []
     for block in content:

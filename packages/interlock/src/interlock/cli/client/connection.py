@@ -30,14 +30,14 @@ Work = Callable[[Client], Coroutine[Any, Any, int | None]]
 
 
 class ConnectionSettings(Struct):
-    """What a command was told about the conversation it is to have.
+    """The settings of a command's connection.
 
     Attributes:
         reach: Makes the transport.
-        answers: What is answered to the server's questions.
+        answers: The answers to the server's questions.
         timeout: In seconds; None for the client's own.
-        withheld: Our variables that a started server did not get.
-        sampling: What is answered where it asks for a model.
+        withheld: The variables of this process that the started server did not get.
+        sampling: The answers to sampling requests.
     """
 
     reach: Reach
@@ -52,8 +52,8 @@ class ConnectionSettings(Struct):
     sampling: Sampling = Sampling()
 
     def run(self, work: Work) -> None:
-        """Open a client, do the work with it, close it, and exit; the work returns its exit code
-        (None: all is well).
+        """Open a client, run the work with it, close it, and exit. The work returns its exit code;
+        None is success.
         """
         code = self._guarded(lambda: asyncio.run(self._talk(work)))
         if code:
@@ -99,12 +99,14 @@ class ConnectionSettings(Struct):
             self._fail("unanswered", answering.unanswered.result())
             return exits.USAGE
         finally:
-            doing.cancel()  # a question that nobody answers ends the call, at the server too
+            doing.cancel()  # an unanswered question cancels the call, also at the server
             await asyncio.gather(doing, return_exceptions=True)
             await client.aclose()
 
     async def _calls_again(self, params: t.CallToolRequestParams) -> bool:
-        """Whether a call is made again whose server could ask only under an older revision."""
+        """Whether to repeat a call whose server can ask its question only under an older
+        revision.
+        """
         if not self.machine and sys.stdin.isatty() and sys.stderr.isatty():
             try:
                 return await TerminalDialogs().calls_again(params.name)
@@ -114,7 +116,7 @@ class ConnectionSettings(Struct):
         return False
 
     def _guarded(self, do: Callable[[], int | None]) -> int | None:
-        """The exit code of something that may go wrong in the ways that talking to a server can."""
+        """Run a function that talks to a server, and return the exit code for its errors."""
         try:
             return do()
         except t.McpError as bad:
@@ -136,12 +138,12 @@ class ConnectionSettings(Struct):
             if hint := variables_hint(str(bad), self.withheld):
                 self._hint(hint)
             return exits.UNREACHABLE
-        except ImportError as bad:  # an extra without which this server cannot be talked to
+        except ImportError as bad:  # the extra that this connection needs is not installed
             self._fail("missing", str(bad))
             return exits.UNREACHABLE
 
     def _fail(self, kind: str, message: str, **detail: Any) -> None:
-        """Say what went wrong: to machines on stdout, to people on stderr."""
+        """Report an error: as JSON on stdout for programs, on stderr for people."""
         detail = {key: value for key, value in detail.items() if value is not None}
         if self.machine:
             print_json({"error": {"kind": kind, "message": message, **detail}})
@@ -152,7 +154,7 @@ class ConnectionSettings(Struct):
             note(f"  data: {msgspec.json.encode(detail['data']).decode()}", fg="red")
 
     def _hint(self, words: str) -> None:
-        """What may help, to people."""
+        """Give people a hint."""
         if not self.machine:
             note(words, dim=True)
 
@@ -167,12 +169,12 @@ class ConnectionSettings(Struct):
 
 
 def variables_hint(last_words: str, withheld: frozenset[str]) -> str:
-    """How a server that died over a variable gets it, where we have it; empty where it died of
-    something else.
+    """How to pass a variable to a server that exited because it was missing; empty if there was
+    another reason.
 
     Args:
-        last_words: What the server wrote to stderr.
-        withheld: The names of our variables that it did not get.
+        last_words: The stderr output of the server.
+        withheld: The names of the variables of this process that it did not get.
     """
     named = sorted({word for word in _VARIABLE.findall(last_words) if word in withheld})
     if not named:
@@ -182,17 +184,17 @@ def variables_hint(last_words: str, withheld: frozenset[str]) -> str:
 
 
 def _why_it_cannot_run(bad: t.Unreachable) -> str:
-    """What `interlock run --dev`, which we started, said about the file that was named; empty for
-    all else.
+    """The error that `interlock run --dev`, started by this command, reported about the file; empty
+    for any other error.
     """
     lines = [line for line in bad.stderr.splitlines() if line.startswith(ERROR)]
     return lines[-1].removeprefix(ERROR) if lines and bad.exit_code == exits.USAGE else ""
 
 
 def _warnings() -> Callable[[str], None]:
-    """What shows the warnings of development mode among the lines of a server's stderr.
+    """Return a function that shows the warnings of development mode in a server's stderr output.
 
-    Each is shown once: a server may be started twice before it is open.
+    Each is shown once, because a server may be started twice before the connection is open.
     """
     shown: set[str] = set()
 
@@ -205,7 +207,7 @@ def _warnings() -> Callable[[str], None]:
 
 
 def _without_warnings(bad: t.Unreachable) -> t.Unreachable:
-    """The same without what was shown already."""
+    """The error without the warnings that were already shown."""
     left = [line for line in bad.stderr.splitlines() if not line.startswith(WARNING)]
     return t.Unreachable(
         str(bad.args[0]), exit_code=bad.exit_code, stderr="\n".join(left), status=bad.status

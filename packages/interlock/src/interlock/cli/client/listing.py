@@ -109,7 +109,7 @@ def _show(client: Client, found: dict[str, list[Any]], verbose: bool) -> None:
 
 
 def _line(item: Any) -> tuple[str, str, str]:
-    """Name, what is in parentheses, and description of whatever is listed."""
+    """Name, text in parentheses, and description of a listed item."""
     match item:
         case t.Tool():
             return (
@@ -129,7 +129,7 @@ def _line(item: Any) -> tuple[str, str, str]:
 
 
 def _parameters(schema: dict[str, Any]) -> str:
-    """A tool's parameters in short: names with types, a mark where one may be left out."""
+    """A tool's parameters in short: names with types, and a mark on optional ones."""
     properties = schema.get("properties", {})
     required = schema.get("required", [])
     parts = []

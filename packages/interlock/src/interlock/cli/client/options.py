@@ -140,8 +140,8 @@ _OPTIONS: Final = (
 def target_command(
     name: str, words: str = "", *, epilog: str = "", kind: type[TargetCommand] = TargetCommand
 ) -> Callable[[Callable[..., None]], click.Command]:
-    """Make `function(talk, words, **own options)` a command that talks to a server; `words` names
-    what comes after TARGET.
+    """Make `function(talk, words, **own options)` a command that talks to a server. `words` names
+    the arguments after TARGET.
     """
 
     def decorate(function: Callable[..., None]) -> click.Command:
@@ -234,13 +234,14 @@ def _reach_config(
     environment: Environment,
     trust: bool,
 ) -> tuple[Reach, str | None]:
-    from ..targets.configured import reach_config  # late: only where a configuration is read
+    # imported late: only needed for a configuration file
+    from ..targets.configured import reach_config
 
     return reach_config(config, entry, web, environment, trust=trust)
 
 
 def exactly(words: Sequence[str], *names: str) -> tuple[str, ...]:
-    """The words of a command, one for each name. Raises click.UsageError where there are fewer or
+    """The arguments of a command, one for each name. Raises click.UsageError if there are fewer or
     more.
     """
     if len(words) < len(names):

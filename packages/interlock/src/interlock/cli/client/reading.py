@@ -50,7 +50,7 @@ def read(connection: ConnectionSettings, words: Sequence[str], output: Path | No
 
 
 def content_of(contents: t.ResourceContents) -> bytes:
-    """The bytes of one content. Raises ProtocolError where they are no base64."""
+    """The bytes of one content. Raises ProtocolError if it is not valid base64."""
     if contents.blob is None:
         return (contents.text or "").encode()
     try:

@@ -17,12 +17,12 @@ _WORD = re.compile(r"(?P<key>[^=]+?)(?P<sign>:=|=)(?P<text>.*)", re.DOTALL)
 def tool_arguments(
     words: Sequence[str], whole: str | None, schema: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The arguments of a call: the JSON object `whole` (or @FILE), and over it the words. Raises
-    click.UsageError.
+    """The arguments of a call: those of the JSON object `whole` (or @FILE), replaced and extended
+    by the words. Raises click.UsageError.
 
-    `key=text` is a string where the schema has a string there, else JSON where it reads as JSON,
-    else a string. `key=@FILE` takes the text from a file (- is stdin), `key:=json` is JSON whatever
-    the schema says. A key whose schema is an array may come more than once.
+    `key=text` is a string if the schema has a string there; otherwise it is JSON if it is valid
+    JSON, else a string. `key=@FILE` reads the text from a file (- is stdin). `key:=json` is always
+    JSON. A key whose schema is an array may occur more than once.
     """
     arguments = _object(whole) if whole is not None else {}
     for key, values in _collected(words).items():
@@ -89,7 +89,7 @@ def _value(sign: str, text: str, kinds: set[str], key: str) -> Any:
 
 
 def _text(text: str) -> str:
-    """A text, or what is in the file that it names after @."""
+    """A text, or the content of the file named after @."""
     if not text.startswith("@"):
         return text
     try:
@@ -98,7 +98,8 @@ def _text(text: str) -> str:
         raise click.UsageError(f"{text[1:]} cannot be read as text: {bad}") from None
 
 
-# -- what a schema says of a property --------------------------------------------------------------
+# -- the schema of a property
+# -----------------------------------------------------------------------
 
 
 def _property(schema: Mapping[str, Any], key: str) -> Mapping[str, Any]:
@@ -110,7 +111,7 @@ def _property(schema: Mapping[str, Any], key: str) -> Mapping[str, Any]:
 def _resolved(
     node: Mapping[str, Any], root: Mapping[str, Any], depth: int = 0
 ) -> Mapping[str, Any]:
-    """A schema with its own `$ref` followed, as far as it stays within the document."""
+    """A schema with its own `$ref` resolved, if the target is in the document."""
     reference = node.get("$ref")
     if not isinstance(reference, str) or not reference.startswith("#/") or depth > 16:
         return node
@@ -125,7 +126,7 @@ def _resolved(
 
 
 def _kinds(node: Mapping[str, Any], root: Mapping[str, Any], depth: int = 0) -> set[str]:
-    """The JSON types that a schema allows, null left out; none where it does not say."""
+    """The JSON types that a schema allows, without null; empty if it does not say."""
     node = _resolved(node, root)
     if isinstance(kind := node.get("type"), str | list):
         return {

@@ -1,4 +1,4 @@
-"""Starts a server once, as its client will start it, to check that it works."""
+"""Starts a server once, in the way its client starts it, to check that it works."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ from ..client.connection import variables_hint
 from ..targets.reach import Environment
 
 SECONDS: Final = 120.0
-"""So long a server may take to start: uvx and npx download it the first time."""
+"""The time limit for the start of a server: uvx and npx download it the first time."""
 
 
 class NotStarted(click.ClickException):
-    """The server does not start; nothing was changed."""
+    """The server does not start. Nothing was changed."""
 
     exit_code = exits.UNREACHABLE
 
 
 def check(command: Sequence[str], env: Mapping[str, str]) -> str:
-    """Start a server once; return who answered.
+    """Start a server once; return the name and version that it reports.
 
-    It has no more variables than its client will give it, and another working folder: what works
-    only in this one would fail there.
+    It gets only the variables that its client will give it, and another working folder. A server
+    that works only in the present folder would fail in the client.
 
     Args:
         command: The program and its arguments.
         env: The variables of its entry.
 
     Raises:
-        NotStarted: It did not start, or did not answer as a server does.
+        NotStarted: It did not start, or did not respond like a server.
     """
     try:
         return asyncio.run(_asked(command, env))

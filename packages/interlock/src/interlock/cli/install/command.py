@@ -170,7 +170,7 @@ class _Addition:
 
 
 class _Removal:
-    """The change that removes an entry, and leaves the text as it was before the entry came."""
+    """The change that removes an entry, and restores the text from before the entry was added."""
 
     def __init__(
         self, product: Product, file: ConfigFile, name: str, entry: RawEntry, force: bool
@@ -211,9 +211,10 @@ def _check_that_it_is_ours(source: str, name: str, entry: RawEntry) -> None:
 
 
 def _without(editor: Editor, text: str, name: str) -> str | None:
-    """Return a text after an entry was added and removed; None if it cannot have the entry.
+    """Return a text after an entry was added and removed; None if the entry cannot be added.
 
-    If this is what remains of the present text, the text was the state before the entry came.
+    If the result equals the rest of the present text, this text was the state before the entry was
+    added.
     """
     try:
         if editor.source(text, name) is not None:
@@ -257,7 +258,7 @@ def _variables(words: Sequence[str]) -> dict[str, str]:
 
 
 def _check(command: Sequence[str], env: dict[str, str]) -> None:
-    """See that the server starts, and say who answered. Raises NotStarted."""
+    """Check that the server starts, and report its name. Raises NotStarted."""
     from ..screen import note  # late: help and --remove need no client
     from .check import check  # late: as above
 
@@ -266,18 +267,18 @@ def _check(command: Sequence[str], env: dict[str, str]) -> None:
 
 
 class _Started(NamedTuple):
-    """A server that a client starts: what it is usually called, and its command."""
+    """A server that a client starts: its usual name, and its command."""
 
     name: str
     command: list[str]
 
     def entry(self, env: dict[str, str], product: Product, name: str) -> RawEntry:
-        """How it looks in a client's configuration."""
+        """Its entry in a client's configuration."""
         return product.local(self.command[0], self.command[1:], env, name)
 
 
 def _started(target: str | None, rest: Sequence[str], *, must_be: bool) -> _Started:
-    """The server in a file, with arguments, or behind a command. Raises click.UsageError."""
+    """The server in a file, with arguments, or of a command. Raises click.UsageError."""
     if target is None:
         program = shutil.which(rest[0]) if rest else None
         if program is None and must_be:
@@ -296,7 +297,7 @@ def _started(target: str | None, rest: Sequence[str], *, must_be: bool) -> _Star
 
 
 def _command_name(words: Sequence[str]) -> str:
-    """What to call a server by its command: by the package of `uvx` and `npx`, or the script."""
+    """The name of a server by its command: the package of `uvx` and `npx`, or the script."""
     named = [word for word in words[1:] if not word.startswith("-")]
     if Path(words[0]).stem not in _RUNNERS or not named:
         return Path(words[0]).stem
@@ -310,8 +311,8 @@ def _command_name(words: Sequence[str]) -> str:
 def _remote(
     url: str, headers: tuple[str, ...], variables: tuple[str, ...], rest: Sequence[str]
 ) -> tuple[str, Callable[[Product, str], RawEntry]]:
-    """The usual name of the server at a URL, and how its entry is made; what stands in headers is
-    left for the client to fill in.
+    """The usual name of the server at a URL, and a function that makes its entry. Variables in
+    headers are left for the client to fill in.
     """
     if variables:
         raise click.UsageError("--env is for servers that are started; use --header for a URL.")
@@ -319,11 +320,11 @@ def _remote(
         raise click.UsageError(
             "Arguments after -- are for a server that is started, not for a URL."
         )
-    from ... import Http  # late: only for servers on the web
+    from ... import Http  # imported late: only needed for servers at URLs
 
     given = header_lines(headers)
     try:
-        Http(url, headers=given)  # says what is wrong with them
+        Http(url, headers=given)  # raises ValueError for invalid headers
     except ValueError as bad:
         raise click.UsageError(str(bad)) from None
 
@@ -334,16 +335,16 @@ def _remote(
 
 
 def _usual_name(path: Path) -> str:
-    """What to call a server by its file: the file's name, or the folder's where that tells
-    nothing.
+    """The name of a server by its file: the file's name, or the folder's if the file's name is
+    generic.
     """
     path = path.resolve()
     return path.parent.name if path.stem in _TELLS_NOTHING and path.parent.name else path.stem
 
 
 def _command(path: Path, attribute: str | None) -> list[str]:
-    """The command that a client starts: absolute, for clients have working folders and paths of
-    their own.
+    """The command that a client starts. Its paths are absolute, because clients have other working
+    folders and another PATH.
     """
     file = f"{path.resolve()}:{attribute}" if attribute else str(path.resolve())
     script = Path(sys.executable).with_name(

@@ -17,7 +17,7 @@ _TAIL = 4 * 1024
 
 
 class ReloadedChild:
-    """One child. It is given an environment of its own so that `extra` can be added to ours."""
+    """One child process. `extra` is added to the environment of this process."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self._process = process
@@ -44,13 +44,13 @@ class ReloadedChild:
             self._process.stdin.write(b"\n".join(frames) + b"\n")
 
     async def drain(self) -> None:
-        """Wait until little is queued; at once where the child is gone."""
+        """Wait until the queue is short; return at once if the child has exited."""
         if self._process.stdin is not None:
             with contextlib.suppress(ConnectionError):
                 await self._process.stdin.drain()
 
     async def receive(self) -> list[Frame]:
-        """The next frames; an empty list once the child has closed its stdout."""
+        """The next frames; an empty list after the child has closed its stdout."""
         assert self._process.stdout is not None
         while chunk := await self._process.stdout.read(_CHUNK):
             if frames := self._splitter.feed(chunk):
@@ -58,13 +58,13 @@ class ReloadedChild:
         return self._splitter.close()
 
     def finish(self) -> None:
-        """Let it know that nothing more will come; what it still has to say can be received."""
+        """Close the child's stdin. Its remaining output can still be received."""
         if self._process.stdin is not None and not self._process.stdin.is_closing():
             self._process.stdin.close()
 
     async def close(self, patience: float) -> str:
-        """Wait for its end, and force it after so many seconds, and once more; return how it
-        ended.
+        """Wait until the child exits. After so many seconds it is told to stop, and after as many
+        more it is killed. Return how it exited.
         """
         self.finish()
         for number in (signal.SIGTERM, getattr(signal, "SIGKILL", signal.SIGTERM)):
@@ -74,8 +74,8 @@ class ReloadedChild:
             if self._process.returncode is not None:
                 break
             self._signal(number)
-        # asyncio notices the end of a process only once its pipes have ended, and one that is full
-        # and paused never does. No public method closes it.
+        # asyncio reports the exit of a process only after its pipes are closed, and a full, paused
+        # pipe is never closed. No public method closes it.
         transport = self._process._transport  # type: ignore[attr-defined]  # private in asyncio
         output = transport.get_pipe_transport(1)
         if output is not None:
@@ -83,7 +83,7 @@ class ReloadedChild:
         code = await self._process.wait()
         self._signal(
             getattr(signal, "SIGKILL", signal.SIGTERM)
-        )  # what it has left behind in its session
+        )  # kills the remaining processes in its session
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(1.0):
                 await asyncio.shield(self._telling)
@@ -98,8 +98,8 @@ class ReloadedChild:
                 os.killpg(self._process.pid, number)
 
     def _words(self, code: int) -> str:
-        """How it ended: the last line that it wrote to stderr, which is what a traceback comes to,
-        and the exit code.
+        """How it exited: the last line that it wrote to stderr, which is the summary of a
+        traceback, and the exit code.
         """
         lines = [
             line.strip()

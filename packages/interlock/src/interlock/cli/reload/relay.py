@@ -17,7 +17,7 @@ from ...wire.jsonrpc import Envelope, Frame, Malformed
 from ...wire.revisions import NEWEST, supports
 
 MOST_HELD: Final = 10_000
-_OWN: Final = "interlock-reload-"  # how the ids of our own requests begin
+_OWN: Final = "interlock-reload-"  # the prefix of the relay's own request IDs
 _SUBSCRIPTION: Final = "io.modelcontextprotocol/subscriptionId"
 _LISTS: Final = ("tools", "prompts", "resources")
 _PROBE_META: Final = {
@@ -28,17 +28,17 @@ _PROBE_META: Final = {
 
 
 class State(Enum):
-    """Where the server is in its life."""
+    """The state of the server."""
 
-    STARTING = "starting"  # a child runs, and has not answered yet
+    STARTING = "starting"  # a child runs, and has not responded yet
     UP = "up"
-    DRAINING = "draining"  # a newer file is there; calls that run may end first
-    STOPPED = "stopped"  # it ended by itself, and comes back for the next request
-    BROKEN = "broken"  # it cannot start; only a newer file helps
+    DRAINING = "draining"  # the file has changed; running calls may finish first
+    STOPPED = "stopped"  # it exited by itself; the next request restarts it
+    BROKEN = "broken"  # it cannot start until the file changes
 
 
 class _Session(Struct):
-    """What the client said in the handshake era, and has to be said again to each new child."""
+    """The client's state in the handshake era, which each new child has to receive again."""
 
     hello: bytes
     revision: str
@@ -49,18 +49,19 @@ class _Session(Struct):
 
 
 class _Listen(Struct):
-    """An open `subscriptions/listen` of the client, and whether it has been told that it is."""
+    """An open `subscriptions/listen` request of the client, and whether it has been
+    acknowledged.
+    """
 
     frame: Frame
     acknowledged: bool = False
 
 
 class Relay:
-    """One client, and one server after another.
+    """Relays between one client and a sequence of servers.
 
-    The shell around it hands in frames and events, sends `to_client` and `to_child`, and starts a
-    child whenever `wants_child` is set: after it has ended the one that runs, and then it calls
-    `child_started`.
+    The caller passes in frames and events, and sends `to_client` and `to_child`. When `wants_child`
+    is set, it ends the running child, starts another one, and then calls `child_started`.
     """
 
     def __init__(self) -> None:
@@ -73,20 +74,21 @@ class Relay:
         self._held: list[tuple[Envelope | None, Frame]] = []
         self._session: _Session | None = None
         self._listens: dict[t.RequestId, _Listen] = {}
-        self._asked: dict[int, t.RequestId] = {}  # our id of a child's question -> the child's
+        # the relay's ID of a child's question -> the child's ID
+        self._asked: dict[int, t.RequestId] = {}
         self._last_asked = 0
         self._children = 0
         self._probe = ""
 
     @property
     def idle(self) -> bool:
-        """Whether no call runs (open subscriptions are none) and none is held."""
+        """Whether no call is running (open subscriptions do not count) or held."""
         return not self._held and not self._calls()
 
-    # -- the client says ---------------------------------------------------------------------------
+    # -- frames of the client ----------------------------------------------------------------------
 
     def from_client(self, frame: Frame) -> None:
-        """Take in a frame of the client."""
+        """Process a frame of the client."""
         try:
             envelope = jsonrpc.open_envelope(frame)
         except Malformed:
@@ -97,7 +99,7 @@ class Relay:
             ):
                 self._open_batch(frame)
             else:
-                self._forward(None, frame)  # the server has the words for what is wrong with it
+                self._forward(None, frame)  # the server responds with the error
             return
         if envelope.method is UNSET and (
             envelope.result is not UNSET or envelope.error is not UNSET
@@ -118,7 +120,7 @@ class Relay:
             self._forward(None, frame)
 
     def _forward(self, envelope: Envelope | None, frame: Frame) -> None:
-        """Send a request on, keep it for later, or answer that it cannot be."""
+        """Forward a request, hold it, or refuse it."""
         if self.state is State.UP:
             self._send(envelope, frame)
         elif self.state is State.BROKEN:
@@ -166,8 +168,8 @@ class Relay:
             self._held.append((envelope, frame))
 
     def _answer_question(self, envelope: Envelope) -> None:
-        """The client's answer to a question goes to the child that asked it, if that is still
-        there.
+        """Forward the client's answer to the child that asked the question, if that child still
+        runs.
         """
         id = self._asked.pop(envelope.id, None) if isinstance(envelope.id, int) else None
         if id is None:
@@ -181,21 +183,21 @@ class Relay:
         elif envelope.result is not UNSET:
             self.to_child.append(jsonrpc.response(id, bytes(envelope.result)))
 
-    # -- the child says ----------------------------------------------------------------------------
+    # -- frames of the child -----------------------------------------------------------------------
 
     def from_child(self, frame: Frame) -> None:
-        """Take in a frame of the child that runs."""
+        """Process a frame of the running child."""
         try:
             envelope = jsonrpc.open_envelope(frame)
         except Malformed:
-            return  # a server of ours sends none
+            return  # our servers never send malformed frames
         id = envelope.id
         if envelope.method is UNSET:
             self._take_answer(envelope, frame)
         elif isinstance(id, int | str):
             self._last_asked += 1
             self._asked[self._last_asked] = (
-                id  # a new child counts from 1 again, and the client must not see an id twice
+                id  # a new child starts at 1 again, but the client must not see an ID twice
             )
             self.to_client.append(
                 jsonrpc.request(self._last_asked, envelope.method, bytes(envelope.params))
@@ -209,7 +211,7 @@ class Relay:
             self._take_probe(envelope)
             return
         if isinstance(id, str) and id.startswith(_OWN):
-            return  # to something that we said again, not the client
+            return  # the response to a replayed request, not to one of the client
         if isinstance(id, int | str):
             request = self._running.pop(id, None)
             self._listens.pop(id, None)
@@ -219,8 +221,8 @@ class Relay:
         self._settle()
 
     def _tell(self, envelope: Envelope, frame: Frame) -> None:
-        """A notification of the child. What a new child says again that the client knows already
-        ends here.
+        """Forward a notification of the child, unless a new child repeats one that the client
+        already has.
         """
         if envelope.method == "notifications/subscriptions/acknowledged":
             id = _member(_member(envelope.params, "_meta"), _SUBSCRIPTION)
@@ -246,7 +248,7 @@ class Relay:
         self.to_client.append(frame)
 
     def _remember(self, request: Envelope, result: Raw) -> None:
-        """Keep what a session consists of."""
+        """Record the state of the session."""
         match request.method:
             case messages.OPENING:
                 capabilities = _member(result, "capabilities")
@@ -264,12 +266,10 @@ class Relay:
             case "resources/unsubscribe" if self._session is not None:
                 self._session.subscribed.pop(str(_member(request.params, "uri")), None)
 
-    # -- what happens to the child -----------------------------------------------------------------
+    # -- events of the child -----------------------------------------------------------------------
 
     def child_started(self) -> None:
-        """A new child runs: see whether it answers, by the session's own handshake where there is
-        one.
-        """
+        """A new child runs: probe it, with the handshake of the session if there is one."""
         self._children += 1
         self.state = State.STARTING
         self.wants_child = False
@@ -315,7 +315,7 @@ class Relay:
             self._announce(session)
 
     def _replay(self, session: _Session) -> None:
-        """Say again what the client has said in its session; the answers go to nobody."""
+        """Send the new child what the client has sent in its session. The responses are dropped."""
         if session.opened:
             self.to_child.append(jsonrpc.notification(messages.OPENED, b"{}"))
         again = [("logging/setLevel", session.level)] if session.level is not None else []
@@ -324,7 +324,7 @@ class Relay:
             self.to_child.append(jsonrpc.request(f"{_OWN}{self._children}-{n}", method, params))
 
     def changed(self) -> None:
-        """There is a newer file: a new child takes over, once no call runs any more."""
+        """The file has changed: a new child takes over as soon as no call runs."""
         if self.state is State.UP:
             self.state = State.DRAINING
             self._settle()
@@ -333,9 +333,7 @@ class Relay:
             self.wants_child = True
 
     def hurry(self) -> None:
-        """The calls that still run have had their time: they are answered now, and the new child
-        comes.
-        """
+        """The grace period is over: fail the running calls, and start the new child."""
         if self.state is State.DRAINING:
             self._fail_calls(
                 "The server was restarted with a newer version of its file during this call."
@@ -343,7 +341,7 @@ class Relay:
             self._settle()
 
     def child_ended(self, words: str) -> None:
-        """The child is gone, and nobody told it to go. `words` say how, without a full stop."""
+        """The child exited by itself. `words` say how, without a full stop."""
         if self.state is State.STARTING:
             self.broke(words)
             return
@@ -353,7 +351,7 @@ class Relay:
         self.state = State.STOPPED
 
     def broke(self, words: str) -> None:
-        """The child cannot serve; whoever waits is told so."""
+        """The child cannot serve: fail all waiting requests."""
         self.state = State.BROKEN
         self.trouble = words
         held = self._held
@@ -370,7 +368,7 @@ class Relay:
         self._fail_calls(f"The server cannot start: {words}.")
 
     def _settle(self) -> None:
-        """Where a newer file waits and no call runs, its turn has come."""
+        """Start the new child if the file has changed and no call runs."""
         if self.state is State.DRAINING and not self._calls():
             self.wants_child = True
 
@@ -383,15 +381,15 @@ class Relay:
             self.to_client.append(jsonrpc.failure(id, t.INTERNAL_ERROR, words))
 
     def _drop_questions(self) -> None:
-        """Nobody waits any more for the answers to the questions of a child that is gone."""
+        """Cancel the questions of the previous child, whose answers no longer matter."""
         for asked in self._asked:
             self.to_client.append(_cancelled(asked, "the server was restarted"))
         self._asked.clear()
 
-    # -- what the client must hear -----------------------------------------------------------------
+    # -- notifications to the client ---------------------------------------------------------------
 
     def _announce(self, session: _Session) -> None:
-        """Tell a session that everything may be different."""
+        """Notify a session that everything may have changed."""
         for kind in _LISTS:
             capability = session.capabilities.get(kind)
             if isinstance(capability, Mapping) and capability.get("listChanged"):
@@ -406,7 +404,7 @@ class Relay:
             )
 
     def _announce_to(self, id: t.RequestId, honoured: Any) -> None:
-        """Tell a subscription that everything it is about may be different."""
+        """Notify a subscription that everything it covers may have changed."""
         meta = {"_meta": {_SUBSCRIPTION: id}}
         for kind in _LISTS:
             if _member(honoured, f"{kind}ListChanged"):
@@ -422,7 +420,7 @@ class Relay:
 
 
 def _member(data: Any, key: str) -> Any:
-    """A member of a JSON object, read or unread; None where there is none."""
+    """A member of a JSON object, decoded or not; None if it is missing."""
     if isinstance(data, Raw):
         try:
             data = msgspec.json.decode(data)

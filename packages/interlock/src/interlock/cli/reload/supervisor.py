@@ -26,23 +26,24 @@ from .watch import changes
 
 _STATE_KEY = "INTERLOCK_STATE_KEY"
 _STORE = "INTERLOCK_STORE"
-_PATIENCE = 3.0  # seconds until a child that does not end is made to
+_PATIENCE = 3.0  # seconds until a child that does not exit is stopped
 
 
 def run_reloading(
     path: Path, name: str | None, arguments: Sequence[str], folders: Sequence[Path], grace: float
 ) -> int:
-    """Serve a file over our own stdin and stdout, always its newest version; return the exit
-    code.
+    """Serve a file over the stdin and stdout of this process, always its newest version; return the
+    exit code.
     """
     watched = list(
         dict.fromkeys([path.resolve().parent, *(folder.resolve() for folder in folders)])
     )
     command = command_to_run(path.resolve(), name, arguments)
     with contextlib.suppress(KeyboardInterrupt), TemporaryDirectory() as folder:
-        # One key and one store for all children: the next child can open what one has sealed and
-        # sent through the client, such as a question, and knows whether it was answered before.
-        # And no byte code: Python tells it from newer source by whole seconds only.
+        # All children share one key and one store. So the next child can open a sealed state that
+        # an earlier one sent through the client, such as that of a question, and knows whether it
+        # was used before. Byte code is not written, because Python compares its time with the
+        # source only in whole seconds.
         extra = {
             _STATE_KEY: os.environ.get(_STATE_KEY) or secrets.token_hex(32),
             _STORE: os.environ.get(_STORE) or f"sqlite:///{Path(folder).resolve()}/store.db",
@@ -58,7 +59,7 @@ def run_reloading(
 
 
 async def _until_told(work: Coroutine[Any, Any, None]) -> None:
-    """Do the work until it ends or a signal says so."""
+    """Run the work until it ends or a signal stops it."""
     task = asyncio.create_task(work)
     if sys.platform != "win32":
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -68,8 +69,9 @@ async def _until_told(work: Coroutine[Any, Any, None]) -> None:
 
 
 class ReloadSupervisor:
-    """A client's channel, and the children that serve it. `grace` is how many seconds calls get to
-    end before a reload.
+    """A client's channel, and the children that serve it.
+
+    `grace` is how long running calls may take before a reload, in seconds.
     """
 
     def __init__(
@@ -92,12 +94,12 @@ class ReloadSupervisor:
         self._hurry: asyncio.TimerHandle | None = None
         self._stirred = asyncio.Event()
         self._closing = False
-        self._reported = False  # progress was among what the client was sent last
+        self._reported = False  # the last frames for the client contained progress
 
     async def run(self) -> None:
-        """Serve until the client has gone."""
+        """Serve until the client has closed the connection."""
         watching = asyncio.create_task(self._watch())
-        await asyncio.sleep(0)  # the watch begins before the file is read
+        await asyncio.sleep(0)  # the watch starts before the file is read
         try:
             self._relay.wants_child = True
             self._act()
@@ -121,7 +123,7 @@ class ReloadSupervisor:
             self._act()
 
     def _act(self) -> None:
-        """Send what is to be sent, and see to the child."""
+        """Send the queued frames, and start or stop children."""
         relay = self._relay
         if relay.to_client:
             out = relay.to_client
@@ -141,7 +143,8 @@ class ReloadSupervisor:
     def _send(self, frames: list[Frame]) -> None:
         """Send to the client.
 
-        A child sends the response of a call only after its progress was read (`Serving`); so do we.
+        A child sends the response of a call only after its progress was read (`Serving`). The
+        supervisor does the same.
         """
         if self._reported and isinstance(self._channel, Barriers):
             self._channel.barrier()
@@ -153,7 +156,7 @@ class ReloadSupervisor:
         self._act()
 
     async def _change(self) -> None:
-        """End the child that runs, and start another; again where the file has changed
+        """Stop the running child and start another one; repeat if the file has changed
         meanwhile.
         """
         while self._relay.wants_child:
@@ -174,7 +177,7 @@ class ReloadSupervisor:
         self._act()
 
     async def _read(self, child: ReloadedChild) -> None:
-        """Take in what a child says, until its end."""
+        """Process the frames of a child until it exits."""
         while frames := await child.receive():
             for frame in frames:
                 self._relay.from_child(frame)
@@ -189,8 +192,8 @@ class ReloadSupervisor:
             self._act()
 
     async def _stop_child(self) -> None:
-        """End the child; what it says from now on is about a past that the client need not hear
-        of.
+        """Stop the child. Its remaining output is dropped, because it does not concern the client
+        any more.
         """
         child = self._child
         self._child = None
@@ -207,7 +210,7 @@ class ReloadSupervisor:
             await asyncio.gather(draining, return_exceptions=True)
 
     async def _finish(self) -> None:
-        """The client sends nothing more: what it has asked is still answered."""
+        """The client has closed its side. Its running requests are still answered."""
         self._closing = True
         await self._until(
             lambda: self._relay.state in (State.UP, State.BROKEN) and not self._relay.wants_child,
@@ -218,7 +221,7 @@ class ReloadSupervisor:
             await self._until(lambda: self._child is None and self._relay.idle, _PATIENCE)
 
     async def _until(self, over: Callable[[], bool], seconds: float) -> None:
-        """Wait for something that changes when we act, so long and no longer."""
+        """Wait for a condition that changes when the supervisor acts, up to a time limit."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 while not over():
@@ -235,6 +238,6 @@ class ReloadSupervisor:
 
 
 async def _drained(child: ReloadedChild) -> None:
-    """Read what a child says to nobody, so that a full pipe does not keep it from ending."""
+    """Read and drop the output of a child, so that a full pipe does not stop it from exiting."""
     while await child.receive():
         pass

@@ -12,19 +12,19 @@ from ...watching import Stamp, file_changes, stamps
 
 _NOT_OURS = {"__pycache__", "node_modules", "site-packages", "venv", "build", "dist"}
 _SUFFIXES = (".py", ".html", ".htm")  # Python, and the pages of apps (`Server.app`)
-_PAUSE = 0.4  # seconds between two looks, where no event says when to look
+_PAUSE = 0.4  # the poll interval in seconds, if the system sends no events
 
 
 def changes(folders: Sequence[Path]) -> AsyncIterator[set[str]]:
-    """The paths of sources that have changed, as often as some have."""
-    # by the paths under which the system tells of them
+    """The paths of changed source files, each time some have changed."""
+    # the real paths, which the system's events contain
     watched = [Path(os.path.realpath(folder)) for folder in folders]
     return file_changes(partial(look, watched), every=_PAUSE, folders=watched)
 
 
 def look(folders: Sequence[Path]) -> dict[str, Stamp]:
-    """The Python files, pages of apps and skills that somebody writes in folders: nothing hidden,
-    installed or built.
+    """The files that an author writes in these folders: Python files, pages of apps and skills,
+    without hidden, installed and built files.
     """
     return stamps(_sources(folders))
 

@@ -21,8 +21,8 @@ PREFERRED = ("server", "mcp", "app")
 
 
 class TargetError(click.ClickException):
-    """A file holds no server that could be run. It is no matter of how the command is used: no
-    usage is shown.
+    """A file does not contain a server that can be run. This is not a usage error, so no usage is
+    shown.
     """
 
     exit_code = exits.USAGE
@@ -31,16 +31,16 @@ class TargetError(click.ClickException):
 def load_server(path: Path, name: str | None, arguments: Sequence[str] = ()) -> Server:
     """Import a file, under its own name and not as `__main__`, and return the server in it.
 
-    Whatever the file itself raises comes through.
+    An exception of the file itself is passed on.
 
     Args:
         path: The file.
-        name: The name of the object in it. None: the only server there, or the one called
-            `server`, `mcp` or `app`. A function by that name is called for the server.
-        arguments: What the file finds in `sys.argv`, after its own name.
+        name: The name of the object in it. None: the only server there, or the one called `server`,
+            `mcp` or `app`. A function with that name is called and returns the server.
+        arguments: The `sys.argv` of the file, after its own name.
 
     Raises:
-        TargetError: There is none, or more than one.
+        TargetError: There is no server, or more than one.
     """
     if not path.is_file():
         raise TargetError(f"There is no file {path}.")
@@ -93,8 +93,8 @@ def _kind(value: Any) -> str:
 
 
 def _import(path: Path, arguments: Sequence[str]) -> ModuleType:
-    """Run a file as a module. One that lies in a package gets its dotted name, so that relative
-    imports work.
+    """Run a file as a module. A file in a package gets its dotted name, so that relative imports
+    work.
     """
     name = path.stem
     top = path.parent
@@ -104,14 +104,14 @@ def _import(path: Path, arguments: Sequence[str]) -> ModuleType:
     if str(top) not in sys.path:
         sys.path.insert(0, str(top))
     if str(path.parent) not in sys.path:
-        # The file is in a package: its neighbours have full names, and must not hide modules of
-        # others.
+        # The file is in a package: the other files there have dotted names, and must not shadow
+        # other modules.
         sys.path.append(str(path.parent))
     sys.argv[:] = [str(path), *arguments]
     if "." in name:
         return importlib.import_module(name)
     if name in sys.modules or name in sys.stdlib_module_names:
-        name = f"interlock_file_{name}"  # a file may be called like a module that is there already
+        name = f"interlock_file_{name}"  # the file may have the name of an existing module
     loader = _Uncached(name, str(path))
     spec = importlib.util.spec_from_file_location(name, path, loader=loader)
     if spec is None:
@@ -122,8 +122,8 @@ def _import(path: Path, arguments: Sequence[str]) -> ModuleType:
 
 
 class _Uncached(importlib.machinery.SourceFileLoader):
-    """Compiles a file anew each time, as for a script: byte code kept of it may be a second old,
-    and the same size.
+    """Compiles a file each time, as for a script: cached byte code may be outdated if the file
+    changed within a second and kept its size.
     """
 
     def get_code(self, fullname: str) -> CodeType:
@@ -133,8 +133,8 @@ class _Uncached(importlib.machinery.SourceFileLoader):
 
 @contextlib.contextmanager
 def wire_kept_clear() -> Iterator[None]:
-    """While a file is imported, what it prints goes to stderr and what it reads is empty: stdin and
-    stdout are the wire.
+    """While a file is imported, its output goes to stderr and its stdin is empty, because stdin and
+    stdout carry the protocol.
     """
     sys.stdout.flush()
     kept_in = os.dup(0)

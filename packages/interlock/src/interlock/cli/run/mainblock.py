@@ -1,4 +1,4 @@
-"""Finds what a file sets up under `if __name__ == "__main__":`, which is not run."""
+"""Finds a server that a file sets up under `if __name__ == "__main__":`, which is not run."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ _HARMLESS = frozenset({"run", "close"})
 
 
 def advice(path: Path) -> str:
-    """What to do about a server that is set up in the main block of its file; empty where none is.
+    """What to do about a server that is set up in the main block of its file; empty if there is
+    none.
 
-    A server is, as far as can be read, where the block, or a function that it calls, assigns to an
-    attribute of something that the module defines, calls a method of it that does not only run it,
-    or assigns to a global name.
+    As far as the source shows, a server is set up if the block, or a function that it calls,
+    assigns to an attribute of an object that the module defines, calls a method of it other than to
+    run it, or assigns to a global name.
 
     Args:
         path: A Python file.
@@ -30,7 +31,7 @@ def advice(path: Path) -> str:
 
 
 def _set_up(path: Path) -> Iterator[str]:
-    """The names that the main block sets up."""
+    """The names of the objects that the main block sets up."""
     try:
         tree = ast.parse(path.read_text(encoding="utf-8"))
     except (OSError, SyntaxError, ValueError):
@@ -61,7 +62,7 @@ def _is_main(test: ast.expr) -> bool:
 
 
 def _defined(tree: ast.Module) -> Iterator[str]:
-    """The names that the module itself assigns to."""
+    """The names that the module itself assigns."""
     for statement in tree.body:
         targets: list[ast.expr] = []
         if isinstance(statement, ast.Assign):
@@ -72,7 +73,7 @@ def _defined(tree: ast.Module) -> Iterator[str]:
 
 
 def _touched(node: ast.AST, defined: set[str]) -> Iterator[str]:
-    """The names of the module that a node sets up."""
+    """The names of the module's objects that a node sets up."""
     if isinstance(node, ast.Global):
         yield from (name for name in node.names if name in defined)
     if isinstance(node, ast.Assign | ast.AugAssign | ast.AnnAssign):
@@ -94,7 +95,7 @@ def _touched(node: ast.AST, defined: set[str]) -> Iterator[str]:
 
 
 def _root(node: ast.expr) -> str:
-    """The name at the beginning of `a.b[c].d`; empty where there is none."""
+    """The name at the beginning of `a.b[c].d`; empty if there is none."""
     while isinstance(node, ast.Attribute | ast.Subscript):
         node = node.value
     return node.id if isinstance(node, ast.Name) else ""

@@ -72,15 +72,15 @@ TRANSPORT_OPTIONS = (
 
 
 def with_transport_options(command: Any) -> Any:
-    """Give a command the options that say how clients reach a server."""
+    """Add the options for the transport to a command."""
     for option in reversed(TRANSPORT_OPTIONS):
         command = option(command)
     return command
 
 
 def chosen_transport(given: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    """The transport and its options for `Server.run`, from what was typed. Raises click.UsageError
-    for what is missing or out of place.
+    """The transport and its options for `Server.run`, from the command line. Raises
+    click.UsageError for missing or conflicting options.
     """
     transport = given["transport"]
     socket_path = given["socket_path"]
@@ -121,8 +121,8 @@ def chosen_transport(given: dict[str, Any]) -> tuple[str, dict[str, Any]]:
 
 
 def _check_store(url: str) -> None:
-    """Whether there is a store of that kind; it is not opened yet. Raises click.ClickException."""
-    from ...store import open_store  # late: only for servers that are told of a store
+    """Check that the URL names a store, without opening it. Raises click.ClickException."""
+    from ...store import open_store  # imported late: only needed for servers with a store
 
     try:
         open_store(url)
@@ -133,7 +133,7 @@ def _check_store(url: str) -> None:
 
 
 def _address(text: str) -> tuple[str, int]:
-    """The host and the port of `[HOST]:PORT`; loopback where no host is named."""
+    """The host and the port of `[HOST]:PORT`; loopback if no host is given."""
     host, colon, port = text.rpartition(":")
     if not colon or "/" in host or not port.isdecimal() or int(port) > 65535:
         raise click.UsageError(
@@ -251,7 +251,7 @@ def run(
         if not path.is_file():
             raise click.UsageError(f"There is no file {path}.")
         from ..reload.supervisor import (
-            run_reloading,  # late: a server that runs once needs none of it
+            run_reloading,  # imported late: not needed without reloading
         )
 
         watched = [Path(folder) for folder in folders]
@@ -267,7 +267,7 @@ def run(
     except click.ClickException:
         raise
     except Exception as bad:
-        # Of the file's own frames only: how it came to be imported is no news to its author.
+        # Only the frames of the file: how it was imported does not help its author.
         traceback.print_exception(bad.with_traceback(_own_frames(bad, path)))
         sys.exit(exits.TOOL_FAILED)
     if dev:
@@ -276,8 +276,10 @@ def run(
 
 
 def _enter_development(server: Server, path: Path) -> None:
-    """Let errors be answered as they are, and warn of mistakes that can be seen at once."""
-    from ...server.calls.development import warnings_of  # late: not for servers in production
+    """Enable development mode: error messages are sent in full, and mistakes that can be detected
+    at the start are reported.
+    """
+    from ...server.calls.development import warnings_of  # imported late: not needed in production
 
     server.dev = True
     for words in filter(None, [*warnings_of(server), advice(path)]):
@@ -287,7 +289,7 @@ def _enter_development(server: Server, path: Path) -> None:
 def run_server(
     server: Server, transport: str, options: dict[str, Any], path: Path | None = None
 ) -> None:
-    """Run a server, from the file at `path`; what keeps it from being served becomes words. Raises
+    """Run a server, from the file at `path`. An error that prevents this becomes a message. Raises
     click.ClickException.
     """
     try:
@@ -295,7 +297,7 @@ def run_server(
     except Exception as bad:
         if path is not None and _comes_from(bad, path):
             traceback.print_exception(bad.with_traceback(_own_frames(bad, path)))
-            if not server.dev and (words := advice(path)):  # else it was said at the start
+            if not server.dev and (words := advice(path)):  # otherwise it was reported at the start
                 click.echo(words, err=True)
             sys.exit(exits.TOOL_FAILED)
         if transport == "stdio" or not isinstance(bad, ImportError | OSError | StoreError):
@@ -304,17 +306,15 @@ def run_server(
 
 
 def _comes_from(bad: Exception, path: Path) -> bool:
-    """Whether an error went through a file: then it is a matter for its author, who wants to see
-    where.
-    """
+    """Whether a traceback contains the file: then its author needs the traceback."""
     return any(
         frame.filename == str(path.resolve()) for frame in traceback.extract_tb(bad.__traceback__)
     )
 
 
 def _own_frames(bad: BaseException, path: Path) -> Any:
-    """The part of a traceback that begins in the file; all of it where the file is not in it (a
-    syntax error).
+    """The part of a traceback that begins in the file; the whole traceback if the file is not in it
+    (a syntax error).
     """
     trace = bad.__traceback__
     wanted = str(path.resolve())

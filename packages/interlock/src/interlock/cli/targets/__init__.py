@@ -1,1 +1,1 @@
-"""What a command connects to: how it is typed, found and reached."""
+"""The targets of a command: how they are typed, found and reached."""

@@ -34,7 +34,7 @@ from .reach import Environment, OnLine, Reach, reach_address
 
 
 class NotAllowed(click.ClickException):
-    """The person has not allowed a server to be started, or reached."""
+    """The user has not allowed a server to be started or contacted."""
 
     exit_code = exits.USAGE
 
@@ -47,26 +47,26 @@ def reach_config(
     *,
     trust: bool,
 ) -> tuple[Reach, str | None]:
-    """The way to a server of a configuration file.
+    """Return the connection to a server of a configuration file.
 
-    A file of a project may have been written by anybody, and what it starts runs as the person who
-    starts it. So the person is asked before, as the host asks, and the answer is kept where the
-    host keeps it. The configurations of the person's own clients need no question: these start
-    their servers anyway.
+    A file of a project may come from anyone, and a command in it runs with the rights of the user.
+    So the user is asked first, as the host asks, and the answer is kept in the same record. The
+    configurations of the user's own clients need no question, because these clients start the
+    servers anyway.
 
     Args:
-        config: The file; None: the first that is here of those that projects have.
-        name: Which server of it; None: the only one.
+        config: The file; None: the first of a project's usual files that exists here.
+        name: The name of the server; None: the only one.
         web: Options for `Http`, as they were typed.
-        environment: What the server gets beside the variables of its entry.
-        trust: Whether it may be started, or reached, this time without a question.
+        environment: Variables for the server in addition to those of its entry.
+        trust: Whether it may be started or contacted this time without a question.
 
     Returns:
-        The way, and the revision that the entry names; None where it names none.
+        The connection, and the revision that the entry names; None if it names none.
 
     Raises:
         click.UsageError: There is no such server.
-        NotAllowed: The person said no, or could not be asked.
+        NotAllowed: The user refused, or could not be asked.
     """
     path = config or next((p for p in map(Path, PROJECT_FILES) if p.is_file()), None)
     if path is None:
@@ -104,7 +104,7 @@ def reach_config(
 
 
 def asked(input: Input) -> str:
-    """What a configuration wants to know of the person, asked at the terminal."""
+    """Ask the user at the terminal for an input of a configuration."""
     words = shown(input.description or input.id)
     if input.options:
         return str(
@@ -130,7 +130,7 @@ def _entry(path: Path, name: str | None) -> Entry:
     wanted = name or _only(path, config)
     found = _named(config, wanted)
     if found is None and sys.stdin.isatty() and any(p.id == wanted for p in config.problems):
-        found = _named(load_config(path, ask=asked), wanted)  # it may lack an answer only
+        found = _named(load_config(path, ask=asked), wanted)  # only an answer may be missing
     if found is not None:
         for problem in config.problems:
             if problem.id == wanted and problem.level == "note":
@@ -150,7 +150,7 @@ def _named(config: Config, name: str) -> Entry | None:
 
 
 def _only(path: Path, config: Config) -> str:
-    """The name of the one server that there is, usable or not. Raises click.UsageError."""
+    """The name of the only server, usable or not. Raises click.UsageError."""
     ids = _ids(config)
     if len(ids) == 1:
         return ids[0]
@@ -175,7 +175,9 @@ def _listed(ids: list[str]) -> str:
 
 
 def _is_own(path: Path) -> bool:
-    """Whether a file is the configuration of a client of the person's, which is no project's."""
+    """Whether a file is the configuration of one of the user's own clients, and not of a
+    project.
+    """
     machine = this_machine()
     own = (product.path(machine) for product in PRODUCTS.values())
     return any(os.path.realpath(path) == os.path.realpath(each) for each in own)
@@ -207,7 +209,7 @@ def _allow(path: Path, entry: Entry) -> None:
 
 
 def _show(request: StartRequest) -> None:
-    """Write what the user must know for a yes to stderr."""
+    """Write what the user must know before the decision to stderr."""
     note(f"  {'command' if request.runs_code else 'address'}: {request.command}")
     for fact in start_facts(request):
         note(f"  {fact}")

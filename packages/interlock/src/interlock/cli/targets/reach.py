@@ -1,4 +1,4 @@
-"""What a command connects to: a script, a command line, or an address."""
+"""The connection of a command: to a script, a command line, or an address."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .target_syntax import header_lines, split_target
 
 OnLine = Callable[[str], None]
 Reach = Callable[[Tap | None, OnLine | None], ClientTransport]
-"""Makes the transport to a target; the first argument sees every frame, the second each line that a
+"""Makes the transport to a target. The first argument gets every frame, the second each line that a
 child writes to stderr.
 """
 
@@ -32,8 +32,8 @@ _VARIABLE: Final = re.compile(r"\$\{?([A-Za-z_]\w*)")
 def command_to_run(path: Path, name: str | None, arguments: Sequence[str] = ()) -> list[str]:
     """The command that serves the server object of a file over stdio, in development mode.
 
-    Whoever names the file tries it out, and is to see why it fails. `-P`: the working folder must
-    not shadow any module.
+    The user who names a file is trying it out, and should see why it fails. `-P`: the working
+    folder must not shadow any module.
     """
     target = f"{path}:{name}" if name else str(path)
     command = [sys.executable, "-P", "-m", "interlock", "run", "--dev", "--no-reload", target]
@@ -41,11 +41,11 @@ def command_to_run(path: Path, name: str | None, arguments: Sequence[str] = ()) 
 
 
 class Environment(Struct, frozen=True):
-    """The variables that a child server gets: a few harmless ones, those that were named, or all.
+    """The variables of a child server: a few harmless ones, the named ones, or all.
 
     Attributes:
         named: The variables of `--env`, with their values.
-        whole: Whether it gets all of ours (`--inherit-env`).
+        whole: Whether it gets all variables of this process (`--inherit-env`).
     """
 
     named: dict[str, str] = {}
@@ -53,16 +53,14 @@ class Environment(Struct, frozen=True):
 
     @property
     def withheld(self) -> frozenset[str]:
-        """The names of our variables that the child does not get."""
+        """The names of the variables of this process that the child does not get."""
         if self.whole:
             return frozenset()
         return frozenset(os.environ.keys() - inherited_environment().keys() - self.named.keys())
 
 
 def environment_of(words: Sequence[str], whole: bool) -> Environment:
-    """The environment that was asked for by `--env NAME` and `--env NAME=VALUE`. Raises
-    click.UsageError.
-    """
+    """The environment for `--env NAME` and `--env NAME=VALUE`. Raises click.UsageError."""
     named: dict[str, str] = {}
     for word in words:
         name, equals, value = word.partition("=")
@@ -75,8 +73,8 @@ def environment_of(words: Sequence[str], whole: bool) -> Environment:
 
 
 def reach_command(command: Sequence[str], environment: Environment) -> Reach:
-    """Start a command: a program of others' as a rule, which gets no more variables than it was
-    given.
+    """Start a command. It is usually another author's program, so it gets only the variables that
+    were named.
     """
     return lambda tap, on_stderr: Stdio(
         list(command),
@@ -88,15 +86,15 @@ def reach_command(command: Sequence[str], environment: Environment) -> Reach:
 
 
 def reach_file(command: Sequence[str], environment: Environment) -> Reach:
-    """Start a script that the person named: own code as a rule, and as in a shell it gets all
-    variables.
+    """Start a script that the user named. It is usually the user's own code, so it gets all
+    variables, as in a shell.
     """
     return reach_command(command, Environment(environment.named, whole=True))
 
 
 def web_options(headers: Sequence[str], legacy_sse: bool, account: str = "") -> dict[str, Any]:
-    """The options for servers on the web, from what was typed. Raises click.UsageError for a header
-    that is none.
+    """The options for servers at URLs, from the command line. Raises click.UsageError for an
+    invalid header.
     """
     given = {name: os.path.expandvars(value) for name, value in header_lines(headers).items()}
     for name, value in given.items():
@@ -112,7 +110,8 @@ def reach_target(text: str, web: Mapping[str, Any], environment: Environment) ->
     """A script, `FILE:object`, `https://host/path`, `unix:///path`, `tcp://host:port`, or a command
     in quotes.
 
-    `web` is as in `Http`, with an `account` whose log-in is used. Raises click.UsageError.
+    `web` has the options of `Http`, and an `account` whose stored login is used. Raises
+    click.UsageError.
     """
     path, name = split_target(text)
     words = text.split()
@@ -150,7 +149,7 @@ def reach_target(text: str, web: Mapping[str, Any], environment: Environment) ->
 
 
 def reach_address(text: str, web: Mapping[str, Any]) -> Reach:
-    """The way to an address; `web` is as in `reach_target`. Raises click.UsageError."""
+    """The connection to an address; `web` is as in `reach_target`. Raises click.UsageError."""
     try:
         parts = urlsplit(text)
         if parts.scheme in ("http", "https"):
@@ -173,18 +172,18 @@ def reach_address(text: str, web: Mapping[str, Any]) -> Reach:
 
 
 def _authorized(web: Mapping[str, Any]) -> dict[str, Any]:
-    """The options with what `interlock auth login` keeps, unless a header says who asks."""
+    """The options with the stored login, unless there is an Authorization header."""
     options = dict(web)
     account = options.pop("account", "")
     if any(name.lower() == "authorization" for name in options.get("headers", ())):
         return options
-    from ..auth.saved_logins import KeptTokens  # late: only for servers on the web
+    from ..auth.saved_logins import KeptTokens  # imported late: only needed for servers at URLs
 
     return {**options, "auth": KeptTokens(account)}
 
 
 def _tapped(http: Http) -> Reach:
-    """The transport that is there already: what was wrong with its options has been said, once."""
+    """Return the existing transport, whose options have been checked."""
 
     def reach(tap: Tap | None, on_stderr: OnLine | None) -> ClientTransport:
         http.tap = tap
@@ -194,13 +193,13 @@ def _tapped(http: Http) -> Reach:
 
 
 def uses_interlock(path: Path) -> bool:
-    """Whether a script imports interlock, so that the server object in it can be run whether or not
-    the script runs it itself.
+    """Whether a script imports interlock. Then its server object can be run even if the script does
+    not run it.
     """
     try:
         tree = ast.parse(path.read_bytes())
     except (SyntaxError, ValueError):
-        return b"interlock" in path.read_bytes()  # the child will say what is wrong with it
+        return b"interlock" in path.read_bytes()  # the child reports the error
     for node in ast.walk(tree):
         names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
         if isinstance(node, ast.ImportFrom) and not node.level:

@@ -9,7 +9,7 @@ import click
 
 
 def split_target(text: str) -> tuple[Path, str | None]:
-    """`FILE[:object]` as a file and a name; the colon of a Windows drive is none of ours."""
+    """Split `FILE[:object]` into a file and a name. The colon of a Windows drive does not count."""
     path, colon, name = text.rpartition(":")
     if colon and name.isidentifier() and path.endswith(".py"):
         return Path(path), name
@@ -17,7 +17,7 @@ def split_target(text: str) -> tuple[Path, str | None]:
 
 
 def header_lines(headers: Sequence[str]) -> dict[str, str]:
-    """Headers as they were typed, by their names. Raises click.UsageError for what is none."""
+    """The headers from the command line, by name. Raises click.UsageError for an invalid header."""
     given: dict[str, str] = {}
     for header in headers:
         name, colon, value = header.partition(":")

@@ -7,14 +7,14 @@ from typing import Final
 import click
 
 COMMAND: Final = "interlock.command"
-"""Where the words after `--` wait in the context."""
+"""The key in the context for the words after `--`."""
 
 
 class TargetCommand(click.Command):
     """A command whose line may end with `-- COMMAND ARGS...`."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Take the words after two dashes away, then parse the rest."""
+        """Remove the words after the two dashes, and parse the rest."""
         if "--" in args:
             cut = args.index("--")
             command = args[cut + 1 :]
@@ -27,7 +27,7 @@ class TargetCommand(click.Command):
         return super().parse_args(ctx, args)
 
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
-        """What stands after the name in the first line of the help."""
+        """The words after the name in the first line of the help."""
         return [
             "[OPTIONS]",
             *[p for p in super().collect_usage_pieces(ctx) if p != "[OPTIONS]"],
