@@ -58,7 +58,7 @@ class Lifespan:
         self._task = None
         self._ready = None
         self._over.set()
-        await self._leaving
+        await _to_the_end(self._leaving)
 
     async def _live(
         self,
@@ -77,3 +77,14 @@ class Lifespan:
             ready.exception()
         finally:
             self.state = None
+
+
+async def _to_the_end(task: asyncio.Task[None]) -> None:
+    """Wait for a task. It is not cancelled with its waiter, which waits on; a second cancellation
+    ends the wait.
+    """
+    try:
+        await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait({task})
+        raise

@@ -361,3 +361,34 @@ def test_one_at_a_time_however_they_come_and_go(
         assert book.steps == whole
 
     asyncio.run(main())
+
+
+async def test_a_peer_that_is_cancelled_while_it_leaves() -> None:
+    """The lifespan is left to its end all the same: what it holds is not lost halfway."""
+    book = Book()
+    book.may_leave.clear()
+    server = Server("cancelled", lifespan=book)
+    await server.enter()
+    leaving = asyncio.ensure_future(server.leave())
+    while "leaving 1" not in book.steps:  # noqa: ASYNC110 - the book has no event for it
+        await asyncio.sleep(0)
+    leaving.cancel()
+    await asyncio.sleep(0)
+    assert not leaving.done()
+    book.may_leave.set()
+    with pytest.raises(asyncio.CancelledError):
+        await leaving
+    assert book.steps[-1] == "left 1"
+
+
+async def test_a_peer_that_is_cancelled_before_it_leaves_the_lifespan() -> None:
+    """Suspended calls are ended first; a cancellation there does not keep the lifespan open."""
+    book = Book()
+    server = Server("cancelled", lifespan=book)
+    await server.enter()
+    leaving = asyncio.ensure_future(server.leave())
+    await asyncio.sleep(0)
+    leaving.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await leaving
+    assert book.steps[-1] == "left 1"

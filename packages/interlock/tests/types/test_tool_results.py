@@ -54,7 +54,7 @@ def test_a_result_as_data_and_as_a_type(data, kind, value):
 @pytest.mark.parametrize("kind", [int, Seat, Model, list[Seat]])
 def test_a_result_that_is_not_of_the_type(kind):
     """It is the peer's fault, and named as that."""
-    with pytest.raises(ProtocolError, match="not of the type"):
+    with pytest.raises(ProtocolError, match="does not fit the requested type"):
         result({"row": "first"}).value(kind)
 
 

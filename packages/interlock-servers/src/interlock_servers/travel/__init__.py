@@ -77,9 +77,11 @@ def travel_server(path: Path | None = None, *, suspend: bool = True) -> Server:
     made.add_tool(search_flights, title="Search flights", annotations=reads)
     made.add_tool(find_best_flight, title="Find the best flight", annotations=asks)
     made.add_tool(search_hotels, title="Search hotels", annotations=reads)
-    made.add_tool(book_trip, title="Book a trip", annotations=books)
-    made.add_tool(book_flight, title="Book a flight", annotations=books)
-    made.add_tool(book_hotel, title="Book a hotel", annotations=books)
+    # The same call books once, however often it is replayed. Therefore a server that does not know
+    # whether a call was confirmed before may repeat it.
+    made.add_tool(book_trip, title="Book a trip", annotations=books, idempotent=True)
+    made.add_tool(book_flight, title="Book a flight", annotations=books, idempotent=True)
+    made.add_tool(book_hotel, title="Book a hotel", annotations=books, idempotent=True)
     made.add_tool(cancel_booking, title="Cancel a booking", annotations=cancels)
     made.add_tool(list_bookings, title="List bookings", annotations=reads)
     add_library(made)

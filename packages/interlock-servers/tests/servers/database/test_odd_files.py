@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from interlock import Client, ToolError
+from interlock.untrusted.invisible import visible
 from interlock_servers.database import DatabaseLimits, database_server
-from interlock_servers.database.sql_text import visible
 from interlock_servers.database.sqlite_worker import WorkerCall
 from interlock_servers.database.sqlite_worker_pool import WorkerProcess
 from interlock_servers.processes import StreamProcess
@@ -65,7 +65,7 @@ async def test_a_file_whose_name_is_no_unicode(shop: Path) -> None:
     async with Client(database_server([f"odd={odd}"])) as client:
         assert await rows(client, "SELECT count(*) FROM customers") == [[3]]
         assert (await done(client, "list_databases"))["databases"][0]["place"].endswith(
-            "caf\\udce9.db"
+            "caf⟨U+DCE9⟩.db"
         )
 
 

@@ -986,10 +986,12 @@ class Server:
         """Unregister a peer or an endpoint. The last one ends suspended calls, threads and the
         lifespan.
         """
-        if self._lifespan.users == 1:
-            self.catalogue.stop()
-            await self.aclose()
-        await self._lifespan.leave()
+        try:
+            if self._lifespan.users == 1:
+                self.catalogue.stop()
+                await self.aclose()
+        finally:  # a peer that is cancelled meanwhile is gone all the same
+            await self._lifespan.leave()
 
     def close_subscriptions(self) -> None:
         """Close every open subscription gracefully."""
