@@ -15,7 +15,7 @@ from .text_edits import Uneditable
 _BOM = b"\xef\xbb\xbf"
 _ATTEMPTS = 5
 TextChange = Callable[[str | None], str | None]
-"""Makes the new text of a file (None: no file) from the old one."""
+"""Returns the new text of a file for the old one; None means that there is no file."""
 
 
 class ConfigFile:
@@ -38,7 +38,7 @@ class ConfigFile:
             raise Uneditable(str(bad.strerror or bad)) from None
 
     def planned(self, change: TextChange) -> tuple[bytes | None, bytes | None]:
-        """Return the bytes as they are, and as a change would make them. Nothing is written.
+        """Return the present bytes, and the bytes after a change. Nothing is written.
 
         Raises:
             Uneditable: The file cannot be read, or the change cannot be made.
@@ -59,7 +59,7 @@ class ConfigFile:
             Whether anything changed, and the path of the backup, if there was a file before.
 
         Raises:
-            Uneditable: The change cannot be made, or the file never rests.
+            Uneditable: The change cannot be made, or another program keeps changing the file.
             OSError: The file cannot be written.
         """
         for _ in range(_ATTEMPTS):
@@ -100,7 +100,7 @@ class ConfigFile:
         raise Uneditable("there are too many copies of it already")
 
     def _replace(self, before: bytes | None, after: bytes | None) -> bool:
-        """Put the new bytes in place; False if the file has changed since it was read."""
+        """Replace the file with the new bytes; False if it has changed since it was read."""
         if after is None:
             if self.read() == before:
                 self.path.unlink()
@@ -142,7 +142,7 @@ def _changed(before: bytes | None, change: TextChange) -> bytes | None:
 
 
 def _escaped(name: str) -> str:
-    """Return a name in which nothing is special to a glob pattern."""
+    """Return a name with the special characters of glob patterns escaped."""
     return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in name)
 
 

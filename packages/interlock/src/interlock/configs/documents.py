@@ -14,7 +14,7 @@ from .jsonc import MOST_LEVELS, JsonReader, NotJson, Pairs
 from .text_edits import Uneditable
 
 MOST_BYTES: Final = 1 << 20
-"""No configuration is larger."""
+"""The largest size of a configuration."""
 
 Syntax = Literal["json", "toml", "yaml"]
 
@@ -23,25 +23,25 @@ _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 class Unreadable(Exception):
-    """A text cannot be read. The message says where and why, and quotes nothing of it."""
+    """A text cannot be read. The message says where and why, and does not quote the text."""
 
 
 class Members(dict[str, Any]):
-    """An object that knows which of its keys were written twice."""
+    """An object that records which of its keys occurred twice."""
 
     twice: frozenset[str] = frozenset()
 
 
 def read_document(text: str, syntax: Syntax | None, hint: str = "") -> Any:
-    """Return what a text says.
+    """Return the data in a text.
 
     Args:
         text: The text.
-        syntax: Its syntax; None to tell it from the file name or the text.
+        syntax: Its syntax; None to detect it from the file name or the text.
         hint: The name of the file, if there is one.
 
     Raises:
-        Unreadable: The text is too large or broken, or it is YAML and ruamel.yaml is missing.
+        Unreadable: The text is too large or malformed, or it is YAML and ruamel.yaml is missing.
     """
     if len(text) > MOST_BYTES or len(text.encode("utf-8", "surrogatepass")) > MOST_BYTES:
         raise Unreadable(f"it is larger than {MOST_BYTES >> 20} MiB, the limit for configurations")
@@ -58,7 +58,7 @@ def read_document(text: str, syntax: Syntax | None, hint: str = "") -> Any:
 
 
 def find_syntax(text: str, hint: str = "") -> Syntax:
-    """Return the syntax of a text, judged by the name of its file or by its beginning."""
+    """Return the syntax of a text, detected from the name of its file or from its beginning."""
     match hint.rpartition(".")[2].lower():
         case "json" | "jsonc" | "code-workspace":
             return "json"
@@ -98,7 +98,7 @@ def _json(text: str) -> Any:
     try:
         return json.loads(text, object_pairs_hook=_members, parse_constant=_refuse_constant)
     except ValueError:
-        pass  # it may have comments; if it is broken, the other reader says where
+        pass  # it may have comments; if it is malformed, the other reader says where
     try:
         root = JsonReader(text, comments=True).read()
     except NotJson as bad:
@@ -152,7 +152,7 @@ def _yaml(text: str) -> Any:
     if _SURROGATE.search(text):
         raise Unreadable("it escapes half of a character (\\ud800); write the character itself")
     try:
-        # The events are checked before anything is built, so that aliases cannot multiply it.
+        # The events are checked before the data is built, because aliases could make it very large.
         _check_events(YAML(typ="safe", pure=True).parse(text))
         node = YAML(typ="safe", pure=True).compose(text)
         if node is None:
@@ -196,7 +196,7 @@ def _check_events(events: Iterable[Any]) -> None:
 
 
 def _repeated_keys(node: Any) -> Iterator[Any]:
-    """Yield the keys that are in their mapping a second time."""
+    """Yield the keys that occur in their mapping a second time."""
     if node.id == "sequence":
         for item in node.value:
             yield from _repeated_keys(item)

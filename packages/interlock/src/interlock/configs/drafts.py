@@ -1,4 +1,4 @@
-"""One entry as its product writes it: checked key by key, and made into an `Entry`."""
+"""One entry of a configuration: checked key by key, and converted to an `Entry`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .variables import FilledText, Openness, Scope, VariableSyntax, fill, writte
 LONGEST_ID: Final = 200
 MOST_ITEMS: Final = 1000
 SHORTEST_TIME: Final = 1.0
-"""Seconds; anything shorter is a mistake of units."""
+"""In seconds. A shorter time is a confusion of units."""
 
 _NO_SENSE = re.compile("[\0\ud800-\udfff]")
 _HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
@@ -28,7 +28,9 @@ _URL = re.compile(r"(https?|unix|tcp)://[^\s\x00-\x1f\x7f]+", re.IGNORECASE)
 
 
 class UnusableEntry(Exception):
-    """An entry cannot be used. The message says why and what to do, and holds no value of it."""
+    """An entry cannot be used. The message says why and what to do, and contains no value of the
+    entry.
+    """
 
 
 class SkippedEntry(Exception):
@@ -52,7 +54,7 @@ class Fields:
         return self._raw.get(key)
 
     def text(self, *keys: str) -> str:
-        """Return the string under the first of some keys that is there; empty if none is."""
+        """Return the string under the first of these keys that is present; empty if none is."""
         for key in keys:
             value = self.value(key)
             if value is not None:
@@ -94,7 +96,7 @@ class Fields:
         }
 
     def flag(self, key: str, default: bool = False) -> bool:
-        """Return true or false under a key."""
+        """Return the boolean under a key."""
         value = self.value(key)
         if value is None:
             return default
@@ -103,7 +105,7 @@ class Fields:
         return value
 
     def seconds(self, key: str, unit: float = 1.0) -> float | None:
-        """Return a time in seconds under a key; None if it is missing or makes no sense.
+        """Return a time in seconds under a key; None if it is missing or invalid.
 
         Args:
             key: The key.
@@ -125,7 +127,7 @@ class Fields:
         return seconds
 
     def ignore(self, *keys: str) -> None:
-        """Mark keys that mean nothing to a host."""
+        """Mark keys that have no meaning for a host."""
         self._taken.update(keys)
 
     def note(self, key: str, words: str) -> None:
@@ -134,8 +136,8 @@ class Fields:
             self.notes.append(f"its {key} is not used: {words}")
 
     def refuse(self, key: str, words: str) -> None:
-        """Refuse an entry with a key that cannot be used, and without which it would be another
-        one.
+        """Refuse an entry with a key that is not supported, and that changes what the entry
+        does.
         """
         if self.value(key) not in (None, False, "", [], {}):
             raise UnusableEntry(f"it has {key}: {words}")
@@ -150,17 +152,17 @@ class Fields:
 
 
 class Draft(Struct, kw_only=True):
-    """One entry of any product, with the variables still in it."""
+    """One entry of any product, before its variables are filled in."""
 
     command: str = ""
     args: tuple[str, ...] = ()
     env: dict[str, str] = {}
-    forwarded: tuple[str, ...] = ()  # names of variables that are handed on as they are
+    forwarded: tuple[str, ...] = ()  # names of variables that are passed on unchanged
     env_file: str = ""
     cwd: str = ""
     url: str = ""
     headers: dict[str, str] = {}
-    headers_from: dict[str, str] = {}  # as `headers`, of `${NAME}` whatever the product's syntax
+    headers_from: dict[str, str] = {}  # like `headers`, but always with the syntax `${NAME}`
     legacy_sse: bool = False
     trusted: bool = False
     disabled: bool = False
@@ -171,7 +173,7 @@ class Draft(Struct, kw_only=True):
     start_seconds: float | None = None
     revision: str = ""
     syntax: VariableSyntax = VariableSyntax.NONE
-    # Where headers have variables and the rest has none.
+    # For a product with variables only in headers.
     header_syntax: VariableSyntax | None = None
 
 
@@ -180,7 +182,7 @@ ReadFile = Callable[[Path], Mapping[str, str]]
 
 
 class _Filling:
-    """Fills in the strings of an entry, and remembers their origins and secrets."""
+    """Fills in the strings of an entry, and records their origins and secrets."""
 
     def __init__(self, scope: Scope) -> None:
         self.scope = scope
@@ -200,7 +202,7 @@ class _Filling:
         return filled.value
 
     def path(self, place: str, text: str, syntax: VariableSyntax) -> str:
-        """Fill in a folder. A relative one begins at the folder of the configuration."""
+        """Fill in a folder. A relative one is relative to the folder of the configuration."""
         filled = fill(text, self.scope, syntax, "open")
         if (
             filled.value
@@ -226,7 +228,7 @@ class _Filling:
 
 
 def has_no_sense(text: str) -> bool:
-    """Tell whether a text has characters that a program or a file cannot take."""
+    """Return whether a text has characters that a program or a file does not accept."""
     return _NO_SENSE.search(text) is not None
 
 
@@ -317,8 +319,8 @@ def _env(draft: Draft, filling: _Filling, read_file: ReadFile | None) -> dict[st
             there = read_file(file if filling.scope.folder is None else filling.scope.folder / file)
         except UnusableEntry as bad:
             raise UnusableEntry(f"its envFile {draft.env_file}: {bad}") from None
-        # Each as if it were a variable: so it is secret, and what another file holds is not written
-        # into this one.
+        # Each value is treated as a variable: it is secret, and it is not copied into this
+        # configuration.
         scope = structs.replace(filling.scope, env=there)
         for name, value in there.items():
             env[name] = filling.keep(

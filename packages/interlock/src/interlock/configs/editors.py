@@ -1,4 +1,4 @@
-"""The interface of the editors of configuration texts, and which editor a syntax has."""
+"""The interface of the editors of configuration texts, and the choice of an editor by syntax."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ class Editor(Protocol):
     """Edits the servers in one configuration text. Every method raises `Uneditable`."""
 
     def source(self, text: str, name: str) -> str | None:
-        """Return an entry as it is written; None if there is none."""
+        """Return the text of an entry; None if there is none."""
         ...
 
     def add(self, text: str, name: str, entry: dict[str, Any]) -> str:
-        """Return the text with an entry added, or replaced if it has one of that name.
+        """Return the text with an entry added, or replaced if the name exists.
 
         Args:
             text: The text of the file.

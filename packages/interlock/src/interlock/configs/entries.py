@@ -13,15 +13,16 @@ from msgspec import Struct, structs
 from ..redaction import DOTS, shown_arguments, shown_value, without_keys
 from ..untrusted.invisible import visible_line
 
-# Variables that decide what code runs or who is reached, whatever the command is: their values are
-# shown to who approves it.
+# Variables that affect which code runs or which host is reached, whatever the command is. Their
+# values are shown to the user who approves the command.
 _STEERING = re.compile(
     r".*PATH(EXT)?|LD_.*|DYLD_.*|NODE_.*|PYTHON.*|RUBY.*|PERL.*|LUA_.*|PHP.*|R_PROFILE.*|CLASSPATH|.*_OPTIONS|.*OPTS|GIT_.*|NPM_.*|YARN_.*"
     r"|PNPM_.*|PIP_.*|UV_.*|BUN_.*|DENO_.*|DOTNET_.*|CORECLR_.*|COR_.*|DOCKER_.*|BASH_.*|ENV|SHELL|ZDOTDIR|PS4|IFS|COMSPEC|PROMPT_COMMAND"
     r"|.*_ASKPASS|PAGER|EDITOR|VISUAL|BROWSER|HOME|USERPROFILE|XDG_.*|APPDATA|OPENSSL_.*|SSL_CERT_.*|.*_CA_BUNDLE|.*_PROXY",
     re.IGNORECASE,
 )
-_LOGIN = re.compile(r"(?<=//)[^/@\s]+(?=@)")  # in an address that such a variable holds
+# the login in a URL, which such a variable may contain
+_LOGIN = re.compile(r"(?<=//)[^/@\s]+(?=@)")
 
 _NAMED = re.compile(r"\$\{(input:[^}]*|[A-Za-z_][A-Za-z0-9_]*)")
 
@@ -47,30 +48,30 @@ class TextOrigin(Struct, frozen=True):
 
 
 class Entry(Struct, frozen=True, kw_only=True):
-    """One server as it is configured, with every variable filled in.
+    """One configured server, with every variable filled in.
 
     Attributes:
-        id: As it is written in the configuration.
-        command: Program and arguments; empty where `url` is given.
-        env: Variables that the program gets, beside a few harmless ones.
-        cwd: The folder it is started in; None: that of the host.
-        url: http(s)://, unix:// or tcp://; empty where `command` is given.
-        headers: Sent with every request to `url`.
-        legacy_sse: Whether `url` speaks the HTTP transport of 2024-11-05.
-        trusted: Whether what its tools say of themselves (annotations) is believed.
-        disabled: Whether it is configured but not to be started.
-        tools: Globs of the tools that are offered to the model; None: all.
-        without: Globs of the tools that are not, whatever `tools` says.
+        id: Its name in the configuration.
+        command: Program and arguments; empty if there is a `url`.
+        env: Variables for the program, in addition to a few harmless ones.
+        cwd: The working folder of the program; None for that of the host.
+        url: http(s)://, unix:// or tcp://; empty if there is a `command`.
+        headers: Headers of every request to `url`.
+        legacy_sse: Whether `url` uses the HTTP transport of 2024-11-05.
+        trusted: Whether the annotations of its tools are trusted.
+        disabled: Whether it is configured but must not be started.
+        tools: Globs of the tools that the model is offered; None for all.
+        without: Globs of the tools that are excluded, even if `tools` includes them.
         roots: Folders granted to this server.
-        timeout: Seconds for one call; None: what the host has.
-        start_seconds: Seconds to be reached; None: what the host has.
-        revision: The only revision to speak; empty: found out with the server.
-        source: The file it came from, for people.
+        timeout: The time limit of a call in seconds; None for that of the host.
+        start_seconds: The time limit of the connection in seconds; None for that of the host.
+        revision: The only revision to use; empty to negotiate it.
+        source: The file that it comes from, for people.
         secrets: Values that must not be shown or logged: of variables, of answers, and under names
-            that speak of secrets, in `env`, `headers`, the arguments of the command and the query
-            of the URL.
-        origins: How its texts were written, by place (`command.1`, `env.KEY`, `headers.X`, `url`,
-            `cwd`, `roots.0`).
+            that suggest secrets, in `env`, `headers`, the arguments of the command and the query of
+            the URL.
+        origins: The original texts, by place (`command.1`, `env.KEY`, `headers.X`, `url`, `cwd`,
+            `roots.0`).
     """
 
     id: str
@@ -94,7 +95,7 @@ class Entry(Struct, frozen=True, kw_only=True):
 
     @property
     def target(self) -> dict[str, Any]:
-        """What `interlock.Client` takes as a target. It holds the secrets."""
+        """The target for `interlock.Client`. It contains the secrets."""
         target: dict[str, Any]
         if self.command:
             target = {
@@ -118,20 +119,21 @@ class Entry(Struct, frozen=True, kw_only=True):
     def shown(self) -> str:
         """The whole command, quoted as for a shell, or the whole URL, for the user to approve.
 
-        Nothing is shortened, secrets are dots, and invisible characters are written out (SEC-17).
+        Nothing is shortened, secrets are dots, and invisible characters are made visible (SEC-17).
         """
         return visible_line(shlex.join(self._open_command) if self.command else self._open_url)
 
     @property
     def shown_cwd(self) -> str:
-        """The folder that it is started in, shown as `shown` is;
-        empty for the folder of the host."""
+        """The folder that it is started in, in the form of `shown`; empty for the folder of the
+        host.
+        """
         return "" if self.cwd is None else visible_line(self._open("cwd", self.cwd))
 
     @property
     def shown_env(self) -> tuple[str, ...]:
-        """The variables that the program gets, as NAME=dots. Those that decide which code runs,
-        such as PATH, are shown with their values.
+        """The variables for the program, as NAME=dots. Those that affect which code runs, such as
+        PATH, are shown with their values.
         """
         return tuple(
             visible_line(f"{name}={self._steering.get(name, DOTS)}") for name in sorted(self.env)
@@ -139,9 +141,7 @@ class Entry(Struct, frozen=True, kw_only=True):
 
     @property
     def variables(self) -> tuple[str, ...]:
-        """The names of the variables and inputs (`input:id`) that it gets, which the user should
-        know.
-        """
+        """The names of the variables and inputs (`input:id`) that it uses, for the user to know."""
         written = (origin.written for origin in self.origins.values())
         return tuple(
             sorted({name for text in written for name in _NAMED.findall(text)} - {"DOLLAR"})
@@ -150,10 +150,10 @@ class Entry(Struct, frozen=True, kw_only=True):
     @property
     def digest(self) -> str:
         """A SHA-256 in hex of what the user approves: the command with its folder, the names in
-        `env` and the values that `shown_env` shows, or the URL, and `variables`.
+        `env` and the values that `shown_env` shows, or the URL; and `variables`.
 
         Secrets count as dots: a new token needs no new approval, and the digest reveals nothing.
-        Another variable does need one.
+        Another variable needs a new approval.
         """
         what: Any = {"url": self._open_url}
         if self.command:
@@ -175,7 +175,7 @@ class Entry(Struct, frozen=True, kw_only=True):
 
     @property
     def _steering(self) -> dict[str, str]:
-        """The variables that decide which code runs, with their values as they may be shown."""
+        """The variables that affect which code runs, with values that may be shown."""
         found = {
             name: self._open(f"env.{name}", value)
             for name, value in self.env.items()
@@ -197,7 +197,7 @@ class Entry(Struct, frozen=True, kw_only=True):
         before, at, host = authority.rpartition("@")
         if not at and masked.startswith(f"{scheme}://{authority}"):
             return without_keys(masked)
-        # The host has to be seen, whatever it was made of; what stands before it is a name and a
+        # The host must be visible, even if it comes from a variable. Before it are a name and a
         # password.
         tail = re.match(r"[a-z]+://[^/?#]*(.*)", masked, re.DOTALL | re.IGNORECASE)
         rest = without_keys(tail[1]) if tail is not None else f"/{DOTS}"
@@ -211,8 +211,8 @@ class Entry(Struct, frozen=True, kw_only=True):
     def _hide(self, text: str) -> str:
         written = [origin.written for origin in self.origins.values()]
         for secret in sorted(filter(None, self.secrets), key=len, reverse=True):
-            # What the file itself says under the name of a secret is dots there, and nowhere else:
-            # a package that is called like a "token" beside it has to be seen by the person who
+            # A secret that is written in the file itself is hidden only in its own place. Otherwise
+            # a secret with the same text as a package could hide the package from the user who
             # approves the command.
             if not any(secret in text for text in written):
                 text = text.replace(secret, DOTS)
@@ -220,13 +220,13 @@ class Entry(Struct, frozen=True, kw_only=True):
 
 
 class Problem(Struct, frozen=True, kw_only=True):
-    """Something that was left out of a configuration, and why.
+    """A part of a configuration that was left out, and why.
 
     Attributes:
         where: The file and the server, as far as they are known.
-        words: What is wrong, and what to do.
+        words: The problem, and what to do.
         id: The server; empty for the whole file.
-        level: `error`, or `note` if the entry is used without a detail, or is not meant for us.
+        level: `error`; or `note` if the entry is used without a detail, or is not meant for a host.
     """
 
     where: str
@@ -239,7 +239,7 @@ class Problem(Struct, frozen=True, kw_only=True):
 
 
 class Config(Struct, frozen=True, kw_only=True):
-    """The servers of one or several files, in their order, and what was left out."""
+    """The servers of one or several files, in order, and the parts that were left out."""
 
     entries: tuple[Entry, ...] = ()
     problems: tuple[Problem, ...] = ()
@@ -266,7 +266,7 @@ class Input(Struct, frozen=True, kw_only=True):
 
 
 class Changes(Struct, frozen=True, kw_only=True):
-    """What a new configuration changes. Entries are those of the new one if it has them.
+    """The changes between two configurations. An entry is the new one if there is one.
 
     Attributes:
         added: Servers that are new.
@@ -285,7 +285,7 @@ class Changes(Struct, frozen=True, kw_only=True):
 
 
 def changes(old: Config, new: Config) -> Changes:
-    """Return what changed between two readings of a configuration. Ids identify the servers."""
+    """Return the changes between two readings of a configuration. Ids identify the servers."""
     before, after = ({entry.id: entry for entry in config.entries} for config in (old, new))
     changed = tuple(
         entry for id, entry in after.items() if id in before and not _same(before[id], entry)

@@ -1,4 +1,4 @@
-"""Optional dependencies: tomlkit and ruamel.yaml, which the extra `install` brings."""
+"""Optional dependencies: tomlkit and ruamel.yaml, from the extra `install`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from .text_edits import Uneditable
 
 
 def require(module: str, syntax: str) -> None:
-    """Check that a module of the extra `install` is there.
+    """Check that a module of the extra `install` is installed.
 
     Raises:
         Uneditable: It is not installed.

@@ -25,7 +25,7 @@ class Format(Struct, frozen=True, kw_only=True):
         syntax: The syntax of its documents.
         sections: The paths to the servers in a document; all that exist are read.
         draft: Reads one entry. Raises UnusableEntry or SkippedEntry.
-        asks: Whether it knows `${input:id}`.
+        asks: Whether it supports `${input:id}`.
     """
 
     name: str
@@ -49,8 +49,9 @@ def sections_of(document: Mapping[str, Any], format: Format) -> Iterable[tuple[s
 
 
 def _mcp_servers(fields: Fields) -> Draft:
-    """Read the union of the keys of all products with this section; where they differ,
-    the keys do."""
+    """Read the union of the keys of all products with this section. Where the products differ,
+    their keys have different names.
+    """
     draft = _of_json(fields, VariableSyntax.SHELL | VariableSyntax.EDITOR)
     draft.tools = fields.texts("tools")
     draft.trusted = fields.flag("trusted")

@@ -19,10 +19,10 @@ class JsonEditor:
         self._comments = comments
 
     def source(self, text: str, name: str) -> str | None:
-        """Return an entry as it is written; None if there is none.
+        """Return the text of an entry; None if there is none.
 
         Raises:
-            Uneditable: The text is not a JSON object, or names the entry twice.
+            Uneditable: The text is not a JSON object, or has the entry twice.
         """
         _, servers = self._servers(text)
         member = _member(servers, name) if servers is not None else None
@@ -58,7 +58,7 @@ class JsonEditor:
         return self._checked(text, after, lambda data: self._of(data).pop(name))
 
     def put(self, text: str, key: str, value: Any) -> str:
-        """Return the text with a member of the whole document set.
+        """Return the text with a member of the root object set.
 
         Raises:
             Uneditable: It cannot be written without a change to something else.
@@ -68,7 +68,8 @@ class JsonEditor:
         return self._checked(text, after, lambda data: data.update({key: value}))
 
     def append(self, text: str, key: str, value: Any) -> str:
-        """Return the text with a value appended to an array of the document, which may be new.
+        """Return the text with a value appended to an array of the root object, which is created if
+        it is missing.
 
         Raises:
             Uneditable: The member is not an array, or it cannot be written without a change to
@@ -115,7 +116,7 @@ class JsonEditor:
         return before + fresh + newline
 
     def _checked(self, before: str, after: str, change: Callable[[Any], object]) -> str:
-        """Check that the new text holds the old data, with this change only."""
+        """Check that the new text has the old data with this change only."""
         wanted = JsonReader(before, comments=self._comments).read()
         found = JsonReader(after, comments=self._comments).read()
         data = wanted.plain() if wanted is not None else {}
@@ -147,7 +148,7 @@ def _put_edits(text: str, root: JsonNode, node: JsonNode, key: str, value: Any) 
 
 
 def _insertion(text: str, root: JsonNode, node: JsonNode, key: str, value: Any) -> list[TextEdit]:
-    """Add a member at the end of an object, written as the members before it are."""
+    """Add a member at the end of an object, in the style of the members before it."""
     members = node.members or []
     newline = newline_of(text)
     if not members:
@@ -189,7 +190,7 @@ def _first(text: str, root: JsonNode, node: JsonNode, key: str, value: Any) -> l
 
 
 def _removal(text: str, node: JsonNode, name: str) -> list[TextEdit]:
-    """Remove a member, with its comma and with the line that it had for itself."""
+    """Remove a member with its comma, and with its line if it has a line of its own."""
     members = node.members or []
     n = next(n for n, member in enumerate(members) if member.key == name)
     member = members[n]
@@ -215,13 +216,13 @@ def _removal(text: str, node: JsonNode, name: str) -> list[TextEdit]:
 
 
 def _style(text: str, root: JsonNode, node: JsonNode, member: JsonMember) -> tuple[str | None, str]:
-    """Return one step of indentation (None: all on one line) and the indentation of a member."""
+    """Return one step of indentation (None: all on one line), and the indentation of a member."""
     indent = _own_line(text, member.start)
     return (None, "") if indent is None else (_unit(text, root), indent)
 
 
 def _own_line(text: str, start: int) -> str | None:
-    """Return the blanks before the first thing of a line; None if it is not the first."""
+    """Return the whitespace before a value that is the first of its line; None otherwise."""
     before = text[line_start(text, start) : start]
     return before if not before.strip(" \t") and line_start(text, start) > 0 else None
 
@@ -234,7 +235,7 @@ def _unit(text: str, root: JsonNode) -> str:
 
 
 def _tight(text: str, member: JsonMember) -> bool:
-    """Tell whether a value follows its colon without a blank."""
+    """Return whether a value follows its colon without a space."""
     return text[member.node.start - 1] == ":"
 
 
@@ -247,7 +248,9 @@ def _rendered(value: Any, text: str, unit: str | None, indent: str) -> str:
 
 
 def _end_of_line(text: str, start: int, limit: int) -> int:
-    """Return the position after the comments on the same line, which belong to what they follow."""
+    """Return the position after the comments on the same line, which belong to the text before
+    them.
+    """
     place = at = start
     while at < limit:
         blank = re.compile(r"[ \t]*").match(text, at)

@@ -12,7 +12,7 @@ from msgspec import Struct
 from .text_edits import Uneditable, line_start
 
 MOST_LEVELS: Final = 100
-"""Objects and arrays within each other; no configuration has more."""
+"""The deepest nesting of objects and arrays in a configuration."""
 
 COMMENT: Final = re.compile(r"//[^\r\n]*|/\*.*?\*/", re.DOTALL)
 
@@ -40,7 +40,7 @@ class JsonNode(Struct):
     items: list[JsonNode] | None = None
 
     def plain(self, make: Callable[[Pairs], dict[str, Any]] = dict) -> Any:
-        """Return the value as Python has it; `make` makes an object of its members."""
+        """Return the Python value; `make` makes an object from its members."""
         if self.members is not None:
             return make([(member.key, member.node.plain(make)) for member in self.members])
         if self.items is not None:
@@ -49,9 +49,8 @@ class JsonNode(Struct):
 
 
 class JsonMember(Struct):
-    """One member of an object: the position of its key, its value, and that of its comma.
-
-    Without a comma the position is -1.
+    """One member of an object: the position of its key, its value, and the position of the comma
+    after it, or -1.
     """
 
     key: str
@@ -61,10 +60,10 @@ class JsonMember(Struct):
 
 
 def plain_value(text: str) -> Any:
-    """Return what a JSON text with or without comments says.
+    """Return the value of a JSON text with or without comments.
 
     Raises:
-        NotJson: The text is not JSON, or holds no value.
+        NotJson: The text is not JSON, or has no value.
     """
     root = JsonReader(text, comments=True).read()
     if root is None:
@@ -81,7 +80,7 @@ class JsonReader:
         self._at = 0
 
     def read(self) -> JsonNode | None:
-        """Return the value of the text; None if it holds blanks and comments only.
+        """Return the value of the text; None if it contains only whitespace and comments.
 
         Raises:
             NotJson: The text is not JSON.
@@ -176,7 +175,7 @@ class JsonReader:
         return JsonNode(start, self._at, items=items)
 
     def _closes(self, sign: str, must: bool) -> bool:
-        """Tell whether an object or array ends here. It must end where no comma came before."""
+        """Return whether an object or array ends here. It must end here if there was no comma."""
         self._skip()
         if self.text[self._at : self._at + 1] == sign:
             return True

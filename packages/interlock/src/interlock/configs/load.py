@@ -26,14 +26,14 @@ def load_config(
 ) -> Config:
     """Read configurations from files and merge them.
 
-    Nothing in a file raises an error, nor does a missing file: both become a `Problem`. A server
-    that is in several files is used from none of them, since it is unclear which one was meant.
+    An invalid or missing file raises no error, but becomes a `Problem`. A server that is in several
+    files is left out, because it is unclear which one was meant.
 
     Args:
-        paths: The files, in the order that their servers should have.
-        env: Where variables are filled in from.
-        ask: Asks the user for an input of a file. None, as without it, is no answer: then the
-            default is used. Its exceptions are passed on.
+        paths: The files, in the order for their servers.
+        env: The environment for variables.
+        ask: Asks the user for an input of a file. Without it, or if it returns None, the default is
+            used. Its exceptions are passed on.
         folder: The value of `${workspaceFolder}`; None: for each file the folder that it belongs
             to.
     """
@@ -88,10 +88,10 @@ def merge(*configs: Config) -> Config:
 
 
 def read_variables(path: Path) -> dict[str, str]:
-    """Read a file of lines NAME=value. Quotes are removed, and variables are not filled in.
+    """Read a file of lines NAME=value. Quotes are removed. Variables in values are not filled in.
 
     Raises:
-        UnusableEntry: It cannot be read.
+        UnusableEntry: The file cannot be read.
     """
     variables: dict[str, str] = {}
     for number, line in enumerate(_read(path).splitlines(), 1):
@@ -139,6 +139,8 @@ def _read(path: Path) -> str:
 
 
 def _folder_of(path: Path) -> Path:
-    """Return the folder that the servers of a file work in: its own, or the project around it."""
+    """Return the working folder for the servers of a file: its own folder, or the project around
+    it.
+    """
     folder = Path(os.path.abspath(path)).parent
     return folder.parent if folder.name in PROJECT_FOLDERS else folder

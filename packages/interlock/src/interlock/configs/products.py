@@ -1,7 +1,7 @@
-"""The table of products: where each keeps its configuration file, and what an entry in it is.
+"""The table of products: where each one stores its configuration file, and the form of its entries.
 
-A product is a program that starts MCP servers or connects to them, such as Claude Desktop. Its
-row says which file it reads, in which format, and how `interlock install` writes an entry.
+A product is a program that starts MCP servers or connects to them, such as Claude Desktop. Its row
+defines which file it reads, in which format, and how `interlock install` writes an entry.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .formats import CODEX, GEMINI, GOOSE, MCP_SERVERS, VSCODE, ZED, Format
 from .text_edits import Uneditable
 
 RawEntry = dict[str, Any]
-"""One server as a product writes it."""
+"""One server in the form of a product."""
 
 LocalEntry = Callable[[str, list[str], dict[str, str], str], RawEntry]
 """Makes the entry of a program from command, arguments, variables and name."""
@@ -32,7 +32,7 @@ class Machine(NamedTuple):
     """What the path of a configuration file depends on.
 
     Attributes:
-        platform: As `sys.platform`.
+        platform: The value of `sys.platform`.
         home: The home folder of the user.
         env: The environment variables.
     """
@@ -43,7 +43,7 @@ class Machine(NamedTuple):
 
     @property
     def settings(self) -> Path:
-        """The folder for the settings of programs."""
+        """The folder for program settings."""
         if self.platform == "win32":
             return Path(self.env.get("APPDATA") or self.home / "AppData" / "Roaming")
         if self.platform == "darwin":

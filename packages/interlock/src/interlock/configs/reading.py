@@ -1,4 +1,4 @@
-"""Reads a configuration of any product: the usable entries, and problems in words."""
+"""Reads a configuration of any product: returns the usable entries, and problems in words."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from .products import FORMATS
 from .variables import Scope, UnfilledVariable, referred_inputs
 
 MOST_ENTRIES: Final = 1000
-"""No configuration has more servers."""
+"""The largest number of servers in a configuration."""
 
 _SECTIONS = (
     "mcpServers, servers (VS Code), context_servers (Zed), mcp_servers (Codex, "
@@ -44,18 +44,18 @@ def read_config(
     source: str = "",
     read_file: ReadFile | None = None,
 ) -> Config:
-    """Read a configuration. Nothing in the text raises an error: each problem is reported, and the
+    """Read a configuration. An invalid text raises no error: each problem is reported, and the
     other servers are used.
 
     Args:
         text: The configuration; at most 1 MiB and 1,000 servers.
         format: The name of a product or format (`FORMATS`); None to detect it from the text.
-        env: Where `${NAME}` is filled in from.
-        inputs: The answers of the user to `wanted_inputs`, by id.
-        folder: The folder that it belongs to, for `${workspaceFolder}` and relative folders. Of a
-            `.claude.json` the servers of this project are read too.
-        source: The name of the file, for people; its suffix may tell the syntax.
-        read_file: Reads an `envFile`; without it such entries are left out.
+        env: The environment for `${NAME}`.
+        inputs: The user's answers to `wanted_inputs`, by id.
+        folder: The folder that the configuration belongs to, for `${workspaceFolder}` and relative
+            folders. From a `.claude.json` the servers of this project are read too.
+        source: The name of the file, for people. Its suffix may determine the syntax.
+        read_file: Reads an `envFile`. Without it, entries with one are left out.
 
     Raises:
         ValueError: The format is unknown.
@@ -76,8 +76,8 @@ def wanted_inputs(
 ) -> tuple[Input, ...]:
     """Return the `inputs` that servers use, to ask the user before the configuration is read.
 
-    An input that is used and not described is a question for a secret. A malformed text has no
-    inputs; `read_config` reports its problem.
+    An input without a description is treated as a secret. A malformed text has no inputs;
+    `read_config` reports its problem.
 
     Args:
         text: The configuration.
@@ -152,7 +152,7 @@ class _Reading:
             if not isinstance(section, Mapping):
                 self._problem("", f"{name} must be an object with the servers by name")
             for id in section.twice if isinstance(section, Members) else ():
-                self._seen[id] = name  # the first of them was lost in reading
+                self._seen[id] = name  # the parser kept only the last one
         if isinstance(document, Members):
             for name in sorted(document.twice & {name for name, _ in sections}):
                 self._problem(
@@ -200,7 +200,9 @@ class _Reading:
 def _servers(
     document: Mapping[str, Any], formats: list[Format], folder: Path | None
 ) -> Iterator[tuple[Format, str, Any]]:
-    """Yield every server of a document by its id; those of one project of `.claude.json` last."""
+    """Yield every server of a document with its id. Those of one project in `.claude.json` come
+    last.
+    """
     for format in formats:
         for _, section in sections_of(document, format):
             if isinstance(section, Mapping):
@@ -215,7 +217,7 @@ def _servers(
 
 
 def _useless(draft: Draft) -> Iterator[str]:
-    """Yield what an entry has that its kind does not use."""
+    """Yield notes on keys that this kind of entry does not use."""
     if draft.url:
         there = {"args": draft.args, "env": draft.env, "cwd": draft.cwd, "envFile": draft.env_file}
         yield from (
@@ -228,7 +230,7 @@ def _useless(draft: Draft) -> Iterator[str]:
 
 
 def _inputs(document: Mapping[str, Any]) -> dict[str, Input]:
-    """Return what a document describes under `inputs`, without invalid descriptions."""
+    """Return the descriptions under `inputs`, without invalid ones."""
     mcp = document.get("mcp")
     found: dict[str, Input] = {}
     for described in (

@@ -12,33 +12,33 @@ from ..store import file_lock, write_atomic
 
 MOST_RECORD_BYTES: Final = 64 << 20
 PATIENCE: Final = 10.0
-"""Seconds to wait for another process that writes the file."""
+"""The longest wait for another process that writes the file, in seconds."""
 
 
 class BadRecord(ValueError):
-    """A record file cannot be used as it is. The message says what to do.
+    """A record file is not valid. The message says what to do.
 
     Such a file is never overwritten.
     """
 
 
 class RecordFile:
-    """One JSON object in a file, which several processes may use at once; without a path, in
+    """One JSON object in a file, which several processes may use at once. Without a path it is in
     memory.
 
-    Every change reads the file again under a lock and puts a new file in its place. The folder
-    must exist. A subclass checks what was read.
+    Every change reads the file again under a lock, and replaces it atomically. The folder must
+    exist. A subclass checks the data.
     """
 
     error: type[BadRecord] = BadRecord
     """The error that is raised for this file."""
 
     def __init__(self, path: Path | None, empty: dict[str, Any]) -> None:
-        """Read nothing yet.
+        """Store the parameters. The file is read later.
 
         Args:
             path: The file.
-            empty: What a file that does not exist yet would hold.
+            empty: The data if the file does not exist.
         """
         self.path = path
         self._empty = empty
@@ -46,11 +46,11 @@ class RecordFile:
         self._stamp: tuple[int, int, int] | None = None
 
     def check(self, data: Any) -> str:
-        """Return what is wrong with the data of a file, and what to do; empty if nothing is."""
+        """Return the error in the data of a file, and what to do; empty if the data is valid."""
         raise NotImplementedError
 
     def read(self) -> dict[str, Any]:
-        """Return the data as it is now, which must not be changed.
+        """Return the present data. Do not change it.
 
         Raises:
             BadRecord: The file cannot be read, or is not such a record.
@@ -64,7 +64,7 @@ class RecordFile:
                 self._data = self._read(self.path, found.st_size)
                 self._stamp = stamp
         except FileNotFoundError:
-            # A link may have come with a project, and lead to a file that somebody adds later.
+            # A project may contain such a link, and its target may be added later.
             if self.path.is_symlink():
                 raise self.error(
                     f"{self.path} is a link to a missing file. Remove it, or create the file."
@@ -79,7 +79,7 @@ class RecordFile:
         return self._data
 
     def edit(self, change: Callable[[dict[str, Any]], object]) -> None:
-        """Let `change` edit the data, and write it.
+        """Change the data with `change`, and write it.
 
         Raises:
             BadRecord: The file cannot be read or written, or another process holds its lock. Then

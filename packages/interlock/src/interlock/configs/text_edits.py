@@ -22,7 +22,7 @@ class TextEdit(NamedTuple):
 
 
 def apply_edits(text: str, edits: Iterable[TextEdit]) -> str:
-    """Apply edits that do not overlap. Of two edits at one position the first comes first."""
+    """Apply edits that do not overlap. Two edits at one position keep their order."""
     numbered = ((edit.start, number, edit) for number, edit in enumerate(edits))
     for _, _, edit in sorted(numbered, reverse=True):
         text = text[: edit.start] + edit.new + text[edit.end :]
@@ -35,5 +35,5 @@ def newline_of(text: str) -> str:
 
 
 def line_start(text: str, at: int) -> int:
-    """Return where the line begins that holds the position `at`."""
+    """Return the start of the line that contains the position `at`."""
     return text.rfind("\n", 0, at) + 1

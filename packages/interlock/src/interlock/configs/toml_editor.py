@@ -1,9 +1,9 @@
 """Edits TOML: adds, replaces or removes one table, and changes no other byte.
 
-`tomllib` tells where a table begins and ends: only at the end of a statement is the text before
-it complete. tomlkit writes the new table. It does not edit the rest of the text, since it moves
-comments along with tables, and the parts of an interrupted array of tables. The result is
-compared with the old data before it is used.
+`tomllib` determines where a table begins and ends: text up to the end of a statement parses without
+an error. tomlkit writes the new table. It does not edit the rest of the text, because it would move
+comments along with tables, and parts of an interrupted array of tables. The result is compared with
+the old data before it is used.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class TomlEditor:
         self.section = section
 
     def source(self, text: str, name: str) -> str | None:
-        """Return an entry as it is written; None if there is none.
+        """Return the text of an entry; None if there is none.
 
         Raises:
             Uneditable: The text is not TOML, or the entry is not a table of its own.
@@ -117,7 +117,7 @@ class TomlEditor:
         return document.as_string().strip("\n") + "\n"
 
     def _checked(self, before: str, after: str, change: Callable[[dict[str, Any]], object]) -> str:
-        """Check that the new text holds the old data, with this change only."""
+        """Check that the new text has the old data with this change only."""
         wanted = _load(before)
         change(wanted.setdefault(self.section, {}))
         if not wanted[self.section]:
@@ -128,7 +128,7 @@ class TomlEditor:
             raise Uneditable(f"{_UNSAFE} ({bad})") from None
         if not found.get(self.section, True):
             del found[self.section]
-        # The representations are compared too, since nan is not equal to itself.
+        # The representations are compared too, because nan is not equal to itself.
         if found != wanted and repr(found) != repr(wanted):
             raise Uneditable(_UNSAFE)
         return after
@@ -149,7 +149,7 @@ def _tables(text: str) -> list[_Table]:
     for number, found in enumerate(_HEADER.finditer(text)):
         if number > _MOST_HEADERS:
             raise Uneditable(f"it has more than {_MOST_HEADERS} tables")
-        # A bracket within an array or a string follows an incomplete text.
+        # The text before a bracket within an array or a string is incomplete.
         if _is_complete(text[starts[-1] if starts else 0 : found.start()]):
             starts.append(found.start())
     tables = []
@@ -196,7 +196,7 @@ def _removal(text: str, table: _Table) -> TextEdit:
     """Remove a table, and the blank line before it."""
     start = table.start
     has_end = text[: table.end].endswith("\n")
-    # Without a line ending at the end of the file, that of the line before goes too.
+    # If the file has no line ending at its end, that of the line before is removed too.
     for _ in range(1 if has_end else 2):
         before = text[:start]
         blank = before.rstrip("\r").endswith(("\n\n", "\n\r\n"))

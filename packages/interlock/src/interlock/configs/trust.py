@@ -1,9 +1,9 @@
 """The trust record: which servers of project files the user allowed to be started or reached.
 
-A configuration file of a project may come from anybody, and the command in it runs with the rights
-of the user. So the user is asked first (`start_request`), and the answer is kept in one file of
-the user's own (`TrustRecord`), which the host and the command read alike. The answer covers the
-server exactly as it was shown (`approval_of`): if its command changes, the user is asked again.
+A configuration file of a project may come from anyone, and a command in it runs with the rights of
+the user. So the user is asked first (`start_request`), and the answer is stored in a file of the
+user (`TrustRecord`), which both the host and the command use. The answer covers the server exactly
+as it was shown (`approval_of`): if its command changes, the user is asked again.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from .record_file import RecordFile
 
 
 class StartRequest(Struct, frozen=True, kw_only=True):
-    """What the user should see before a server is started or reached.
+    """The facts that the user should know before a server is started or contacted.
 
     Attributes:
         server: The id of the server.
         command: The whole command or URL, untruncated, without secrets.
         source: The file that it comes from.
-        trusted: Whether the file asks to believe the annotations of its tools.
+        trusted: Whether the file asks to trust the annotations of its tools.
         roots: Folders that the file grants to the server.
         variables: The variables that it gets, without secret values.
         runs_code: Whether a program is started; False for a URL.
-        warnings: What is dangerous about it.
+        warnings: Warnings about the command.
     """
 
     server: str
@@ -47,7 +47,7 @@ class StartRequest(Struct, frozen=True, kw_only=True):
 
 
 class _Described(Protocol):
-    """A request, or a question of a program that is made of one."""
+    """A StartRequest, or a question that a program makes from one."""
 
     @property
     def source(self) -> str: ...
@@ -62,7 +62,7 @@ class _Described(Protocol):
 
 
 def start_request(entry: Entry) -> StartRequest:
-    """Return what the user should see before a server is started or reached."""
+    """Return the facts that the user should know before a server is started or contacted."""
     folder = (
         (StartWarning("folder", "The command runs in this folder.", entry.shown_cwd),)
         if entry.shown_cwd
@@ -81,7 +81,7 @@ def start_request(entry: Entry) -> StartRequest:
 
 
 def start_facts(request: _Described) -> list[str]:
-    """Return what else the user should know, one phrase each. They may quote untrusted text."""
+    """Return further facts for the user, one phrase each. They may quote untrusted text."""
     found = [f"from {request.source}"] if request.source else []
     if request.variables:
         found.append(f"variables: {', '.join(request.variables)}")
@@ -95,7 +95,7 @@ def start_facts(request: _Described) -> list[str]:
 
 
 def approval_of(entry: Entry) -> str:
-    """Return what an approval covers, as a text that changes with any part of it."""
+    """Return the scope of an approval, as a text that changes with any part of it."""
     return "\n".join((entry.digest, "trusted" if entry.trusted else "", *entry.roots))
 
 
@@ -111,7 +111,7 @@ class TrustRecord(RecordFile):
         Args:
             config: The configuration file.
             server: The name of the server.
-            approval: What would be approved now, as `approval_of` returns it.
+            approval: The present scope, as `approval_of` returns it.
 
         Raises:
             BadRecord: The record cannot be read.
@@ -125,7 +125,7 @@ class TrustRecord(RecordFile):
         Args:
             config: The configuration file.
             server: The name of the server.
-            approval: What was approved, as `approval_of` returns it.
+            approval: The approved scope, as `approval_of` returns it.
 
         Raises:
             BadRecord: The record cannot be read or written.
@@ -133,7 +133,9 @@ class TrustRecord(RecordFile):
         self.edit(lambda data: data["servers"].update({_key(config, server): approval}))
 
     def check(self, data: Any) -> str:
-        """Return what is wrong with the data of a file; a guess could approve a server."""
+        """Return the error in the data of a file. Invalid data is never repaired by a guess, which
+        could approve a server.
+        """
         servers = data.get("servers") if isinstance(data, dict) else None
         approvals = servers.values() if isinstance(servers, dict) else [None]
         is_record = all(isinstance(approval, str) for approval in approvals)
@@ -171,7 +173,7 @@ def _plain_http_warnings(entry: Entry) -> tuple[StartWarning, ...]:
 
 
 def _is_filled_in(entry: Entry, place: str, value: str) -> bool:
-    """Tell whether a text holds the value of a variable, or a secret."""
+    """Return whether a text contains the value of a variable, or a secret."""
     origin = entry.origins.get(place)
     masked = origin is not None and origin.masked != value
     return masked or any(secret in value for secret in entry.secrets if secret)

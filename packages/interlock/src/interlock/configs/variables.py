@@ -20,18 +20,18 @@ _BARE = re.compile(r"\$()([A-Za-z_][A-Za-z0-9_]*)")
 _SHELL = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?", re.DOTALL)
 _AUTHORITY = re.compile(r"(?:[a-z]+(?::/{0,2})?)?[^/?#]*", re.IGNORECASE)
 
-# How a dollar sign is written before a brace, so that it begins no variable: a variable that nobody
-# has. Entry.variables knows it.
+# The escape of a dollar sign before a brace: a variable that no environment has. `Entry.variables`
+# leaves it out.
 _DOLLAR: Final = "${DOLLAR:-$}"
 
 _LONGEST_HOST = 300
 
 
 class VariableSyntax(Flag):
-    """Which variables a product knows.
+    """The variables that a product supports.
 
-    SHELL: `${NAME}` and `${NAME:-default}`. BARE: `$NAME`. EDITOR: `${env:NAME}`, `${input:id}`
-    and names of editors such as `${workspaceFolder}`.
+    SHELL: `${NAME}` and `${NAME:-default}`. BARE: `$NAME`. EDITOR: `${env:NAME}`, `${input:id}` and
+    names of editors such as `${workspaceFolder}`.
     """
 
     NONE = 0
@@ -41,17 +41,19 @@ class VariableSyntax(Flag):
 
 
 Openness = Literal["hidden", "open", "address"]
-"""Whether a variable's value may be seen where it is used: no; yes (what is run, and where); as far
-as it names a host.
+"""Whether the value of a variable may be shown in its place: never; always (the command and its
+folder); or only as part of the host in a URL.
 """
 
 
 class UnfilledVariable(Exception):
-    """A variable cannot be filled in. The message says which and what to do, and holds no value."""
+    """A variable cannot be filled in. The message says which one and what to do, and contains no
+    value.
+    """
 
 
 class Scope(Struct, frozen=True, kw_only=True):
-    """Where variables are filled in from.
+    """The values for variables.
 
     Attributes:
         env: The environment variables.
@@ -80,8 +82,8 @@ class FilledText(Struct, frozen=True, kw_only=True):
 
 class _Expansion(Struct, frozen=True):
     value: str
-    written: str | None = None  # None: it is written as it is
-    secret: str = ""  # the name that says how secret it is; empty: not at all
+    written: str | None = None  # None: written unchanged
+    secret: str = ""  # the level of secrecy; empty for none
 
 
 def fill(
@@ -113,8 +115,8 @@ def fill(
 
 
 def _references(text: str) -> Iterator[re.Match[str]]:
-    """Yield where variables may be. After the last brace only bare ones are searched for, so that
-    a text of many `${` takes linear time.
+    """Yield possible variables. After the last brace only bare ones are searched for, so that a
+    text with many `${` takes linear time.
     """
     last = text.rfind("}") + 1
     yield from _REFERENCE.finditer(text, 0, last)
@@ -122,7 +124,7 @@ def _references(text: str) -> Iterator[re.Match[str]]:
 
 
 def written_plainly(text: str) -> str:
-    """Return a text as it is written so that nothing in it is a variable."""
+    """Return a text escaped so that nothing in it is a variable."""
     return text.replace("${", f"{_DOLLAR}{{")
 
 
@@ -140,9 +142,9 @@ def _joined(pieces: list[_Expansion]) -> FilledText:
     for piece in pieces:
         masked += DOTS if piece.secret else piece.value
         if piece.secret and len(piece.value) >= (4 if piece.secret == "secret" else 8):
-            secrets.add(
-                piece.value
-            )  # shorter ones would hide half of every log, and are hidden in their own place anyway
+            # Shorter values would hide unrelated text in logs, and are hidden in their own place
+            # anyway.
+            secrets.add(piece.value)
         if piece.written is None:
             literal += piece.value
         else:
@@ -155,7 +157,7 @@ def _joined(pieces: list[_Expansion]) -> FilledText:
 
 
 def _piece(found: re.Match[str], scope: Scope, syntax: VariableSyntax) -> _Expansion | None:
-    """Return what one reference stands for; None if it is not one in this syntax."""
+    """Return the value of one reference; None if it is not one in this syntax."""
     if found[2] is not None:
         return _variable(found[2], None, scope) if VariableSyntax.BARE in syntax else None
     inner = found[1].strip()
@@ -193,7 +195,7 @@ def _variable(name: str, default: str | None, scope: Scope) -> _Expansion:
             raise UnfilledVariable(
                 f"the variable {name} is not set; set it, or write ${{{name}:-default}}"
             )
-        return _Expansion(default, written)  # it stands in the file for all to see
+        return _Expansion(default, written)  # it is visible in the file anyway
     if name.upper() in HARMLESS:
         return _Expansion(value, written)
     return _Expansion(value, written, "secret" if is_secretive(name) else "variable")
@@ -215,7 +217,7 @@ def _answer(id: str, scope: Scope) -> _Expansion:
 
 
 def _of_editor(inner: str, scope: Scope) -> str | None:
-    """Return the value of a name that editors know; None for any other."""
+    """Return the value of a variable of editors; None for any other name."""
     match inner:
         case "userHome":
             home = scope.env.get("HOME") or scope.env.get("USERPROFILE")
@@ -241,7 +243,9 @@ def _refuse(inner: str, syntax: VariableSyntax) -> NoReturn:
 
 
 def _may_be_seen(piece: _Expansion, before: str, openness: Openness) -> bool:
-    """Tell whether a variable is shown: the user must see what runs and which host is reached."""
+    """Return whether a variable is shown: the user must see which command runs and which host is
+    contacted.
+    """
     if openness == "address" and piece.secret != "secret" and len(before) < _LONGEST_HOST:
         return _AUTHORITY.fullmatch(before) is not None and not set(piece.value) & {"@", "?"}
     return openness == "open"

@@ -1,4 +1,4 @@
-"""Writes servers in one format: `mcpServers` in JSON, as Claude Code's `.mcp.json` has it."""
+"""Writes servers in one format: `mcpServers` in JSON, the format of Claude Code's `.mcp.json`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .variables import written_plainly
 
 _EDITOR = JsonEditor("mcpServers", comments=True)
 
-# What of an entry is written here, and so replaced; any other key of a server that is there stays.
+# The keys that are written here, and so replaced. Any other key of an existing server stays.
 _OURS = (
     "type", "command", "args", "env", "envFile", "cwd", "url", "httpUrl", "serverUrl", "headers",
     "trusted", "trust", "disabled", "enabled", "tools", "includeTools", "without", "excludeTools",
@@ -31,14 +31,14 @@ def write_config(
 ) -> str:
     """Write servers into a configuration. Everything else in it stays, byte for byte.
 
-    A value that came from a variable is written as that variable, `${NAME}`, and an answer of the
-    user as `${input:id}`, so that no secret is written. Times are in milliseconds.
+    A value from a variable is written as that variable, `${NAME}`, and an answer of the user as
+    `${input:id}`, so that no secret is written. Times are in milliseconds.
 
     Args:
         entries: The servers. Each replaces the server with its id, or is added at the end.
-        text: The configuration as it is now, in JSON with or without comments; empty for none.
+        text: The present configuration, in JSON with or without comments; empty for none.
         drop: The ids of servers to remove.
-        inputs: What the servers ask the user for (`wanted_inputs`). Old descriptions stay.
+        inputs: The inputs that the servers use (`wanted_inputs`). Existing descriptions stay.
 
     Returns:
         The new text.
@@ -123,7 +123,7 @@ def _written(entry: Entry) -> dict[str, Any]:
 
 
 def _text(entry: Entry, place: str, value: str) -> str:
-    """Return a text as it was written, or as it is if that reveals no secret."""
+    """Return the original text, or the value if it contains no secret."""
     origin = entry.origins.get(place)
     if origin is not None and origin.value == value:
         return origin.written
@@ -131,7 +131,7 @@ def _text(entry: Entry, place: str, value: str) -> str:
     if moved:
         return max(
             moved, key=lambda written: written != value
-        )  # as a variable, where it is one anywhere
+        )  # as a variable, if any origin has one
     for secret in entry.secrets:
         if secret in value and any(secret in origin.value for origin in entry.origins.values()):
             raise Uneditable(

@@ -1,6 +1,6 @@
 """Edits YAML with ruamel.yaml: adds, replaces or removes one entry, and changes no other byte.
 
-ruamel.yaml finds where an entry begins and ends, and writes the new one. Only these characters
+ruamel.yaml finds the beginning and end of an entry, and writes the new one. Only these characters
 are replaced. The result is parsed and compared with the old document before it is used.
 """
 
@@ -30,7 +30,7 @@ class _Span(NamedTuple):
 
 
 class _Section(NamedTuple):
-    """The section as it is: its value, its entries, and the column that new entries begin at."""
+    """The present section: its value, its entries, and the column for new entries."""
 
     value: Any
     colon: int
@@ -48,7 +48,7 @@ class YamlEditor:
         self.section = section
 
     def source(self, text: str, name: str) -> str | None:
-        """Return an entry as it is written; None if there is none.
+        """Return the text of an entry; None if there is none.
 
         Raises:
             Uneditable: The text is not YAML, or the section cannot be edited.
@@ -94,7 +94,8 @@ class YamlEditor:
             return text
         start = own.start
         if not text[: own.end].endswith("\n"):
-            # The last line of the file has no end, so the end of the line before it goes instead.
+            # The last line of the file has no line ending, so that of the line before it is removed
+            # instead.
             start = len(text[:start].removesuffix("\n").removesuffix("\r"))
         edits = [TextEdit(start, own.end, "")]
         if len(section.spans) == 1:
@@ -135,7 +136,7 @@ class YamlEditor:
     def _checked(
         self, root: Any, before: str, after: str, name: str, entry: dict[str, Any] | None
     ) -> str:
-        """Check that the new text holds the old document, with this change only."""
+        """Check that the new text has the old document with this change only."""
         try:
             changed = _compose(after)
         except Uneditable as bad:
@@ -157,13 +158,13 @@ class YamlEditor:
 
 
 def line_end(text: str, at: int) -> int:
-    """Return where the line ends that holds the position `at`, without its line ending."""
+    """Return the end of the line that contains the position `at`, without its line ending."""
     end = text.find("\n", at)
     return len(text) if end < 0 else end
 
 
 def _compose(text: str) -> Any:
-    """Return the node tree of a text; None if it holds blanks and comments only."""
+    """Return the node tree of a text; None if it contains only whitespace and comments."""
     require("ruamel.yaml", "YAML")
     from ruamel.yaml import YAML
     from ruamel.yaml.error import MarkedYAMLError, YAMLError
@@ -204,7 +205,7 @@ def _is_empty(node: Any) -> bool:
 
 
 def _usual_indent(root: Any) -> int:
-    """Return by how many columns the document indents the first mapping within it."""
+    """Return the indentation of the first nested mapping in the document."""
     for _, value in root.value if root is not None else ():
         if value.id != "scalar" and not value.flow_style and value.start_mark.column:
             return int(value.start_mark.column)
@@ -212,7 +213,7 @@ def _usual_indent(root: Any) -> int:
 
 
 def _content_end(text: str, node: Any) -> int:
-    """Return where the last line of a node ends, with a comment on it and its line ending."""
+    """Return the end of a node's last line, including a comment on it and its line ending."""
     while node.id != "scalar" and not node.flow_style and node.value:
         last = node.value[-1]
         node = last[1] if isinstance(last, tuple) else last
@@ -226,7 +227,7 @@ def _content_end(text: str, node: Any) -> int:
 
 
 def _first_entry(text: str, section: _Section, lines: str, newline: str) -> list[TextEdit]:
-    """Put an entry into an empty section, and remove the `{}` or null that stands for it."""
+    """Add an entry to an empty section, and remove the `{}` or null of the empty section."""
     value = section.value
     edits = []
     end = section.colon
@@ -245,7 +246,7 @@ def _insertion(text: str, place: int, lines: str, newline: str) -> TextEdit:
 
 
 def _rendered(data: dict[str, Any], step: int, newline: str, *, outer: int = 0) -> str:
-    """Write data in block style, without the last line ending."""
+    """Return data in block style, without the last line ending."""
     from ruamel.yaml import YAML
 
     yaml = YAML(typ="rt", pure=True)
@@ -255,7 +256,7 @@ def _rendered(data: dict[str, Any], step: int, newline: str, *, outer: int = 0) 
     yaml.dump(_quoted(data), written)
     lines = written.getvalue().rstrip("\n").split("\n")
     if step != 2 and not outer:
-        # The first level is indented as the rest of the document is.
+        # The first level has the indentation of the rest of the document.
         lines = [lines[0], *(" " * (step - 2) + line for line in lines[1:])]
     return newline.join(" " * outer + line for line in lines)
 
