@@ -1,10 +1,9 @@
 """Shared state of workers: in memory, in SQLite, or in Redis or Valkey; and vaults.
 
-`open_store("memory:" | "sqlite:///path" | "redis://...")` gives the store that a URL names. Every
-store fulfils the interfaces of `interlock.store.interface`; `interlock.testing.check_store` shows
-whether one does. Small secret things (tokens, registrations,
-codes) are kept in a `Vault`: `open_vault` gives the one that a URL names,
-`interlock.testing.check_vault` checks one.
+`open_store("memory:" | "sqlite:///path" | "redis://...")` returns the store of a URL. Every store
+implements the interfaces of `interlock.store.interface`; `interlock.testing.check_store` checks an
+implementation. A `Vault` stores small secrets (tokens, registrations, codes): `open_vault` returns
+the vault of a URL, and `interlock.testing.check_vault` checks an implementation.
 """
 
 from __future__ import annotations
@@ -56,8 +55,7 @@ if TYPE_CHECKING:
     from .vaults.sqlite import SqliteVault
     from .vaults.user_folder import data_folder
 
-# Loaded at first use: who keeps everything in memory loads no sqlite3, and nobody loads redis
-# without asking.
+# Loaded at first use: a program with a memory store loads neither sqlite3 nor redis.
 _ROOMS = {
     ".errors": ("StoreError",),
     ".interface": (

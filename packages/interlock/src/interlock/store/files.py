@@ -18,19 +18,19 @@ _HELD = {
     errno.EAGAIN,
     errno.EWOULDBLOCK,
     errno.EDEADLK,
-}  # how systems say that somebody else has the lock
-# seconds between two attempts to have the lock
+}  # errors that mean that another process holds the lock
+# seconds between two attempts to acquire the lock
 _SHORTEST = 0.0005
 _LONGEST = 0.02
-_PATIENCE = 2.0  # seconds to wait for readers, where what is being read cannot be replaced
+_PATIENCE = 2.0  # seconds to wait for readers, on systems where an open file cannot be replaced
 
 
 def open_private(path: Path, flags: int) -> int:
-    """Open a file, which is made with mode 0600 where `flags` say so; never through a link.
+    """Open a file, and create it with mode 0600 if `flags` say so. Symbolic links are not followed.
 
-    The descriptor. Raises OSError.
+    Returns the descriptor. Raises OSError.
     """
-    # As far as the system has them; not blocking, for somebody may have put a pipe there.
+    # The flags that the system supports. Non-blocking, because the path may be a pipe.
     for each in ("O_CLOEXEC", "O_NOFOLLOW", "O_NONBLOCK", "O_BINARY"):
         flags |= getattr(os, each, 0)
     return os.open(path, flags, 0o600)
@@ -38,14 +38,14 @@ def open_private(path: Path, flags: int) -> int:
 
 # -- turns -----------------------------------------------------------------------------------------
 
-# A child that is forked while a thread of its parent has a lock would have it too, for as long as
-# it lives.
+# A child that is forked while a thread of its parent holds a lock would hold the lock too, for the
+# rest of its life.
 _GATE = threading.Lock()
 _OPEN: set[int] = set()
 
 
 def _let_go() -> None:
-    """In a child that was forked: the locks are its parent's."""
+    """Release the parent's locks in a forked child."""
     for descriptor in _OPEN:
         os.close(descriptor)
     _OPEN.clear()
@@ -58,12 +58,11 @@ if hasattr(os, "register_at_fork"):
 
 @contextmanager
 def file_lock(path: Path, *, patience: float) -> Iterator[None]:
-    """Be the only one, among all threads and processes, that holds the lock on this file, which is
-    made where it is missing.
+    """Hold an exclusive lock on a file, among all threads and processes. The file is created if it
+    is missing.
 
-    It is let go by itself when a process ends. Waits for `patience` seconds at the most. Raises
-    TimeoutError where somebody held it for longer, and OSError where the file cannot be opened or
-    locked.
+    The system releases the lock when the process ends. Waits at most `patience` seconds. Raises
+    TimeoutError after that, and OSError if the file cannot be opened or locked.
     """
     with _GATE:
         descriptor = open_private(path, os.O_RDWR | os.O_CREAT)
@@ -84,25 +83,24 @@ def file_lock(path: Path, *, patience: float) -> Iterator[None]:
     finally:
         with _GATE:
             _OPEN.discard(descriptor)
-            os.close(descriptor)  # and with it the lock
+            os.close(descriptor)  # closing the file releases the lock
 
 
 def try_lock(descriptor: int) -> bool:
-    """Lock an open file until it is closed, among all threads and processes that do so.
+    """Lock an open file until it is closed, among all threads and processes that use this function.
 
-    False where somebody else has it.
-
-    Raises OSError where it cannot be locked at all.
+    False if another one holds the lock. Raises OSError if the file cannot be locked at all.
     """
     try:
         if sys.platform == "win32":
-            import msvcrt  # late: only there
+            import msvcrt  # late: on Windows only
 
             msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
         else:
-            import fcntl  # late: not there
+            import fcntl  # late: not on Windows
 
-            # Of the open file and not of the process, so that threads take turns, too.
+            # The lock belongs to the open file, not to the process, so it excludes other threads
+            # too.
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as bad:
         if bad.errno not in _HELD:
@@ -111,13 +109,13 @@ def try_lock(descriptor: int) -> bool:
     return True
 
 
-# -- whole, or not at all --------------------------------------------------------------------------
+# -- atomic writes --------------------------------------------------------------------------------
 
 
 def write_new(path: Path, data: bytes) -> None:
-    """Write a file of mode 0600 down to the disk.
+    """Write a new file of mode 0600, and flush it to the disk.
 
-    Raises OSError: FileExistsError where there is one already.
+    Raises OSError: FileExistsError if the file exists.
     """
     with open(open_private(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "wb") as file:
         file.write(data)
@@ -126,19 +124,18 @@ def write_new(path: Path, data: bytes) -> None:
 
 
 def write_atomic(path: Path, data: bytes, *, still: Callable[[], bool] = lambda: True) -> bool:
-    """Put a file with these bytes in the place of one, which keeps its mode, or where there is
-    none.
+    """Replace a file atomically, or create it. The mode of an existing file is kept.
 
-    To be done in a `file_lock`.
+    Hazard: call it while holding a `file_lock`.
 
-    No reader, and nobody after a crash, finds half of it. A link is followed, and stays one.
-    `still` is asked when all is written but nothing changed yet; where it says no, the old file
-    stays, and False is returned. Raises OSError; the old file is as it was then.
+    Neither a reader nor a crash leaves half a file. A symbolic link is followed, and stays a link.
+    `still` is called when everything is written but nothing is replaced yet; if it returns False,
+    the old file stays, and the result is False. Raises OSError; then the old file is unchanged.
     """
     target = Path(os.path.realpath(path))
     new = target.with_name(f".{target.name}.new")
     with contextlib.suppress(FileNotFoundError):
-        new.unlink()  # left by one who died: the turn is ours
+        new.unlink()  # left by a process that died: this process holds the lock
     try:
         write_new(new, data)
         if not still():
@@ -162,14 +159,16 @@ def _replace(new: Path, old: Path) -> None:
             os.replace(new, old)
             return
         except PermissionError:
-            # On Windows a file that is being read cannot be replaced; it is read for a moment only.
+            # On Windows an open file cannot be replaced. Readers have it open for a moment only.
             if sys.platform != "win32" or time.monotonic() > end:
                 raise
             time.sleep(0.005)
 
 
 def _settle(folder: Path) -> None:
-    """Have the new name of a file outlive a power cut, where the platform can do that."""
+    """Flush a folder, so that the new name of a file survives a power failure, if the platform
+    supports it.
+    """
     with contextlib.suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)
         try:

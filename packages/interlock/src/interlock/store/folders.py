@@ -1,4 +1,4 @@
-"""The folder in which a program keeps data of its user."""
+"""The data folder of a program's user."""
 
 from __future__ import annotations
 
@@ -10,15 +10,12 @@ from .vaults.user_folder import data_folder
 
 
 def own_path(variable: str, *parts: str) -> Path:
-    """The path that a variable of the environment names, else one in the user's own folder for
-    data.
+    """Return the path in an environment variable, or else a path in the user's data folder.
 
-    Nothing is made there.
-
-    `own_path("MY_NOTES", "notes.sqlite")` is what MY_NOTES says, where `~` stands for a home, and
-    else `interlock/notes.sqlite` in $XDG_DATA_HOME or ~/.local/share, ~/Library/Application Support
-    or %LOCALAPPDATA%. Raises StoreError, in words that name the variable, where there is no home to
-    look in.
+    This creates nothing. `own_path("MY_NOTES", "notes.sqlite")` is the value of MY_NOTES, where `~`
+    is a home folder, or else `interlock/notes.sqlite` in $XDG_DATA_HOME or ~/.local/share,
+    ~/Library/Application Support or %LOCALAPPDATA%. Raises StoreError with the name of the variable
+    if the user has no home folder.
     """
     named = os.environ.get(variable)
     try:

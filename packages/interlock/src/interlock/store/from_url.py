@@ -1,4 +1,4 @@
-"""Opens the store that a URL names."""
+"""Opens the store of a URL."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ _WHAT_THERE_IS = (
 
 
 def open_store(url: str) -> Store:
-    """The store that a URL names; `open` it before it is used.
+    """Return the store of a URL. Call its `open` before you use it.
 
-    `memory:` for one process; `sqlite:///absolute/path` or `sqlite:relative/path` for the workers
-    of one machine; `redis://`, `rediss://` (with TLS) or `unix://` (the socket of a Redis or Valkey
-    server) for many machines. Raises ValueError where it is none of these, and StoreError where the
-    package for it is not installed.
+    `memory:` is for one process. `sqlite:///absolute/path` or `sqlite:relative/path` is for the
+    workers of one machine. `redis://`, `rediss://` (with TLS) or `unix://` (the socket of a Redis
+    or Valkey server) is for many machines. Raises ValueError for other URLs, and StoreError if a
+    package for the store is not installed.
     """
     scheme, colon, rest = url.partition(":")
     match scheme.lower():
         case "memory" if colon and not rest:
             from .memory import (
-                MemoryStore,  # late: each kind of store loads what it needs, and only that
+                MemoryStore,  # late: each kind of store loads only what it needs
             )
 
             return MemoryStore()
@@ -35,5 +35,5 @@ def open_store(url: str) -> Store:
             from .redis import RedisStore  # late: as above
 
             return RedisStore(url)
-    # Not the URL itself: it may hold a password.
+    # The URL itself is not shown: it may contain a password.
     raise ValueError(f"{scheme + colon if colon else 'that'} names no store: {_WHAT_THERE_IS}")

@@ -12,12 +12,12 @@ from ..exchange import Caller, Principal
 
 
 class Session(Struct, kw_only=True, frozen=True):
-    """One session of Streamable HTTP (2025-03-26 to 2025-11-25): what its handshake said, and what
-    was set in it since.
+    """A session of Streamable HTTP (2025-03-26 to 2025-11-25): the result of its handshake, and its
+    later settings.
 
-    `principal` is the key of the principal it belongs to (see `Principal.key`), None for nobody in
-    particular. `created` and `until` are seconds of the wall clock; after `until` the session no
-    longer exists.
+    `principal` is the key of the session's principal (see `Principal.key`); None for an anonymous
+    session. `created` and `until` are seconds of the wall clock. After `until` the session does not
+    exist.
     """
 
     id: str
@@ -31,7 +31,7 @@ class Session(Struct, kw_only=True, frozen=True):
     until: float
 
     def caller(self, principal: Principal | None) -> Caller:
-        """The caller of a request in this session.
+        """Return the caller of a request in this session.
 
         A session without an id stands for requests that have no session.
         """
@@ -46,39 +46,39 @@ class Session(Struct, kw_only=True, frozen=True):
 
 
 class SessionStore(Protocol):
-    """Keeps sessions.
+    """Stores sessions.
 
-    A session that is past its `until` does not exist for any method that is told the time.
+    A session past its `until` does not exist for any method with a `now` parameter.
     """
 
     async def create(self, session: Session, *, most: int, now: float) -> bool:
-        """Keep a new session; False, and nothing kept, if `most` exist already.
+        """Store a new session. Returns False, and stores nothing, if `most` sessions exist already.
 
-        A session of the same id is replaced.
+        A session with the same id is replaced.
         """
         ...
 
     async def load(self, id: str, *, now: float) -> Session | None:
-        """The session with this id."""
+        """Return the session with this id, if it exists."""
         ...
 
     async def save(self, session: Session, *, was: Session) -> bool:
-        """Keep the session as it is now, if it still is as it `was`, its `until` aside.
+        """Replace a session if the stored one still equals `was`, except for `until`.
 
-        Of the two ends, the given and the kept one, the later holds: another worker may have
-        prolonged the session meanwhile.
+        The later of the given and the stored `until` is kept, because another worker may have
+        prolonged the session.
 
         Returns:
-            False, and nothing is changed, if the kept session is no longer as it `was`.
+            False, and nothing is changed, if the stored session differs from `was`.
         """
         ...
 
     async def prolong(self, id: str, until: float) -> None:
-        """Move the end of a session; nothing happens if the session was ended meanwhile."""
+        """Move the end of a session. Does nothing if the session has ended."""
         ...
 
     async def load_state(self, id: str) -> bytes | None:
-        """The author's state of a session, empty if nothing was kept.
+        """Return the author's state of a session; empty if none was saved.
 
         Returns:
             The bytes of the last `save_state`; None if the session does not exist.
@@ -86,31 +86,31 @@ class SessionStore(Protocol):
         ...
 
     async def save_state(self, id: str, state: bytes, *, was: bytes) -> bool:
-        """Keep the author's state of a session, if no other request has changed it.
+        """Replace the author's state of a session, if no other request has changed it.
 
         Args:
             id: The session.
-            state: What is kept from now on.
-            was: What was kept before, as `load_state` gave it.
+            state: The new state.
+            was: The previous state, from `load_state`.
 
         Returns:
-            False, and nothing is kept, if the state is another by now or the session is gone.
+            False, and nothing is changed, if the state has changed or the session is gone.
         """
         ...
 
     async def end(self, id: str) -> bool:
-        """Remove a session, its state and its events; False if there was none."""
+        """Remove a session, its state and its events. Returns False if it did not exist."""
         ...
 
     async def count(self, *, now: float) -> int:
-        """How many sessions exist."""
+        """Return the number of sessions."""
         ...
 
 
 class Replay(Struct, frozen=True):
     """The events of a stream after a given event, as (number, data).
 
-    `ended` says whether the last of them is the last of the stream.
+    `ended` says whether the stream ends with the last of them.
     """
 
     events: tuple[tuple[int, bytes], ...] = ()
@@ -118,64 +118,65 @@ class Replay(Struct, frozen=True):
 
 
 class EventLog(Protocol):
-    """Keeps the events of streams, so that a client that lost a stream can get the rest
-    (2025-11-25, "Resumability and Redelivery").
+    """Stores the events of streams, so that a client can resume a broken stream (2025-11-25,
+    "Resumability and Redelivery").
 
-    One worker writes a stream, any worker reads it. Events are numbered from 0 without gaps. How
-    much is kept of ended streams and of one session is bounded; the oldest goes first.
+    One worker writes a stream, any worker reads it. Events are numbered from 0 without gaps. The
+    size of ended streams and of a session's streams is bounded; the oldest events are dropped
+    first.
     """
 
     def append(self, session: str, stream: str, number: int, data: bytes, *, last: bool) -> None:
-        """Keep an event. Never waits, keeps the order of its calls, and drops what the store cannot
-        take.
+        """Store an event. Never waits, keeps the order of its calls, and drops the event if the
+        store is overloaded.
 
-        `last` ends the stream. A number that was kept before, or that comes after the end, changes
-        nothing. A number that leaves a gap makes the events before it unreadable.
+        `last` ends the stream. A known number, or one after the end, changes nothing. A number
+        after a gap makes the events before it unreadable.
         """
         ...
 
     async def read(self, session: str, stream: str, after: int) -> Replay | None:
-        """The events after event `after`, all of them if that is -1.
+        """Return the events after event `after`; all events if that is -1.
 
-        All that this worker appended before is part of it; what another worker appends may take a
-        moment.
+        They include everything that this worker has appended before. Events of other workers may be
+        delayed for a moment.
 
         Returns:
-            None if the stream is not known, or has lost events after that one.
+            None if the stream is unknown, or events after that one are lost.
         """
         ...
 
 
 class Topic(Protocol):
-    """Publish and subscribe: short notes that every worker reads in one order, those of the last
-    minutes kept. Change notices, and messages between workers.
+    """Publish and subscribe: short notes that every worker reads in the same order. Notes of the
+    last minutes are kept. Used for change notices, and for messages between workers.
     """
 
     @property
     def position(self) -> str:
         """The position of the newest note that this worker has received.
 
-        Only the store can compare positions.
+        Positions are opaque: only the store can compare them.
         """
         ...
 
     def publish(self, note: bytes) -> None:
-        """Publish a note; never waits; from any thread."""
+        """Publish a note. Never waits; can be called from any thread."""
         ...
 
     def subscribe(self, hear: Callable[[bytes, str], None]) -> Callable[[], None]:
-        """Call `hear` with each note and its position, in the listener's loop, until the returned
-        function is called.
+        """Call `hear` with each note and its position, in the listener's event loop, until the
+        returned function is called.
 
-        This worker's own notes are among them.
+        The notes of this worker are included.
         """
         ...
 
     async def replay(self, position: str) -> list[tuple[bytes, str]] | None:
-        """The notes after a position, oldest first.
+        """Return the notes after a position, the oldest first.
 
         Returns:
-            None if some of them are no longer kept, or there was no such position.
+            None if some of them are no longer kept, or the position is unknown.
         """
         ...
 
@@ -186,29 +187,28 @@ class RateStore(Protocol):
     async def acquire(self, key: str, *, rate: float, burst: float, now: float) -> float:
         """Take one token from a bucket.
 
-        All workers together get no more than the bucket has.
+        All workers share the bucket.
 
         Args:
             key: The bucket.
-            rate: Tokens a second that the bucket gains, above 0.
-            burst: Tokens that the bucket holds, 1 or more.
-            now: Seconds of the wall clock.
+            rate: The number of tokens that return in a second, above 0.
+            burst: The number of tokens in a full bucket, 1 or more.
+            now: The time, in seconds of the wall clock.
 
         Returns:
-            0.0 if there was a token, else the seconds until there is one.
+            0.0 if there was a token, otherwise the seconds until there is one.
         """
         ...
 
 
 class Record(Struct, frozen=True):
-    """One record as it stands.
+    """A stored record.
 
     Attributes:
-        version: A number that grows with every change of any record and is never given twice. For
-            the one who wrote it, it is a fencing token: a later holder of the record has a greater
-            one.
-        data: What is kept until the record expires.
-        body: What may be dropped earlier, where its account holds too many bytes; empty then.
+        version: A number that grows with every change of any record and is never reused. For the
+            writer it is a fencing token: a later holder of the record has a greater one.
+        data: Kept until the record expires.
+        body: May be dropped earlier, if its account stores too many bytes; then empty.
     """
 
     version: int
@@ -217,22 +217,23 @@ class Record(Struct, frozen=True):
 
 
 class RecordStore(Protocol):
-    """Keeps records of what must happen once (used states, outcomes of calls, idempotency keys).
+    """Stores the records of actions that must happen once (used states, outcomes of calls,
+    idempotency keys).
 
-    A record that has expired does not exist for any method that is told the time.
+    An expired record does not exist for any method with a `now` parameter.
     """
 
     @property
     def identity(self) -> str:
-        """Names what the store remembers; known once it is open.
+        """The identity of the store's contents, known once the store is open.
 
-        A store that has forgotten everything (another process, a new file, a flushed server) has
+        A store that has lost its contents (another process, a new file, a flushed server) has
         another identity.
         """
         ...
 
     async def load(self, key: str, *, now: float) -> Record | None:
-        """The record with this key."""
+        """Return the record with this key, if it exists."""
         ...
 
     async def swap(
@@ -246,58 +247,58 @@ class RecordStore(Protocol):
         body: bytes = b"",
         account: str = "",
     ) -> int:
-        """Write a record if it still has the version that it `was`.
+        """Write a record if it still has the version `was`.
 
-        A record that holds the same data already counts as written: the connection may have broken
-        after the first try. The data of two rivals must differ, therefore.
+        Hazard: if the stored record has the same data, it counts as written, because the connection
+        may have failed after a first attempt. So the data of two competing writers must differ.
 
         Args:
             key: The record.
-            data: What is kept until the end.
-            was: The version that is replaced; 0 where there must be no record.
+            data: Kept until the record expires.
+            was: The version to replace; 0 if there must be no record.
             until: When the record expires, in seconds of the wall clock.
             now: The time, in seconds of the wall clock.
-            body: What is kept as long as the account has room for it.
-            account: Whose bytes the body counts among, up to `bounds.ACCOUNT_BYTES`. The bodies
-                that expire soonest make room for newer ones.
+            body: Kept as long as the account has space for it.
+            account: The account that the bytes of the body count against, up to
+                `bounds.ACCOUNT_BYTES`. The bodies that expire soonest are dropped for newer ones.
 
         Returns:
-            The version of the record now; 0 where another stands there.
+            The new version of the record; 0 if another version is stored.
 
         Raises:
-            StoreError: The store cannot answer, it has forgotten what it knew, or the account has
+            StoreError: The store fails or has lost its contents, or the account has
                 `bounds.ACCOUNT_RECORDS` records.
         """
         ...
 
     async def remove(self, key: str, *, was: int) -> None:
-        """Forget a record, if it still has the version that it `was`."""
+        """Remove a record, if it still has the version `was`."""
         ...
 
 
 class WorkerStore(Protocol):
-    """Heartbeats: which workers live."""
+    """Heartbeats of workers."""
 
     async def heartbeat(self, worker: str, *, until: float) -> None:
-        """This worker lives until then at least (seconds of the wall clock)."""
+        """Record that this worker is alive until then (seconds of the wall clock)."""
         ...
 
     async def is_alive(self, worker: str, *, now: float) -> bool:
-        """Whether a worker lives, as far as is known."""
+        """Whether a worker is alive, as far as the store knows."""
         ...
 
 
 class Store(Protocol):
     """The state that workers share.
 
-    Opened in the loop that uses it; a closed store can be opened again, also in a process that was
-    forked meanwhile. Awaited methods raise StoreError if the store cannot answer or is not open;
-    the others never raise.
+    Open it in the event loop that uses it. A closed store can be opened again, also in a forked
+    process. Async methods raise StoreError if the store fails or is not open; other methods never
+    raise.
     """
 
     @property
     def shared(self) -> bool:
-        """Whether other processes may use the store at the same time."""
+        """Whether other processes can use the store at the same time."""
         ...
 
     @property
@@ -327,7 +328,9 @@ class Store(Protocol):
 
     @property
     def records(self) -> RecordStore:
-        """What must happen once: used states, outcomes of calls, idempotency keys."""
+        """Records of actions that must happen once: used states, outcomes of calls, idempotency
+        keys.
+        """
         ...
 
     @property
@@ -336,13 +339,13 @@ class Store(Protocol):
         ...
 
     async def open(self) -> None:
-        """Connect, and begin to receive what is published.
+        """Connect, and start to receive notes.
 
         Raises:
-            StoreError: It cannot be reached; the message says what to do.
+            StoreError: The store cannot be reached; the message says what to do.
         """
         ...
 
     async def aclose(self) -> None:
-        """Write what is left, and release everything."""
+        """Write everything that is queued, and release all resources."""
         ...

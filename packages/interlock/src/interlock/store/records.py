@@ -1,4 +1,4 @@
-"""Sessions as bytes, and positions in a topic as strings."""
+"""Sessions as bytes, and topic positions as strings."""
 
 from __future__ import annotations
 
@@ -9,21 +9,20 @@ from .interface import Session
 
 log = limited("interlock.store")
 
-_LAST = 2**52  # no stream is that long, and the numbers of scripts are exact up to there
+_LAST = 2**52  # longer than any stream; scripts compute exactly with numbers up to here
 
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(Session)
 
 
 def encode(session: Session) -> bytes:
-    """A session as JSON."""
+    """Encode a session as JSON."""
     return _encoder.encode(session)
 
 
 def decode(data: bytes, until: float) -> Session | None:
-    """The session in these bytes, with its end where it was moved to.
-
-    None where another version wrote what cannot be read.
+    """Decode a session, with its current end. Returns None if another version of Interlock wrote
+    unreadable bytes.
     """
     try:
         session = _decoder.decode(data)
@@ -37,23 +36,22 @@ def decode(data: bytes, until: float) -> Session | None:
 
 
 def follows(was: Session, known: Session) -> bool:
-    """Whether a session is still as it was, its end aside."""
+    """Whether a session still equals `was`, except for its end."""
     return known == (
         was if was.until == known.until else msgspec.structs.replace(was, until=known.until)
     )
 
 
 def known(after: int) -> int:
-    """A number of an event as every store can take it.
-
-    A client may ask for what comes after any number.
+    """Limit the number of an event to a range that every store supports, because a client may send
+    any number.
     """
     return min(max(after, -1), _LAST)
 
 
 def number(position: str) -> int | None:
-    """The number in a position; None where it is no position."""
-    # Python's own idea of digits takes those of other scripts too, and a client may send anything.
+    """Return the number in a position; None if it is not a position."""
+    # `str.isdigit` also accepts the digits of other scripts, and a client can send anything.
     return (
         int(position) if position.isascii() and position.isdigit() and len(position) <= 18 else None
     )

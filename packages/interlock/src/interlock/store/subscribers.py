@@ -1,4 +1,6 @@
-"""Subscribers of a topic, each in a loop of its own, in one order for messages of all threads."""
+"""Subscribers of a topic, each in its own event loop. All of them receive the messages of all
+threads in the same order.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ log = limited("interlock.store")
 
 
 class Listeners:
-    """All who listen to one board."""
+    """All subscribers of one topic."""
 
     def __init__(self) -> None:
         self._rooms: dict[asyncio.AbstractEventLoop, _Room] = {}
@@ -25,8 +27,8 @@ class Listeners:
         return bool(self._rooms)
 
     def add(self, hear: Hear) -> Callable[[], None]:
-        """Call `hear` with every note from now on, in the loop that runs now, until the returned
-        function is called.
+        """Call `hear` with every later note, in the current event loop, until the returned function
+        is called.
         """
         loop = asyncio.get_running_loop()
         ticket = object()
@@ -48,18 +50,16 @@ class Listeners:
         return stop
 
     def put(self, note: bytes, number: int) -> None:
-        """Lay a note before all who listen; calls nobody yet.
+        """Queue a note for all subscribers, without calling them.
 
-        The caller sees to it that notes are put in their order.
+        The caller must keep the order of the notes.
         """
         with self._lock:
             for room in self._rooms.values():
                 room.pending.append((note, number))
 
     def wake(self) -> None:
-        """Have all who listen hear what lies before them: at once in the loop that runs now, soon
-        in others.
-        """
+        """Deliver the queued notes: at once in the current event loop, soon in other loops."""
         try:
             here: asyncio.AbstractEventLoop | None = asyncio.get_running_loop()
         except RuntimeError:
@@ -71,8 +71,8 @@ class Listeners:
                 self._call(room)
 
     def before(self, number: int) -> int:
-        """The number of the newest note that those in the loop that runs now have heard, where
-        `number` is the newest of all.
+        """Return the number of the newest note that the subscribers in the current event loop have
+        received. `number` is the newest note of all.
         """
         try:
             room = self._rooms.get(asyncio.get_running_loop())
@@ -83,13 +83,13 @@ class Listeners:
     def _call(self, room: _Room) -> None:
         try:
             room.loop.call_soon_threadsafe(room.tell)
-        except RuntimeError:  # the loop has ended, and with it all who listened there
+        except RuntimeError:  # the loop is closed, so its subscribers are gone
             with self._lock:
                 self._rooms.pop(room.loop, None)
 
 
 class _Room:
-    """Those who listen in one loop, and what they have yet to hear."""
+    """The subscribers in one event loop, and their queue of notes."""
 
     __slots__ = ("_telling", "hears", "loop", "pending")
 
@@ -100,9 +100,9 @@ class _Room:
         self._telling = False
 
     def tell(self) -> None:
-        """Call everyone with every note.
+        """Call every subscriber with every queued note.
 
-        A note that is posted meanwhile waits its turn, so that all hear one order.
+        A note that arrives meanwhile is queued, so that all subscribers get the same order.
         """
         if self._telling:
             return

@@ -1,4 +1,4 @@
-"""URLs of stores and vaults: the path in one, and the server in one without its password."""
+"""URLs of stores and vaults: extracts the path, and the server without its password."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from urllib.parse import urlsplit
 
 
 def path_in(rest: str) -> str:
-    """Return the path in what follows a scheme and its colon; empty if there is none."""
+    """Return the path after the scheme and the colon of a URL; empty if there is none."""
     if not rest.startswith("//"):
         return rest
     return rest[2:] if rest.startswith("///") and len(rest) > 3 else ""
 
 
 def server_address(url: str) -> str:
-    """Return where the Redis or Valkey server of a URL is, without its password."""
+    """Return the address of the Redis or Valkey server in a URL, without its password."""
     try:
         parts = urlsplit(url)
         if parts.scheme == "unix":

@@ -27,7 +27,7 @@ __all__ = [
 class MemoryStore:
     """Keeps everything in memory, for the workers of one process.
 
-    `clock` gives the seconds by which streams grow old.
+    `clock` returns the time in seconds, for the age of streams.
     """
 
     shared = False
@@ -42,7 +42,7 @@ class MemoryStore:
         self.workers = MemoryWorkers()
 
     async def open(self) -> None:
-        """There is nothing to connect to."""
+        """Do nothing: there is no connection."""
 
     async def aclose(self) -> None:
-        """There is nothing to let go of; what was kept stays for as long as this object does."""
+        """Do nothing: the contents live as long as this object."""

@@ -1,4 +1,4 @@
-"""Events of streams in memory, bounded for each session, each stream, and in age."""
+"""Events of streams in memory, bounded per session, per stream, and in age."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from ..interface import Replay
 
 
 class MemoryEvents:
-    """An EventLog in memory. `clock` gives the seconds by which streams grow old."""
+    """An EventLog in memory. `clock` returns the time in seconds, for the age of streams."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
-        # In the order in which the sessions' latest streams ended, so that the oldest is always at
-        # the front.
+        # Ordered by the end of each session's latest stream, so that the oldest is always at the
+        # front.
         self._logs: OrderedDict[str, _Log] = OrderedDict()
         self._clock = clock
 
     def append(self, session: str, stream: str, number: int, data: bytes, *, last: bool) -> None:
-        """Note an event."""
+        """Store an event."""
         now = self._clock()
         self._sweep(now)
         log = self._logs.get(session)
@@ -29,19 +29,18 @@ class MemoryEvents:
             self._logs.move_to_end(session)
 
     async def read(self, session: str, stream: str, after: int) -> Replay | None:
-        """What came after event `after`."""
+        """Return the events after event `after`."""
         log = self._logs.get(session)
         return log.read(stream, after, self._clock()) if log is not None else None
 
     def forget(self, session: str) -> None:
-        """Forget all events of a session."""
+        """Remove all events of a session."""
         self._logs.pop(session, None)
 
     def _sweep(self, now: float) -> None:
-        """Forget what is too old.
+        """Remove old streams.
 
-        A session whose latest stream ended that long ago has only such streams, but for running
-        ones.
+        If the latest ended stream of a session is too old, all its ended streams are.
         """
         while self._logs:
             session, log = next(iter(self._logs.items()))
@@ -50,13 +49,13 @@ class MemoryEvents:
             if log.tidy(now):
                 self._logs.move_to_end(
                     session
-                )  # something still runs: look again when as much time has passed
+                )  # a stream is still running: check again after the same time
             else:
                 del self._logs[session]
 
 
 class _Stream:
-    """The events of one stream that are kept, and the number of the first of them."""
+    """The stored events of one stream, and the number of the first of them."""
 
     __slots__ = ("events", "first", "size", "stirred")
 
@@ -68,19 +67,18 @@ class _Stream:
 
 
 class _Log:
-    """The streams of one session: those that run, and those that have ended,
-    the oldest end first."""
+    """The running and the ended streams of one session, the oldest end first."""
 
     __slots__ = ("_ended", "_running", "_size", "stirred")
 
     def __init__(self, now: float) -> None:
         self._running: dict[str, _Stream] = {}
         self._ended: dict[str, _Stream] = {}
-        self._size = 0  # bytes in all ended streams
-        self.stirred = now  # when a stream ended, or the log was looked through
+        self._size = 0  # total size of ended streams in bytes
+        self.stirred = now  # when a stream last ended, or the log was last checked
 
     def append(self, name: str, number: int, data: bytes, now: float, *, last: bool) -> bool:
-        """Note an event; True where the stream has ended with it."""
+        """Store an event. Returns True if the event ends the stream."""
         stream = self._running.get(name)
         if stream is None:
             if name in self._ended:
@@ -91,7 +89,7 @@ class _Log:
             return False
         if (
             number > awaited
-        ):  # some were lost on the way here, so the ones before them are of no use
+        ):  # events were lost before they arrived, so the earlier ones are useless
             stream.first = number
             stream.events = []
             stream.size = 0
@@ -108,7 +106,7 @@ class _Log:
         return last
 
     def read(self, name: str, after: int, now: float) -> Replay | None:
-        """What came after an event of a stream."""
+        """Return the events after an event of a stream."""
         stream = self._running.get(name) or self._ended.get(name)
         ended = name in self._ended
         if stream is None or stream.stirred < now - (
@@ -123,7 +121,7 @@ class _Log:
         )
 
     def tidy(self, now: float) -> bool:
-        """Forget what is too old; False where nothing is left."""
+        """Remove old streams. Returns False if no stream is left."""
         self._bound(now)
         for name in [
             name

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ... import rates
 
-# buckets that may be full, and so as good as none, before it is worth looking for them
+# the number of buckets above which full ones, which need not be kept, are searched and removed
 _SLACK = 1024
 
 
@@ -16,8 +16,9 @@ class MemoryRates:
         self._tidy_at = _SLACK
 
     async def acquire(self, key: str, *, rate: float, burst: float, now: float) -> float:
-        """Take one token from a bucket; 0.0 where it was had,
-        else the seconds until one is there."""
+        """Take one token from a bucket. Returns 0.0 if there was one, otherwise the seconds until
+        there is one.
+        """
         full, wait = rates.acquire(self._full.get(key), rate=rate, burst=burst, now=now)
         self._full[key] = full
         if len(self._full) > self._tidy_at:

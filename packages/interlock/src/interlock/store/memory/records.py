@@ -1,4 +1,4 @@
-"""Records with compare-and-swap, in memory: a dictionary, and a heap of their ends."""
+"""Records with compare-and-swap, in memory: a dictionary, and a heap of expiry times."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ class _ExpiringRecord(Struct):
 
 
 class _Account(Struct):
-    """What one account holds: records, bytes of bodies, and whose bodies, the oldest first."""
+    """The totals of one account: number of records, bytes of bodies, and the owners of the bodies,
+    the oldest first.
+    """
 
     records: int = 0
     size: int = 0
@@ -37,7 +39,7 @@ class MemoryRecords:
         self._version = 0
 
     async def load(self, key: str, *, now: float) -> Record | None:
-        """The record with this key."""
+        """Return the record with this key, if it exists."""
         kept = self._kept.get(key)
         return kept.record if kept is not None and kept.until >= now else None
 
@@ -52,7 +54,7 @@ class MemoryRecords:
         body: bytes = b"",
         account: str = "",
     ) -> int:
-        """Write a record if it still has the version that it `was`; 0 where it does not."""
+        """Write a record if it still has the version `was`; otherwise return 0."""
         self._sweep(now)
         known = self._kept.get(key)
         if known is not None and known.record.data == data:
@@ -79,7 +81,7 @@ class MemoryRecords:
         return self._version
 
     async def remove(self, key: str, *, was: int) -> None:
-        """Forget a record, if it still has the version that it `was`."""
+        """Remove a record, if it still has the version `was`."""
         known = self._kept.get(key)
         if known is not None and known.record.version == was:
             self._forget(key)
@@ -101,7 +103,7 @@ class MemoryRecords:
             del self._accounts[kept.account]
 
     def _sweep(self, now: float) -> None:
-        """Forget the records that have expired."""
+        """Remove expired records."""
         while self._ends and self._ends[0][0] < now:
             _, key = heapq.heappop(self._ends)
             kept = self._kept.get(key)

@@ -1,4 +1,4 @@
-"""Sessions in memory: a dictionary changed by compare-and-swap, and a heap of their ends."""
+"""Sessions in memory: a dictionary changed by compare-and-swap, and a heap of expiry times."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ import msgspec
 from .. import records
 from ..interface import Session
 
-_SLACK = 64  # entries of the heap that may be stale before it is worth tidying
+_SLACK = 64  # stale heap entries that are tolerated before the heap is rebuilt
 
 
 class MemorySessions:
-    """A SessionStore in memory. `forget` is told the id of every session that has ended."""
+    """A SessionStore in memory. `forget` is called with the id of every session that has ended."""
 
     def __init__(self, forget: Callable[[str], None]) -> None:
         self._kept: dict[str, Session] = {}
-        self._states: dict[str, bytes] = {}  # of those sessions that have one
-        # One entry at least for each session, not later than its end; moving an end back leaves the
-        # entry where it is.
+        self._states: dict[str, bytes] = {}  # of the sessions that have a state
+        # At least one entry for each session, at or before its end. Prolonging a session does not
+        # move its entry.
         self._ends: list[tuple[float, str]] = []
         self._forget = forget
 
     async def create(self, session: Session, *, most: int, now: float) -> bool:
-        """Keep a new session; False, and nothing kept, where `most` exist already."""
+        """Store a new session. Returns False, and stores nothing, if `most` exist already."""
         self._sweep(now)
         if len(self._kept) >= most and session.id not in self._kept:
             return False
@@ -35,7 +35,7 @@ class MemorySessions:
         return True
 
     async def load(self, id: str, *, now: float) -> Session | None:
-        """The session with this id."""
+        """Return the session with this id, if it exists."""
         session = self._kept.get(id)
         if session is not None and session.until < now:
             self._sweep(now)
@@ -43,9 +43,8 @@ class MemorySessions:
         return session
 
     async def save(self, session: Session, *, was: Session) -> bool:
-        """Keep the session as it is now, if it still is as it `was`, and the later of its two ends.
-
-        False where it is not.
+        """Replace a session if the stored one still equals `was`, with the later of the two ends.
+        Otherwise return False.
         """
         known = self._kept.get(session.id)
         if known is None or not records.follows(was, known):
@@ -67,24 +66,24 @@ class MemorySessions:
                 self._note(until, id)
 
     async def load_state(self, id: str) -> bytes | None:
-        """The author's state of a session."""
+        """Return the author's state of a session."""
         return self._states.get(id, b"") if id in self._kept else None
 
     async def save_state(self, id: str, state: bytes, *, was: bytes) -> bool:
-        """Keep the author's state of a session, if it still is as it `was`."""
+        """Replace the author's state of a session, if the stored one still equals `was`."""
         if id not in self._kept or self._states.get(id, b"") != was:
             return False
         self._states[id] = state
         return True
 
     async def end(self, id: str) -> bool:
-        """Forget a session, its state and its events; False where there was none."""
+        """Remove a session, its state and its events. Returns False if it did not exist."""
         self._forget(id)
         self._states.pop(id, None)
         return self._kept.pop(id, None) is not None
 
     async def count(self, *, now: float) -> int:
-        """How many sessions exist."""
+        """Return the number of sessions."""
         self._sweep(now)
         return len(self._kept)
 
@@ -95,7 +94,7 @@ class MemorySessions:
             heapq.heapify(self._ends)
 
     def _sweep(self, now: float) -> None:
-        """Forget all that are over; those whose end has been moved get a new entry."""
+        """Remove expired sessions. A prolonged session gets a new heap entry."""
         while self._ends and self._ends[0][0] < now:
             _, id = heapq.heappop(self._ends)
             session = self._kept.get(id)

@@ -17,20 +17,20 @@ class MemoryTopic:
 
     def __init__(self, most: int) -> None:
         self._kept: deque[bytes] = deque(maxlen=most)
-        # Counted from the time of day, so that a position from before a restart is not taken for
-        # one of now.
+        # Numbers start at the time of day, so that a position from before a restart is not mistaken
+        # for a current one.
         self._newest = time.time_ns() // 1_000_000
         self._lock = threading.Lock()
         self._listeners = Listeners()
 
     @property
     def position(self) -> str:
-        """The place of the newest note that those in this loop have heard."""
+        """The position of the newest note that the listeners of this event loop have received."""
         with self._lock:
             return str(self._listeners.before(self._newest))
 
     def publish(self, note: bytes) -> None:
-        """Put a note up; from any thread."""
+        """Publish a note, from any thread."""
         with self._lock:
             self._newest += 1
             self._kept.append(note)
@@ -42,9 +42,9 @@ class MemoryTopic:
         return self._listeners.add(hear)
 
     async def replay(self, position: str) -> list[tuple[bytes, str]] | None:
-        """The notes after a position, oldest first.
+        """Return the notes after a position, the oldest first.
 
-        None where some of them are no longer kept, or there was no such position.
+        None if some of them are no longer kept, or the position is unknown.
         """
         after = records.number(position)
         with self._lock:

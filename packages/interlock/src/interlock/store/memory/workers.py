@@ -12,7 +12,7 @@ class MemoryWorkers:
         self._until: dict[str, float] = {}
 
     async def heartbeat(self, worker: str, *, until: float) -> None:
-        """This worker lives until then at least."""
+        """Record that this worker is alive until then."""
         if worker not in self._until:
             self._until = {
                 each: end for each, end in self._until.items() if end >= until - bounds.WORKER_AGE
@@ -20,6 +20,6 @@ class MemoryWorkers:
         self._until[worker] = until
 
     async def is_alive(self, worker: str, *, now: float) -> bool:
-        """Whether a worker lives."""
+        """Whether a worker is alive."""
         until = self._until.get(worker)
         return until is not None and until >= now

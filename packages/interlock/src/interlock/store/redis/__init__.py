@@ -1,5 +1,4 @@
-"""The store of many machines: a Redis or Valkey server,
-reached through redis-py (extra `redis`)."""
+"""The store of many machines: a Redis or Valkey server, through redis-py (extra `redis`)."""
 
 from __future__ import annotations
 
@@ -30,10 +29,10 @@ class RedisStore:
     """Keeps everything in a Redis (6.2 or newer) or Valkey server at a `redis://`, `rediss://` or
     `unix://` URL.
 
-    `prefix` begins the name of every key; with a hash tag in it (`{interlock}:`) all keys live in
-    one slot of a cluster. A server that goes away is awaited: what was to be written waits too,
-    within bounds, what needs an answer raises StoreError after `patience` seconds, and who listens
-    goes on where they were. Raises StoreError where the package `redis` is not installed.
+    `prefix` is the prefix of every key. With a hash tag in it (`{interlock}:`) all keys are in one
+    slot of a cluster. The store survives an outage of the server: writes are queued up to a bound,
+    requests raise StoreError after `patience` seconds, and listeners continue where they stopped.
+    Raises StoreError if the package `redis` is not installed.
     """
 
     shared = True
@@ -55,9 +54,9 @@ class RedisStore:
         self._open = False
 
     async def open(self) -> None:
-        """Connect, and begin to hear.
+        """Connect, and start to receive notes.
 
-        Raises StoreError where the server cannot be reached, or will not have us.
+        Raises StoreError if the server cannot be reached or rejects the connection.
         """
         if self._open:
             return
@@ -73,7 +72,7 @@ class RedisStore:
         self._open = True
 
     async def aclose(self) -> None:
-        """Write what is left, within the patience of this store, and let go of the server."""
+        """Write everything that is queued, within `patience` seconds, and disconnect."""
         if self._open:
             self._open = False
             await self._ear.aclose()

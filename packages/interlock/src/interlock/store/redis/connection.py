@@ -19,27 +19,27 @@ if TYPE_CHECKING:
 
 Argument = bytes | str | int
 
-# commands and bytes that are sent before their replies are read
+# limits of one batch: commands and bytes that are sent before their replies are read
 _BATCH = 1000
 _BATCH_BYTES = 4 * 1024 * 1024
-_LONGEST_PAUSE = 1.0  # seconds between two attempts to reach a server that is away
+_LONGEST_PAUSE = 1.0  # seconds between two attempts to reach an unavailable server
 
-# Errors of redis-py after which another connection may fare better: the server has just begun, or
-# another one has become the first.
+# Errors of redis-py after which a new connection may succeed: the server has just started, or
+# another server has become the primary.
 _NOT_NOW = {"BusyLoadingError", "MasterDownError", "ReadOnlyError"}
 
 log = limited("interlock.store")
 
 
 class _Command:
-    """A command, and who waits for its reply."""
+    """A command, and the future of its reply."""
 
     __slots__ = ("arguments", "size", "waiter")
 
     def __init__(
         self, arguments: tuple[Argument, ...], waiter: asyncio.Future[Any] | None, size: int
     ) -> None:
-        # Encoded here, so that no name from outside can be one that stops the pipeline.
+        # Encoded here, so that no external name can break the pipeline.
         self.arguments = tuple(
             each.encode("utf-8", "surrogatepass") if isinstance(each, str) else each
             for each in arguments
@@ -49,16 +49,14 @@ class _Command:
 
 
 class Link:
-    """Sends commands in the order in which they were given, as many at once as there are, from
-    `open` to `aclose`.
-    """
+    """Sends commands in order and in batches, from `open` to `aclose`."""
 
     def __init__(self, url: str, patience: float) -> None:
         self._url = url
         self.place = server_address(url)
         self._patience = patience
         self._waiting: deque[_Command] = deque()
-        self._size = 0  # bytes in the commands that wait and that nobody waits for
+        self._size = 0  # bytes of the queued commands without a waiter
         self._stirred = asyncio.Event()
         self._open = False
         self._away = False
@@ -68,7 +66,7 @@ class Link:
         self._sending: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
-        """Connect. Raises StoreError where the server cannot be reached, or will not have us."""
+        """Connect. Raises StoreError if the server cannot be reached or rejects the connection."""
         self._loop = asyncio.get_running_loop()
         self._thread = threading.get_ident()
         self._waiting.clear()
@@ -78,7 +76,7 @@ class Link:
         try:
             self._client = self.client(self._patience)
             await self._client.ping()
-        except Exception as bad:  # no server, a wrong password: redis-py has many kinds
+        except Exception as bad:  # no server, a wrong password: redis-py raises many types
             await self._let_go()
             # A ValueError is about the URL and may quote its password.
             why = (
@@ -91,7 +89,7 @@ class Link:
         self._sending = asyncio.create_task(self._send_all())
 
     async def aclose(self) -> None:
-        """Send what is left, for as long as the patience lasts, and disconnect."""
+        """Send the queued commands, within `patience` seconds, and disconnect."""
         self._open = False
         self._stirred.set()
         sending = self._sending
@@ -105,11 +103,11 @@ class Link:
         await self._let_go()
 
     def client(self, timeout: float) -> Redis:
-        """A client of its own that never tries anything twice.
+        """Return a separate client that never retries.
 
-        `timeout` is for one reply, in seconds.
+        `timeout` is the time for one reply, in seconds.
         """
-        from redis.asyncio import Redis  # optional extra `redis`, which takes its time to load
+        from redis.asyncio import Redis  # optional extra `redis`, slow to import
         from redis.asyncio.retry import Retry
         from redis.backoff import NoBackoff
 
@@ -123,9 +121,8 @@ class Link:
         )
 
     def soon(self, call: Callable[..., None], *arguments: Any) -> None:
-        """Call something in the loop of this link, at once where this is its thread.
-
-        Nothing happens where that has ended.
+        """Call a function in the event loop of this connection; at once if this is the thread of
+        the loop. Does nothing if the loop is closed.
         """
         if threading.get_ident() == self._thread:
             call(*arguments)
@@ -134,9 +131,8 @@ class Link:
                 self._loop.call_soon_threadsafe(call, *arguments)
 
     def send(self, *arguments: Argument, size: int = 0) -> None:
-        """Have a command carried out; where too much waits, or the link is closed, it is not.
-
-        In the loop of this link.
+        """Queue a command. It is dropped if the queue is full or the connection closed. Call it in
+        the event loop of this connection.
         """
         if not self._open:
             return
@@ -147,9 +143,9 @@ class Link:
         self._put(_Command(arguments, None, size))
 
     async def ask(self, *arguments: Argument) -> Any:
-        """The reply to a command, carried out after all that were given before.
+        """Send a command after all earlier ones, and return its reply.
 
-        Raises StoreError where there is none.
+        Raises StoreError if there is no reply.
         """
         if not self._open:
             raise StoreError("the store is not open")
@@ -183,8 +179,8 @@ class Link:
         return batch
 
     async def _carry_out(self, batch: list[_Command]) -> None:
-        """Send a batch, again and again while the server is away: each command is such that it may
-        come twice.
+        """Send a batch, and repeat it while the server is unavailable. Every command may be
+        repeated without harm.
         """
         size = sum(command.size for command in batch)
         pause = 0.0
@@ -194,7 +190,7 @@ class Link:
             ]:
                 try:
                     replies = await self._replies(batch)
-                except Exception as bad:  # the connection broke, in one of redis-py's many ways
+                except Exception as bad:  # the connection failed: redis-py raises many types
                     self._lost(bad)
                     await asyncio.sleep(pause)
                     pause = min(max(2 * pause, 0.02), _LONGEST_PAUSE)
@@ -249,13 +245,13 @@ class Link:
         client = self._client
         self._client = None
         if client is not None:
-            with contextlib.suppress(Exception):  # it is gone either way
+            with contextlib.suppress(Exception):  # the connection is lost either way
                 await client.aclose()
 
 
 async def end(task: asyncio.Task[None]) -> None:
-    """Cancel a task that talks to Redis, again and again: redis-py loses a cancellation that comes
-    while it connects.
+    """Cancel a task that uses Redis, repeatedly: redis-py loses a cancellation that arrives while
+    it connects.
     """
     while not task.done():
         task.cancel()

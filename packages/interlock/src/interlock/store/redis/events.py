@@ -1,4 +1,4 @@
-"""Events of streams in Redis, bounded for each session and stream, and in age."""
+"""Events of streams in Redis, bounded per session, per stream, and in age."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from ..interface import Replay
 from .connection import Link
 from .keys import Keys
 
-# Event n has the id n+1, for no id may be 0. KEYS: events, streams, ended. ARGV: stream, number,
-# data, last (1 or 0), prefix of the session's events, and the bounds: events, bytes, ended streams,
-# bytes in them, age of ended and of running ones in milliseconds.
+# Event n has the id n+1, because no id may be 0. KEYS: events, streams, ended. ARGV: stream,
+# number, data, last (1 or 0), prefix of the session's events, and the bounds: events, bytes, ended
+# streams, bytes in them, age of ended and of running ones in milliseconds.
 _APPEND = b"""
 local function size(stream) return tonumber(redis.call('HGET', KEYS[2], stream) or 0) end
 local function forget(stream)
@@ -55,7 +55,7 @@ for place, stream in ipairs(ended) do
 end
 """
 
-# KEYS: events. ARGV: after. Gives whether the stream has ended, and the data of what came after.
+# KEYS: events. ARGV: after. Returns whether the stream has ended, and the data of the later events.
 _READ = b"""
 local newest = redis.call('XREVRANGE', KEYS[1], '+', '-', 'COUNT', 1)[1]
 if not newest then return false end
@@ -87,7 +87,7 @@ class RedisEvents:
         self._keys = Keys(prefix)
 
     def append(self, session: str, stream: str, number: int, data: bytes, *, last: bool) -> None:
-        """Note an event."""
+        """Store an event."""
         keys = (
             self._keys.events(session, stream),
             self._keys.streams(session),
@@ -97,7 +97,9 @@ class RedisEvents:
         self._link.soon(self._send, keys + values, len(data))
 
     async def read(self, session: str, stream: str, after: int) -> Replay | None:
-        """What came after event `after`, all that this worker has noted before included."""
+        """Return the events after event `after`, including everything that this worker has appended
+        before.
+        """
         after = records.known(after)
         found = await self._link.ask("EVAL", _READ, 1, self._keys.events(session, stream), after)
         if found is None:

@@ -1,9 +1,9 @@
-"""Names of keys in Redis, and scripts that several parts share."""
+"""Names of keys in Redis, and scripts that several modules share."""
 
 from __future__ import annotations
 
-# How a session goes: its record, its place among the ends, its streams, and what was noted about
-# them. KEYS[1] is the set of ends.
+# Deletes a session: its record, its entry among the ends, its streams and their events. KEYS[1] is
+# the set of ends.
 DROP = b"""
 local function drop(prefix, id)
   local about = prefix .. 'streams:' .. id
@@ -18,27 +18,27 @@ end
 
 
 class Keys:
-    """The names of a session's keys, all of which begin with `prefix`."""
+    """The names of a session's keys. All of them begin with `prefix`."""
 
     def __init__(self, prefix: str) -> None:
         self.prefix = prefix
-        self.ends = f"{prefix}sessions"  # the ids of all sessions, sorted by their ends
+        self.ends = f"{prefix}sessions"  # the ids of all sessions, sorted by expiry
 
     def session(self, id: str) -> str:
-        """The record of a session."""
+        """The key of a session's record."""
         return f"{self.prefix}session:{id}"
 
     def streams(self, id: str) -> str:
-        """The names of a session's streams, with their sizes in bytes."""
+        """The key of the names and sizes (in bytes) of a session's streams."""
         return f"{self.prefix}streams:{id}"
 
     def ended(self, id: str) -> str:
-        """The names of those that have ended, the oldest end first."""
+        """The key of the names of the ended streams, the oldest end first."""
         return f"{self.prefix}ended:{id}"
 
     def events(self, id: str, stream: str) -> str:
-        """The events of a stream.
+        """The key of a stream's events.
 
-        With the length of the id, so that no two pairs of names make one key.
+        It contains the length of the id, so that no two pairs of names have the same key.
         """
         return f"{self.prefix}events:{len(id.encode())}:{id}:{stream}"

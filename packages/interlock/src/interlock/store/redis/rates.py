@@ -5,8 +5,8 @@ from __future__ import annotations
 from ... import rates
 from .connection import Link
 
-# KEYS: bucket. ARGV: now, seconds for a token to come back, seconds for an empty bucket to fill,
-# what counts as nothing.
+# KEYS: bucket. ARGV: now, seconds in which a token returns, seconds in which an empty bucket fills,
+# the wait that counts as zero.
 _TAKE = b"""
 local now = tonumber(ARGV[1])
 local after = math.max(tonumber(redis.call('GET', KEYS[1]) or 0), now) + tonumber(ARGV[2])
@@ -26,7 +26,8 @@ class RedisRates:
         self._prefix = f"{prefix}rate:"
 
     async def acquire(self, key: str, *, rate: float, burst: float, now: float) -> float:
-        """Take one token from a bucket; 0.0 where it was had,
-        else the seconds until one is there."""
+        """Take one token from a bucket. Returns 0.0 if there was one, otherwise the seconds until
+        there is one.
+        """
         values = (repr(now), repr(1.0 / rate), repr(burst / rate), repr(rates.GRAIN))
         return float(await self._link.ask("EVAL", _TAKE, 1, self._prefix + key, *values))

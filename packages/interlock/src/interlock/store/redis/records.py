@@ -9,11 +9,11 @@ from ..errors import StoreError
 from ..interface import Record
 from .connection import Link
 
-# The server's own expiry only tidies up, and so leaves room for clocks that differ.
+# The server's own expiry only cleans up. The slack allows for clocks that differ.
 _SLACK = 60_000  # milliseconds
 
-# An account is three keys: the ends of its records, the ends of those that have bodies, and the
-# sizes of these. `held` is the sum of the sizes.
+# An account has three keys: the expiry of its records, the expiry of those with bodies, and the
+# sizes of the bodies. `held` is the sum of the sizes.
 _FORGET = b"""
 local function drop_body(account, id)
   local size = redis.call('HGET', account .. ':sizes', id)
@@ -92,8 +92,8 @@ if redis.call('HGET', KEYS[1], 'v') == ARGV[3] then forget(ARGV[1], ARGV[2]) end
 class RedisRecords:
     """A RecordStore in Redis.
 
-    The server must not evict keys (`maxmemory-policy noeviction`): a record that is gone has not
-    happened.
+    Hazard: the server must not evict keys (`maxmemory-policy noeviction`). An action whose record
+    is evicted may run twice.
     """
 
     def __init__(self, link: Link, prefix: str) -> None:
@@ -103,12 +103,12 @@ class RedisRecords:
         self.identity = ""
 
     async def open(self) -> None:
-        """Learn what the server's memory is called."""
+        """Read the identity of the server's contents."""
         await self._link.ask("SET", self._identity_key, os.urandom(8).hex(), "NX")
         self.identity = (await self._link.ask("GET", self._identity_key)).decode()
 
     async def load(self, key: str, *, now: float) -> Record | None:
-        """The record with this key."""
+        """Return the record with this key, if it exists."""
         version, data, body, until = await self._link.ask(
             "HMGET", self._prefix + key, "v", "d", "b", "u"
         )
@@ -127,7 +127,7 @@ class RedisRecords:
         body: bytes = b"",
         account: str = "",
     ) -> int:
-        """Write a record if it still has the version that it `was`; 0 where it does not."""
+        """Write a record if it still has the version `was`; otherwise return 0."""
         values = (
             self._prefix,
             key,
@@ -153,5 +153,5 @@ class RedisRecords:
         return version
 
     async def remove(self, key: str, *, was: int) -> None:
-        """Forget a record, if it still has the version that it `was`."""
+        """Remove a record, if it still has the version `was`."""
         await self._link.ask("EVAL", _REMOVE, 1, self._prefix + key, self._prefix, key, str(was))

@@ -1,4 +1,4 @@
-"""Sessions in Redis: a hash for each, and a sorted set of their ends."""
+"""Sessions in Redis: a hash for each, and a sorted set of their expiry times."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from ..interface import Session
 from .connection import Link
 from .keys import DROP, Keys
 
-# The server's own expiry only tidies up, and so leaves room for clocks that differ: whether a
-# session is over is for the workers to say.
+# The server's own expiry only cleans up, with slack for clocks that differ. The workers decide
+# whether a session has expired.
 _KEEP = b"""
 local function keep(key, ends, id, data, till)
   if data then redis.call('HSET', key, 'd', data) end
@@ -30,7 +30,7 @@ end
 """
 )
 
-# KEYS: ends, session. ARGV: prefix, id, data, until, now, most. One that comes twice is kept once.
+# KEYS: ends, session. ARGV: prefix, id, data, until, now, most. A repeated command changes nothing.
 _CREATE = (
     _COUNT
     + _KEEP
@@ -44,7 +44,7 @@ return 1
 """
 )
 
-# KEYS: ends, session. ARGV: id, data, until, the data that is to be replaced.
+# KEYS: ends, session. ARGV: id, data, until, the data to replace.
 _SAVE = (
     _KEEP
     + b"""
@@ -67,7 +67,7 @@ return 1
 """
 )
 
-# KEYS: session. ARGV: state, the state that is to be replaced.
+# KEYS: session. ARGV: state, the state to replace.
 _SAVE_STATE = b"""
 if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end
 if (redis.call('HGET', KEYS[1], 's') or '') ~= ARGV[2] then return 0 end
@@ -87,7 +87,7 @@ class RedisSessions:
         self._keys = Keys(prefix)
 
     async def create(self, session: Session, *, most: int, now: float) -> bool:
-        """Keep a new session; False, and nothing kept, where `most` exist already."""
+        """Store a new session. Returns False, and stores nothing, if `most` exist already."""
         keys = (self._keys.ends, self._keys.session(session.id))
         values = (
             self._keys.prefix,
@@ -100,7 +100,7 @@ class RedisSessions:
         return bool(await self._link.ask("EVAL", _CREATE, 2, *keys, *values))
 
     async def load(self, id: str, *, now: float) -> Session | None:
-        """The session with this id."""
+        """Return the session with this id, if it exists."""
         data, end = await self._link.ask("HMGET", self._keys.session(id), "d", "u")
         if data is None or end is None:
             return None
@@ -111,13 +111,12 @@ class RedisSessions:
         return records.decode(data, until)
 
     async def save(self, session: Session, *, was: Session) -> bool:
-        """Keep the session as it is now, if it still is as it `was`, and the later of its two ends.
-
-        False where it is not.
+        """Replace a session if the stored one still equals `was`, with the later of the two ends.
+        Otherwise return False.
         """
         key = self._keys.session(session.id)
-        # Compared here and not as bytes only: another version of Interlock may have written the
-        # same session with other bytes.
+        # Decoded before the comparison: another version of Interlock may encode the same session
+        # differently.
         data = await self._link.ask("HGET", key, "d")
         known = None if data is None else records.decode(data, was.until)
         if known is None or not records.follows(was, known):
@@ -132,23 +131,23 @@ class RedisSessions:
         )
 
     async def load_state(self, id: str) -> bytes | None:
-        """The author's state of a session."""
+        """Return the author's state of a session."""
         data, state = await self._link.ask("HMGET", self._keys.session(id), "d", "s")
         if data is None:
             return None
         return b"" if state is None else bytes(state)
 
     async def save_state(self, id: str, state: bytes, *, was: bytes) -> bool:
-        """Keep the author's state of a session, if it still is as it `was`."""
+        """Replace the author's state of a session, if the stored one still equals `was`."""
         key = self._keys.session(id)
         return bool(await self._link.ask("EVAL", _SAVE_STATE, 1, key, state, was))
 
     async def end(self, id: str) -> bool:
-        """Forget a session, its state and its events; False where there was none."""
+        """Remove a session, its state and its events. Returns False if it did not exist."""
         return bool(await self._link.ask("EVAL", _END, 1, self._keys.ends, self._keys.prefix, id))
 
     async def count(self, *, now: float) -> int:
-        """How many sessions exist."""
+        """Return the number of sessions."""
         return int(
             await self._link.ask(
                 "EVAL", _HOW_MANY, 1, self._keys.ends, self._keys.prefix, repr(now)

@@ -14,17 +14,17 @@ from .. import records
 from ..subscribers import Hear, Listeners
 from .connection import Link, end
 
-_BLOCK = 5.0  # seconds that the server waits for a note before it answers that there is none
-_LONGEST_PAUSE = 1.0  # seconds between two attempts to hear a server that is away
+_BLOCK = 5.0  # seconds that the server waits for a note before it returns none
+_LONGEST_PAUSE = 1.0  # seconds between two attempts to read from an unavailable server
 # in milliseconds
 _HOUR = 3_600_000
 _DAY = 86_400_000
 
 log = limited("interlock.store")
 
-# KEYS: stream, counter, what this worker has posted. ARGV: where to begin to count, most, which of
-# the worker's notes this is, note. The worker counts its notes so that one that is sent again,
-# because the connection broke, is put up once.
+# KEYS: stream, counter, the last note of this worker. ARGV: where numbers start, most, the number
+# of the note among the worker's notes, note. The worker numbers its notes, so that a note that is
+# sent twice, because the connection failed, is published once.
 _POST = f"""
 if tonumber(redis.call('GET', KEYS[3]) or 0) >= tonumber(ARGV[3]) then return end
 redis.call('SET', KEYS[3], ARGV[3], 'PX', {_HOUR})
@@ -47,7 +47,7 @@ return notes
 
 
 class RedisTopic:
-    """A Topic in a Redis stream, which keeps the last `most` notes or somewhat more."""
+    """A Topic in a Redis stream. It keeps the last `most` notes or slightly more."""
 
     def __init__(self, link: Link, key: str, *, most: int) -> None:
         self._link = link
@@ -60,7 +60,7 @@ class RedisTopic:
         self._heard = 0
 
     async def begin(self) -> None:
-        """Begin with what comes from now on; those who listen already go on where they were."""
+        """Start at the newest note. Existing listeners continue where they stopped."""
         self._own = f"{self.key}:by:{secrets.token_hex(8)}"
         self._posted = 0
         await self._link.ask("SET", self._counter, _beginning(), "NX")
@@ -70,11 +70,11 @@ class RedisTopic:
 
     @property
     def position(self) -> str:
-        """The place of the newest note that this worker has heard."""
+        """The position of the newest note that this worker has received."""
         return str(self._heard)
 
     def publish(self, note: bytes) -> None:
-        """Put a note up; from any thread."""
+        """Publish a note, from any thread."""
         self._link.soon(self._post, note)
 
     def subscribe(self, hear: Hear) -> Callable[[], None]:
@@ -82,9 +82,10 @@ class RedisTopic:
         return self._listeners.add(hear)
 
     async def replay(self, position: str) -> list[tuple[bytes, str]] | None:
-        """The notes after a position, all that this worker has posted before included.
+        """Return the notes after a position, including everything that this worker has published
+        before.
 
-        None where some of them are no longer kept.
+        None if some of them are no longer kept.
         """
         after = records.number(position)
         notes = (
@@ -97,7 +98,7 @@ class RedisTopic:
         return [(note, str(number)) for number, note in enumerate(notes, after + 1)]
 
     def hear(self, number: int, note: bytes) -> None:
-        """Tell those who listen a note that has come."""
+        """Pass a received note to the listeners."""
         self._heard = number
         self._listeners.put(note, number)
         self._listeners.wake()
@@ -111,14 +112,14 @@ class RedisTopic:
 
 
 def _beginning() -> int:
-    """Where to begin to count: at the time of day, so that a position of before is not taken for
-    one of now where the server forgot all.
+    """Return the first number of a new topic: the time of day, so that after a loss of all data an
+    old position is not mistaken for a current one.
     """
     return time.time_ns() // 1_000_000
 
 
 class TopicListener:
-    """Hears what is posted to the boards, over a connection of its own."""
+    """Reads the notes of all topics over a separate connection."""
 
     def __init__(self, link: Link, boards: Sequence[RedisTopic]) -> None:
         self._link = link
@@ -126,11 +127,11 @@ class TopicListener:
         self._task: asyncio.Task[None] | None = None
 
     def open(self) -> None:
-        """Begin to hear."""
+        """Start to read."""
         self._task = asyncio.create_task(self._listen())
 
     async def aclose(self) -> None:
-        """Hear no more."""
+        """Stop reading."""
         task = self._task
         self._task = None
         if task is not None:
@@ -146,7 +147,7 @@ class TopicListener:
                 }
                 try:
                     heard: Any = await client.xread(positions, count=1000, block=int(_BLOCK * 1000))
-                except Exception as bad:  # the connection broke, in one of redis-py's many ways
+                except Exception as bad:  # the connection failed: redis-py raises many types
                     if not pause:
                         log.warning(
                             "the Redis server at %s cannot be heard (%s); trying again",
@@ -159,7 +160,7 @@ class TopicListener:
                 pause = 0.0
                 self._tell(heard or ())
         finally:
-            with contextlib.suppress(Exception):  # it is gone either way
+            with contextlib.suppress(Exception):  # the connection is lost either way
                 await client.aclose()
 
     def _tell(self, heard: Sequence[tuple[bytes, Sequence[tuple[bytes, Any]]]]) -> None:

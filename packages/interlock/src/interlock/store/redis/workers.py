@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .connection import Link
 
-# seconds that a key is kept longer, for the clocks of the workers and of the server may differ
+# extra seconds for a key, because the clocks of workers and server may differ
 _SLACK = 60.0
 
 
@@ -16,12 +16,12 @@ class RedisWorkers:
         self._prefix = f"{prefix}worker:"
 
     async def heartbeat(self, worker: str, *, until: float) -> None:
-        """This worker lives until then at least."""
+        """Record that this worker is alive until then."""
         await self._link.ask(
             "SET", self._prefix + worker, repr(until), "PXAT", int((until + _SLACK) * 1000)
         )
 
     async def is_alive(self, worker: str, *, now: float) -> bool:
-        """Whether a worker lives."""
+        """Whether a worker is alive."""
         until = await self._link.ask("GET", self._prefix + worker)
         return until is not None and float(until) >= now

@@ -1,1 +1,3 @@
-"""SQLite: files of ours and their writer thread, and the store of one machine in such a file."""
+"""SQLite: Interlock's files and their writer thread, and the store of one machine in such a
+file.
+"""

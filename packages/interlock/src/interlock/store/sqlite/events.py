@@ -1,4 +1,4 @@
-"""Events of streams in SQLite, bounded for each session, each stream, and in age."""
+"""Events of streams in SQLite, bounded per session, per stream, and in age."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .. import bounds, records
 from ..interface import Replay
 from .writer import Writer
 
-_SWEEP = 30.0  # seconds between two looks for what is too old
+_SWEEP = 30.0  # seconds between two searches for old streams
 
 _STREAM = "session = ? AND stream = ?"
 
@@ -23,7 +23,7 @@ class SqliteEvents:
         self._next_sweep = 0.0
 
     def append(self, session: str, stream: str, number: int, data: bytes, *, last: bool) -> None:
-        """Note an event."""
+        """Store an event."""
         now = self._clock()
         if now >= self._next_sweep:
             self._next_sweep = now + _SWEEP
@@ -33,7 +33,9 @@ class SqliteEvents:
         )
 
     async def read(self, session: str, stream: str, after: int) -> Replay | None:
-        """What came after event `after`, all that this worker has noted before included."""
+        """Return the events after event `after`, including everything that this worker has appended
+        before.
+        """
         now = self._clock()
         return await self._writer.ask(
             lambda db: _read(db, session, stream, records.known(after), now)
@@ -56,7 +58,7 @@ def _append(
     first, awaited, size, turn = rows[0] if rows else (number, number, 0, None)
     if turn is not None or number < awaited:
         return
-    if number > awaited:  # some were lost on the way here, so the ones before them are of no use
+    if number > awaited:  # events were lost before they arrived, so the earlier ones are useless
         db.execute(f"DELETE FROM events WHERE {_STREAM}", key)
         first = number
         size = 0
@@ -84,9 +86,7 @@ def _append(
 
 
 def _bound(db: sqlite3.Connection, session: str) -> None:
-    """Forget the oldest ended streams of a session while there are too many, or too many bytes in
-    them.
-    """
+    """Remove the oldest ended streams of a session while there are too many streams or bytes."""
     ended = "FROM streams WHERE session = ? AND turn IS NOT NULL"
     ((count, size),) = db.execute(f"SELECT count(*), sum(size) {ended}", (session,)).fetchall()
     while count > bounds.ENDED_STREAMS or (size > bounds.ENDED_BYTES and count > 1):
@@ -99,7 +99,7 @@ def _bound(db: sqlite3.Connection, session: str) -> None:
 
 
 def _sweep(db: sqlite3.Connection, now: float) -> None:
-    """Forget the streams that are too old."""
+    """Remove old streams."""
     over = "stirred < ? AND (turn IS NOT NULL OR stirred < ?)"
     for key in db.execute(
         f"SELECT session, stream FROM streams WHERE {over}",

@@ -1,7 +1,8 @@
-"""SQLite files of ours: opened in one way, private, with schema migrations and one set of errors.
+"""SQLite files of Interlock: opened in one way, private, with schema migrations and one set of
+errors.
 
-A file is marked with its kind (`PRAGMA application_id`) and the version of its tables
-(`PRAGMA user_version`). A file of another program or of a newer version is refused and not changed.
+A file is marked with its kind (`PRAGMA application_id`) and the version of its tables (`PRAGMA
+user_version`). A file of another program or of a newer version is rejected and not changed.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from ..files import open_private
 T = TypeVar("T")
 
 _PATIENCE = 5.0  # seconds that one process waits for another's transaction
-_PAUSE = 0.01  # seconds between two attempts where SQLite does not wait by itself
+_PAUSE = 0.01  # seconds between two attempts if SQLite does not wait by itself
 
 _BUSY = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
 _DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
@@ -37,8 +38,8 @@ _REASONS = {
     **dict.fromkeys(_DAMAGED, "it is damaged, or not a SQLite database"),
 }
 
-# Held while a file is created: the `close` that ends it would end the locks that another thread's
-# connection has on the file by then (POSIX locks belong to the process).
+# Held while a file is created: closing the file releases all locks that another thread's connection
+# has on it (POSIX locks belong to the process).
 _CREATING = threading.Lock()
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(
@@ -52,7 +53,7 @@ class SqliteError(StoreError):
     """A SQLite file cannot be used.
 
     Attributes:
-        reason: Why, and what to do, without the name of the file.
+        reason: The cause and the remedy, without the name of the file.
     """
 
     def __init__(self, message: str, reason: str) -> None:
@@ -61,15 +62,16 @@ class SqliteError(StoreError):
 
 
 class SqliteSchema(Struct, frozen=True, kw_only=True):
-    """The tables of one kind of file, and how the tables of older versions become the newest.
+    """The tables of one kind of file, and the migrations from older versions.
 
     Attributes:
-        name: What errors call such a file, for example "vault".
+        name: The word for such a file in errors, for example "vault".
         application: The mark of the kind, a 32-bit number.
-        migrations: Each makes the next version of the tables; the first one starts with an empty
-            file. They run in one transaction. A new version is appended, never edited in.
-        unmarked: The tables of the files that version 1 wrote without any mark.
-        instead: What to do about a file that cannot be used because of what it is.
+        migrations: Each one creates the next version of the tables; the first one starts with an
+            empty file. They run in one transaction. Hazard: append new migrations, never edit old
+            ones.
+        unmarked: The tables of files that version 1 wrote without a mark.
+        instead: What to do about a file of the wrong kind or version.
         repair: What to do about a damaged file.
     """
 
@@ -91,12 +93,12 @@ class SqliteFile:
 
     Args:
         path: The file. It is created with mode 0600 when it is first opened; its folder must exist.
-        schema: Its tables.
+        schema: The tables of the file.
         journal: "wal" for a write-ahead log, with which readers and writers do not wait for each
             other; "delete" for a rollback journal; None leaves the mode as it is.
         pragmas: Settings of each connection, such as "synchronous = NORMAL".
-        patience: Seconds to wait for the locks of other connections.
-        max_bytes: The largest size of the file; None: as large as the disk allows.
+        patience: The maximum wait for the locks of other connections, in seconds.
+        max_bytes: The maximum size of the file in bytes; None for no limit.
     """
 
     def __init__(
@@ -124,7 +126,7 @@ class SqliteFile:
 
         Raises:
             SqliteError: The file cannot be opened, is of another kind or of a newer version. In the
-                last two cases not a byte of it was changed.
+                last two cases the file is not changed.
         """
         with self.errors("opened"):
             create_private_file(self.path)
@@ -138,7 +140,7 @@ class SqliteFile:
 
     @contextmanager
     def transaction(self, *, write: bool = True) -> Iterator[sqlite3.Connection]:
-        """A transaction on a connection of its own, committed if the block ends well.
+        """A transaction on a separate connection, committed unless the block raises.
 
         Args:
             write: False for a transaction that can only read.
@@ -153,11 +155,11 @@ class SqliteFile:
             else:
                 db.execute("PRAGMA query_only = ON")
                 db.execute("BEGIN")
-                yield db  # closing the connection ends the transaction
+                yield db  # closing the connection ends a read transaction
 
     async def run(self, work: Callable[[sqlite3.Connection], T], *, write: bool = True) -> T:
         """Run a function in a thread, in a `transaction`."""
-        import asyncio  # late: programs without an event loop open files, too
+        import asyncio  # late: programs without an event loop open files too
 
         def call() -> T:
             with self.transaction(write=write) as db:
@@ -167,16 +169,16 @@ class SqliteFile:
 
     @contextmanager
     def errors(self, doing: str = "used") -> Iterator[None]:
-        """Raise SqliteError for what SQLite or the system raises in the block."""
+        """Turn exceptions of SQLite or the system in the block into SqliteError."""
         try:
             yield
         except (sqlite3.Error, OSError) as bad:
             raise self.error(bad, doing) from None
 
     def error(self, bad: Exception, doing: str = "used") -> StoreError:
-        """The StoreError for a failure; `doing` completes "the file cannot be ...".
+        """Return the StoreError for an exception; `doing` completes "the file cannot be ...".
 
-        A StoreError is returned as it is.
+        A StoreError is returned unchanged.
         """
         if isinstance(bad, StoreError):
             return bad
@@ -201,9 +203,9 @@ class SqliteFile:
         if self._max_bytes is not None:
             pages = self._max_bytes // _number(db, "PRAGMA page_size")
             db.execute(f"PRAGMA max_page_count = {pages}").fetchall()
-        self._migrate(db)  # before anything is written: a file that is not ours stays as it is
+        self._migrate(db)  # before any write: a file of another kind must stay unchanged
         if self._journal is not None:
-            # SQLite does not wait by itself if another process changes the mode at this moment.
+            # SQLite does not wait by itself if another process changes the mode at the same time.
             _until_free(db, f"PRAGMA journal_mode = {self._journal}", self.patience)
 
     def _migrate(self, db: sqlite3.Connection) -> None:
@@ -212,7 +214,7 @@ class SqliteFile:
             return
         self._version(db)  # raises before the file is locked
         with write_transaction(db, self.patience):
-            version = self._version(db)  # another process may have been quicker
+            version = self._version(db)  # another process may have been faster
             for migration in self.schema.migrations[version:]:
                 migration(db)
             if _marks(db) != newest:
@@ -220,9 +222,9 @@ class SqliteFile:
                 db.execute(f"PRAGMA user_version = {self.schema.version}")
 
     def _version(self, db: sqlite3.Connection) -> int:
-        """The version of the tables in a file, 0 if it is empty.
+        """Return the version of the tables in a file, 0 if it is empty.
 
-        Raises SqliteError if the file is another program's, or newer than this program.
+        Raises SqliteError if the file belongs to another program, or is newer than this program.
         """
         schema = self.schema
         application, version = _marks(db)
@@ -242,10 +244,11 @@ class SqliteFile:
 
 
 def create_private_file(path: Path) -> None:
-    """Create an empty file of mode 0600, unless it exists; the files that SQLite adds get its mode.
+    """Create an empty file of mode 0600, unless it exists. SQLite gives its additional files the
+    same mode.
 
-    An existing file is left to SQLite: to open and close it would end the locks of this process.
-    Raises OSError.
+    An existing file is not opened: closing it would release the locks of this process. Raises
+    OSError.
     """
     with _CREATING, suppress(FileExistsError):
         target = Path(os.path.realpath(path))
@@ -265,12 +268,12 @@ def connect_sqlite(
     Args:
         path: The file.
         write: False to open it read-only.
-        patience: Seconds that a statement waits for the locks of other connections.
+        patience: The maximum wait of a statement for the locks of other connections, in seconds.
         any_thread: Whether threads other than this one may use the connection.
-        cached_statements: How many prepared statements are kept.
+        cached_statements: The maximum number of prepared statements in the cache.
 
     Raises:
-        sqlite3.Error: There is no such file, or it cannot be opened.
+        sqlite3.Error: The file does not exist or cannot be opened.
     """
     return sqlite3.connect(
         f"{path.absolute().as_uri()}?mode={'rw' if write else 'ro'}",
@@ -283,7 +286,7 @@ def connect_sqlite(
 
 
 def begin(db: sqlite3.Connection, patience: float = _PATIENCE) -> None:
-    """Begin a transaction that locks out other writers, within so many seconds.
+    """Begin a transaction that excludes other writers. Waits at most `patience` seconds for them.
 
     Raises sqlite3.Error.
     """
@@ -292,9 +295,9 @@ def begin(db: sqlite3.Connection, patience: float = _PATIENCE) -> None:
 
 @contextmanager
 def write_transaction(db: sqlite3.Connection, patience: float = _PATIENCE) -> Iterator[None]:
-    """A transaction that locks out other writers; committed if the block ends well.
+    """A transaction that excludes other writers, committed unless the block raises.
 
-    Raises sqlite3.Error, among others if another connection writes for longer than `patience`
+    Raises sqlite3.Error, for example if another connection writes for longer than `patience`
     seconds.
     """
     begin(db, patience)
@@ -303,23 +306,23 @@ def write_transaction(db: sqlite3.Connection, patience: float = _PATIENCE) -> It
         db.execute("COMMIT")
     except BaseException:
         if db.in_transaction:
-            db.set_progress_handler(None, 0)  # one that has stopped a statement stops this one, too
+            db.set_progress_handler(None, 0)  # else it would stop this statement too
             db.execute("ROLLBACK")
         raise
 
 
 def primary_code(bad: BaseException) -> int:
-    """The primary error code of SQLite; 0 if there is none."""
+    """Return the primary error code of SQLite; 0 if there is none."""
     code: int = getattr(bad, "sqlite_errorcode", 0)
     return code & 0xFF
 
 
 def sqlite_reason(bad: Exception, *, patience: float = _PATIENCE) -> str:
-    """Why SQLite or the system has failed, and what to do.
+    """Return why SQLite or the system has failed, and what to do.
 
     Args:
-        bad: What was raised.
-        patience: Seconds that the statement waited for locks.
+        bad: The exception.
+        patience: How long the statement waited for locks, in seconds.
     """
     code = primary_code(bad)
     if code in _BUSY:
@@ -332,7 +335,7 @@ def sqlite_reason(bad: Exception, *, patience: float = _PATIENCE) -> str:
 
 
 def _until_free(db: sqlite3.Connection, statement: str, patience: float) -> None:
-    """Execute a statement, again and again while another connection holds a lock."""
+    """Execute a statement, and repeat it while another connection holds a lock."""
     end = time.monotonic() + patience
     while True:
         try:

@@ -7,8 +7,7 @@ import sqlite3
 from ... import rates
 from .writer import Writer
 
-# tokens asked for by this process between two looks for buckets that are full, and so as good as
-# none
+# requests of this process between two removals of full buckets, which need not be kept
 _SWEEP = 1024
 
 
@@ -20,8 +19,9 @@ class SqliteRates:
         self._asked = 0
 
     async def acquire(self, key: str, *, rate: float, burst: float, now: float) -> float:
-        """Take one token from a bucket; 0.0 where it was had,
-        else the seconds until one is there."""
+        """Take one token from a bucket. Returns 0.0 if there was one, otherwise the seconds until
+        there is one.
+        """
 
         def work(db: sqlite3.Connection) -> float:
             rows = db.execute("SELECT full FROM rates WHERE key = ?", (key,)).fetchall()

@@ -9,7 +9,7 @@ from ..errors import StoreError
 from ..interface import Record
 from .writer import Writer
 
-_SWEEP = 200  # expired records that one write forgets at the most
+_SWEEP = 200  # the maximum number of expired records that one write removes
 
 
 class SqliteRecords:
@@ -20,11 +20,11 @@ class SqliteRecords:
         self.identity = ""
 
     async def open(self) -> None:
-        """Learn the identity of the file."""
+        """Read the identity of the file."""
         self.identity = await self._writer.ask(_identity)
 
     async def load(self, key: str, *, now: float) -> Record | None:
-        """The record with this key."""
+        """Return the record with this key, if it exists."""
         return await self._writer.ask(lambda db: _load(db, key, now))
 
     async def swap(
@@ -38,7 +38,7 @@ class SqliteRecords:
         body: bytes = b"",
         account: str = "",
     ) -> int:
-        """Write a record if it still has the version that it `was`; 0 where it does not."""
+        """Write a record if it still has the version `was`; otherwise return 0."""
         if len(body) > bounds.ACCOUNT_BYTES:
             body = b""
 
@@ -72,7 +72,7 @@ class SqliteRecords:
         return version
 
     async def remove(self, key: str, *, was: int) -> None:
-        """Forget a record, if it still has the version that it `was`."""
+        """Remove a record, if it still has the version `was`."""
 
         def work(db: sqlite3.Connection) -> None:
             found = "SELECT 1 FROM records WHERE key = ? AND version = ?"
@@ -94,14 +94,16 @@ def _load(db: sqlite3.Connection, key: str, now: float) -> Record | None:
 
 
 def _holds(db: sqlite3.Connection, account: str) -> tuple[int, int]:
-    """How many records and bytes of bodies an account holds."""
+    """Return the number of records and the bytes of bodies of an account."""
     found = "SELECT records, size FROM record_accounts WHERE account = ?"
     rows = db.execute(found, (account,)).fetchall()
     return rows[0] if rows else (0, 0)
 
 
 def _make_room(db: sqlite3.Connection, account: str, size: int) -> int:
-    """Drop the bodies that expire soonest until an account holds no more than it may; its size."""
+    """Drop the bodies that expire soonest until an account is within its limit. Returns its size in
+    bytes.
+    """
     if size <= bounds.ACCOUNT_BYTES:
         return size
     oldest = """SELECT key, length(body) FROM records WHERE account = ? AND length(body) > 0
@@ -126,7 +128,7 @@ def _forget(db: sqlite3.Connection, key: str) -> None:
 
 
 def _sweep(db: sqlite3.Connection, now: float) -> None:
-    """Forget records that have expired."""
+    """Remove expired records."""
     found = "SELECT key FROM records WHERE until < ? ORDER BY until LIMIT ?"
     for (key,) in db.execute(found, (now, _SWEEP)).fetchall():
         _forget(db, key)

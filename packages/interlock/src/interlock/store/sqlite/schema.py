@@ -17,7 +17,7 @@ _TABLES = (
            PRIMARY KEY (session, stream)) WITHOUT ROWID""",
     "CREATE INDEX streams_stirred ON streams (stirred)",
     "CREATE INDEX streams_turn ON streams (session, turn)",
-    # Not without row ids: an event may be large.
+    # With row ids, because an event may be large.
     "CREATE TABLE events (session TEXT, stream TEXT, number INTEGER, data BLOB NOT NULL, PRIMARY "
     "KEY (session, stream, number))",
     "CREATE TABLE changes (number INTEGER PRIMARY KEY AUTOINCREMENT, at REAL NOT NULL, note BLOB "
@@ -28,7 +28,7 @@ _TABLES = (
     "CREATE TABLE workers (id TEXT PRIMARY KEY, until REAL NOT NULL) WITHOUT ROWID",
 )
 
-# The author's state of a session, and row ids: the state may be large.
+# The author's state of a session. With row ids, because the state may be large.
 _STATE = (
     "ALTER TABLE sessions RENAME TO old",
     "DROP INDEX sessions_until",
@@ -41,7 +41,7 @@ _STATE = (
 
 # Records with compare-and-swap. Some files of version 2 have these tables already.
 _RECORDS = (
-    # Not without row ids: a body may be large.
+    # With row ids, because a body may be large.
     """CREATE TABLE IF NOT EXISTS records (key TEXT PRIMARY KEY, version INTEGER NOT NULL,
            until REAL NOT NULL, account TEXT NOT NULL, data BLOB NOT NULL, body BLOB NOT NULL)""",
     "CREATE INDEX IF NOT EXISTS records_until ON records (until)",
@@ -57,8 +57,8 @@ _RECORDS = (
 def _make_tables(db: sqlite3.Connection) -> None:
     for statement in _TABLES:
         db.execute(statement)
-    # Notes are counted from the time of day, so that a position in a file that was deleted is not
-    # taken for one in this.
+    # Notes are numbered from the time of day, so that a position in a deleted file is not mistaken
+    # for one in this file.
     begin = time.time_ns() // 1_000_000
     db.executemany(
         "INSERT INTO sqlite_sequence (name, seq) VALUES (?, ?)",

@@ -25,19 +25,20 @@ class SqliteSessions:
         self._reader: sqlite3.Connection | None = None
 
     def attach(self, reader: sqlite3.Connection) -> None:
-        """Read from here."""
+        """Start reading with this connection."""
         self._reader = reader
 
     def detach(self) -> None:
-        """Read no more."""
+        """Stop reading."""
         self._reader = None
 
     async def create(self, session: Session, *, most: int, now: float) -> bool:
-        """Keep a new session; False, and nothing kept, where `most` exist already."""
+        """Store a new session. Returns False, and stores nothing, if `most` exist already."""
         data = records.encode(session)
 
         def work(db: sqlite3.Connection) -> bool:
-            # Counted first, for that forgets those that are over, and this may be one of them.
+            # Counted first, because counting removes expired sessions, and this id may belong to
+            # one.
             if (
                 _count(db, now) >= most
                 and not db.execute("SELECT 1 FROM sessions WHERE id = ?", (session.id,)).fetchall()
@@ -52,7 +53,7 @@ class SqliteSessions:
         return await self._writer.ask(work)
 
     async def load(self, id: str, *, now: float) -> Session | None:
-        """The session with this id."""
+        """Return the session with this id, if it exists."""
         rows = self._read(_LOAD, id)
         if not rows:
             return None
@@ -63,9 +64,8 @@ class SqliteSessions:
         return records.decode(data, until)
 
     async def save(self, session: Session, *, was: Session) -> bool:
-        """Keep the session as it is now, if it still is as it `was`, and the later of its two ends.
-
-        False where it is not.
+        """Replace a session if the stored one still equals `was`, with the later of the two ends.
+        Otherwise return False.
         """
         row = (records.encode(session), session.until, session.id)
 
@@ -91,12 +91,12 @@ class SqliteSessions:
         )
 
     async def load_state(self, id: str) -> bytes | None:
-        """The author's state of a session."""
+        """Return the author's state of a session."""
         rows = self._read(_LOAD_STATE, id)
         return rows[0][0] if rows else None
 
     async def save_state(self, id: str, state: bytes, *, was: bytes) -> bool:
-        """Keep the author's state of a session, if it still is as it `was`."""
+        """Replace the author's state of a session, if the stored one still equals `was`."""
         return await self._writer.ask(
             lambda db: db.execute(_SAVE_STATE, (state, id, was)).rowcount > 0
         )
@@ -110,16 +110,16 @@ class SqliteSessions:
             raise self._writer.file.error(bad, "read") from None
 
     async def end(self, id: str) -> bool:
-        """Forget a session, its state and its events; False where there was none."""
+        """Remove a session, its state and its events. Returns False if it did not exist."""
         return await self._writer.ask(lambda db: _drop(db, id))
 
     async def count(self, *, now: float) -> int:
-        """How many sessions exist."""
+        """Return the number of sessions."""
         return await self._writer.ask(lambda db: _count(db, now))
 
 
 def _count(db: sqlite3.Connection, now: float) -> int:
-    """How many sessions are left once those that are over are forgotten."""
+    """Remove expired sessions, and return the number of the others."""
     for (id,) in db.execute("SELECT id FROM sessions WHERE until < ?", (now,)).fetchall():
         _drop(db, id)
     ((count,),) = db.execute("SELECT COUNT(*) FROM sessions").fetchall()

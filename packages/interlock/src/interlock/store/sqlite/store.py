@@ -31,12 +31,13 @@ __all__ = [
 
 
 class SqliteStore:
-    """Keeps everything in one file (with two beside it while it is used), which is made, for its
-    owner's eyes only, where there is none.
+    """Keeps everything in one file (with two more next to it while it is open). A missing file is
+    created with mode 0600.
 
-    The workers of one machine may share it; on a network's file system it must not lie. A worker
-    that is killed loses what it had posted in its last milliseconds, and harms nothing. `clock`
-    gives the seconds by which streams and notes grow old, the same in every process.
+    Hazard: the file must not be on a network file system. The workers of one machine can share it.
+    A worker that is killed loses its notes of the last milliseconds, but damages nothing. `clock`
+    returns the time in seconds, for the age of streams and notes; it must be the same in every
+    process.
     """
 
     shared = True
@@ -61,16 +62,16 @@ class SqliteStore:
         self._reader: sqlite3.Connection | None = None
 
     async def open(self) -> None:
-        """Open the file, and make its tables where there are none.
+        """Open the file, and create missing tables.
 
-        Raises StoreError where it cannot be used.
+        Raises StoreError if the file cannot be used.
         """
         if self._reader is not None:
             return
         await self._writer.open(on_posted=self._poll.look_now)
         try:
             await self.records.open()
-            # Reads are short and wait for nobody, so they are done where they are asked for.
+            # Reads are short and never wait, so they run in the event loop.
             reader = await asyncio.to_thread(self._file.connect, any_thread=True)
         except BaseException:
             await self._writer.aclose()
@@ -82,7 +83,7 @@ class SqliteStore:
         self._poll.start(reader, (self.changes, self.notes))
 
     async def aclose(self) -> None:
-        """Write what is left and close the file."""
+        """Write everything that is queued, and close the file."""
         reader = self._reader
         self._reader = None
         if reader is None:

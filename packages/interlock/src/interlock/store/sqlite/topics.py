@@ -11,14 +11,14 @@ from .. import records
 from ..subscribers import Hear, Listeners
 from .writer import Writer
 
-_PAUSE = 0.02  # seconds between two looks
-_SWEEP = 256  # notes of this process between two looks for what is too old or too much
+_PAUSE = 0.02  # seconds between two polls
+_SWEEP = 256  # notes of this process between two removals of old or excess notes
 
 log = limited("interlock.store")
 
 
 class SqliteTopic:
-    """A Topic in a table of its own, which keeps the last `most` notes, for `age` seconds."""
+    """A Topic in a separate table, which keeps the last `most` notes for `age` seconds."""
 
     def __init__(
         self,
@@ -43,24 +43,24 @@ class SqliteTopic:
         self._next_sweep = 0.0
 
     def attach(self, reader: sqlite3.Connection) -> None:
-        """Read from here; those who listen already go on where they were."""
+        """Start reading with this connection. Existing listeners continue where they stopped."""
         self._reader = reader
         if not self._listeners or not self._heard:
             self._heard = self._newest()
 
     def detach(self) -> None:
-        """Read no more."""
+        """Stop reading."""
         self._reader = None
 
     @property
     def position(self) -> str:
-        """The place of the newest note that this worker has heard."""
+        """The position of the newest note that this worker has received."""
         if not self._listeners:
             self._heard = self._newest()
         return str(self._heard)
 
     def publish(self, note: bytes) -> None:
-        """Put a note up; from any thread."""
+        """Publish a note, from any thread."""
         now = self._clock()
         self._writer.send(lambda db: self._insert(db, note, now), size=len(note), posts=True)
 
@@ -73,20 +73,21 @@ class SqliteTopic:
         return stop
 
     async def replay(self, position: str) -> list[tuple[bytes, str]] | None:
-        """The notes after a position, all that this worker has posted before included.
+        """Return the notes after a position, including everything that this worker has published
+        before.
 
-        None where some of them are no longer kept.
+        None if some of them are no longer kept.
         """
         after = records.number(position)
         return None if after is None else await self._writer.ask(lambda db: self._after(db, after))
 
     @property
     def heeded(self) -> bool:
-        """Whether anyone listens."""
+        """Whether there are listeners."""
         return bool(self._listeners)
 
     def look(self) -> None:
-        """Tell those who listen what is new."""
+        """Pass new notes to the listeners."""
         if self._reader is None or not self._listeners:
             return
         query = (
@@ -102,7 +103,7 @@ class SqliteTopic:
         try:
             return self._heard if self._reader is None else _newest(self._reader, self._table)
         except sqlite3.Error:
-            return self._heard  # an older position is a true one, too
+            return self._heard  # an older position is valid too
 
     # -- in the writer's thread --------------------------------------------------------------------
 
@@ -111,8 +112,8 @@ class SqliteTopic:
         self._posted += 1
         if self._posted % _SWEEP == 0 or now >= self._next_sweep:
             self._next_sweep = now + self._age / 10
-            # By number and never by time alone: what is left must have no holes, for that is how a
-            # lost note is noticed.
+            # Delete by number, not by time alone: the remaining notes must have no gaps, because a
+            # gap means a lost note.
             oldest = f"max(coalesce((SELECT max(number) FROM {self._table} WHERE at < ?), 0), ?)"
             db.execute(
                 f"DELETE FROM {self._table} WHERE number <= {oldest}",
@@ -136,7 +137,7 @@ def _newest(db: sqlite3.Connection, table: str) -> int:
 
 
 class Poll:
-    """Looks whether the file has changed, for as long as anyone listens to a board."""
+    """Polls the file for changes while a topic has listeners."""
 
     def __init__(self) -> None:
         self._reader: sqlite3.Connection | None = None
@@ -146,20 +147,20 @@ class Poll:
         self._version = -1
 
     def start(self, reader: sqlite3.Connection, boards: Sequence[SqliteTopic]) -> None:
-        """Look in this loop, on behalf of these boards."""
+        """Start polling in this event loop, for these topics."""
         self._reader = reader
         self._boards = boards
         self._loop = asyncio.get_running_loop()
         self.wake()
 
     def stop(self) -> None:
-        """Look no more."""
+        """Stop polling."""
         if self._timer is not None:
             self._timer.cancel()
         self._reader = self._timer = self._loop = None
 
     def wake(self) -> None:
-        """Begin to look, where someone listens and nobody looks yet."""
+        """Start polling if there are listeners and no poll is scheduled."""
         loop = self._loop
         if (
             loop is None
@@ -177,7 +178,7 @@ class Poll:
             loop.call_soon_threadsafe(self.wake)
 
     def look_now(self) -> None:
-        """This process has posted something itself."""
+        """Read the notes that this process has just written."""
         for board in self._boards:
             self._ask(board)
 
@@ -199,5 +200,5 @@ class Poll:
         try:
             board.look()
         except sqlite3.Error:
-            self._version = -1  # look again, whether something changes or not
+            self._version = -1  # read again at the next poll, even without a change
             log.warning("the store cannot be read for what is new; trying again")

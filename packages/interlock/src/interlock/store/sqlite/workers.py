@@ -15,7 +15,7 @@ class SqliteWorkers:
         self._writer = writer
 
     async def heartbeat(self, worker: str, *, until: float) -> None:
-        """This worker lives until then at least."""
+        """Record that this worker is alive until then."""
 
         def work(db: sqlite3.Connection) -> None:
             db.execute("INSERT OR REPLACE INTO workers VALUES (?, ?)", (worker, until))
@@ -24,7 +24,7 @@ class SqliteWorkers:
         await self._writer.ask(work)
 
     async def is_alive(self, worker: str, *, now: float) -> bool:
-        """Whether a worker lives."""
+        """Whether a worker is alive."""
         return await self._writer.ask(
             lambda db: bool(
                 db.execute(

@@ -1,4 +1,4 @@
-"""The writer thread of a SQLite file: waiting work goes into one transaction, in order."""
+"""The writer thread of a SQLite file: queued work runs in order, many pieces in one transaction."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from .file import SqliteFile, begin
 T = TypeVar("T")
 Work = Callable[[sqlite3.Connection], T]
 
-_BATCH = 1000  # pieces of work in one transaction, so that the other processes have their turn
+_BATCH = 1000  # pieces in one transaction at most, so that other processes can write
 
 log = limited("interlock.store")
 
 
 class _QueuedWork:
-    """A piece of work, and who waits for what comes of it."""
+    """A piece of work, and the future of its result."""
 
     __slots__ = ("bad", "posts", "size", "value", "waiter", "work")
 
@@ -39,12 +39,12 @@ class _QueuedWork:
 
 
 class Writer:
-    """Carries work out in a thread of its own, from `open` to `aclose`, on one SQLite file."""
+    """Runs queued work on one SQLite file in a separate thread, from `open` to `aclose`."""
 
     def __init__(self, file: SqliteFile) -> None:
         self.file = file
         self._waiting: deque[_QueuedWork] = deque()
-        self._size = 0  # bytes in what waits
+        self._size = 0  # the size of the queue in bytes
         self._stirred = threading.Condition()
         self._open = False
         self._thread: threading.Thread | None = None
@@ -52,16 +52,18 @@ class Writer:
         self._on_posted: Callable[[], None] = lambda: None
 
     async def open(self, *, on_posted: Callable[[], None] = lambda: None) -> None:
-        """Connect. `on_posted` is called in this loop once a note of this process can be read."""
+        """Connect. `on_posted` is called in this event loop once a note of this process can be
+        read.
+        """
         self._loop = asyncio.get_running_loop()
         self._on_posted = on_posted
-        # a new one: another thread may have held the old one when this process was forked
+        # a new lock: another thread may have held the old one when this process was forked
         self._stirred = threading.Condition()
         self._waiting.clear()
         self._size = 0
         ready: asyncio.Future[None] = self._loop.create_future()
         self._open = True
-        # A daemon: a program that forgets to close its store must still be able to end.
+        # A daemon thread: a program that forgets to close its store must still be able to exit.
         self._thread = threading.Thread(
             target=self._run, args=(self._loop, ready), name="interlock-store", daemon=True
         )
@@ -73,7 +75,7 @@ class Writer:
             raise
 
     async def aclose(self) -> None:
-        """Carry out what waits, and end."""
+        """Run all queued work, and end the thread."""
         with self._stirred:
             self._open = False
             self._stirred.notify()
@@ -83,10 +85,7 @@ class Writer:
             await asyncio.to_thread(thread.join)
 
     def send(self, work: Work[Any], *, size: int = 0, posts: bool = False) -> None:
-        """Have something done, from any thread.
-
-        Where too much waits, or the store is closed, it is not.
-        """
+        """Queue work, from any thread. It is dropped if the queue is full or the store closed."""
         with self._stirred:
             if not self._open:
                 return
@@ -96,9 +95,9 @@ class Writer:
         log.warning("the %s cannot keep up and has dropped writes", self.file.schema.name)
 
     async def ask(self, work: Work[T]) -> T:
-        """Have something done after all that was sent before, and what came of it.
+        """Run work after everything queued before, and return its result.
 
-        Raises StoreError where it could not be done.
+        Raises StoreError if the work fails.
         """
         waiter: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         with self._stirred:
@@ -132,7 +131,7 @@ class Writer:
         db.close()
 
     def _next(self) -> list[_QueuedWork]:
-        """What is to be done next; nothing where the store has been closed and all is done."""
+        """Return the next batch; empty if the store is closed and the queue is empty."""
         with self._stirred:
             while not self._waiting and self._open:
                 self._stirred.wait()
@@ -141,8 +140,8 @@ class Writer:
             return batch
 
     def _carry_out(self, db: sqlite3.Connection, batch: list[_QueuedWork]) -> None:
-        """Do all of it in one transaction, or, where that fails, each piece in its own, so that
-        only the bad ones fail.
+        """Run a batch in one transaction. If that fails, run each piece in its own transaction, so
+        that only the bad pieces fail.
         """
         try:
             begin(db, self.file.patience)
@@ -189,7 +188,7 @@ def _settle(waiter: asyncio.Future[Any], value: Any, bad: Exception | None) -> N
 
 
 def _in(loop: asyncio.AbstractEventLoop, call: Callable[..., None], *args: Any) -> bool:
-    """Call something in the loop; False where it has ended."""
+    """Call a function in the event loop. Returns False if the loop is closed."""
     try:
         loop.call_soon_threadsafe(call, *args)
     except RuntimeError:
