@@ -11,7 +11,7 @@ from importlib import resources
 import msgspec
 from msgspec import Struct
 
-# What a few cities are called as well.
+# Other names of some cities.
 _ALSO = {
     "nyc": "New York",
     "new york city": "New York",
@@ -41,13 +41,13 @@ class UnknownCity(LookupError):
 
 @cache
 def climates() -> dict[str, Climate]:
-    """All cities by name."""
+    """All cities, by name."""
     text = resources.files(__package__).joinpath("climate.json").read_bytes()
     return msgspec.json.decode(text, type=dict[str, Climate])
 
 
 def find_city(city: str) -> str:
-    """A city's name as the table has it, whatever the case and the accents. Raises Unheard."""
+    """A city's name as in the table, ignoring case and accents. Raises UnknownCity."""
     known = {**{folded(name): name for name in climates()}, **_ALSO}
     wanted = folded(city.partition(",")[0])  # "Barcelona, Spain" too
     if wanted in known:
@@ -58,7 +58,7 @@ def find_city(city: str) -> str:
 
 
 def cities_like(start: str) -> list[str]:
-    """The cities that begin so, and then those of which a later word does."""
+    """The cities whose name begins with a text, then those in which a later word does."""
     wanted = folded(start)
     first = [name for name in climates() if folded(name).startswith(wanted)]
     later = [
@@ -70,13 +70,13 @@ def cities_like(start: str) -> list[str]:
 
 
 def month_of(climate: Climate, day: date) -> tuple[int, int, int]:
-    """The mean high and low, and the days with rain, of the month of a day."""
+    """The mean high and low, and the days with rain, in the month of a date."""
     n = day.month - 1
     return climate.high[n], climate.low[n], climate.rain[n]
 
 
 def folded(text: str) -> str:
-    """A name without case, accents and needless space."""
+    """A name without case, accents and extra spaces."""
     plain = "".join(
         sign for sign in unicodedata.normalize("NFKD", text) if not unicodedata.combining(sign)
     )

@@ -1,6 +1,4 @@
-"""`interlock serve` and `interlock tour`: the servers that come with Interlock, and the walk
-through the protocol.
-"""
+"""`interlock serve` and `interlock tour`: the bundled servers, and a walk through the protocol."""
 
 from __future__ import annotations
 
@@ -19,7 +17,7 @@ from interlock.cli.run.running import chosen_transport, run_server, with_transpo
 
 @click.command(
     "serve", context_settings={"ignore_unknown_options": True}
-)  # a server may have options of its own
+)  # a server may have its own options
 @click.argument("name", required=False)
 @click.argument("arguments", nargs=-1)
 @with_transport_options
@@ -55,8 +53,7 @@ def serve(name: str | None, arguments: tuple[str, ...], listing: bool, **given: 
 
 
 def _made(name: str, arguments: tuple[str, ...]) -> Server:
-    """The server of a module: its `server`, or what its `server_of(*arguments)` makes where it has
-    that.
+    """The server of a module: its `server`, or the result of its `server_of(*arguments)`.
 
     Raises click.ClickException.
     """
@@ -69,7 +66,7 @@ def _made(name: str, arguments: tuple[str, ...]) -> Server:
     except (
         OSError,
         ValueError,
-    ) as bad:  # a folder that is not there, or is none of the kind that is wanted
+    ) as bad:  # a folder that is missing or of the wrong kind
         raise click.ClickException(str(bad)) from None
     if not isinstance(server, Server):
         raise click.ClickException(f"interlock_servers.{name} has no server object.")
@@ -77,8 +74,8 @@ def _made(name: str, arguments: tuple[str, ...]) -> Server:
 
 
 def servers_here() -> Mapping[str, str]:
-    """The servers that come with Interlock and what each is for, by the first line of its file;
-    nothing is imported.
+    """The bundled servers with their descriptions, read from the first line of each file without an
+    import.
     """
     try:
         folder = Path(str(resources.files("interlock_servers")))
@@ -95,7 +92,7 @@ def servers_here() -> Mapping[str, str]:
 
 
 def _makes_a_server(tree: ast.Module) -> bool:
-    """Whether a module has an object called `server` (and is not a part of another one)."""
+    """Whether a module defines a `server`, and is not part of another server."""
     for node in tree.body:
         if isinstance(node, ast.Assign):
             targets = node.targets

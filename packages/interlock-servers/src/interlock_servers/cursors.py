@@ -14,9 +14,10 @@ _Number = Annotated[int, Meta(ge=0, lt=2**62)]
 
 
 def read_cursor(cursor: str, kind: type[T], purpose: str) -> T:
-    """The place that a cursor stands for.
+    """Decode a cursor.
 
-    It is the caller's, and can be made up: `kind` says all that it may hold. Raises ToolError.
+    A cursor comes from the caller and can be forged: `kind` defines all that it may contain. Raises
+    ToolError.
     """
     try:
         return decode_cursor(cursor.strip(), kind, purpose)
@@ -28,5 +29,5 @@ def read_cursor(cursor: str, kind: type[T], purpose: str) -> T:
 
 
 def read_number(cursor: str | None, purpose: str) -> int:
-    """The number that a cursor stands for; 0 without one. Raises ToolError."""
+    """The number in a cursor; 0 without a cursor. Raises ToolError."""
     return 0 if cursor is None else read_cursor(cursor, _Number, purpose)

@@ -1,8 +1,8 @@
 """Calendar server: reads iCalendar files, searches them for free days and changes events.
 
-`interlock serve calendar` runs it. INTERLOCK_CALENDAR_FOLDER names the folder of the .ics files; by
-default it is one among the user's data. Each file is a calendar. What other programs wrote into it
-stays as it is.
+`interlock serve calendar` runs it. INTERLOCK_CALENDAR_FOLDER names the folder of the .ics files;
+the default is a folder in the user's data directory. Each file is a calendar. Content written by
+other programs stays unchanged.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _CALENDAR = {
     "maxLength": 100,
     "description": "which calendar; all of them unless it is named",
 }
-# `from` is not a name for a parameter in Python, so that these two have their schemas written by
+# `from` cannot be the name of a Python parameter, so the schemas of these two tools are written by
 # hand.
 _LISTING = {
     "type": "object",
@@ -89,10 +89,10 @@ _READS = ToolAnnotations(read_only_hint=True, open_world_hint=False)
 def calendar_server(
     folder: str | os.PathLike[str] | None = None, today: Callable[[], date] = date.today
 ) -> Server:
-    """A server over the calendars of `folder`; the environment's folder, or one among the user's
-    data, where none is given.
+    """Return a server for the calendars of `folder`.
 
-    `today` is asked what day it is: this year is always among the resources.
+    Without `folder` it uses the environment's folder, or the default in the user's data directory.
+    `today` returns the current date: the current year is always listed as a resource.
     """
     calendars = Calendars(folder, today)
 
@@ -104,7 +104,7 @@ def calendar_server(
     def years_kept(handler: Handler) -> Handler:
         async def handle(x: Exchange) -> AnyResult:
             if x.method == "resources/list":
-                await _list_years(made, calendars)  # another program may have written into a file
+                await _list_years(made, calendars)  # another program may have changed a file
             return await handler(x)
 
         return handle
@@ -262,13 +262,13 @@ def find_free_days(arguments: dict[str, Any], ctx: Context[Calendars]) -> ToolRe
     return ToolResult(found, found.words())
 
 
-# -- what they have in common ----------------------------------------------------------------------
+# -- shared helpers --------------------------------------------------------------------------------
 
 
 async def _told(
     ctx: Context[Calendars], changed: EventDiff, verb: str
 ) -> ToolResult[CalendarEvent]:
-    """The result of a change, once listeners were notified."""
+    """The result of a change, after clients were notified."""
     await _list_years(ctx.server, ctx.lifespan_state)
     for uri in await asyncio.to_thread(touched, ctx.lifespan_state, changed):
         ctx.updated(uri)
@@ -277,7 +277,7 @@ async def _told(
 
 
 async def _list_years(server: RunningServer, calendars: Calendars) -> None:
-    """Have a resource for each year that has events, and for this one."""
+    """List a resource for each year that has events, and for the current year."""
     list_years(server, calendars, await asyncio.to_thread(years_with_events, calendars))
 
 

@@ -1,4 +1,4 @@
-"""Folder of iCalendar files, one for each calendar, which are replaced whole or not at all."""
+"""Folder of iCalendar files, one for each calendar, which are replaced atomically."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Signature = tuple[int, int, int]
 
 
 class CalendarFile(IcalDocument):
-    """A calendar's file as it was read, with its events.
+    """The file of a calendar as last read, with its events.
 
     `unread` counts events without a readable time.
     """
@@ -40,15 +40,14 @@ class CalendarFile(IcalDocument):
         self.signature = signature
         self.entries: list[CalendarEntry] = []
         self.unread = 0
-        # those up to a year in which anything occurs, once somebody has asked
+        # the years with events up to a given year, computed on demand
         self.years: tuple[int, set[int]] | None = None
 
 
 class Calendars:
     """The calendars of a folder, thread-safe.
 
-    Reading changes nothing. What was read is cached until the files change. Methods raise
-    ToolError.
+    Reading does not change a file. Files are cached until they change. Methods raise ToolError.
     """
 
     def __init__(
@@ -57,11 +56,11 @@ class Calendars:
         self._folder = Path(folder) if folder is not None else None
         self.today = today
         self._pages: dict[str, CalendarFile] = {}
-        self.listed: set[int] = set()  # the years that are resources now
+        self.listed: set[int] = set()  # the years that are listed as resources
 
     @property
     def folder(self) -> Path:
-        """Where the files lie: the folder given, that of the environment, or one among the user's
+        """The folder of the files: the one given, the environment's, or the default in the user's
         data.
         """
         if self._folder is None:
@@ -72,7 +71,7 @@ class Calendars:
         return self._folder
 
     def names(self) -> list[str]:
-        """The calendars there are: the names of the files without `.ics`."""
+        """The names of the calendars: file names without `.ics`."""
         try:
             found = sorted(
                 path.stem
@@ -93,11 +92,11 @@ class Calendars:
         return found
 
     def entries(self, calendar: str | None = None) -> list[CalendarEntry]:
-        """The events of one calendar, or of all."""
+        """The events of one calendar, or of all calendars."""
         return [entry for page in self.pages(calendar).values() for entry in page.entries]
 
     def pages(self, calendar: str | None = None) -> dict[str, CalendarFile]:
-        """One calendar, or all, by name; the default one may be missing."""
+        """One calendar, or all of them, by name; the default calendar may be missing."""
         there = self.names()
         if calendar is not None and calendar not in there:
             if calendar == DEFAULT:
@@ -107,7 +106,7 @@ class Calendars:
         return {name: page for name, page in pages.items() if page is not None}
 
     def years(self, last: int) -> set[int]:
-        """The years in which anything occurs; repetitions are followed up to the year `last`."""
+        """The years with events; recurring events are expanded up to the year `last`."""
         found: set[int] = set()
         for page in self.pages().values():
             if page.years is None or page.years[0] != last:
@@ -116,19 +115,17 @@ class Calendars:
         return found
 
     def change(self, calendar: str, work: Callable[[CalendarFile], bytes]) -> None:
-        """Write a calendar anew: `work` gets the file and returns its new bytes.
+        """Rewrite a calendar: `work` gets the file and returns its new bytes.
 
-        The default calendar is made where it is missing.
-
-        Changes of several processes take turns; where a program that does not has changed the file
-        meanwhile, `work` is done again.
+        A missing default calendar is created. Processes that use the lock file take turns. If
+        another program has changed the file in the meantime, `work` runs again.
         """
         there = self.names()
         if calendar not in there and calendar != DEFAULT:
             raise ToolError(_unknown(calendar, there))
         try:
             self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            self._load(calendar)  # so that a large file is read before others have to wait
+            self._load(calendar)  # parses a large file before other processes have to wait
             with file_lock(self.folder / f".{calendar}.lock", patience=PATIENCE):
                 for _ in range(_ATTEMPTS):
                     page = self._load(calendar) or CalendarFile(empty(), None)
@@ -138,9 +135,7 @@ class Calendars:
                             f"The calendar {calendar} would have more than {MOST_BYTES} bytes, "
                             "and is left as it is."
                         )
-                    IcalDocument(
-                        new
-                    )  # never in the place of a good file what we could not read again
+                    IcalDocument(new)  # never replaces a valid file by one that cannot be parsed
                     if self._written(calendar, page, new):
                         return
         except InvalidCalendar as bad:
@@ -164,10 +159,10 @@ class Calendars:
     def _path(self, calendar: str) -> Path:
         return Path(
             os.path.realpath(self.folder / f"{calendar}.ics")
-        )  # a link stays one when what it leads to is replaced
+        )  # a symbolic link stays in place; its target is replaced
 
     def _load(self, calendar: str) -> CalendarFile | None:
-        """The file and its events; None where there is no such file."""
+        """The file and its events; None if there is no such file."""
         days = load_days()
         path = self._path(calendar)
         known = self._pages.get(calendar)
@@ -202,9 +197,7 @@ class Calendars:
         return page
 
     def _written(self, calendar: str, page: CalendarFile, data: bytes) -> bool:
-        """Put new bytes in the place of a file, unless it is no longer as it was when it was
-        read.
-        """
+        """Replace a file, unless it has changed since it was read."""
         path = self._path(calendar)
 
         def still() -> bool:
@@ -232,13 +225,13 @@ def _unknown(calendar: str, there: list[str]) -> str:
 
 
 def load_days() -> ModuleType:
-    """The module that knows of days and repetitions.
+    """The module for dates and recurrence.
 
-    Raises ToolError where icalendar is not installed.
+    Raises ToolError if icalendar is not installed.
     """
     try:
         from . import (
-            # Optional extra `servers`; late, for it takes longer to load than all the rest
+            # Optional extra `servers`; imported late, because it takes longer than everything else
             events as days,
         )
     except ImportError:

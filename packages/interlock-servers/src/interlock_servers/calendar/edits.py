@@ -1,4 +1,4 @@
-"""Creates, changes and deletes events. Every other byte of the file stays as it was."""
+"""Creates, changes and deletes events. The rest of the file stays unchanged byte for byte."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .ical_text import IcalComponent, edited, with_newline
 if TYPE_CHECKING:
     from .events import CalendarEntry, Moment
 
-MOST_DAYS = 1830  # of one event: five years
+MOST_DAYS = 1830  # the longest event: five years
 _HOUR = timedelta(hours=1)
 _ONE_DAY = timedelta(days=1)
 
@@ -32,8 +32,7 @@ class EventDiff(Struct, frozen=True):
 
 
 def find_event(calendars: Calendars, event: str, calendar: str | None) -> list[CalendarEntry]:
-    """The components of an event: the first is the event itself, the others are repetitions of it
-    that were changed.
+    """The components of an event: first the event itself, then its changed occurrences.
 
     Raises ToolError.
     """
@@ -101,7 +100,7 @@ def change_event(
     location: str | None,
     notes: str | None,
 ) -> EventDiff:
-    """Change an event; None leaves a thing as it is. Raises ToolError."""
+    """Change an event; None leaves a property unchanged. Raises ToolError."""
     before = find_event(calendars, event, calendar)
     words = {
         "summary": _plain(title, "title"),
@@ -124,7 +123,7 @@ def change_event(
             moments["dtend"] = _end(first, end, zone, _length(main, first))
         changes: dict[IcalComponent, bytes | None] = {}
         for entry in own:
-            # A repetition that has words of its own keeps them.
+            # A changed occurrence keeps its own texts.
             new = {
                 name: value
                 for name, value in words.items()
@@ -139,7 +138,7 @@ def change_event(
 
 
 def remove_event(calendars: Calendars, event: str, calendar: str) -> EventDiff:
-    """Take an event out, with all its repetitions. Raises ToolError."""
+    """Remove an event with all its occurrences. Raises ToolError."""
     before = find_event(calendars, event, calendar)
 
     def remove(page: CalendarFile, own: list[CalendarEntry]) -> bytes:
@@ -155,8 +154,8 @@ def _with_event(
     calendar: str,
     work: Callable[[CalendarFile, list[CalendarEntry]], bytes],
 ) -> None:
-    """Change a calendar by what it holds of an event at that moment, which may be other than
-    before.
+    """Change a calendar, based on the event's current content, which may have changed since it was
+    read.
     """
 
     def change(page: CalendarFile) -> bytes:
@@ -172,9 +171,7 @@ def _with_event(
 
 
 def _rewritten(entry: CalendarEntry, new: dict[str, Any], newline: bytes) -> bytes:
-    """A component with new values, and with what says that it was changed (RFC 5545, section
-    3.8.7).
-    """
+    """A component with new values and updated change properties (RFC 5545, section 3.8.7)."""
     days = load_days()
     now = _now()
     stays = {name: value for name, value in new.items() if value != ""}
@@ -195,9 +192,9 @@ def _said(entry: CalendarEntry, name: str) -> str | None:
 
 
 def _moment(text: str, argument: str, time_zone: str | None) -> Moment:
-    """A day or a time.
+    """Parse a date or a time.
 
-    Times with an offset become universal time where no zone is named (RFC 5545 knows no offsets).
+    A time with an offset is converted to UTC if no zone is given, because RFC 5545 has no offsets.
     """
     try:
         if len(text) == len("2024-06-15"):
@@ -226,8 +223,8 @@ def _zone_called(name: str) -> ZoneInfo:
 
 
 def _length(entry: CalendarEntry, first: Moment) -> timedelta | None:
-    """How long an event lasts that moves to `first`; None where a day becomes a time, or a time a
-    day.
+    """The duration of an event after it moves to `first`; None if it changes between a date and a
+    time.
     """
     return entry.length if entry.all_day == (not isinstance(first, datetime)) else None
 
@@ -235,8 +232,7 @@ def _length(entry: CalendarEntry, first: Moment) -> timedelta | None:
 def _end(
     first: Moment, text: str | None, time_zone: str | None, length: timedelta | None = None
 ) -> Moment:
-    """When an event ends, as iCalendar has it: the day after the last one, for an event of whole
-    days.
+    """The end of an event in iCalendar form: for an all-day event the day after its last day.
 
     Raises ToolError.
     """
@@ -262,13 +258,13 @@ def _end(
         raise ToolError(f"The event would end beyond all calendars ({text or first}).") from None
     if wrong:
         raise ToolError(f"The event would end ({text}) before it begins ({first.isoformat()}).")
-    if end - first > timedelta(MOST_DAYS):  # both are days, or both times
+    if end - first > timedelta(MOST_DAYS):  # both are dates, or both are times
         raise ToolError(f"An event of more than {MOST_DAYS} days is not written.")
     return end
 
 
 def _zone(page: CalendarFile, *moments: Moment) -> list[bytes]:
-    """The definitions of the zones of some times, as far as the file has none of them yet."""
+    """The zone definitions for some times that the file does not have yet."""
     named = {_zone_of(moment) for moment in moments} - {None, "UTC"}
     there = b"".join(block.raw for block in page.of_kind("VTIMEZONE")).splitlines()
     lacking = sorted(name for name in named if name and f"TZID:{name}".encode() not in there)
@@ -276,7 +272,7 @@ def _zone(page: CalendarFile, *moments: Moment) -> list[bytes]:
 
 
 def _zone_of(moment: Moment) -> str | None:
-    """The name of the zone of a time, where it has one that the world knows."""
+    """The name of a time's zone, if it is a standard zone."""
     zone = moment.tzinfo if isinstance(moment, datetime) else None
     return zone.key if isinstance(zone, ZoneInfo) else None
 
@@ -286,7 +282,7 @@ def _now() -> datetime:
 
 
 def _plain(text: str | None, argument: str) -> str | None:
-    """Text that may stand in a file: no control characters but line breaks and tabs."""
+    """Text that is valid in a file: no control characters except line breaks and tabs."""
     if text is not None and any(ord(sign) < 32 and sign not in "\n\r\t" for sign in text):
         raise ToolError(f"{argument} has control characters in it, which a calendar cannot hold.")
     return text.replace("\r\n", "\n").replace("\r", "\n") if text is not None else None

@@ -17,7 +17,7 @@ from .ical_text import IcalComponent, IcalDocument, InvalidCalendar
 
 Moment = date | datetime  # a datetime is a date too: ask `is_day`
 ONE_DAY = timedelta(days=1)
-MOST_STEPS = 50_000  # of one rule, from its beginning to the end of the time that is looked at
+MOST_STEPS = 50_000  # steps of one rule, from its start to the end of the requested period
 _SECONDS = {
     "YEARLY": 31_536_000,
     "MONTHLY": 2_592_000,
@@ -46,22 +46,22 @@ class CalendarEntry(Struct, frozen=True):
     length: timedelta
     location: str | None
     notes: str | None
-    rule: vRecur | None  # how it repeats (RFC 5545, section 3.3.10)
-    left_out: frozenset[datetime]  # by the clock of its zone, as the next two
+    rule: vRecur | None  # the recurrence rule (RFC 5545, section 3.3.10)
+    left_out: frozenset[datetime]  # in local time of its zone, like the next two
     besides: tuple[datetime, ...]
-    instead_of: datetime | None  # of a single repetition that was changed: when it would have been
+    instead_of: datetime | None  # for a changed occurrence: its original time
     busy: bool
     cancelled: bool
     block: IcalComponent
 
     @property
     def all_day(self) -> bool:
-        """Whether it is for whole days."""
+        """Whether it is an all-day event."""
         return is_day(self.first)
 
     @property
     def repeats(self) -> str | None:
-        """The rule as it is written."""
+        """The recurrence rule as text."""
         if self.rule is not None:
             return _written(self.rule)
         if self.besides:
@@ -78,12 +78,12 @@ class Occurrence(Struct, frozen=True):
 
     @property
     def first_day(self) -> date:
-        """The day on which it begins, by the clock of its own zone."""
+        """Its first day in its own time zone."""
         return day_of(self.start)
 
     @property
     def last_day(self) -> date:
-        """The last day of which it has a part."""
+        """The last day that it covers, at least partly."""
         if is_day(self.end):
             return max(self.end - ONE_DAY, self.first_day)
         last = day_of(self.end)
@@ -94,25 +94,26 @@ class Occurrence(Struct, frozen=True):
 
 
 def is_day(moment: Moment) -> bool:
-    """Whether this is a day and not a time."""
+    """Whether this is a date without a time."""
     return not isinstance(moment, datetime)
 
 
 def day_of(moment: Moment) -> date:
-    """The day of a time."""
+    """The day of a moment."""
     return moment.date() if isinstance(moment, datetime) else moment
 
 
 def entries_of(
     document: IcalDocument, calendar: str, known: dict[bytes, CalendarEntry | None]
 ) -> tuple[list[CalendarEntry], int]:
-    """The events of a file, and how many of them say no time that can be read. Raises Unreadable.
+    """The events of a file, and the number of events without a readable time. Raises
+    InvalidCalendar.
 
-    `known` holds what was read before, by the bytes of the component, and takes what is read now.
+    `known` maps the bytes of components to events that were parsed before; new ones are added.
     """
     zones = document.of_kind("VTIMEZONE")
     if zones:
-        try:  # icalendar remembers the zones that files define
+        try:  # icalendar caches the zones that files define
             Calendar.from_ical(
                 b"BEGIN:VCALENDAR\r\n" + b"".join(zone.raw for zone in zones) + b"END:VCALENDAR\r\n"
             )
@@ -127,14 +128,14 @@ def entries_of(
         if entry is None:
             unread += 1
         else:
-            found.append(replace(entry, block=block))  # the same bytes may stand elsewhere now
+            found.append(replace(entry, block=block))  # the same bytes may be at another offset now
     return found, unread
 
 
 def _entry(block: IcalComponent, calendar: str) -> CalendarEntry | None:
-    """The event of a component; None where it has no id, or no time that can be read.
+    """The event of a component; None without an id or a readable time.
 
-    Raises Unreadable for what is no component.
+    Raises InvalidCalendar for an invalid component.
     """
     try:
         event = Event.from_ical(block.raw)
@@ -149,7 +150,7 @@ def _entry(block: IcalComponent, calendar: str) -> CalendarEntry | None:
         TypeError,
         AttributeError,
         OverflowError,
-    ):  # as icalendar says that a property makes no sense
+    ):  # icalendar's errors for invalid properties
         return None
 
 
@@ -158,7 +159,7 @@ def _read(event: Any, block: IcalComponent, calendar: str) -> CalendarEntry | No
     uid = str(event.get("UID", ""))
     if first is None or not uid:
         return None
-    # A rule that is none is left out of account.
+    # Invalid rules are ignored.
     rules = [rule for rule in event.rrules if isinstance(rule, vRecur)]
     wall = _wall(first)
     instead = event.get("RECURRENCE-ID")
@@ -184,7 +185,7 @@ def _read(event: Any, block: IcalComponent, calendar: str) -> CalendarEntry | No
 
 def _text(event: Any, name: str) -> str | None:
     value = event.get(name)
-    if isinstance(value, list):  # there should be one; some programs write more
+    if isinstance(value, list):  # there should be only one; some programs write several
         value = value[0]
     return str(value) or None if value is not None else None
 
@@ -206,7 +207,7 @@ def _aware(moment: Moment) -> bool:
 
 
 def _wall(moment: Moment) -> datetime:
-    """What a clock on the wall shows then: repetitions go by it, whatever summer time does."""
+    """Local wall-clock time, which recurrence follows across daylight saving time."""
     return (
         moment.replace(tzinfo=None)
         if isinstance(moment, datetime)
@@ -215,8 +216,8 @@ def _wall(moment: Moment) -> datetime:
 
 
 def _wall_like(moment: Moment, first: Moment) -> datetime:
-    """A moment by the clock of the zone that an event begins in; a day is the event's own time on
-    it.
+    """A moment in wall-clock time of the zone in which an event starts; a date gets the event's
+    time of day.
     """
     if isinstance(first, datetime):
         if not isinstance(moment, datetime):
@@ -231,10 +232,10 @@ def _wall_like(moment: Moment, first: Moment) -> datetime:
 def occurrences(
     entry: CalendarEntry, changed: frozenset[datetime], begin: date, end: date, most: int
 ) -> Iterator[Occurrence]:
-    """When an event occurs on the days from `begin` to `end`, in order, `most` times at most.
+    """The occurrences of an event on the days from `begin` to `end`, in order, at most `most`.
 
-    `changed` are the repetitions that other components of the same event stand for. Raises
-    TooOften.
+    `changed` are the occurrences that other components of the same event replace. Raises
+    RepeatsTooOften.
     """
     for start in islice(_starts(entry, changed, begin, end), most):
         made = _occurrence(entry, start)
@@ -243,7 +244,7 @@ def occurrences(
 
 
 def only_occurrence(entry: CalendarEntry) -> Occurrence:
-    """An event at its own, or first, time."""
+    """The event's own, or first, occurrence."""
     return _occurrence(entry, _wall(entry.first)) or Occurrence(entry, entry.first, entry.first)
 
 
@@ -269,9 +270,9 @@ def _starts(
 
 
 def _repeated(entry: CalendarEntry, first: datetime, last: datetime) -> Iterator[datetime]:
-    """The rule's own times up to `last`.
+    """The times of the rule up to `last`.
 
-    An end is set to every rule, for one that never holds would be followed for ages.
+    Every rule gets an end: one that never matches would be searched for ages.
     """
     if entry.rule is None or last < first:
         return
@@ -288,7 +289,7 @@ def _repeated(entry: CalendarEntry, first: datetime, last: datetime) -> Iterator
     try:
         rule = rrulestr(_written(vRecur(parts)), dtstart=first).replace(until=last)
     except (ValueError, TypeError, KeyError, AttributeError):
-        return  # a rule that makes no sense: the event occurs when it begins
+        return  # an invalid rule: the event occurs once
     yield from islice(rule, int(count[0]) if count else None)
 
 
@@ -304,18 +305,18 @@ def _occurrence(entry: CalendarEntry, start: datetime) -> Occurrence | None:
         if zone is None:
             return Occurrence(entry, start, start + entry.length)
         begins = start.replace(tzinfo=zone)
-        # The length is of time that passes, which is not always what the clock on the wall shows.
+        # The duration is elapsed time, which differs from wall-clock time across clock changes.
         ends = (begins.astimezone(UTC) + entry.length).astimezone(zone)
     except OverflowError:
-        return None  # beyond the last year there is
+        return None  # beyond the last representable year
     return Occurrence(entry, begins, ends)
 
 
 def between(
     entries: Iterable[CalendarEntry], begin: date, end: date, most: int
 ) -> tuple[list[Occurrence], list[CalendarEntry]]:
-    """What occurs on the days from `begin` to `end`, in order, and the events that repeat too often
-    to be followed.
+    """The occurrences on the days from `begin` to `end`, in order, and the events that repeat too
+    often to expand.
     """
     entries = list(entries)
     changed: dict[tuple[str, str], set[datetime]] = {}
@@ -339,14 +340,14 @@ def between(
 
 
 def zone_text(name: str) -> bytes:
-    """The VTIMEZONE of a zone, which a file must hold that uses it (RFC 5545, section 3.6.5)."""
+    """The VTIMEZONE of a zone, required in a file that uses it (RFC 5545, section 3.6.5)."""
     return bytes(Timezone.from_tzid(name).to_ical())
 
 
 def properties(**given: Any) -> Event:
-    """An event with properties and nothing else; their names in small letters, `_` for `-`.
+    """An event with the given properties only. Names are in lower case, with `_` for `-`.
 
-    None leaves one out.
+    None leaves a property out.
     """
     made = Event()
     for name, value in given.items():
@@ -356,7 +357,7 @@ def properties(**given: Any) -> Event:
 
 
 def sequence_of(raw: bytes) -> int:
-    """How often an event was changed, as it says itself."""
+    """The event's SEQUENCE: how often it was changed."""
     try:
         return int(Event.from_ical(raw).get("SEQUENCE", 0))
     except (ValueError, TypeError):
@@ -364,7 +365,7 @@ def sequence_of(raw: bytes) -> int:
 
 
 def years_of(entries: Iterable[CalendarEntry], last: int) -> set[int]:
-    """The years up to `last` in which anything occurs; of what repeats too often the first one."""
+    """The years up to `last` with occurrences; only the first if it repeats too often."""
     years: set[int] = set()
     for entry in entries:
         own = only_occurrence(entry)

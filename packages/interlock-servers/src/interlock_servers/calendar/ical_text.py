@@ -18,7 +18,7 @@ _NAME = re.compile(rb"[A-Za-z0-9-]+(?=[;:])")
 
 
 class InvalidCalendar(ValueError):
-    """The file violates RFC 5545. The message is the part of a sentence that says where."""
+    """The file violates RFC 5545. The message is a clause that names the place."""
 
 
 class IcalComponent(Struct, frozen=True):
@@ -40,19 +40,17 @@ class IcalDocument:
         self.data = data
         self.newline = b"\r\n" if b"\r\n" in data or b"\n" not in data else b"\n"
         self.blocks: list[IcalComponent] = []
-        self._end = -1  # where the last calendar ends: before its END line
+        self._end = -1  # the offset of the last calendar's END line
         self._cut()
 
     def of_kind(self, kind: str) -> list[IcalComponent]:
-        """The components of a kind, in the order of the file."""
+        """The components of one kind, in file order."""
         return [block for block in self.blocks if block.kind == kind]
 
     def with_changes(
         self, changes: Mapping[IcalComponent, bytes | None], added: Iterable[bytes] = ()
     ) -> bytes:
-        """The file with other bytes in the place of some components, None for none at all, and with
-        more at its end.
-        """
+        """The file with some components replaced (None: removed), and others added at its end."""
         pieces = []
         at = 0
         for block in self.blocks:
@@ -97,7 +95,7 @@ class IcalDocument:
 
 
 def empty(newline: bytes = b"\r\n") -> bytes:
-    """A file with a calendar in which there is nothing yet."""
+    """A file with an empty calendar."""
     return newline.join(
         [
             b"BEGIN:VCALENDAR",
@@ -110,10 +108,9 @@ def empty(newline: bytes = b"\r\n") -> bytes:
 
 
 def edited(raw: bytes, properties: Component, newline: bytes, drop: Iterable[str] = ()) -> bytes:
-    """A component's bytes with the given properties in the place of its own of the same names, and
-    without those to `drop`.
+    """A component's bytes with properties replaced by name, and those in `drop` removed.
 
-    All its other lines, and the components within it, stay as they are.
+    Its other lines and its nested components stay unchanged.
     """
     new = dict(_properties(properties.to_ical(sorted=False), newline))
     gone = new.keys() | set(drop)
@@ -134,7 +131,7 @@ def edited(raw: bytes, properties: Component, newline: bytes, drop: Iterable[str
 
 
 def with_newline(data: bytes, newline: bytes) -> bytes:
-    """Lines that were made here, ended as the file's are."""
+    """Convert line endings to those of the file."""
     return data.replace(b"\r\n", newline)
 
 
@@ -150,9 +147,7 @@ def _name(line: bytes) -> str:
 
 
 def _lines(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """The physical lines and where they begin, without the mark that some programs put before the
-    first.
-    """
+    """The physical lines with their offsets, without a byte order mark."""
     at = len(_BOM) if data.startswith(_BOM) else 0
     for line in data[at:].splitlines(keepends=True):
         yield at, line
@@ -160,7 +155,7 @@ def _lines(data: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def _logical_lines(data: bytes) -> Iterator[bytes]:
-    """The lines with those that continue them (RFC 5545, section 3.1)."""
+    """The unfolded lines (RFC 5545, section 3.1)."""
     held = b""
     for _, line in _lines(data):
         if line[:1] in (b" ", b"\t") and held:

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from .events import CalendarEntry
 
 EVENTS = "calendar://events"
-MOST_YEARS = 100  # that are listed, the latest ones
+MOST_YEARS = 100  # listed years, the latest ones
 _MOST_TOUCHED = 400
 _JSON = "application/json"
-_MONTHS = list(almanac.month_name)  # from 1 on
+_MONTHS = list(almanac.month_name)  # from 1
 YEAR = "calendar://events/{year}"
 MONTH = "calendar://events/{year}/{month}"
 OF_CALENDAR = "calendar://{calendar}/{month}"
@@ -30,14 +30,14 @@ EVENT = "calendar://event/{id}"
 
 
 def add_reading(made: Server, calendars: Calendars) -> None:
-    """Add the templates and what completes them."""
+    """Add the resource templates and their completions."""
 
     @made.resource(YEAR, name="year", title="Events of a year", mime_type=_JSON)
     def year(year: str) -> EventList | None:
         """What is in all calendars in a year, such as 2024."""
         return _of_year(calendars, year) or calendar_month(
             "events", year
-        )  # a calendar may be called so
+        )  # a calendar may have this name
 
     @made.resource(MONTH, name="month", title="Events of a month", mime_type=_JSON)
     def month(year: str, month: str) -> EventList | None:
@@ -93,9 +93,9 @@ def _add_completions(made: Server, calendars: Calendars) -> None:
 
 
 def list_years(made: RunningServer, calendars: Calendars, years: set[int]) -> None:
-    """Have a resource for each of the years, and for no other one.
+    """List a resource for each of the years, and for no other year.
 
-    Whoever listens is told where that changes the list.
+    Clients are notified if that changes the list.
     """
     wanted = set(sorted(years)[-MOST_YEARS:])
     for year in sorted(calendars.listed - wanted):
@@ -120,8 +120,9 @@ def _reader(calendars: Calendars, year: int) -> Callable[[], EventList | None]:
 
 
 def years_with_events(calendars: Calendars) -> set[int]:
-    """The years that have events, and this one; nothing but this one where a file cannot be read,
-    as whoever reads it is told.
+    """The years with events, and the current year; only the current one if a file cannot be read.
+
+    Reading a resource then reports the error.
     """
     now = calendars.today().year
     try:
@@ -131,7 +132,7 @@ def years_with_events(calendars: Calendars) -> set[int]:
 
 
 def touched(calendars: Calendars, changed: EventDiff) -> list[str]:
-    """The URIs of all that shows an event which was changed."""
+    """The URIs of the resources that show a changed event."""
     entries = [*changed.before, *changed.after]
     now = calendars.today().year
     found: dict[str, None] = {
@@ -154,9 +155,7 @@ def touched(calendars: Calendars, changed: EventDiff) -> list[str]:
 
 
 def _months_of(entry: CalendarEntry, last_year: int) -> set[tuple[int, int]]:
-    """The years and months in which an event occurs; of one that repeats without end those up to a
-    year.
-    """
+    """The years and months in which an event occurs; for endless recurrence only up to a year."""
     days = load_days()
     own = days.only_occurrence(entry)
     end = own.last_day if entry.repeats is None else max(own.last_day, date(last_year, 12, 31))
@@ -171,7 +170,7 @@ def _months_of(entry: CalendarEntry, last_year: int) -> set[tuple[int, int]]:
 
 
 def _months_with_events(calendars: Calendars, calendar: str | None) -> list[str]:
-    """Months such as June-2024, the latest first, and this one."""
+    """Months such as June-2024, latest first, and the current month."""
     today = calendars.today()
     found = {(today.year, today.month)}
     for entry in calendars.entries(calendar):
@@ -209,7 +208,7 @@ def _is_number(text: str) -> bool:
 
 
 def _one(calendars: Calendars, id_: str) -> File | None:
-    """The components of an event, and the zones of its file, as a calendar of its own."""
+    """A calendar with only the components of an event and the zones of its file."""
     if not any(entry.id == id_ for entry in calendars.entries()):
         return None
     own = find_event(calendars, id_, None)

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 MOST_EVENTS = 500
 MOST_OF_TITLE = 120
-MOST_OF_NOTES = 200  # characters, in words; the data has all of them
-MOST_DAYS = 1830  # that are looked at together: five years
+MOST_OF_NOTES = 200  # characters in text; the data has all of them
+MOST_DAYS = 1830  # the longest period that is examined: five years
 
 
 class CalendarEvent(Struct, rename="camel", omit_defaults=True):
@@ -40,8 +40,8 @@ class CalendarEvent(Struct, rename="camel", omit_defaults=True):
 
     @property
     def headline(self) -> str:
-        """The title in one line, and not too long: it may be somebody else's, and is shown to a
-        person who is asked.
+        """The title in one short line: it may be foreign text, and is shown to a person for
+        confirmation.
         """
         return shorten(self.title, MOST_OF_TITLE, placeholder=" ...")
 
@@ -99,7 +99,7 @@ class FreeDays(Struct):
     problems: list[str] = field(default_factory=list)
 
     def words(self) -> str:
-        """One line for each stretch."""
+        """One line for each period."""
         lines = [
             f"{one.first} to {one.last}: {one.days} days" if one.days > 1 else f"{one.first}: 1 day"
             for one in self.free
@@ -123,7 +123,7 @@ def line_of(event: CalendarEvent) -> str:
 
 
 def event_of(entry: CalendarEntry, occurrence: Occurrence | None = None) -> CalendarEvent:
-    """An event as data: at one of its times, else at its first."""
+    """An event as data: at one of its occurrences, or else at its first."""
     if occurrence is None:
         occurrence = load_days().only_occurrence(entry)
     day = entry.all_day
@@ -152,7 +152,7 @@ def events_in(
 def events_between(
     calendars: Calendars, begin: date, end: date, calendar: str | None = None
 ) -> EventList:
-    """The same with days. Raises ToolError."""
+    """The same with dates. Raises ToolError."""
     pages = calendars.pages(calendar)
     entries = [entry for page in pages.values() for entry in page.entries]
     found, lost = load_days().between(entries, begin, end, MOST_EVENTS + 1)
@@ -175,7 +175,7 @@ def events_between(
 def free_days(
     calendars: Calendars, first: str, last: str, length: int, calendar: str | None = None
 ) -> FreeDays:
-    """Where there are `length` days in a row without anything that takes one's time.
+    """The periods of at least `length` free days in a row.
 
     Raises ToolError.
     """
@@ -188,7 +188,7 @@ def free_days(
     for place in [
         *sorted(taken),
         (end - begin).days + 1,
-    ]:  # the day after the last is taken as it were
+    ]:  # a busy day after the period ends the last one
         if place - start >= length:
             free = begin + timedelta(start), begin + timedelta(place - 1)
             stretches.append(FreePeriod(free[0].isoformat(), free[1].isoformat(), place - start))
@@ -197,7 +197,7 @@ def free_days(
 
 
 def _places(one: Occurrence, begin: date, end: date) -> range:
-    """The days of an occurrence, counted from `begin`, as far as they are looked at."""
+    """The days of an occurrence within the period, counted from `begin`."""
     return range(
         max((one.first_day - begin).days, 0),
         min((one.last_day - begin).days, (end - begin).days) + 1,
@@ -212,7 +212,7 @@ def _problems(lost: list[CalendarEntry]) -> list[str]:
 
 
 def span_of(first: str, last: str) -> tuple[date, date]:
-    """Two days. Raises ToolError for what is none, and for a time too long to look at."""
+    """Parse two dates. Raises ToolError for an invalid date, or a period that is too long."""
     begin = _day(first, "from")
     end = _day(last, "to")
     if end < begin:

@@ -1,8 +1,8 @@
 """Database server: SQLite and PostgreSQL, read-only unless you allow writing.
 
 `interlock serve database FILE_OR_URL...` runs it. Without arguments INTERLOCK_DATABASE_URLS names
-the databases, separated by spaces. Each may have a name before it (`shop=orders.db`).
-INTERLOCK_DATABASE_WRITE names those that may be changed.
+the databases, separated by spaces. Each can be given a name (`shop=orders.db`).
+INTERLOCK_DATABASE_WRITE lists the names of the writable ones.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Databases", "Engine", "DatabaseLimits", "database_server", "server", "server_of"]
 
-# Loaded at first use: the processes that read SQLite files need a part of this package only.
+# Loaded at first use: the processes that read SQLite files need only a part of this package.
 _load, __dir__ = lazily(
     __name__,
     {
@@ -32,7 +32,7 @@ _load, __dir__ = lazily(
         ".serving": ("database_server", "server_of"),
     },
 )
-server: Server  # over the databases of the environment; made when it is asked for
+server: Server  # for the databases of the environment; created on demand
 
 
 def __getattr__(name: str) -> object:

@@ -1,4 +1,4 @@
-"""Finds the database and the tables that a caller names among those that were configured."""
+"""Finds the database and the tables that a caller names among the configured ones."""
 
 from __future__ import annotations
 
@@ -31,15 +31,14 @@ class Databases:
         write: bool | Collection[str] = False,
         limits: DatabaseLimits | None = None,
     ) -> None:
-        """Each target is a file or a URL, or a name, `=` and one of these; `write` says which names
-        may be changed, or that all may.
+        """Each target is a file or a URL, or a name, `=` and one of these; `write` lists the names
+        of writable databases, or is True for all.
 
-        Raises ValueError for a target that can be none, for a name that comes twice and for one in
-        `write` that there is not.
+        Raises ValueError for an invalid target, a duplicate name, and an unknown name in `write`.
         """
         self.limits = limits or settings_of(DatabaseLimits, PREFIX)
         self.engines: dict[str, Engine] = {}
-        # Announces changes of schemas at once to clients that listen, while the server runs.
+        # While the server runs: notifies clients of schema changes at once.
         self.announce_changes: Callable[[], Awaitable[None]] = _nothing
         self._schemas: dict[str, str] = {}
         named = [_named(os.fspath(target)) for target in targets]
@@ -65,20 +64,20 @@ class Databases:
 
     @property
     def writable(self) -> bool:
-        """Whether any of them may be changed."""
+        """Whether any database is writable."""
         return any(engine.writable for engine in self.engines.values())
 
     async def open(self) -> None:
-        """Get all of them ready."""
+        """Open all databases."""
         for engine in self.engines.values():
             await engine.open()
 
     async def close(self) -> None:
-        """Let go of all of them."""
+        """Close all databases."""
         await asyncio.gather(*(engine.close() for engine in self.engines.values()))
 
     def find(self, name: str | None) -> Engine:
-        """The database that a caller means; the only one where there is no name.
+        """The database with a name; without a name the only database.
 
         Raises ToolError.
         """
@@ -95,8 +94,8 @@ class Databases:
         return self.engines[name]
 
     async def labels(self, engine: Engine) -> dict[str, TableName]:
-        """The tables of a database by what they are called here: with their schema where that is
-        not the one looked into first.
+        """The tables of a database by their labels: the name, with its schema unless that is the
+        default.
         """
         if engine.name not in self._schemas:
             self._schemas[engine.name] = (await engine.about()).schema
@@ -104,14 +103,14 @@ class Databases:
         return {names(found.schema, found.name): found for found in await engine.tables()}
 
     def names(self, engine: Engine) -> Callable[[str, str], str]:
-        """What says how a table of a schema is called here, once `labels` were asked for."""
+        """A function that returns the label of a table; call `labels` first."""
         first = self._schemas.get(engine.name, "")
         return lambda schema, name: name if schema in ("", first) else f"{schema}.{name}"
 
     async def described(self, engine: Engine, wanted: Iterable[str]) -> list[Table]:
-        """Tables in full, by their labels or whole names.
+        """The details of tables, by their labels or full names.
 
-        Raises ToolError for one that there is not.
+        Raises ToolError for an unknown table.
         """
         known = await self.labels(engine)
         whole = {f"{one.schema}.{one.name}": one for one in known.values() if one.schema}
@@ -131,7 +130,7 @@ class Databases:
 
 
 async def _nothing() -> None:
-    """Do nothing: no client listens."""
+    """Do nothing: no client is subscribed."""
 
 
 def schema_uri(database: str) -> str:
@@ -147,8 +146,7 @@ def table_uri(database: str, table: str) -> str:
 def given_of(
     words: Sequence[str], environment: Mapping[str, str] = os.environ
 ) -> tuple[list[str], list[str]]:
-    """The targets, and the names of those that may be written to, of the command line, else of the
-    environment.
+    """The targets, and the names of the writable ones, from the command line or the environment.
 
     Raises ValueError.
     """
@@ -166,7 +164,7 @@ def given_of(
 
 
 def _named(given: str) -> tuple[str, str]:
-    """A name and a target."""
+    """Split a target into name and target."""
     found = _NAMED.fullmatch(given)
     if found and not os.path.exists(given):
         return found[1], found[2]
@@ -174,14 +172,14 @@ def _named(given: str) -> tuple[str, str]:
         try:
             last = unquote(urlsplit(given).path.strip("/"))
         except ValueError:
-            last = ""  # the engine says what is wrong with it
+            last = ""  # the engine reports what is wrong with it
     else:
         last = os.path.splitext(os.path.basename(given))[0]
     return re.sub(r"[^A-Za-z0-9_.-]+", "-", last).strip("-.") or "database", given
 
 
 def _place(target: str) -> str:
-    """A target without what may be secret."""
+    """A target without possible secrets."""
     return "postgresql://..." if "://" in target and not target.startswith("sqlite:") else target
 
 

@@ -100,12 +100,12 @@ class ResultColumn(Struct, omit_defaults=True):
 
 
 class Rows(Struct):
-    """Rows of a result, each a list of values in the order of `columns`; `values.cell_of` says how
-    values become JSON.
+    """Rows of a result, each a list of values in the order of `columns`; `values.cell_of` converts
+    values to JSON.
 
-    `ended` says why there are no more of them here: that was all, or there was no room for another
-    row, or not for its bytes. `seconds` is how long the engine took. `changed` is how many rows a
-    statement changed, None where it was only read or where the engine does not say.
+    `ended` says why the rows end: there are no more, or the limit of rows or bytes is reached.
+    `seconds` is the engine's time. `changed` is how many rows a statement changed; None for a read,
+    or if the engine does not report it.
     """
 
     columns: list[ResultColumn]
@@ -116,11 +116,11 @@ class Rows(Struct):
 
 
 class RowRange(Struct, frozen=True):
-    """Which rows are wanted: `skip` of them are stepped over, and at most `most` are kept, of at
-    most `size` bytes as JSON.
+    """The requested rows: `skip` rows are skipped, then at most `most` are kept, up to `size` bytes
+    of JSON.
 
-    The first `free` rows are kept whatever their size. A value of more than `cell` bytes is cut,
-    and of a very wide row any value.
+    The first `free` rows are kept regardless of size. A value of more than `cell` bytes is cut, and
+    in a very wide row any value.
     """
 
     skip: int
@@ -162,91 +162,90 @@ class Plan(Struct, omit_defaults=True):
 class Engine(Protocol):
     """One database.
 
-    Every method that waits may be called by several tasks at once, and stops what it does when its
-    task is cancelled: the statement has ended by the time that CancelledError leaves the method, or
-    will have without any further help, and the next call finds a free connection. Whatever goes
-    wrong with a database is a ToolError: the engine's own message without passwords, where in the
-    SQL it is where the engine says so, and what to do. Each statement runs for `Limits.seconds` at
-    most, and waits `Limits.waiting` at most for a connection.
+    Several tasks may call every async method at the same time. If a task is cancelled, its
+    statement is stopped: it has ended when CancelledError leaves the method, or ends without
+    further help, and the next call gets a free connection. Every failure of a database is a
+    ToolError: the engine's message without passwords, the position in the SQL if known, and what to
+    do. A statement runs for at most `DatabaseLimits.seconds`, and waits for a connection for at
+    most `DatabaseLimits.waiting`.
 
-    `rows` and `explain` can change nothing: the engine itself refuses, whatever the SQL says, on an
-    engine that may write as well. No method looks at the text of SQL to decide whether it may run.
-    One call runs one statement; SQL with a second one is refused.
+    `rows` and `explain` cannot change anything, even if writing is allowed: the engine itself
+    refuses, whatever the SQL. No method inspects the text of SQL to decide whether it may run. One
+    call runs one statement; SQL with a second statement is refused.
 
-    An engine is made by a function of its module, `engine_of(target: str, name: str, limits:
-    Limits, *, write: bool) -> Engine`, which connects to nothing and raises ValueError in words for
-    a target that can be none.
+    The module of an engine has a function `engine_of(target: str, name: str, limits:
+    DatabaseLimits, *, write: bool) -> Engine`. It does not connect, and raises ValueError for an
+    invalid target.
     """
 
-    name: str  # by which callers know the database
-    kind: str  # the product, as people write it: "SQLite", "PostgreSQL"
-    writable: bool  # whether the person who started the server lets callers change it
-    # Sentences about its SQL, for a model that writes some: how parameters are written, and what
-    # to mind.
+    name: str  # the name that callers use
+    kind: str  # the product name: "SQLite", "PostgreSQL"
+    writable: bool  # whether the owner of the server allows callers to change it
+    # Sentences about its SQL dialect for a model: how to write parameters, and what to avoid.
     dialect: Sequence[str]
 
     async def open(self) -> None:
-        """Get ready.
+        """Prepare for calls.
 
-        A database that cannot be reached is no reason to raise: calls say so, and it may be there
-        later.
+        This does not raise if the database cannot be reached: calls report that, and it may be
+        available later.
         """
 
     async def close(self) -> None:
-        """End what runs and let go of everything; no thread and no connection stays."""
+        """Stop running statements and release everything; no thread and no connection stays."""
 
     async def about(self) -> EngineInfo:
-        """What it is. Raises ToolError where it cannot be reached or read."""
+        """Describe the database. Raises ToolError if it cannot be reached or read."""
         ...
 
     async def version(self) -> str:
-        """A text that is another one once tables were made, changed or dropped; cheap, since it is
-        asked for every few seconds.
+        """A text that changes when tables are created, changed or dropped; cheap, because it is
+        polled.
 
-        Empty where it cannot be told at the moment. It raises nothing.
+        Empty if it is unknown at the moment. It never raises.
         """
         ...
 
     async def tables(self) -> list[TableName]:
-        """All tables and views that the connection may read, by schema and name, without the
-        engine's own.
+        """All tables and views that the connection may read, by schema and name, without system
+        tables.
 
         Raises ToolError.
         """
         ...
 
     async def describe(self, tables: Sequence[TableName]) -> list[Table]:
-        """These tables in full, in their order; without those that are gone meanwhile.
+        """The details of tables, in their order; tables that no longer exist are left out.
 
         Raises ToolError.
         """
         ...
 
     async def rows(self, statement: Statement, page: RowRange) -> Rows:
-        """Run a statement that reads, and keep the rows of a page.
+        """Run a read-only statement, and keep the rows of a page.
+
+        Each page runs the statement again; nothing is held open in between.
 
         Raises ToolError, also for a statement that would change something.
-
-        It is run anew for each page, without anything held open in between.
         """
         ...
 
     async def explain(self, statement: Statement, *, analyze: bool = False) -> Plan:
-        """How the engine would carry a statement out. Raises ToolError.
+        """The engine's plan for a statement. Raises ToolError.
 
-        With `analyze` it is run as well, with the powers of `rows`; ToolError where the engine
-        cannot measure it.
+        With `analyze` the statement also runs, with the same restrictions as `rows`; ToolError if
+        the engine cannot measure it.
         """
         ...
 
     async def execute(
         self, statements: Sequence[Statement], page: RowRange, *, keep: bool = True
     ) -> list[Rows]:
-        """Run statements in one transaction: all of them happen or none; with `keep` false none in
-        any case, as a trial.
+        """Run statements in one transaction: all of them take effect, or none.
 
-        Each gives its rows, as far as `page` has room (a statement without rows has no columns),
-        and how many it changed. Raises ToolError where it is not `writable`, and for the first
-        statement that fails, which it names by its number where there are several.
+        With `keep=False` the transaction is rolled back: a dry run. Each statement returns its
+        rows, as far as `page` allows, and how many rows it changed (a statement without rows has no
+        columns). Raises ToolError if the database is not `writable`, and for the first statement
+        that fails, with its number if there are several.
         """
         ...

@@ -12,9 +12,8 @@ from .sql_text import quoted
 
 Names = Callable[[str, str], str]
 _LONGEST = 63  # characters of a name in an example
-_FEW = 20  # rows that an example asks for
-# Columns that have few values nearly everywhere, by their names; enumerated types and truth values
-# have them by their nature.
+_FEW = 20  # rows that an example returns
+# Names of columns that usually have few values. Enumerated types and booleans always have few.
 _GROUPS = frozenset(
     {
         "status",
@@ -49,16 +48,14 @@ _WHEN_ENDS = ("_at", "_on", "_date", "_time", "date", "time", "day", "created", 
 
 
 class Example(NamedTuple):
-    """A question in plain words, and the SQL that answers it."""
+    """A question in plain words, with SQL that answers it."""
 
     question: str
     sql: str
 
 
 def examples_of(tables: Sequence[Table], names: Names) -> Iterator[Example]:
-    """Examples of several kinds, from the tables that most others point to or that point to
-    others.
-    """
+    """Examples of several kinds, from the tables with the most foreign keys to or from them."""
     ranked = sorted(
         (table for table in tables if table.columns and _can_be_shown(table)),
         key=lambda table: -_weight(table, tables),
@@ -72,8 +69,8 @@ def examples_of(tables: Sequence[Table], names: Names) -> Iterator[Example]:
 
 
 def _can_be_shown(table: Table) -> bool:
-    """Whether its names can stand in a line as they are, so that an example is what the engine has
-    looked at.
+    """Whether the names of a table fit in a line unchanged, so that the example is the SQL that the
+    engine checked.
     """
     names = (table.schema, table.name, *(column.name for column in table.columns))
     return all(len(name) <= _LONGEST and line(name) == name for name in names)
@@ -96,7 +93,7 @@ def _count(table: Table, tables: Sequence[Table], names: Names) -> Example | Non
 
 
 def _join(table: Table, tables: Sequence[Table], names: Names) -> Example | None:
-    """Along a foreign key that is there."""
+    """A join along a foreign key."""
     for key in table.foreign_keys:
         other = _target(key, tables)
         if other is None or not key.to or len(key.to) != len(key.columns):
@@ -118,7 +115,7 @@ def _join(table: Table, tables: Sequence[Table], names: Names) -> Example | None
 
 
 def _group(table: Table, tables: Sequence[Table], names: Names) -> Example | None:
-    """By a column that is likely to have few values, or by a foreign key."""
+    """A group by a column that probably has few values, or by a foreign key."""
     keys = {key.columns[0] for key in table.foreign_keys if len(key.columns) == 1}
     likely = [
         one
@@ -138,7 +135,7 @@ def _group(table: Table, tables: Sequence[Table], names: Names) -> Example | Non
 
 
 def _range(table: Table, tables: Sequence[Table], names: Names) -> Example | None:
-    """Over a month, where there is a date or a time."""
+    """A range of one month, if there is a date or a time."""
     when = next((one for one in table.columns if _is_moment(one)), None)
     if when is None:
         return None
@@ -165,7 +162,7 @@ def _target(key: ForeignKey, tables: Sequence[Table]) -> Table | None:
 
 
 def _telling(table: Table) -> Column:
-    """The column that tells most of a row: a name or title, else its key, else the first."""
+    """The most descriptive column: a name or title, else the key, else the first."""
     for wanted in ("name", "title", "label", "email", "code", "number"):
         for column in table.columns:
             if column.name.lower() == wanted:

@@ -1,6 +1,4 @@
-"""Idle workers: keeps processes and connections for the next call, and closes them after a
-while.
-"""
+"""Idle workers: keeps processes and connections for the next call, and closes them after a time."""
 
 from __future__ import annotations
 
@@ -15,22 +13,22 @@ class IdlePool(Generic[T]):
     """Idle resources. The one that was used last is reused first, so that the others can expire."""
 
     def __init__(self, seconds: float, end: Callable[[T], Awaitable[None]]) -> None:
-        """`end` ends a thing, once it was here for so many seconds."""
+        """`end` closes a resource that was idle for this many seconds."""
         self._seconds = seconds
         self._end = end
-        self._kept: list[tuple[float, T]] = []  # the longest here first
+        self._kept: list[tuple[float, T]] = []  # longest idle first
         self._ending: set[asyncio.Task[None]] = set()
         self._timer: asyncio.TimerHandle | None = None
 
     def release(self, thing: T) -> None:
-        """Keep a thing for the next call."""
+        """Keep a resource for the next call."""
         loop = asyncio.get_running_loop()
         self._kept.append((loop.time() + self._seconds, thing))
         if self._timer is None:
             self._timer = loop.call_later(self._seconds, self._tidy)
 
     def acquire(self) -> T | None:
-        """A thing to use, where there is one."""
+        """An idle resource, or None."""
         return self._kept.pop()[1] if self._kept else None
 
     def _tidy(self) -> None:
@@ -45,7 +43,7 @@ class IdlePool(Generic[T]):
         await self._end(thing)
 
     async def close(self) -> None:
-        """End all of them, and wait for those that are ending."""
+        """Close all resources, including those that are being closed."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

@@ -140,7 +140,7 @@ async def query(
     call = digest(engine.name, sql, parameters)
     place = place_of(cursor, call) if cursor else None
     before = place.skip if place else 0
-    # The last row of the page before comes again, to see whether it still is the one at that place.
+    # The previous page's last row is read again, to check that it is still at its place.
     seen = 1 if place else 0
     most = min(limit or limits.page, limits.rows)
     page = RowRange(before - seen, most + seen, limits.bytes, limits.cell, free=1 + seen)
@@ -160,7 +160,7 @@ async def query(
 
 
 def statement_of(sql: str, parameters: Parameters | None, most: int) -> Statement:
-    """A statement as a caller gives it. Raises ToolError for one that is longer than it may be."""
+    """A caller's statement. Raises ToolError if it is too long."""
     if len(sql.encode("utf-8", "replace")) > most:
         raise ToolError(f"The statement has more than {most:,} bytes. Pass values as parameters.")
     return Statement(sql, parameters if parameters is not None else ())
@@ -207,5 +207,5 @@ async def explain(
 
 
 def line_by_line(words: str) -> str:
-    """Lines, each of which is not longer than anybody reads."""
+    """Split into lines of readable length."""
     return "\n".join(line(one, 1_000) for one in words.split("\n"))

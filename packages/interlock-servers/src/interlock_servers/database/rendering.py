@@ -21,7 +21,7 @@ _MOST_DEFINITION = 2_000
 
 @asynccontextmanager
 async def told(ctx: Context[Any], seconds: float, every: float) -> AsyncIterator[None]:
-    """Say now and then for how long a statement has been running, of the seconds that it may."""
+    """Report at intervals for how long a statement has been running, out of its time limit."""
     began = time.monotonic()
 
     async def tick() -> None:
@@ -40,7 +40,7 @@ async def told(ctx: Context[Any], seconds: float, every: float) -> AsyncIterator
 
 
 def rows_in_words(columns: Sequence[ResultColumn], rows: Sequence[Sequence[Any]]) -> str:
-    """A result as lines, with the names of its columns first."""
+    """A result as lines, with the column names first."""
     return "\n".join(
         [
             " | ".join(line(column.name) for column in columns),
@@ -64,7 +64,7 @@ def _cell(value: Any) -> str:
 def tables_in_words(
     tables: Sequence[Table], name: Callable[[str, str], str], most: int, left: int = 0
 ) -> str:
-    """Tables with their columns, in about `most` characters; `left` is how many more there are."""
+    """Tables with their columns, in about `most` characters; `left` counts further tables."""
     words: list[str] = []
     for table in tables:
         more = table_in_words(table, name)
@@ -83,7 +83,7 @@ def tables_in_words(
 
 
 def table_in_words(table: Table, name: Callable[[str, str], str]) -> str:
-    """A table with its columns, a line each; `name` says what a table of a schema is called."""
+    """A table with its columns, one a line; `name` returns the label of a table."""
     foreign = {
         key.columns[0]: f" -> {line(name(key.schema, key.table))}.{line(key.to[0])}"
         for key in table.foreign_keys
@@ -115,7 +115,7 @@ def _plain(key: Any) -> bool:
 
 
 def name_in_words(label: str, table: TableName) -> str:
-    """A table in a line."""
+    """A table in one line."""
     return _head(label, table)
 
 
@@ -149,7 +149,7 @@ def _names(names: Sequence[str]) -> str:
 
 
 def plan_in_words(steps: Sequence[PlanStep]) -> str:
-    """A plan as an indented list, with what is estimated and measured of each step."""
+    """A plan as an indented list, with the estimates and measurements of each step."""
     return "\n".join(
         f"{'  ' * step.depth}{line(step.what, 1_000)}{_measures(step)}" for step in steps
     )

@@ -10,14 +10,14 @@ from .engine import Engine, Statement, Table
 from .example_queries import Example, examples_of
 from .rendering import tables_in_words
 
-TABLE = "database://{database}/tables/{+table}"  # what a table is called may have any sign in it
+TABLE = "database://{database}/tables/{+table}"  # a table name may contain any character
 _MOST_SUGGESTED = 100
 _MOST_TYPED = 1_000  # characters of an example's question and SQL
 _MOST_SCHEMA = 64 * 1024  # characters of a schema in a prompt
 
 
 def add_library(made: Server, databases: Databases) -> None:
-    """Add the resources, what completes them, and the prompt."""
+    """Add the resources, their completions, and the prompt."""
     for engine in databases.engines.values():
         _add_schema(made, engine)
     _add_table(made)
@@ -74,7 +74,7 @@ def _add_table(made: Server) -> None:
     async def table_of_table(
         value: str, arguments: dict[str, str], ctx: Context[Databases]
     ) -> list[str]:
-        """Tables that begin so, then those that hold it."""
+        """Tables that begin with the text, then those that contain it."""
         try:
             known = await ctx.lifespan_state.labels(
                 ctx.lifespan_state.find(arguments.get("database"))
@@ -147,13 +147,13 @@ def _add_prompt(made: Server) -> None:
 
 
 async def _checked(databases: Databases, engine: Engine, tables: list[Table]) -> list[Example]:
-    """The examples that the engine itself finds to be right."""
+    """The examples that the engine accepts."""
     right = []
     for example in examples_of(tables, databases.names(engine)):
         try:
             await engine.explain(Statement(example.sql))
         except ToolError:
-            continue  # such as a view whose table is gone, or a date that is kept as a number
+            continue  # such as a view whose table is gone, or a date that is stored as a number
         right.append(example)
     return right
 
@@ -163,7 +163,7 @@ def _typed(text: str) -> str:
 
 
 def _fenced(text: str) -> str:
-    """A text between marks that nothing in it can imitate."""
+    """A text between marks that it cannot imitate."""
     authorizer = "~" * 4
     while authorizer in text:
         authorizer += "~"

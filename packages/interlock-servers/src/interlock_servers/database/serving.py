@@ -20,7 +20,7 @@ INSTRUCTIONS = (
     "query runs one read-only statement. Pass values as parameters. Long results come in pages: "
     "call again with `cursor`."
 )
-_SLACK = 60.0  # seconds for a call beside those of its statement
+_SLACK = 60.0  # seconds for a call in addition to its statements
 _READS = (
     (list_databases, "Databases"),
     (list_tables, "Tables"),
@@ -36,12 +36,12 @@ def database_server(
     write: bool | Collection[str] = False,
     limits: DatabaseLimits | None = None,
 ) -> Server:
-    """A server over databases: files, `sqlite:///` or `postgresql://` URLs, each with a name and
-    `=` before it where it should have one.
+    """Return a server for databases: files, `sqlite:///` or `postgresql://` URLs, each optionally
+    with a name and `=` in front.
 
-    `write` names those that callers may change, or says that they may change all; there is a tool
-    for that only then. `limits` are those of the environment where none are given. Nothing is
-    opened before the first client comes. Raises ValueError for a target that can be none.
+    `write` lists the databases that callers may change, or is True for all; only then there is a
+    tool that writes. `limits` default to those of the environment. Nothing is opened before the
+    first client connects. Raises ValueError for an invalid target.
     """
     databases = Databases(targets, write, limits)
 
@@ -65,8 +65,8 @@ def database_server(
     )
     seconds = databases.limits.seconds + _SLACK
     for tool, title in _READS:
-        # The functions of SQL can tell the time and roll dice, and no more: the world outside is
-        # not open to them.
+        # SQL functions can read the clock and return random numbers, but cannot reach anything
+        # outside.
         made.add_tool(
             tool,
             title=title,
@@ -86,11 +86,11 @@ def database_server(
 
 
 def server_of(*words: str) -> Server:
-    """The server for what was typed, else for the databases of the environment.
+    """Return the server for command-line arguments, or for the databases of the environment.
 
-    `--write=NAME` lets one be changed.
+    `--write=NAME` makes a database writable.
 
-    Raises ValueError for what can be no database.
+    Raises ValueError for an invalid target.
     """
     targets, write = given_of(words)
     return database_server(targets, write=write)

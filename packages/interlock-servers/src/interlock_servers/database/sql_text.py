@@ -12,11 +12,11 @@ from interlock.cursors import encode_cursor
 
 from ..cursors import read_cursor
 
-# What a terminal obeys, and what turns the direction of text or cannot be seen: shown as escapes.
+# Terminal controls, direction changes and invisible characters are shown as escapes.
 
 
 def quoted(name: str) -> str:
-    """A name of a table or column as SQL has it, whatever is in it."""
+    """A table or column name as a quoted SQL identifier."""
     return '"' + name.replace('"', '""') + '"'
 
 
@@ -36,12 +36,12 @@ def digest(*parts: Any) -> str:
 
 
 def cursor_of(place: PageCursor) -> str:
-    """A place as callers hold it."""
+    """A cursor for callers."""
     return encode_cursor(place, "database")
 
 
 def place_of(cursor: str, call: str) -> PageCursor:
-    """The place of a cursor that belongs to a call. Raises ToolError."""
+    """Decode a cursor that belongs to a call. Raises ToolError."""
     place = read_cursor(cursor, PageCursor, "database")
     if place.call != call:
         raise ToolError(

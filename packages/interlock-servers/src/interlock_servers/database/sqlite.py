@@ -1,6 +1,4 @@
-"""SQLite engine: readers open the file read-only, and one writer exists where writing is
-allowed.
-"""
+"""SQLite engine: readers open the file read-only; there is one writer if writing is allowed."""
 
 from __future__ import annotations
 
@@ -28,13 +26,13 @@ _WRITERS = 1  # SQLite has one writer at a time
 def engine_of(target: str, name: str, limits: DatabaseLimits, *, write: bool) -> SqliteEngine:
     """The engine for a file: its path, or `sqlite:///` and its path.
 
-    Raises ValueError where there is no such file.
+    Raises ValueError if there is no such file.
     """
     if target.startswith("sqlite:"):
         target = unquote(target.removeprefix("sqlite:").removeprefix("//"))
     path = Path(target).expanduser().absolute()
     if not target or not path.is_file():
-        # Whole, since the folder that a host starts programs in is seldom the one that was meant.
+        # The full path, because a host often starts programs in an unexpected folder.
         where = line(str(path)) if target else "without a name"
         raise ValueError(
             f"{where} is not a file." if target and path.exists() else f"There is no file {where}."
@@ -43,7 +41,7 @@ def engine_of(target: str, name: str, limits: DatabaseLimits, *, write: bool) ->
 
 
 class SqliteEngine:
-    """A SQLite file; see Engine for what its methods promise."""
+    """A SQLite file; see Engine."""
 
     kind = "SQLite"
     dialect: Sequence[str] = (
@@ -66,7 +64,7 @@ class SqliteEngine:
         self._writers: WorkerPool | None = None
 
     async def open(self) -> None:
-        """Get ready; the file is opened when it is first needed."""
+        """Prepare for calls; the file is opened on demand."""
         self._readers = WorkerPool(self._path, self._limits, self._limits.connections, write=False)
         self._writers = (
             WorkerPool(self._path, self._limits, _WRITERS, write=True) if self.writable else None
@@ -91,7 +89,7 @@ class SqliteEngine:
         )
 
     async def version(self) -> str:
-        """Changes with the schema."""
+        """A text that changes with the schema."""
         try:
             return await self._read(str, what="version")
         except ToolError:
@@ -102,11 +100,11 @@ class SqliteEngine:
         return await self._read(list[TableName], what="tables")
 
     async def describe(self, tables: Sequence[TableName]) -> list[Table]:
-        """These tables in full."""
+        """The details of tables."""
         return await self._read(list[Table], what="describe", tables=list(tables))
 
     async def rows(self, statement: Statement, page: RowRange) -> Rows:
-        """The rows of a page of what a statement reads."""
+        """The rows of a page."""
         bound_of(statement.parameters)
         return await self._read(Rows, what="rows", statements=[statement], page=page)
 
@@ -140,8 +138,8 @@ class SqliteEngine:
     async def _read(self, kind: type[T], **given: Any) -> T:
         answer = await self._ask(self._readers, **given)
         if answer.journal and self._writers is not None:
-            # A program that died has left changes half done, and whoever reads only may not roll
-            # them back.
+            # A crashed program left an unfinished transaction, which a read-only connection cannot
+            # roll back.
             await self._ask(self._writers, what="check")
             answer = await self._ask(self._readers, **given)
         return _result(answer, kind)

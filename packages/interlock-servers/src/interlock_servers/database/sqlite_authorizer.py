@@ -14,18 +14,18 @@ from interlock.store import connect_sqlite
 from .limits import DatabaseLimits
 
 Mode = Literal["own", "read", "explain", "write"]
-# Of SQLite's machine between two looks at whether a statement should go on: well under a
-# millisecond
+# SQLite virtual machine instructions between two checks whether a statement should stop: well under
+# a millisecond
 OPCODES = 20_000
-# Seconds that SQLite itself waits for a lock; we try again until we have waited long enough, and
-# can be stopped meanwhile
+# Seconds that SQLite itself waits for a lock; retries continue up to the limit and can be stopped
 _BUSY = 0.05
-# bytes, of what a schema holds; callers' statements are bounded by Limits.statement
+# bytes of SQL in a schema; callers' statements are limited by DatabaseLimits.statement
 _SQL = 16 * 1024 * 1024
-# Bytes of a pattern: matching takes pattern times text, and nothing stops it within one value
+# Bytes of a LIKE pattern: matching takes pattern times text, and cannot be interrupted within a
+# value
 _LIKE = 1_000
 
-# Reading, as SQLite calls its parts.
+# SQLite's actions that only read.
 _READS = frozenset(
     {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE}
 )
@@ -46,8 +46,8 @@ _CHANGES = _ROWS | {
     sqlite3.SQLITE_ANALYZE,
 }
 _SCHEMAS = ("sqlite_master", "sqlite_temp_master")
-# Those that tell of the schema and set nothing, with an argument; and those that are read without
-# one, and would set something with one.
+# Pragmas that only read the schema, with an argument; then pragmas that read without an argument
+# and would set something with one.
 _TELLING = frozenset(
     {
         "table_info",
@@ -79,8 +79,8 @@ _READ_ONLY_WITHOUT = frozenset(
         "auto_vacuum",
     }
 )
-# Functions that read or write elsewhere, run code or hand out pointers. Most are the shell's;
-# whoever built SQLite may have built them in.
+# Functions that access files, run code or return pointers. Most belong to the SQLite shell, but a
+# custom build may include them.
 _FUNCTIONS = frozenset(
     {
         "load_extension",
@@ -103,28 +103,27 @@ _FUNCTIONS = frozenset(
 )
 _RAW = frozenset(
     {"sqlite_dbpage"}
-)  # the bytes of the file as a table, behind the back of everything else
+)  # the raw pages of the file as a table, which bypasses everything else
 _MODULES = frozenset(
     {"fts3", "fts4", "fts5", "rtree", "rtree_i32", "geopoly"}
-)  # of virtual tables that may be made
+)  # modules of virtual tables that may be created
 
 
 class Authorizer:
     """The authorizer of a connection.
 
-    SQLite asks it about each thing that a statement would do, when it reads the statement.
-
-    `mode` says what is allowed at the moment; `refused` is the first thing that was not, in words.
+    SQLite calls it for each action of a statement, while it compiles the statement. `mode` says
+    what is allowed at the moment; `refused` is the first denied action, in words.
     """
 
     def __init__(self) -> None:
         self.mode: Mode = "read"
         self.refused: str | None = None
-        # whether the statement was found to read something, before anything else
+        # whether a read was authorized already for this statement
         self._reads = False
 
     def enter(self, mode: Mode) -> None:
-        """From now on a statement of this mode is read."""
+        """Set the mode for the next statement."""
         self.mode = mode
         self.refused = None
         self._reads = False
@@ -137,9 +136,7 @@ class Authorizer:
         database: str | None,
         _within: str | None,
     ) -> int:
-        """SQLite's question: a kind of action, two words about it, and the database ("main",
-        "temp") that it is about.
-        """
+        """SQLite's callback: the action, its two arguments, and the database ("main", "temp")."""
         if self._allows(action, first, second, database):
             self._reads = self._reads or action in (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_PRAGMA)
             return sqlite3.SQLITE_OK
@@ -168,7 +165,7 @@ class Authorizer:
             return action == sqlite3.SQLITE_TRANSACTION
         if (
             database == "temp"
-        ):  # what is temporary would stay for the next caller of this connection
+        ):  # temporary objects would stay for the next caller of this connection
             return False
         if self.mode == "explain":
             return action in _ROWS
@@ -177,14 +174,14 @@ class Authorizer:
         return self.mode == "write" and action in _CHANGES
 
     def _of_a_virtual_table(self, action: int, table: str | None) -> bool:
-        """Whether this is what SQLite asks when it first looks at a virtual table (also json_each
-        and the like), though nothing is written.
+        """Whether SQLite asks this when it first opens a virtual table (including json_each and the
+        like), although nothing is written.
 
-        It reads the table's declaration as a CREATE TABLE, and R*Trees get their statements for
-        writing ready, after it has asked about the SELECT or the pragma. Who asks for the first
-        outright is refused by the core, which lets nobody change the schema's own table. An INSERT
-        or DELETE, be it of a table of somebody's that is called so, is asked about before all that
-        it reads; and a connection that is read-only refuses it as well.
+        After it has asked about the SELECT or the pragma, SQLite parses the table's declaration as
+        a CREATE TABLE, and R*Trees prepare their own write statements. An explicit statement of the
+        first kind is refused by SQLite, which lets nobody change the schema table directly. An
+        explicit INSERT or DELETE, even on a table with such a name, is asked about before its
+        reads; and a read-only connection refuses it anyway.
         """
         if action == sqlite3.SQLITE_UPDATE:
             return table in _SCHEMAS
@@ -224,13 +221,12 @@ _ACTIONS: dict[int, str] = {
 def opened(
     path: Path, authorizer: Authorizer, limits: DatabaseLimits, *, write: bool
 ) -> sqlite3.Connection:
-    """A connection to a file that is there, with all its fences; to be used by the thread that
-    opened it.
+    """Open an existing file with all restrictions, for the thread that calls this.
 
     Raises sqlite3.Error.
 
-    No statement is kept for another time: one that was allowed to us once would else be there for a
-    caller who sends the same text.
+    Statements are not cached: one that was authorized for internal use would otherwise be available
+    to a caller who sends the same text.
     """
     connection = connect_sqlite(path, write=write, patience=_BUSY, cached_statements=0)
     try:
@@ -246,10 +242,10 @@ def opened(
 def _configure(connection: sqlite3.Connection, limits: DatabaseLimits, *, write: bool) -> None:
     with contextlib.suppress(
         AttributeError, sqlite3.NotSupportedError
-    ):  # Pythons that can load none at all
+    ):  # Python builds without extension loading
         connection.enable_load_extension(False)
-    # Python has setconfig from 3.12 on. What is defensive cannot be broken through SQL; views and
-    # triggers of a hostile file find no function that is not known to be harmless.
+    # Python has setconfig from 3.12 on. Defensive mode protects the file against SQL; views and
+    # triggers of a hostile file can only call functions known to be harmless.
     setconfig = getattr(connection, "setconfig", None)
     if setconfig is not None:
         for name in (
@@ -263,7 +259,7 @@ def _configure(connection: sqlite3.Connection, limits: DatabaseLimits, *, write:
         "trusted_schema = OFF",
         "cell_size_check = ON",
         "mmap_size = 0",
-        # What is read is written nowhere, and what does not fit ends the statement and not the disk
+        # Temporary data is never written to disk; too much of it ends the statement
         "temp_store = MEMORY",
         "recursive_triggers = OFF",
         f"foreign_keys = {'ON' if write else 'OFF'}",
@@ -273,7 +269,7 @@ def _configure(connection: sqlite3.Connection, limits: DatabaseLimits, *, write:
     if limits.memory:
         connection.execute(
             f"PRAGMA hard_heap_limit = {limits.memory}"
-        )  # of the whole process, which is there for this connection
+        )  # for the whole process, which serves only this connection
     for limit, most in (
         (sqlite3.SQLITE_LIMIT_LENGTH, limits.value),
         (sqlite3.SQLITE_LIMIT_SQL_LENGTH, _SQL),
@@ -287,6 +283,4 @@ def _configure(connection: sqlite3.Connection, limits: DatabaseLimits, *, write:
 
 
 def _text(data: bytes) -> str:
-    return data.decode(
-        "utf-8", "backslashreplace"
-    )  # nothing keeps a file from holding what is not UTF-8
+    return data.decode("utf-8", "backslashreplace")  # a file may contain invalid UTF-8

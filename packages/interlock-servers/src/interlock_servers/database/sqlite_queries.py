@@ -1,4 +1,4 @@
-"""Runs queries, plans and transactions on a SQLite connection, and words their errors."""
+"""Runs queries, plans and transactions on a SQLite connection, and renders their errors."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from .values import RowCollector, bytes_of
 T = TypeVar("T")
 _CLASSES = {int: "integer", float: "real", str: "text", bytes: "blob"}
 _MISSING = re.compile(r"no such (table|column): (?:.*\.)?(.+)")
-_PAUSE = 0.02  # seconds between two tries to get a lock
-_MOST_LOOKED_AT = 50  # tables, for a hint
+_PAUSE = 0.02  # seconds between two attempts to get a lock
+_MOST_LOOKED_AT = 50  # tables examined for a hint
 
 
 class RunningCall:
-    """A call in progress: its deadline, and whether it was stopped."""
+    """A running call: its deadline, and whether it was stopped."""
 
     def __init__(self, number: int, seconds: float) -> None:
         self.number = number
@@ -40,7 +40,7 @@ class RunningCall:
         self.stopped = threading.Event()
 
     def over(self) -> bool:
-        """Whether it has to end now."""
+        """Whether the call must end now."""
         return self.stopped.is_set() or time.monotonic() > self._ends
 
 
@@ -89,7 +89,7 @@ class SqliteSession:
             cursor.close()
 
     def plan(self, statement: Statement) -> Plan:
-        """SQLite's query plan; what changes something may be explained as well, for it is not run.
+        """SQLite's query plan. A writing statement can be explained too, because it does not run.
 
         Raises sqlite3.Error.
         """
@@ -107,9 +107,9 @@ class SqliteSession:
     def transaction(
         self, statements: Sequence[Statement], page: RowRange, *, keep: bool
     ) -> list[Rows]:
-        """All of these statements or none of them.
+        """Run all statements, or none of them.
 
-        Raises ToolError, and sqlite3.Error before the first one.
+        Raises ToolError; sqlite3.Error if the transaction cannot begin.
         """
         self.authorizer.enter("own")
         self._patiently(lambda: self.connection.execute("BEGIN IMMEDIATE"))
@@ -135,11 +135,11 @@ class SqliteSession:
                 self.authorizer.enter("own")
                 self.connection.set_progress_handler(
                     None, 0
-                )  # a call that is over still has this to do
+                )  # the rollback must also run after the deadline
                 self.connection.execute("ROLLBACK")
 
     def _changed(self, statement: Statement, page: RowRange) -> Rows:
-        """Run a statement to its end, and keep what there is room for of what it returns."""
+        """Run a statement to its end, and keep the returned rows that fit."""
         began = time.monotonic()
         cursor = self.connection.execute(statement.sql, bound_of(statement.parameters))
         try:
@@ -155,9 +155,7 @@ class SqliteSession:
             cursor.close()
 
     def _patiently(self, do: Callable[[], T]) -> T:
-        """Do what may find the database locked, again and again until others have been waited for
-        long enough.
-        """
+        """Retry an action while the database is locked, up to the waiting limit."""
         give_up = time.monotonic() + self.limits.waiting
         while True:
             try:
@@ -172,7 +170,7 @@ class SqliteSession:
             self.job.stopped.wait(_PAUSE)
 
     def failure(self, bad: Exception) -> ToolError:
-        """What went wrong, in words for the model."""
+        """The error of a statement, in words for the model."""
         code = primary_code(bad)
         if code == sqlite3.SQLITE_INTERRUPT or (code and self.job.over()):
             return too_long(self.job.seconds)
@@ -190,7 +188,7 @@ class SqliteSession:
         return told(bad, self.limits, self._near(*found.groups()) if found else "")
 
     def _near(self, what: str, name: str) -> str:
-        """A hint for a table or column that there is not."""
+        """A hint for an unknown table or column."""
         self.authorizer.enter("read")
         try:
             tables = tables_of(self.connection)
@@ -214,8 +212,8 @@ class SqliteSession:
         )
 
 
-# What the sqlite3 module raises for a statement; those that are no errors of its own are for
-# parameters and for more than one statement.
+# The exceptions of the sqlite3 module for a statement; the built-in ones concern parameters and
+# multiple statements.
 FAILURES = (sqlite3.Error, sqlite3.Warning, MemoryError, OverflowError, ValueError)
 
 
@@ -232,8 +230,8 @@ _UNUSABLE = frozenset(
 
 
 def has_journal(bad: BaseException) -> bool:
-    """Whether a reader cannot go on because a program that died left changes that a writer has to
-    roll back.
+    """Whether a reader fails because a crashed program left a transaction that a writer must roll
+    back.
     """
     return getattr(bad, "sqlite_errorcode", 0) in (
         sqlite3.SQLITE_READONLY_ROLLBACK,
@@ -243,7 +241,7 @@ def has_journal(bad: BaseException) -> bool:
 
 
 def told(bad: Exception, limits: DatabaseLimits, more: str = "") -> ToolError:
-    """A failure of SQLite in words, with a hint."""
+    """A SQLite error in words, with a hint."""
     code = primary_code(bad)
     if isinstance(bad, MemoryError):
         said = (
@@ -278,7 +276,7 @@ def told(bad: Exception, limits: DatabaseLimits, more: str = "") -> ToolError:
 
 
 def too_long(seconds: float) -> ToolError:
-    """What is said of a statement that ran for too long."""
+    """The error for a statement that ran for too long."""
     return ToolError(
         f"The statement ran for more than {seconds:g} seconds and was stopped. Ask for less: a "
         "WHERE that an index serves, a LIMIT, "
@@ -287,7 +285,7 @@ def too_long(seconds: float) -> ToolError:
 
 
 def bound_of(parameters: Parameters) -> tuple[Any, ...] | dict[str, Any]:
-    """Parameters as SQLite takes them; names may have the sign before them that they have in SQL.
+    """Parameters for SQLite; names may include the prefix that they have in SQL.
 
     Raises ToolError.
     """

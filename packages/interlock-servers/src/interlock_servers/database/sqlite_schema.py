@@ -10,16 +10,15 @@ from .engine import Column, ForeignKey, Index, Table, TableKind, TableName
 from .values import WIDE
 
 _KINDS: dict[str, TableKind] = {"table": "table", "view": "view", "virtual": "virtual table"}
-# Characters of a name; tables with longer ones are left out, since nobody could ask for them
+# Characters of a name; tables with longer names are left out, because callers could not name them
 _NAME = 500
-_SHORT = 200  # characters that every name, type and default of a column may have
+_SHORT = 200  # characters that are always shown of a column's name, type and default
 _LONG = 16 * 1024  # characters of a view's SQL
-_TABLE_LIST = (3, 37, 0)  # the first SQLite that tells the tables behind virtual tables from others
+_TABLE_LIST = (3, 37, 0)  # the first SQLite version that marks the shadow tables of virtual tables
 
 
 def tables_of(connection: sqlite3.Connection) -> list[TableName]:
-    """The tables and views, by name, without those of SQLite itself and those behind virtual
-    tables.
+    """The tables and views by name, without system tables and shadow tables of virtual tables.
 
     Raises sqlite3.Error.
     """
@@ -40,9 +39,9 @@ def tables_of(connection: sqlite3.Connection) -> list[TableName]:
 
 
 def _counted(connection: sqlite3.Connection) -> dict[str, int]:
-    """About how many rows tables have, as the last ANALYZE wrote down."""
+    """Estimated row counts of tables, as stored by the last ANALYZE."""
     found: dict[str, int] = {}
-    with contextlib.suppress(sqlite3.OperationalError):  # nobody ever asked it to
+    with contextlib.suppress(sqlite3.OperationalError):  # ANALYZE was never run
         for table, stat in connection.execute("SELECT tbl, stat FROM sqlite_stat1"):
             first = str(stat).partition(" ")[0]
             if isinstance(table, str) and first.isascii() and first.isdigit():
@@ -51,7 +50,7 @@ def _counted(connection: sqlite3.Connection) -> dict[str, int]:
 
 
 def described(connection: sqlite3.Connection, names: Sequence[TableName]) -> list[Table]:
-    """These tables in full, those that there are. Raises sqlite3.Error."""
+    """The details of those tables that exist. Raises sqlite3.Error."""
     known = {found.name: found for found in tables_of(connection)}
     return [_table(connection, known[name.name]) for name in names if name.name in known]
 
@@ -70,7 +69,7 @@ def _table(connection: sqlite3.Connection, found: TableName) -> Table:
 
 
 def _columns(connection: sqlite3.Connection, table: str) -> list[Column]:
-    """Its columns; none of a view that is broken, such as one of a table that is gone."""
+    """The columns of a table; none for a broken view, such as one whose table is gone."""
     try:
         rows = connection.execute(
             'SELECT name, type, "notnull", dflt_value, pk, hidden FROM pragma_table_xinfo(?)',
@@ -78,7 +77,7 @@ def _columns(connection: sqlite3.Connection, table: str) -> list[Column]:
         ).fetchall()
     except sqlite3.OperationalError:
         return []
-    most = max(_SHORT, WIDE // max(1, len(rows)))  # SQLite itself bounds none of it
+    most = max(_SHORT, WIDE // max(1, len(rows)))  # SQLite itself has no limit here
     return [
         Column(
             _cut(name, most),
@@ -89,7 +88,7 @@ def _columns(connection: sqlite3.Connection, table: str) -> list[Column]:
             generated=hidden in (2, 3),
         )
         for name, kind, required, default, key, hidden in rows
-        if hidden != 1  # those of virtual tables that are none to look at
+        if hidden != 1  # hidden columns of virtual tables
     ]
 
 
@@ -109,7 +108,7 @@ def _foreign_keys(connection: sqlite3.Connection, table: str) -> list[ForeignKey
 
 
 def _targets(connection: sqlite3.Connection, table: str, named: Iterable[str | None]) -> list[str]:
-    """The columns that a foreign key points to; where it names none, it is the primary key."""
+    """The columns that a foreign key references; without names it is the primary key."""
     named = list(named)
     if None not in named:
         return [one for one in named if one is not None]

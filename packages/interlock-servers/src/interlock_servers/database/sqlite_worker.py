@@ -1,7 +1,7 @@
 """Worker process for one SQLite connection. A statement that cannot be interrupted ends with it.
 
-It reads calls from its input and writes what came of them to its output, each as its length and
-JSON. It ends with its input.
+It reads calls from its input and writes the results to its output, each as its length and JSON. It
+ends when its input ends.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from .sqlite_authorizer import OPCODES, Authorizer, opened
 from .sqlite_queries import FAILURES, RunningCall, SqliteSession, has_journal, told
 from .sqlite_schema import described, tables_of
 
-GRACE = 1.0  # seconds that a statement has to end in once it was stopped
-HEAD = struct.Struct(">I")  # the length of what comes
-MOST = 16 * 1024 * 1024  # bytes of an answer, whatever the limits
-# bytes for Python itself, and for a row of SQLite's once more as Python values
+GRACE = 1.0  # seconds in which a stopped statement must end
+HEAD = struct.Struct(">I")  # the length of the next message
+MOST = 16 * 1024 * 1024  # bytes of an answer, regardless of other limits
+# bytes for Python itself, and for a second copy of a SQLite row as Python values
 _PYTHON = 256 * 1024 * 1024
 
 
@@ -82,11 +82,11 @@ class SqliteWorker:
         self._connection: sqlite3.Connection | None = None
         self._file: tuple[int, int] | None = None
         self._job: RunningCall | None = None
-        self._turn = threading.Lock()  # held while what a stop is meant for changes
+        self._turn = threading.Lock()  # held while the current call changes
         self.calls: queue.SimpleQueue[WorkerCall | None] = queue.SimpleQueue()
 
     def receive(self, source: BinaryIO) -> None:
-        """Read calls to their end; stops are heeded at once."""
+        """Read calls until the input ends. A stop takes effect at once."""
         while (frame := _frame(source)) is not None:
             heard = msgspec.json.decode(frame, type=WorkerCall | StopCall)
             if isinstance(heard, WorkerCall):
@@ -96,9 +96,7 @@ class SqliteWorker:
         self.calls.put(None)
         self._stop(None)
         threading.Event().wait(GRACE)
-        os._exit(
-            1
-        )  # the other thread is in a statement that does not end, and nobody is there to end it
+        os._exit(1)  # the other thread is in an endless statement, and the parent is gone
 
     def _stop(self, number: int | None) -> None:
         with self._turn:
@@ -108,7 +106,7 @@ class SqliteWorker:
                     self._connection.interrupt()
 
     def answer(self, call: WorkerCall) -> WorkerReply:
-        """Do what was asked for."""
+        """Run a call."""
         with self._turn:
             self._job = job = RunningCall(call.number, call.seconds)
         try:
@@ -134,7 +132,7 @@ class SqliteWorker:
             found = self._path.stat()
         except OSError as bad:
             raise ToolError(f"The file of the database cannot be opened: {bad.strerror}.") from None
-        if not stat.S_ISREG(found.st_mode):  # to open a pipe would wait for whoever writes to it
+        if not stat.S_ISREG(found.st_mode):  # opening a pipe would wait for a writer
             raise ToolError(
                 "The file of the database cannot be opened: something else than a file is in its "
                 "place."
@@ -189,7 +187,7 @@ def _frame(source: BinaryIO) -> bytes | None:
 
 
 def _bound(limits: DatabaseLimits) -> None:
-    """Limit what the process may take, where the platform can."""
+    """Limit the resources of the process, if the platform can."""
     if sys.platform != "win32":
         import resource  # not on every platform
 
@@ -212,10 +210,10 @@ def main() -> None:
     _bound(opening.limits)
     worker = SqliteWorker(opening)
     threading.Thread(target=worker.receive, args=(source,), daemon=True).start()
-    with contextlib.suppress(BrokenPipeError):  # the parent has gone
+    with contextlib.suppress(BrokenPipeError):  # the parent is gone
         while (call := worker.calls.get()) is not None:
             frame = msgspec.json.encode(worker.answer(call))
             sink.write(HEAD.pack(len(frame)) + frame)
             sink.flush()
     worker.close()
-    os._exit(0)  # the other thread waits
+    os._exit(0)  # the other thread is waiting

@@ -1,6 +1,4 @@
-"""Worker pool for SQLite files: one connection in each child process, which is killed if it
-hangs.
-"""
+"""Worker pool for SQLite files: one connection in each child process, killed if it hangs."""
 
 from __future__ import annotations
 
@@ -21,9 +19,9 @@ from .limits import DatabaseLimits
 from .sqlite_queries import too_long
 from .sqlite_worker import GRACE, HEAD, MOST, OpenDatabase, StopCall, WorkerCall, WorkerReply
 
-_START = 20.0  # seconds that a process has to come up in, beside the time for the call
+_START = 20.0  # seconds for a process to start, in addition to the time of the call
 _HEAD = 64 * 1024  # bytes around an answer
-_SLACK = 0.2  # seconds by which the process is late where it stops a statement itself
+_SLACK = 0.2  # seconds by which a timeout is late when the process itself stops the statement
 _KEPT = (
     "PATH",
     "LD_LIBRARY_PATH",
@@ -32,8 +30,8 @@ _KEPT = (
     "TEMP",
     "TMP",
     "TMPDIR",
-)  # of the environment: no passwords
-# It finds what this process has found, and nothing of the current folder.
+)  # environment variables: no passwords
+# It uses the same module path as this process, and nothing of the current folder.
 _PROGRAM = (
     "import sys; sys.path[:] = sys.argv[1:]; from interlock_servers.database.sqlite_worker import "
     "main; main()"
@@ -47,13 +45,13 @@ class WorkerProcess:
     def __init__(self, process: StreamProcess) -> None:
         self._process = process
         self._number = 0
-        self.ended = False  # whether it can do no more calls
+        self.ended = False  # whether it can run no more calls
 
     @classmethod
     async def start(cls, path: Path, limits: DatabaseLimits, *, write: bool) -> WorkerProcess:
-        """A new process, which opens the file when it is first asked something.
+        """Start a process, which opens the file at its first call.
 
-        Raises OSError where none can be started.
+        Raises OSError if it cannot be started.
         """
         found = [entry for entry in sys.path if entry and os.path.isabs(entry)]
         kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
@@ -63,10 +61,10 @@ class WorkerProcess:
         return lane
 
     async def ask(self, call: WorkerCall) -> WorkerReply:
-        """Have a call done. Raises ToolError where it takes too long, or the process ends over it.
+        """Run a call. Raises ToolError if it takes too long, or if the process ends.
 
-        Whoever cancels this stops the statement and waits for its end, which is that of the process
-        where the statement goes on.
+        A cancellation stops the statement and waits for its end; if the statement does not end, the
+        process is killed.
         """
         self._number += 1
         call.number = self._number
@@ -84,14 +82,14 @@ class WorkerProcess:
         finally:
             answering.add_done_callback(
                 lambda late: late.cancelled() or late.exception()
-            )  # whatever it was, it is looked at
+            )  # marks the exception as retrieved
         return answering.result()
 
     async def _answer(self, call: WorkerCall) -> WorkerReply:
         self._send(call)
         try:
             (length,) = HEAD.unpack(await self._process.stdout.readexactly(HEAD.size))
-            if length > MOST + _HEAD:  # another program has taken it over
+            if length > MOST + _HEAD:  # not an answer of the worker
                 raise ConnectionError
             return msgspec.json.decode(
                 await self._process.stdout.readexactly(length), type=WorkerReply
@@ -119,11 +117,11 @@ class WorkerProcess:
         frame = msgspec.json.encode(what)
         with contextlib.suppress(
             ConnectionError, RuntimeError
-        ):  # it has ended, and the answer will say so
+        ):  # the process has ended, which reading the answer reports
             self._process.stdin.write(HEAD.pack(len(frame)) + frame)
 
     async def close(self, grace: float) -> None:
-        """Let the process end, and end it where it does not within so many seconds."""
+        """Let the process exit, and kill it after `grace` seconds."""
         assert self._process.stdin is not None
         self._process.stdin.close()
         try:
@@ -151,7 +149,7 @@ class WorkerPool:
         self._closed = False
 
     async def ask(self, call: WorkerCall) -> WorkerReply:
-        """Have a call done once there is a process for it. Raises ToolError."""
+        """Run a call as soon as a process is free. Raises ToolError."""
         try:
             async with asyncio.timeout(self._limits.waiting):
                 await self._free.acquire()
@@ -183,7 +181,7 @@ class WorkerPool:
                 f"No process can be started to read the database: {bad.strerror or bad}."
             ) from None
         self._all.add(lane)
-        if self._closed:  # meanwhile
+        if self._closed:  # closed in the meantime
             await lane.close(0)
             raise ToolError("The server is shutting down.")
         return lane
@@ -194,9 +192,7 @@ class WorkerPool:
         self._all.discard(lane)
 
     async def close(self) -> None:
-        """End all of them, also those that still do something or have not quite begun; calls that
-        they do are told.
-        """
+        """Close all processes, including busy and starting ones; their calls fail with an error."""
         self._closed = True
         await asyncio.gather(*(lane.close(GRACE) for lane in self._all))
         await self._idle.close()

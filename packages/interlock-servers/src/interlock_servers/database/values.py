@@ -17,20 +17,19 @@ from interlock import ToolError
 
 from .engine import Ended, Json, RowRange
 
-SAFE = 2**53 - 1  # the largest integer that every reader of JSON takes exactly
+SAFE = 2**53 - 1  # the largest integer that every JSON parser reads exactly
 WIDE = 256 * 1024  # bytes of one row
 _ENCODER = msgspec.json.Encoder()
 
 
 def cell_of(value: object, most: int) -> Json:
-    """A value as JSON, of about `most` bytes at most.
+    """A value as JSON, of at most about `most` bytes.
 
-    Numbers, texts, booleans and null are themselves. Integers beyond 2**53 and decimals are texts
-    of all their digits; NaN and the infinities are texts. Times are ISO 8601. Bytes are {"base64":
-    ..., "bytes": how many there are}, of which the first are kept where there are too many. A text
-    that is too long is {"text": its beginning, "characters": how many it has}. Lists and objects
-    stay what they are, and are cut as a text of JSON where they are too long. Anything else is the
-    text that it has in Python.
+    Numbers, texts, booleans and null stay as they are. Integers beyond 2**53 and decimals become
+    texts with all their digits; NaN and the infinities become texts. Times become ISO 8601. Bytes
+    become {"base64": ..., "bytes": the number of bytes}, cut if there are too many. A text that is
+    too long becomes {"text": its beginning, "characters": its length}. Lists and objects stay as
+    they are; if too long, they are cut as JSON text. Any other value becomes its Python text.
     """
     if value is None or value is True or value is False:
         return value
@@ -104,9 +103,9 @@ def _within(value: object, most: int, depth: int) -> Json:
 
 
 def bytes_of(value: Json) -> bytes | None:
-    """The bytes that a parameter {"base64": ...} stands for; None for any other.
+    """The bytes of a parameter {"base64": ...}; None for any other value.
 
-    Raises ToolError where they are no Base64.
+    Raises ToolError for invalid Base64.
     """
     if (
         not isinstance(value, Mapping)
@@ -121,10 +120,10 @@ def bytes_of(value: Json) -> bytes | None:
 
 
 class RowCollector:
-    """Collects the rows of a page one after another."""
+    """Collects the rows of a page one by one."""
 
     def __init__(self, page: RowRange, columns: int) -> None:
-        """`columns` is how many values each row has: the more there are, the less room each has."""
+        """`columns` is the number of values in a row: with more values, each has less space."""
         self._page = page
         self._size = page.size
         self._cell = max(16, min(page.cell, WIDE // max(1, columns)))
@@ -132,9 +131,9 @@ class RowCollector:
         self.ended: Ended = "all"
 
     def add(self, row: Sequence[Any]) -> bool:
-        """Keep a row where there is room, and say whether there was.
+        """Add a row if there is space; return whether there was.
 
-        Where there was not, `ended` says why, and no more should come.
+        If not, `ended` says why, and no further rows should be added.
         """
         if len(self.rows) >= self._page.most:
             self.ended = "rows"

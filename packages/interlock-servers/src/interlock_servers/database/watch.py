@@ -1,4 +1,4 @@
-"""Announces changes of schemas to clients that listen."""
+"""Notifies subscribed clients of schema changes."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ class SchemaWatcher(ChangePoller):
         self._looking = asyncio.Lock()
 
     async def look(self) -> bool:
-        """Compare all schemas with what they were."""
+        """Compare all schemas with their previous versions."""
         async with self._looking:
             await asyncio.gather(*map(self._at, self._databases.engines.values()))
         return True
 
     async def look_now(self) -> None:
-        """Look at once, if a client listens."""
+        """Compare at once, if a client is subscribed."""
         if self.is_wanted:
             await self.look()
             await self.notify()
 
     async def forget(self) -> None:
-        """Drop the versions."""
+        """Drop the recorded versions."""
         self._versions.clear()
 
     async def pause(self, took: float) -> None:
@@ -51,7 +51,7 @@ class SchemaWatcher(ChangePoller):
         try:
             known = set(list(await self._databases.labels(engine))[:_MOST_TOLD])
         except ToolError:
-            return  # it cannot be reached at the moment
+            return  # the database cannot be reached at the moment
         gone = self._tables.get(engine.name, set())
         self._versions[engine.name] = version
         self._tables[engine.name] = known

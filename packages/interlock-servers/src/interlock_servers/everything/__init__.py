@@ -1,8 +1,8 @@
 """Everything server: each feature of each revision, to look at and to test clients with.
 
 `interlock serve everything` runs it. INTERLOCK_EVERYTHING_SECONDS, _EXTRAS, _ROUNDS, _VISITS and
-_PAGE_SIZE set how much it does at most. The table in docs/servers/everything.md says which tool,
-resource or prompt shows what.
+_PAGE_SIZE set its limits. The table in docs/servers/everything.md says which tool, resource or
+prompt shows which feature.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ __all__ = [
 
 
 def everything_server(limits: EverythingLimits | None = None) -> Server:
-    """A server of one's own; its limits are those of the environment unless some are given."""
+    """Return a new server; its limits default to those of the environment."""
 
     @asynccontextmanager
     async def lifespan(server: Server) -> AsyncIterator[ServerState]:
@@ -88,9 +88,9 @@ def everything_server(limits: EverythingLimits | None = None) -> Server:
 
 
 def server_of(*arguments: str) -> Server:
-    """The server for the command line.
+    """Return the server for the command line.
 
-    Raises ValueError for arguments, of which it takes none, and for limits that are none.
+    Raises ValueError for any argument, and for invalid limits.
     """
     if arguments:
         raise ValueError("everything takes no arguments.")
@@ -98,4 +98,4 @@ def server_of(*arguments: str) -> Server:
 
 
 server = everything_server()
-"""With the limits of the environment."""
+"""The server with the limits of the environment."""

@@ -238,11 +238,11 @@ async def show_meta(ctx: Ctx) -> ToolResult[RequestMeta]:
 
 
 def add_giving(server: Server) -> None:
-    """Give a server the tools of this file."""
+    """Add the tools of this file to a server."""
     server.tool(title="Echo", annotations=PURE, icons=ICONS, meta=MADE_BY)(echo)
     server.tool(title="Add", annotations=replace(PURE, title="Add two numbers"))(
         add
-    )  # where titles stood before 2025-06-18
+    )  # the place of titles before 2025-06-18
     server.tool(title="Divide", annotations=PURE)(divide)
     server.tool(title="Even or odd", annotations=PURE)(is_even)
     server.tool(title="Nothing", annotations=PURE)(nothing)

@@ -14,15 +14,15 @@ SAFE = ToolAnnotations(read_only_hint=True, open_world_hint=False)
 
 
 def _roll(count: int) -> ToolResult[dict[str, Any]]:
-    dice = [random.randint(1, 6) for _ in range(count)]  # a game, nothing that has to be secret
+    dice = [random.randint(1, 6) for _ in range(count)]  # a game: no need for secrecy
     rolled = {"dice": dice, "total": sum(dice)}
-    # Hosts without apps, and the model, have it in words
+    # Text for hosts without apps, and for the model
     said = f"Rolled {', '.join(map(str, dice))}: {sum(dice)} in all."
     return ToolResult(rolled, said)
 
 
 def offer(server: Server) -> None:
-    """Give a server a tool with an app, a tool for that app alone, and the app's page."""
+    """Add a tool with an app, a tool for that app alone, and the app's page."""
 
     @server.tool(
         title="Roll dice",
@@ -44,7 +44,7 @@ def offer(server: Server) -> None:
         """Roll once more, as the button on the table wants it."""
         return _roll(count)
 
-    app = server.app(  # it needs nothing from other origins, so it declares none
+    app = server.app(  # it needs no other origins, so it declares none
         "dice.html",
         tool=roll_dice,
         uri=TABLE,

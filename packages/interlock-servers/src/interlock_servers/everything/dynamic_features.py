@@ -50,6 +50,6 @@ async def shrink(ctx: Ctx) -> str:
 
 
 def add_growing(server: Server) -> None:
-    """Give a server the tools of this file."""
+    """Add the tools of this file to a server."""
     server.tool(title="Grow", annotations=CHANGES)(grow)
     server.tool(title="Shrink", annotations=REMOVES)(shrink)

@@ -13,6 +13,6 @@ __all__ = ["engine_of"]
 def engine_of(target: str, name: str, limits: DatabaseLimits, *, write: bool) -> PostgresEngine:
     """The engine for a URL, `postgresql://user@host:port/database`.
 
-    Raises ValueError for one that can be none, or without the driver.
+    Raises ValueError for an invalid URL, or without the driver.
     """
     return PostgresEngine(PostgresUrl(target), name, limits, driver(), write=write)

@@ -1,5 +1,5 @@
-"""Reads tables, columns, keys and indexes from PostgreSQL's system catalogue, as far as the role
-may.
+"""Reads tables, columns, keys and indexes from PostgreSQL's system catalogue, as the role may see
+them.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ _TYPES = (
     "SELECT oid, pg_catalog.format_type(oid, NULL) AS name FROM "
     "pg_catalog.unnest($1::pg_catalog.oid[]) AS oid"
 )
-# A row of the catalogue that is changed is a new row, and its xmin another.
+# A changed row of the catalogue is a new row with another xmin.
 _VERSION = """
 SELECT pg_catalog.concat_ws(' ', pg_catalog.count(*),
   pg_catalog.sum(
@@ -111,14 +111,12 @@ async def version(connection: Connection) -> str:
 
 
 async def tables(connection: Connection) -> list[TableName]:
-    """The tables and views that the role may read, without partitions and what extensions
-    brought.
-    """
+    """The tables and views that the role may read, without partitions and objects of extensions."""
     return [_name(row) for row in await connection.fetch(_TABLES)]
 
 
 async def described(connection: Connection, wanted: Sequence[TableName]) -> list[Table]:
-    """These tables, of those that are there and may be read, with the columns that may be read."""
+    """The details of those tables that exist and are readable, with their readable columns."""
     rows = await connection.fetch(
         _GIVEN, [one.schema for one in wanted], [one.name for one in wanted]
     )

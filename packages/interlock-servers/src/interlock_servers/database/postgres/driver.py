@@ -32,11 +32,11 @@ class Prepared(Protocol):
         ...
 
     def get_statusmsg(self) -> str:
-        """What the server said when it had run: "INSERT 0 1"."""
+        """The status after execution, such as "INSERT 0 1"."""
         ...
 
     async def fetch(self, *arguments: Any) -> list[Sequence[Any]]:
-        """Run it."""
+        """Run the statement."""
         ...
 
 
@@ -44,19 +44,19 @@ class Connection(Protocol):
     """A connection to a server."""
 
     async def execute(self, query: str) -> str:
-        """Run what may be several statements of our own, without parameters."""
+        """Run one or several internal statements without parameters."""
         ...
 
     async def fetch(self, query: str, *arguments: Any) -> list[Mapping[str, Any]]:
-        """The rows of a statement of our own."""
+        """The rows of an internal statement."""
         ...
 
     async def fetchval(self, query: str, *arguments: Any) -> Any:
-        """The first value of the first row of a statement of our own."""
+        """The first value of the first row of an internal statement."""
         ...
 
     async def prepare(self, query: str) -> Prepared:
-        """Have one statement taken apart. The protocol takes no second one."""
+        """Prepare one statement. The protocol does not allow a second one."""
         ...
 
     async def set_type_codec(
@@ -68,31 +68,31 @@ class Connection(Protocol):
         decoder: Callable[[str], Any],
         format: str = "text",
     ) -> None:
-        """Say how the values of a type are read and written."""
+        """Set how values of a type are read and written."""
         ...
 
     async def close(self, *, timeout: float) -> None:
-        """End in good order."""
+        """Close in good order."""
         ...
 
     def terminate(self) -> None:
-        """End at once."""
+        """Close at once."""
         ...
 
     def is_closed(self) -> bool:
-        """Whether it has ended, from either side."""
+        """Whether either side has closed it."""
         ...
 
     def is_in_transaction(self) -> bool:
-        """Whether the server said last that a transaction is open."""
+        """Whether the server's last status says that a transaction is open."""
         ...
 
     def get_server_pid(self) -> int:
-        """The number of the process that serves it."""
+        """The server process id."""
         ...
 
     def get_server_version(self) -> tuple[int, ...]:
-        """The version of the server, the great number first."""
+        """The version of the server, major number first."""
         ...
 
 
@@ -100,19 +100,17 @@ class Driver(Struct, frozen=True):
     """The asyncpg module: its connect function and its base exceptions."""
 
     connect: Callable[..., Any]  # awaits a Connection
-    refusal: type[Exception]  # of the server
-    misuse: type[Exception]  # found by the driver itself
-    unready: type[
-        Exception
-    ]  # the connection is in the middle of something, such as being ended by the server
-    lost: type[Exception]  # the connection is no more
+    refusal: type[Exception]  # errors of the server
+    misuse: type[Exception]  # errors that the driver detects
+    unready: type[Exception]  # the connection is busy, for instance being closed by the server
+    lost: type[Exception]  # the connection is closed
     range: type[Any]
     record: type[Any]
     bits: type[Any]
 
 
 def driver() -> Driver:
-    """asyncpg. Raises ValueError, which says what to install, where it is not there."""
+    """Import asyncpg. Raises ValueError with the package to install if it is missing."""
     try:
         module = importlib.import_module("asyncpg")  # optional extra `postgres`
     except ImportError:
@@ -138,8 +136,7 @@ def set_text(
     encoder: Callable[[Any], Any],
     decoder: Callable[[str], Any],
 ) -> None:
-    """Like `set_type_codec`, for types of PostgreSQL's own that it does not take: ranges, rows,
-    "char".
+    """Like `set_type_codec`, for built-in types that it does not accept: ranges, rows, "char".
 
     The names are the driver's.
     """
@@ -152,18 +149,18 @@ _COPY_IN = b"2\0\0\0\4G\0\0\0"  # the statement is bound, and the server wants d
 
 
 class ByteMeter(asyncio.Protocol):
-    """Stands between a connection and its driver and counts what arrives, since the driver reads a
-    row whole, whatever its size.
+    """Counts the bytes that arrive from the server. The driver reads a row whole, whatever its
+    size.
 
-    Once more than `most` bytes have come since `start` the connection is cut off, and nothing of it
-    reaches the driver any more. So it is where the server waits for the data of a COPY, of which
-    the driver would not know.
+    The connection is aborted once more than `most` bytes have arrived since `start`, and the driver
+    gets nothing of it any more. It is also aborted when the server waits for data of a COPY, which
+    the driver does not support here.
     """
 
     def __init__(self, connection: Any) -> None:
-        """Take the place of the driver's own protocol.
+        """Replace the driver's own protocol.
 
-        The two names are the driver's own: it has no open door here.
+        The two attributes are private to the driver: it has no public way to do this.
         """
         self._transport: asyncio.Transport = connection._transport
         self._driver: asyncio.Protocol = connection._protocol
@@ -172,7 +169,7 @@ class ByteMeter(asyncio.Protocol):
         self._transport.set_protocol(self)
 
     def start(self, most: int) -> None:
-        """Count anew. The few messages around the rows have room besides; 0 counts nothing."""
+        """Reset the counter. `most` has room for the messages around the rows; 0 means no limit."""
         self._count = 0
         self._most = most
 

@@ -21,19 +21,19 @@ from .pool import GUARD, LOOKING, READING, WRITING, ConnectionPool, PooledConnec
 from .urls import PostgresUrl
 from .values import arguments_of, plain
 
-# What a cursor is declared for can only be a query: PostgreSQL's own grammar takes no COPY, DO,
-# CALL, SET, LOCK or COMMIT there.
+# A cursor can only be declared for a query: PostgreSQL's grammar rejects COPY, DO, CALL, SET, LOCK
+# and COMMIT there.
 _CURSOR = "DECLARE page NO SCROLL CURSOR WITHOUT HOLD FOR "
-# Rows that are fetched at once, and a second time one by one where they are too large together
+# Rows fetched at a time; if they are too large together, one by one in a second run
 _AT_ONCE = 64
 _MOST_AT_ONCE = 512
 _SLACK = 64 * 1024  # bytes for the messages around rows
-_FARTHEST = 2**31 - 1  # rows that MOVE steps over at once
+_FARTHEST = 2**31 - 1  # rows skipped by one MOVE
 _CHANGES = ("INSERT", "UPDATE", "DELETE", "MERGE", "COPY")
 
 
 class PostgresEngine:
-    """A database of a PostgreSQL server; see Engine for what its methods promise."""
+    """A database of a PostgreSQL server; see Engine."""
 
     kind = "PostgreSQL"
     dialect: Sequence[str] = (
@@ -59,11 +59,11 @@ class PostgresEngine:
         self._types: dict[int, str] = {}
 
     async def open(self) -> None:
-        """Get ready; connections are made when they are needed."""
+        """Prepare for calls; connections are opened on demand."""
         self._connections = ConnectionPool(self._target, self._limits, self._driver)
 
     async def close(self) -> None:
-        """End all connections and what they run."""
+        """Close all connections and stop their statements."""
         connections = self._connections
         self._connections = None
         if connections is not None:
@@ -75,7 +75,7 @@ class PostgresEngine:
         return self._connections
 
     async def about(self) -> EngineInfo:
-        """Its version, where it is, the schema looked into first, and its size."""
+        """Its version, address, default schema and size."""
         query = """SELECT pg_catalog.current_setting('server_version'),
                    coalesce(pg_catalog.current_schema(), ''),
                    pg_catalog.pg_database_size(pg_catalog.current_database())"""
@@ -89,7 +89,7 @@ class PostgresEngine:
         return EngineInfo(f"PostgreSQL {version}", self._target.place, schema, size)
 
     async def version(self) -> str:
-        """Changes with the catalogue."""
+        """A text that changes with the catalogue."""
         try:
             connections = self._ready()
             async with (
@@ -101,7 +101,7 @@ class PostgresEngine:
             return ""
 
     async def tables(self) -> list[TableName]:
-        """What the role may read, without partitions and what extensions brought."""
+        """The tables that the role may read, without partitions and objects of extensions."""
         connections = self._ready()
         async with (
             connections.transaction(LOOKING) as link,
@@ -111,7 +111,7 @@ class PostgresEngine:
             return await catalogue.tables(connection)
 
     async def describe(self, tables: Sequence[TableName]) -> list[Table]:
-        """These tables in full, as far as the role may read them."""
+        """The details of tables, as far as the role may read them."""
         connections = self._ready()
         async with (
             connections.transaction(LOOKING) as link,
@@ -121,7 +121,7 @@ class PostgresEngine:
             return await catalogue.described(connection, tables)
 
     async def rows(self, statement: Statement, page: RowRange) -> Rows:
-        """The rows of a page, through a cursor of the server's."""
+        """The rows of a page, read through a server-side cursor."""
         _checked(statement)
         try:
             return await self._rows(statement, page, _AT_ONCE)
@@ -138,7 +138,7 @@ class PostgresEngine:
         ):
             link.meter.start(
                 self._limits.value + _SLACK
-            )  # values may stand in what the server says of errors
+            )  # error messages of the server may contain values
             declared = await connection.prepare(_CURSOR + statement.sql)
             await declared.fetch(*arguments)
             skip = page.skip
@@ -151,7 +151,7 @@ class PostgresEngine:
     async def _fetched(
         self, link: PooledConnection, page: RowRange, at_once: int
     ) -> tuple[list[ResultColumn], RowCollector]:
-        """Rows of the cursor until the page is full, and one more row than it has room for."""
+        """The cursor's rows until the page is full, plus one row to see whether there are more."""
         columns: list[ResultColumn] = []
         collected: RowCollector | None = None
         wanted = min(at_once, page.most + 1)
@@ -173,7 +173,7 @@ class PostgresEngine:
             wanted = min(room, _MOST_AT_ONCE if at_once > 1 else 1)
 
     async def explain(self, statement: Statement, *, analyze: bool = False) -> Plan:
-        """EXPLAIN, and with `analyze` EXPLAIN ANALYZE, in a transaction that reads only."""
+        """EXPLAIN, or with `analyze` EXPLAIN ANALYZE, in a read-only transaction."""
         _checked(statement)
         before = f"EXPLAIN (FORMAT JSON{', ANALYZE' if analyze else ''}) "
         connections = self._ready()
@@ -189,7 +189,7 @@ class PostgresEngine:
     async def execute(
         self, statements: Sequence[Statement], page: RowRange, *, keep: bool = True
     ) -> list[Rows]:
-        """Run statements in one transaction that may write."""
+        """Run statements in one read-write transaction."""
         if not self.writable:
             raise ToolError(
                 f"The database {self.name} may only be read. The person who started the server "
@@ -255,7 +255,7 @@ class PostgresEngine:
 
 
 def _checked(statement: Statement) -> None:
-    """Raises ToolError for what cannot travel: a text ends at its first NUL on the wire."""
+    """Raise ToolError for text that cannot be sent: the protocol ends a text at its first NUL."""
     if "\0" in statement.sql:
         raise ToolError("There is a NUL in the SQL.")
     if not statement.sql.strip():
@@ -263,6 +263,6 @@ def _checked(statement: Statement) -> None:
 
 
 def _changed(status: Any) -> int | None:
-    """How many rows a statement changed, from what the server said: "INSERT 0 5"."""
+    """The number of changed rows in the server's status, such as "INSERT 0 5"."""
     first, _, rest = (status or "").partition(" ")
     return int(rest.split()[-1]) if first in _CHANGES and rest else None

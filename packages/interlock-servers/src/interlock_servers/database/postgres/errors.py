@@ -43,7 +43,7 @@ def late(seconds: float) -> ToolError:
 
 
 def unreachable(error: BaseException, target: PostgresUrl, driver: Driver) -> ToolError:
-    """Why there is no connection. The address is in it, and never the password."""
+    """Why the connection failed: with the address, never with the password."""
     if isinstance(error, TimeoutError):
         return ToolError(
             f"PostgreSQL at {target.place} did not answer in time. Is it running, and the address "
@@ -70,10 +70,10 @@ def unreachable(error: BaseException, target: PostgresUrl, driver: Driver) -> To
 def refused(
     error: BaseException, driver: Driver, *, sql: str = "", before: int = 0, reading: bool = True
 ) -> ToolError:
-    """Why a statement did not run.
+    """Why a statement failed.
 
-    `before` characters stood before it in what the server saw; `reading` says that it could only
-    read.
+    `before` is the number of characters in front of it in the SQL that the server got; `reading`
+    says that it was limited to reading.
     """
     if isinstance(error, ToolError):
         return error
@@ -106,7 +106,7 @@ def refused(
 
 
 def _told(error: Exception) -> str:
-    """The server's words, with its detail and its hint."""
+    """The server's message, with its detail and hint."""
     parts = [
         getattr(error, "message", None) or str(error),
         getattr(error, "detail", None),
@@ -126,7 +126,7 @@ def _told(error: Exception) -> str:
 
 
 def _where(error: Exception, sql: str, before: int) -> str:
-    """The line and column of the SQL that the server points to."""
+    """The line and column in the SQL that the server reports."""
     position = getattr(error, "position", None)
     if not sql or not position or not 0 < int(position) - before <= len(sql) + 1:
         return ""

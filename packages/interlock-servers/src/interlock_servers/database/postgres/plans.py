@@ -35,8 +35,8 @@ _AGGREGATES = {
 
 
 def plan_of(explained: Any) -> Plan:
-    """The plan in what EXPLAIN (FORMAT JSON) said: a list with one entry for each statement that a
-    rule made of it.
+    """Parse the output of EXPLAIN (FORMAT JSON): a list with one entry for each statement after
+    rewriting by rules.
     """
     steps: list[PlanStep] = []
     seconds: list[float] = []
@@ -65,8 +65,9 @@ def _steps(node: Mapping[str, Any], depth: int) -> Iterator[PlanStep]:
 
 
 def _what(node: Mapping[str, Any]) -> str:
-    """A step as people who read plans know it: "Index Scan using orders_pkey on orders; Index Cond:
-    (id = 5)".
+    """A step in the usual notation.
+
+    "Index Scan using orders_pkey on orders; Index Cond: (id = 5)" is one.
     """
     name = str(node.get("Node Type", "Step"))
     if name == "Aggregate":

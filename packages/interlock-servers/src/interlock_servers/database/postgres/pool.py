@@ -18,27 +18,27 @@ from .values import teach
 
 ANY_ROLE = "INTERLOCK_DATABASE_ANY_ROLE"
 READING = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
-# For our own questions to the catalogue: nothing of the role's search_path stands in the place of
-# PostgreSQL's own, and names of types are written as that path has it all the same.
+# For our own catalogue queries: the role's search_path cannot shadow PostgreSQL's own functions,
+# and type names are still written as that path requires.
 LOOKING = f"""{READING}; SELECT pg_catalog.set_config('search_path',
   pg_catalog.rtrim(
     pg_catalog.concat('pg_catalog, ', pg_catalog.current_setting('search_path')), ', '),
   true)"""
 WRITING = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
-# A table with a conflict that is found at the end of a transaction: while it stands, nobody commits
-# what is not whole or not to be kept.
+# A table with a constraint violation that is detected at the end of the transaction: while it
+# exists, the transaction cannot be committed early.
 GUARD = "interlock_guard"
 _GUARDED = f"""
 SAVEPOINT {GUARD};
 CREATE TEMPORARY TABLE {GUARD} (open int UNIQUE DEFERRABLE INITIALLY DEFERRED) ON COMMIT DROP;
 INSERT INTO pg_temp.{GUARD} VALUES (1), (1); RELEASE {GUARD}"""
-# seconds until a connection that does not end what it was told to end is ended itself
+# seconds until a connection that does not stop is terminated
 _PATIENCE = 5.0
 _CANCELLED = "57014"
 _INTERVAL = "client_connection_check_interval"
-# the version from which a server notices while it computes that its client has gone
+# the first version that notices a lost client while it computes
 _WATCHING = (14, 0)
-# What a transaction cannot keep a role from: it reaches beyond the database, or beyond the
+# Powers that a read-only transaction does not restrict: they reach beyond the database or the
 # transaction.
 _POWERS = """
 SELECT CASE WHEN r.rolsuper AND r.rolname = session_user THEN 'is a superuser'
@@ -73,12 +73,10 @@ _SUPERUSER = "is a superuser"
 
 
 class PooledConnection:
-    """A connection while it is lent."""
+    """A connection while it is in use."""
 
     def __init__(self, connection: Connection, *, watched: bool) -> None:
-        """`watched` says that the server can notice while it computes that this program has
-        gone.
-        """
+        """`watched` says whether the server notices a lost client while it computes."""
         self.connection = connection
         self.watched = watched
         self.meter = ByteMeter(connection)
@@ -95,7 +93,7 @@ class ConnectionPool:
         driver: Driver,
         patience: float = _PATIENCE,
     ) -> None:
-        """`patience` is how many seconds a connection has to end what it was told to end."""
+        """`patience` is how many seconds a connection has to stop a statement."""
         self._target = target
         self._limits = limits
         self._driver = driver
@@ -108,10 +106,9 @@ class ConnectionPool:
 
     @asynccontextmanager
     async def transaction(self, begin: str) -> AsyncIterator[PooledConnection]:
-        """A connection in a transaction, which is rolled back in the end unless it was ended
-        before.
+        """A connection in a transaction, which is rolled back at the end unless it was committed.
 
-        Raises ToolError where none is free in time. What the body raises goes on as it is.
+        Raises ToolError if no connection is free in time. Exceptions of the body pass through.
         """
         try:
             async with asyncio.timeout(self._limits.waiting):
@@ -130,11 +127,11 @@ class ConnectionPool:
             task = asyncio.create_task(self._give_back(link))
             self._returning.add(task)
             task.add_done_callback(self._returning.discard)
-            await asyncio.shield(task)  # a second cancellation need not wait for it
+            await asyncio.shield(task)  # a second cancellation does not wait for it
 
     async def guard(self, link: PooledConnection) -> bool:
-        """Keep a caller's COMMIT from a transaction that writes; False where the role may make no
-        temporary table.
+        """Prevent a caller's COMMIT in a read-write transaction; False if the role may not create
+        temporary tables.
         """
         try:
             await link.connection.execute(_GUARDED)
@@ -144,7 +141,7 @@ class ConnectionPool:
         return True
 
     async def close(self) -> None:
-        """End all of them, and what they run."""
+        """Close all connections and stop their statements."""
         self._closed = True
         await self._kill([link.pid for link in self._lent])
         for link in self._lent:
@@ -159,8 +156,8 @@ class ConnectionPool:
         link.connection.terminate()
 
     async def _begun(self, begin: str) -> PooledConnection:
-        """A connection in a transaction that has its snapshot: whether it may write cannot be
-        changed from there on.
+        """A connection in a transaction that has its snapshot, so that its access mode cannot be
+        changed any more.
         """
         try:
             async with asyncio.timeout(self._limits.waiting):
@@ -194,7 +191,7 @@ class ConnectionPool:
         raise ToolError("The server is not running.")
 
     def _settings(self, link: PooledConnection) -> str:
-        """What holds for one transaction. To read its result takes the snapshot."""
+        """The settings of one transaction. Reading the result takes the snapshot."""
         wanted = {
             "statement_timeout": self._limits.seconds,
             "lock_timeout": min(self._limits.waiting, self._limits.seconds),
@@ -233,8 +230,8 @@ class ConnectionPool:
             raise
 
     async def _watches(self, connection: Connection) -> bool:
-        """Whether the server takes the setting: it depends on its version, and on the system that
-        it runs on.
+        """Whether the server accepts the setting, which depends on its version and operating
+        system.
         """
         if connection.get_server_version() < _WATCHING:
             return False
@@ -248,9 +245,9 @@ class ConnectionPool:
         return True
 
     async def _judge(self, connection: Connection) -> None:
-        """Raises ToolError for a role whom a transaction that reads only does not hold."""
-        # A role that may be a superuser calls nothing that somebody else has put in the way of
-        # PostgreSQL's own functions.
+        """Raise ToolError for a role that a read-only transaction does not restrict."""
+        # A possible superuser must not call functions that somebody placed in front of PostgreSQL's
+        # own.
         await connection.execute(_ALONE)
         powers = [row["power"] for row in await connection.fetch(_POWERS)]
         await connection.execute("ROLLBACK")
@@ -266,7 +263,7 @@ class ConnectionPool:
             )
 
     async def _give_back(self, link: PooledConnection | None) -> None:
-        """Make a connection clean and keep it; end it where that does not come about."""
+        """Reset a connection and keep it; terminate it if that fails."""
         try:
             if link is not None:
                 self._lent.discard(link)
@@ -288,16 +285,16 @@ class ConnectionPool:
                         raise
                     await _reset(
                         connection
-                    )  # what was cancelled had ended before, and this was cancelled in its place
+                    )  # the cancelled statement had ended, so the cancellation hit the reset
             self._idle.release(link)
         except Exception:
             await self._kill(
                 [link.pid]
-            )  # it may have caught the cancellation, or be computing for nobody
+            )  # it may have ignored the cancellation, and still be computing
             connection.terminate()
 
     async def _kill(self, pids: list[int]) -> None:
-        """Have the server end connections of ours."""
+        """Have the server terminate connections."""
         if not pids:
             return
         with suppress(Exception):
@@ -314,7 +311,7 @@ class ConnectionPool:
     async def running(
         self, link: PooledConnection, sql: str = "", before: int = 0, *, reading: bool = True
     ) -> AsyncIterator[Connection]:
-        """For one statement of a caller: its time, and what goes wrong with it as ToolError."""
+        """Run one statement of a caller, with its timeout and its errors as ToolError."""
         try:
             async with asyncio.timeout(self._limits.seconds):
                 yield link.connection
@@ -343,16 +340,16 @@ class ConnectionPool:
 
 
 def _thousandths(seconds: float) -> int:
-    """Seconds as PostgreSQL takes them in its settings: 0 would be without an end, and more than
-    this it does not take.
+    """Seconds as milliseconds for PostgreSQL's settings: at least 1, because 0 means no limit, and
+    at most its maximum.
     """
     return max(1, min(int(seconds * 1000), 2**31 - 1))
 
 
 async def _reset(connection: Connection) -> None:
-    """Leave nothing of a transaction, nor of the session around it: locks, cursors, prepared
+    """Remove everything that a transaction or session leaves behind: locks, cursors, prepared
     statements, settings, roles.
     """
     if connection.is_in_transaction():
-        await connection.execute("ROLLBACK")  # waits until what was cancelled has ended
+        await connection.execute("ROLLBACK")  # waits until the cancelled statement has ended
     await connection.execute("DISCARD ALL")

@@ -13,13 +13,13 @@ _ADVICE = (
 
 
 class PostgresUrl:
-    """Where a database is.
+    """The address of a database.
 
     `place` is host, port and name; `clean` redacts the password in messages.
     """
 
     def __init__(self, url: str) -> None:
-        """Raises ValueError, without the URL, for one that can be none."""
+        """Raise ValueError, without the URL in its message, for an invalid URL."""
         self.url = url
         try:
             parts = urlsplit(url)
@@ -63,7 +63,7 @@ class PostgresUrl:
         self._secrets = [secret for secret in secrets if secret]
 
     def clean(self, text: str) -> str:
-        """A text without the password, should it be there."""
+        """A text with the password redacted."""
         for secret in self._secrets:
             text = text.replace(secret, "...")
         return text

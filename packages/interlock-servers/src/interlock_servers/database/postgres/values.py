@@ -1,7 +1,7 @@
-"""Converts values of PostgreSQL to JSON, and arguments to what PostgreSQL takes.
+"""Converts values of PostgreSQL to JSON, and arguments to values that PostgreSQL accepts.
 
-What Python has no exact type for is read as the text that PostgreSQL writes: times before Christ,
-infinite ones, months in intervals.
+Values without an exact Python type are read as PostgreSQL's text: dates before Christ, infinite
+dates, months in intervals.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _TEXTS = (
     "pg_lsn",
 )
 _TIMES = ("date", "timestamp", "timestamptz", "time", "timetz")
-# PostgreSQL's own numbers of types that the driver is told of by number
+# PostgreSQL's numbers of types that the driver needs by number
 _NUMBERED = {
     18: "char",
     2249: "record",
@@ -59,10 +59,10 @@ _OFFSET = re.compile(r"([+-]\d\d)$")
 
 
 async def teach(connection: Connection) -> None:
-    """Tell a new connection how the types are read and written for which the driver's own ways lose
-    something.
+    """Register codecs on a new connection for types that the driver's own codecs do not convert
+    exactly.
 
-    Asks the server nothing.
+    This sends nothing to the server.
     """
     for name in _TEXTS:
         await connection.set_type_codec(name, schema="pg_catalog", encoder=_written, decoder=str)
@@ -83,7 +83,7 @@ async def teach(connection: Connection) -> None:
 
 
 def plain(value: Any, driver: Driver) -> Any:
-    """A value as `cell_of` takes it: composite values are objects, ranges texts, arrays lists."""
+    """A value for `cell_of`: composite values become objects, ranges texts, arrays lists."""
     if isinstance(value, driver.record):
         return {name: plain(one, driver) for name, one in value.items()}
     if isinstance(value, list | tuple):
@@ -94,7 +94,7 @@ def plain(value: Any, driver: Driver) -> Any:
 
 
 def arguments_of(statement: Statement) -> Sequence[Any]:
-    """What is bound to $1, $2 and so on. Raises ToolError for names, which PostgreSQL has not."""
+    """The values for $1, $2 and so on. Raises ToolError for named parameters."""
     given = statement.parameters
     if isinstance(given, Mapping):
         if given:
@@ -114,7 +114,7 @@ def _argument(value: Json) -> Any:
 
 
 def _written(value: object) -> str:
-    """A number or a text for a type that PostgreSQL reads from text."""
+    """A number or a text, as input text for a PostgreSQL type."""
     if isinstance(value, bool) or not isinstance(value, str | int | float | decimal.Decimal):
         raise TypeError("a text or a number is expected")
     return str(value)
@@ -132,14 +132,14 @@ def _json(text: str) -> Any:
 
 
 def _number(text: str) -> float | decimal.Decimal:
-    """A number with a fraction, as a Decimal where a float would not have all of it."""
+    """A number with a fraction; a Decimal if a float would lose digits."""
     number = float(text)
     exact = decimal.Decimal(text)
     return number if math.isfinite(number) and decimal.Decimal(repr(number)) == exact else exact
 
 
 def _time(text: str) -> str:
-    """ISO 8601 where the year allows; else as PostgreSQL has it."""
+    """ISO 8601 if the year allows it; otherwise PostgreSQL's text."""
     if text.endswith(" BC"):
         return text
     return _OFFSET.sub(r"\1:00", text.replace(" ", "T", 1)) if ":" in text else text
