@@ -1,7 +1,7 @@
 """Authorization: the OAuth client, the guard of a server, and token verification.
 
-The rules are those of 2026-07-28 ("Authorization"), which also serve and speak to the older
-revisions: authorization happens before any revision is agreed.
+The rules are those of 2026-07-28 ("Authorization"). They also work with older revisions, because
+authorization happens before a revision is negotiated.
 """
 
 from __future__ import annotations

@@ -40,7 +40,8 @@ if TYPE_CHECKING:
 
 log = limited("interlock.client")
 
-_MOST_TRIES = 6  # of one request: others may have renewed meanwhile, and a nonce may have changed
+# of one request: other callers may have refreshed the token meanwhile, and a nonce may have changed
+_MOST_TRIES = 6
 _MOST_STEP_UPS = 3  # of one request, and of all for the same scopes
 _MOST_OPERATIONS = 256  # the limit of remembered operations that needed a step-up
 _SCHEMES = ("bearer", "dpop")
@@ -107,7 +108,7 @@ class Authorization:
     def vault(self) -> Vault:
         """The vault that stores the tokens."""
         if self._vault is None or isinstance(self._vault, str):
-            from ..store import open_vault  # late: only once there is something to keep
+            from ..store import open_vault  # imported late: only needed when a vault is opened
 
             self._vault = self._own_vault = vault = open_vault(self._vault or "memory:")
             return vault
@@ -234,7 +235,7 @@ class Access:
         return await self._replace(request, challenge, tries)
 
     async def _replace(self, request: Request, challenge: Challenge | None, tries: int) -> bool:
-        """Replace a refused token: by a refresh first, then by a log-in.
+        """Replace a refused token: by a refresh first, then by a login.
 
         Raises Unauthorized after both.
         """
@@ -456,7 +457,7 @@ class Access:
         None if that is impossible and the person has to log in again. If another program has
         refreshed the token meanwhile, its result is used.
         """
-        from ..store import hold_lease  # late: only for clients that refresh
+        from ..store import hold_lease  # imported late: only for clients that refresh
 
         whole = self._whole
         try:

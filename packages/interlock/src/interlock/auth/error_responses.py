@@ -17,7 +17,7 @@ from .tokens.dpop import ALGORITHMS
 Headers = list[tuple[bytes, bytes]]
 
 WELL_KNOWN = "/.well-known/oauth-protected-resource"
-# between a client and its authorization server: no server needs it (`AUS-14`)
+# a scope between a client and its authorization server; no server may require it (`AUS-14`)
 _OFFLINE = "offline_access"
 _SCOPE = re.compile(r"[!#-\[\]-~]+")  # RFC 6749, 3.3
 
@@ -111,7 +111,7 @@ class GuardedServer:
         )
 
     def forbidden(self, scopes: Sequence[str]) -> Refusal:
-        """403: the token does not allow it."""
+        """403: the token does not have the scopes."""
         return _refusal(
             403,
             "insufficient_scope",

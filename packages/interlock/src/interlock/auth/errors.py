@@ -16,7 +16,7 @@ from .oauth.members import Grant
 
 @contextlib.contextmanager
 def vaulted() -> Iterator[None]:
-    """The error for a vault that cannot be used."""
+    """Convert the error of a vault that cannot be used to Unauthorized."""
     try:
         yield
     except StoreError as bad:
@@ -44,7 +44,7 @@ def leads_to(url: str, server: str) -> bool:
 
 
 def too_little(url: str, needed: Iterable[str], grant: Grant) -> Unauthorized:
-    """The server demands scopes that were requested before."""
+    """The error for a server that still demands scopes that were already requested."""
     return Unauthorized(
         "request",
         f"the server wants {' '.join(sorted(needed)) or 'other scopes'}, which were asked for and "
@@ -59,7 +59,9 @@ def too_little(url: str, needed: Iterable[str], grant: Grant) -> Unauthorized:
 
 
 def useless(url: str, challenge: Challenge | None) -> Unauthorized:
-    """The server refuses a token that its own authorization server has just issued."""
+    """The error for a server that refuses a token that its own authorization server has just
+    issued.
+    """
     said = (
         "" if challenge is None else challenge.parameters.get("error_description", challenge.error)
     )

@@ -137,7 +137,7 @@ class EnterpriseManaged(Authorization):
     extension for enterprise-managed authorization).
 
     Args:
-        id_token: The ID token of that log-in: a file, or a function that returns it.
+        id_token: The ID token of that login: a file, or a function that returns it.
         idp_endpoint: The token endpoint of the identity provider.
         idp_client_id: The ID of the client at the identity provider.
         client_id: The ID of the client at the server's authorization server.
@@ -194,6 +194,6 @@ def _asked(given: str | Path | Ask) -> Ask:
 
 
 def _default_agent(redirect_uri: str | None) -> Agent:
-    from .agents import default_agent  # late: only where a person is asked
+    from .agents import default_agent  # imported late: only needed for a login
 
     return default_agent(redirect_uri=redirect_uri)

@@ -60,8 +60,8 @@ class Guard:
 
     Args:
         verifier: Verifies tokens: `Jwt`, `Introspection`, `ApiKeys`, `Checked`, or `AnyOf` several.
-            An `Issuer` or an `OAuthProxy` is also served beside the app, at all paths that are not
-            the app's.
+            An `Issuer` or an `OAuthProxy` is also served, at all paths that do not belong to the
+            app.
         resource: The canonical URI of this server, which tokens must be issued for. It can be
             omitted only if clients run on the same machine.
         scopes: The scopes that every request needs. Single tools, resources and prompts can require
@@ -147,7 +147,7 @@ class Guard:
         self._features = scopes
 
     async def aclose(self) -> None:
-        """Close what the verifier has opened."""
+        """Close the verifier."""
         for each in (self.verifier, self.beside):
             close = getattr(each, "aclose", None)
             if close is not None:
@@ -237,8 +237,8 @@ class Guard:
         verified: Verified,
         now: float,
     ) -> None:
-        """Raise BadProof unless the sender of the request proves that it has the key that the token
-        is bound to.
+        """Raise BadDpopProof unless the sender of the request proves that it has the key that the
+        token is bound to.
         """
         if verified.thumbprint is None:
             raise BadDpopProof(
@@ -383,7 +383,7 @@ class Guarded:
         return 405, [*_ANYBODY, (b"allow", b"GET, HEAD, OPTIONS")], b""
 
     async def _live(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """The lifespan is the app's own; at its end the verifier is closed too."""
+        """Run the lifespan of the app; at its end the verifier is closed too."""
 
         async def closing(message: Message) -> None:
             if message["type"] in ("lifespan.shutdown.complete", "lifespan.shutdown.failed"):

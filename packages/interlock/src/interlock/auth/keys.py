@@ -495,7 +495,7 @@ def _parse(token: str, longest: int) -> tuple[jws.CompactSignature, dict[str, An
         raise BadSignature("it is no signed JWT")
     try:
         parts = jws.extract_compact(token.encode(), registry=_REGISTRY)
-        # what the library gives for a header that is no object, it does not say
+        # the library does not define its result for a header that is not an object
         header: Any = parts.headers()
     except (JoseError, ValueError, TypeError, RecursionError):
         raise BadSignature("it is no signed JWT") from None
@@ -525,7 +525,7 @@ def _typ(header: Mapping[str, Any]) -> str:
 
 
 def _shown(value: object) -> str:
-    """A value that a peer chose, in a form that is safe to show."""
+    """Untrusted text in a form that is safe to show."""
     return (
         repr(value)
         if isinstance(value, str) and re.fullmatch(r"[A-Za-z0-9+/._-]{1,40}", value)

@@ -63,12 +63,12 @@ class Roads:
             return self._given
         if (urlsplit(url).hostname or "").lower() in self._known:
             if self._own is None:
-                from ..http11.client import HttpFetch  # late: only programs that authorize need it
+                from ..http11.client import HttpFetch  # imported late: only authorization needs it
 
                 self._own = HttpFetch(connect_seconds=10.0, head_seconds=_SECONDS)
             return self._own
         if self._public is None:
-            from ..http11.safe_fetch import SafeFetch  # late: as above
+            from ..http11.safe_fetch import SafeFetch  # imported late: as above
 
             self._public = SafeFetch(
                 loopback=self._loopback, limit=LONGEST_DOCUMENT, seconds=_SECONDS

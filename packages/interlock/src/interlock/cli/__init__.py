@@ -13,6 +13,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     Args:
         arguments: The words after `interlock`; None: those of this process.
     """
-    from .program import program  # late: `import interlock.cli` costs nothing
+    from .program import program  # imported late, so that `import interlock.cli` is fast
 
     program.main(None if arguments is None else list(arguments), prog_name="interlock")

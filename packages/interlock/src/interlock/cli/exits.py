@@ -20,4 +20,4 @@ Exit codes:
   4    the server could not be reached or started, or took too long
   130  interrupted
 """
-"""The paragraph that ends help pages; the mark at its head keeps click from wrapping it."""
+"""The last paragraph of help pages. The `\\b` at its beginning stops click from wrapping it."""

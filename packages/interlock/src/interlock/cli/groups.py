@@ -1,9 +1,9 @@
 """Lazy command groups: a subcommand is imported when it is called, and found by entry point.
 
-The library lists its own commands in a table. The commands of other distributions are entry
-points of the group `interlock.commands`, so that each distribution names its own. The table also
-lists the known ones of these, with the extra that brings each: one that is not installed can then
-say how to install it.
+The library lists its own commands in a table. The commands of other distributions are entry points
+of the group `interlock.commands`, so that each distribution names its own. The table also lists the
+known ones of these, with the extra that contains each, so that an error can say how to install a
+missing command.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ class Row(NamedTuple):
     """A subcommand in a table.
 
     Attributes:
-        summary: What it does, for the help page.
+        summary: Its description, for the help page.
         heading: The heading that it is listed under.
-        target: Its module and name, `package.module:name`; empty if another distribution has it.
-        extra: The extra that brings the distribution; empty if the library has the command.
+        target: Its module and name, `package.module:name`; empty if it is in another distribution.
+        extra: The extra that contains the distribution; empty if the command is in the library.
     """
 
     summary: str
@@ -39,11 +39,11 @@ class Row(NamedTuple):
 
 
 class LazyGroup(click.Group):
-    """A group that imports a subcommand when it is called, and none to list them."""
+    """A group that imports a subcommand only when it is called, not when it is listed."""
 
     rows: Mapping[str, Row] = {}
     prefix: str = ""
-    """What the names of the commands begin with in the entry point group `interlock.commands`."""
+    """The prefix of the commands' names in the entry point group `interlock.commands`."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names in the order of the table, and then those of other distributions."""
@@ -68,8 +68,8 @@ class LazyGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the command of a line.
 
-        An unknown name that is close to a known one is answered with it, and a command that is
-        not installed with the extra that brings it.
+        The error for an unknown name suggests a similar name. The error for a command that is not
+        installed names the extra that contains it.
         """
         name = args[0] if args else ""
         row = self.rows.get(name)
@@ -87,7 +87,7 @@ class LazyGroup(click.Group):
         return super().resolve_command(ctx, args)
 
     def _installed(self) -> dict[str, EntryPoint]:
-        """Return the commands of this group that distributions name, by name."""
+        """Return the commands of this group from all installed distributions, by name."""
         return {
             name.removeprefix(self.prefix): found
             for name, found in installed().items()
@@ -95,7 +95,7 @@ class LazyGroup(click.Group):
         }
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the commands under their headings, without an import of any."""
+        """Write the commands under their headings, without importing them."""
         there = self._installed()
         listed: dict[str, list[tuple[str, str]]] = {}
         for name, row in self.rows.items():
@@ -114,6 +114,7 @@ class LazyGroup(click.Group):
 @cache
 def installed() -> Mapping[str, EntryPoint]:
     """Return the commands of all distributions by name. The distributions are searched once."""
-    from importlib.metadata import entry_points  # late: slow, and the library's own need none
+    # imported late: slow, and not needed for the library's own commands
+    from importlib.metadata import entry_points
 
     return {found.name: found for found in entry_points(group="interlock.commands")}

@@ -91,7 +91,7 @@ class StartWarning(Struct, frozen=True):
 
 
 def command_warnings(command: Sequence[str]) -> tuple[StartWarning, ...]:
-    """Return what is dangerous about a command (`SEC-17`, `SEC-18`).
+    """Return warnings about a dangerous command (`SEC-17`, `SEC-18`).
 
     A command without warnings may still be harmful.
 

@@ -85,7 +85,9 @@ class ConfigFile:
         return texts
 
     def _keep(self, data: bytes) -> Path:
-        """Write a backup beside the file, readable by the same users, with the time in its name."""
+        """Write a backup next to the file, readable by the same users, with the time in its
+        name.
+        """
         stamp = time.strftime("%Y%m%d-%H%M%S")
         for n in range(1000):
             path = self.path.with_name(f"{self.path.name}.interlock-{stamp}-{n:03}.bak")

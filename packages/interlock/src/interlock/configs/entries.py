@@ -28,12 +28,12 @@ _NAMED = re.compile(r"\$\{(input:[^}]*|[A-Za-z_][A-Za-z0-9_]*)")
 
 
 class TextOrigin(Struct, frozen=True):
-    """How one text of an entry was written.
+    """The origin of one text of an entry.
 
     Attributes:
         value: The text with its variables filled in.
-        written: The text as it is written again, with its variables.
-        masked: The text as it may be shown, with dots for secrets.
+        written: The text with its variables, for writing it again.
+        masked: The text with dots for secrets, for showing it.
     """
 
     value: str
@@ -204,7 +204,7 @@ class Entry(Struct, frozen=True, kw_only=True):
         return f"{scheme}://{DOTS if before else ''}{at}{self._hide(host)}{rest}"
 
     def _open(self, place: str, value: str) -> str:
-        """Return a text without its secrets."""
+        """Return a text with dots for its secrets."""
         origin = self.origins.get(place)
         return self._hide(origin.masked if origin is not None and origin.value == value else value)
 

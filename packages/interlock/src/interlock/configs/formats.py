@@ -89,7 +89,7 @@ def _gemini(fields: Fields) -> Draft:
 
 
 def _of_json(fields: Fields, syntax: VariableSyntax) -> Draft:
-    """Read what all JSON formats have in common."""
+    """Read the keys that all JSON formats have in common."""
     kind = fields.text("type").lower()
     draft = Draft(
         command=fields.text("command"),

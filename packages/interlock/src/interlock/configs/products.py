@@ -230,7 +230,9 @@ FORMATS: Final[Mapping[str, Format]] = {
 """The format of each product, and `mcpServers`, the one that most products share."""
 
 PROJECT_FILES: Final = (".mcp.json", "mcp.json", ".vscode/mcp.json", ".cursor/mcp.json")
-"""Where projects keep a configuration, relative to their folder, in the order of precedence."""
+"""The usual paths of configurations in a project, relative to its folder, in the order of
+precedence.
+"""
 
 PROJECT_FOLDERS: Final = frozenset(
     {".vscode", ".cursor", ".gemini", ".codex", ".zed", ".claude", ".windsurf", ".github"}

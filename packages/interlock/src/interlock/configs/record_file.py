@@ -91,7 +91,7 @@ class RecordFile:
         lock = self.path.with_name(f".{self.path.name}.turn")
         try:
             with file_lock(lock, patience=PATIENCE):
-                # A file that was replaced within one tick of the clock may look the same.
+                # A file that was replaced within one tick of the clock may have the same stamp.
                 self._stamp = None
                 data = copy.deepcopy(self.read())
                 change(data)

@@ -239,7 +239,7 @@ def _first_entry(text: str, section: _Section, lines: str, newline: str) -> list
 
 
 def _insertion(text: str, place: int, lines: str, newline: str) -> TextEdit:
-    """Insert lines. The end of the file stays as it was, with or without a line ending."""
+    """Insert lines. The end of the file stays the same, with or without a line ending."""
     if not place or text[:place].endswith("\n"):
         return TextEdit(place, place, lines + newline)
     return TextEdit(place, place, newline + lines)

@@ -111,7 +111,7 @@ class Provider(ABC):
         model: The provider's name of the model.
         url: The URL of the API; the provider's usual one by default.
         key: The API key. It is sent in a header, and never shown.
-        facts: What is known about the model; by default looked up by its name.
+        facts: The properties of the model; by default looked up by its name.
         fetch: The HTTP client; by default its own.
         stream: Whether answers are streamed.
         extra: Members that are added to the body of every request, or replace those there.

@@ -385,7 +385,7 @@ def _join(base: str, reference: str) -> str:
     """Resolve a reference against a base URI of any scheme (RFC 3986, section 5)."""
     from urllib.parse import (
         urljoin,
-    )  # late: it is slow to load, and most schemas have no references
+    )  # imported late: it is slow, and most schemas have no references
 
     if reference.startswith("#") or not reference:
         return base + reference

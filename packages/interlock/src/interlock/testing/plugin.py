@@ -66,7 +66,7 @@ def interlock_update(request: pytest.FixtureRequest) -> bool:
 def interlock_way(request: pytest.FixtureRequest) -> Way:
     """One way of talking to a server after the other: a revision, and how questions are asked."""
     from .ways import (
-        way,  # late: the plugin is loaded in runs that have nothing to do with Interlock
+        way,  # imported late: the plugin is also loaded without Interlock
     )
 
     return way(str(request.param))
@@ -76,7 +76,7 @@ def interlock_way(request: pytest.FixtureRequest) -> Way:
 def interlock_tape() -> Tape:
     """An empty tape."""
     from .tape import (
-        Tape,  # late: the plugin is loaded in runs that have nothing to do with Interlock
+        Tape,  # imported late: the plugin is also loaded without Interlock
     )
 
     return Tape()
@@ -86,7 +86,7 @@ def interlock_tape() -> Tape:
 def interlock_client(request: pytest.FixtureRequest) -> Connect:
     """Opens clients of servers in this process."""
     from .ways import (
-        connect,  # late: the plugin is loaded in runs that have nothing to do with Interlock
+        connect,  # imported late: the plugin is also loaded without Interlock
     )
 
     given: dict[str, Any] = {}
@@ -106,7 +106,7 @@ def interlock_client(request: pytest.FixtureRequest) -> Connect:
 def interlock_catalogue(request: pytest.FixtureRequest, interlock_update: bool) -> CheckCatalogue:
     """Compares what a server offers with a snapshot."""
     from .catalogue import (
-        # late: the plugin is loaded in runs that have nothing to do with Interlock
+        # imported late: the plugin is also loaded without Interlock
         check_catalogue,
     )
 

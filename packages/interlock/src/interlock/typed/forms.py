@@ -96,7 +96,7 @@ class Form:
             raise t.McpError(t.INVALID_PARAMS, f"The answer does not fit the form: {bad}") from None
 
     def _checked(self, data: t.JSONObject) -> t.JSONObject:
-        from ..schema import compile  # late: most servers never need a validator for forms
+        from ..schema import compile  # imported late: most servers never need a validator for forms
 
         violations = compile(self._checks).check(data)
         if violations:

@@ -382,7 +382,7 @@ def jsonable(value: Any) -> tuple[bool, Any]:
         data = msgspec.json.encode(value, enc_hook=enc_hook)
     except (TypeError, ValueError, NotImplementedError, RecursionError):
         return False, None
-    # msgspec writes NaN and infinity as null.
+    # msgspec encodes NaN and infinity as null.
     plain = msgspec.json.decode(data)
     return (plain is not None or value is None), plain
 

@@ -139,7 +139,7 @@ def guess_mime(name_or_uri: str) -> str | None:
         from urllib.parse import (
             unquote,
             urlsplit,
-        )  # late: a server without resources starts the quicker
+        )  # imported late: a server without resources starts the quicker
 
         try:
             parts = urlsplit(path)
@@ -238,7 +238,7 @@ class Image(_Medium, frozen=True):
     Args:
         data: The bytes. Give either `data` or `path`.
         path: A file, read when the content block is made.
-        format: The type of image, such as "png", if neither name nor content tell it.
+        format: The type of image, such as "png", if neither name nor content reveal it.
         mime_type: The MIME type, in place of `format`.
         annotations: Annotations of the content block.
         meta: Its `_meta`.
@@ -266,7 +266,7 @@ class Audio(_Medium, frozen=True):
     Args:
         data: The bytes. Give either `data` or `path`.
         path: A file, read when the content block is made.
-        format: The type of audio, such as "wav", if neither name nor content tell it.
+        format: The type of audio, such as "wav", if neither name nor content reveal it.
         mime_type: The MIME type, in place of `format`.
         annotations: Annotations of the content block.
         meta: Its `_meta`.

@@ -501,7 +501,7 @@ def _encoded(value: Any) -> bytes:
         except UnicodeEncodeError:
             data = _encode(without_surrogates(value, enc_hook))
         if b"null" in data:  # msgspec encodes NaN and infinity as null
-            import json  # late: for this rare look only
+            import json  # imported late: for this rare look only
 
             json.dumps(
                 msgspec.to_builtins(value, enc_hook=enc_hook, str_keys=True),

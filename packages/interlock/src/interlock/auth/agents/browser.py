@@ -34,7 +34,7 @@ class Browser:
             you.
         open: Opens a browser at a URL; returns False on failure.
         say: Gets lines for the person.
-        seconds: The time limit of a log-in.
+        seconds: The time limit of a login.
     """
 
     def __init__(

@@ -55,12 +55,12 @@ class TypedLine:
 
     @property
     def text(self) -> str:
-        """What is there so far, without the marks that terminals put around a paste."""
+        """The text so far, without the markers of a bracketed paste."""
         return _SEQUENCE.sub("", self._bytes.decode("utf-8", "replace")).strip()
 
 
 async def read_line(fd: int, echo: Callable[[str], object]) -> str:
-    """A line from the terminal at a file descriptor, which is as it was afterwards.
+    """Read a line from the terminal at a file descriptor, and restore the terminal's mode.
 
     Raises EOFError at the end of the input.
     """
@@ -119,10 +119,10 @@ async def _readable(fd: int) -> None:
 async def _glance(typed: TypedLine) -> str:
     """Read a line on Windows, where a console has to be polled."""
     if sys.platform == "win32":
-        import msvcrt  # there is none elsewhere
+        import msvcrt  # exists only on Windows
 
         while True:
-            while not msvcrt.kbhit():  # noqa: ASYNC110 - nothing tells when a key is pressed
+            while not msvcrt.kbhit():  # noqa: ASYNC110 - no event signals a pressed key
                 await asyncio.sleep(_GLANCE)
             line = typed.feed(msvcrt.getwch().encode("utf-8", "replace"))
             if line is not None:

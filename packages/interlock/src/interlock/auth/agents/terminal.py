@@ -27,7 +27,7 @@ class Terminal:
         stdin: The terminal; sys.stdin by default.
         say: Gets lines for the person.
         show: Gets what the person types; stderr by default.
-        seconds: The time limit of a log-in.
+        seconds: The time limit of a login.
     """
 
     def __init__(

@@ -18,7 +18,7 @@ from ..oauth.steps import Got, Procedure, SendRequest
 
 D = TypeVar("D", bound=Struct)
 Level = Literal["ok", "info", "remark", "wrong"]
-_LONGEST = 300  # characters shown of what a peer says
+_LONGEST = 300  # the longest text of a peer that is shown, in characters
 _HEADERS = (("Accept", "application/json"), ("MCP-Protocol-Version", "2026-07-28"))
 
 

@@ -99,7 +99,7 @@ class DpopVerifier:
             thumbprint: The thumbprint of the key that the token is bound to, if it is.
 
         Raises:
-            BadProof: The proof is invalid, or a replay.
+            BadDpopProof: The proof is invalid, or a replay.
             Unverifiable: The vault cannot tell whether it is a replay.
         """
         from ..keys import BadSignature, WantsNonce, check_dpop  # optional extra `auth`

@@ -252,15 +252,15 @@ def _command_of(entry: RawEntry) -> list[str]:
 
 
 def _variables(words: Sequence[str]) -> dict[str, str]:
-    from ..targets.reach import environment_of  # late: help and --remove need no client
+    from ..targets.reach import environment_of  # imported late: help and --remove need no client
 
     return environment_of(words, whole=False).named if words else {}
 
 
 def _check(command: Sequence[str], env: dict[str, str]) -> None:
     """Check that the server starts, and report its name. Raises NotStarted."""
-    from ..screen import note  # late: help and --remove need no client
-    from .check import check  # late: as above
+    from ..screen import note  # imported late: help and --remove need no client
+    from .check import check  # imported late: as above
 
     note("Starting the server once to test it (--no-check skips this) ...", dim=True)
     note(check(command, env), fg="green")

@@ -37,22 +37,22 @@ def open_vault(url: str | Path | None = None) -> Vault:
     match scheme.lower():
         case "memory" if colon and not rest:
             from .memory import (
-                MemoryVault,  # late: each kind of vault loads what it needs, and only that
+                MemoryVault,  # imported late: each kind of vault loads only its own dependencies
             )
 
             return MemoryVault()
         case "file" if path := path_in(rest):
             return _file(Path(_plain(unquote(path))))
         case "sqlite" if path := path_in(rest):
-            from .sqlite import SqliteVault  # late: as above
+            from .sqlite import SqliteVault  # imported late: as above
 
             return SqliteVault(_plain(path))
         case "keyring" if colon and not rest:
-            from .keyring import KeyringVault  # late: as above
+            from .keyring import KeyringVault  # imported late: as above
 
             return KeyringVault()
         case "redis" | "rediss" | "unix" if rest.startswith("//"):
-            from .redis import RedisVault  # late: as above
+            from .redis import RedisVault  # imported late: as above
 
             return RedisVault(given)
     # Do not quote the URL: it may contain a password.
@@ -63,7 +63,7 @@ def open_vault(url: str | Path | None = None) -> Vault:
 
 
 def _file(path: Path) -> Vault:
-    from .file import FileVault  # late: as above
+    from .file import FileVault  # imported late: as above
 
     return FileVault(path)
 

@@ -48,7 +48,7 @@ class VaultRates:
         return wait if await self._change(key, now, taken) else _BUSY
 
     async def level(self, key: str, *, rate: float, burst: float, now: float) -> tuple[bool, float]:
-        """Look at a bucket without taking a token.
+        """Return the state of a bucket without taking a token.
 
         Returns:
             Whether the bucket is full, and the seconds until `acquire` would succeed.

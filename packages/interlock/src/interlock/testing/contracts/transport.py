@@ -31,7 +31,7 @@ async def check_client_transport(
     """Check that client transports keep the contract of `interlock.ClientTransport`.
 
     Args:
-        make_transport: Makes a fresh, unopened transport to a server made by
+        make_transport: Makes a new, unopened transport to a server made by
             `interlock.testing.probe_server` (over stdio: `python -m interlock.testing.probe`).
         revisions: The revisions to check.
         patience: Seconds that each step waits.
