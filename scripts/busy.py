@@ -1,12 +1,12 @@
 """Runs tests that touch the clock on a machine that is kept busy, so that tests that depend on its
 speed fail.
 
-    python scripts/busy.py                     # what `make test-busy` runs: those files, three
-    times python scripts/busy.py --list              # only list the files
-    python scripts/busy.py --loops 6 --times 1 -- packages/interlock-apps/tests/host -k log #
-    other tests; options after
-    -- go to pytest python scripts/busy.py --command -- make check     # any command beside the busy
-    loops
+    python scripts/busy.py                         # what `make test-busy` runs: three times
+    python scripts/busy.py --list                  # only list the files
+    python scripts/busy.py --loops 6 --times 1 -- packages/interlock-apps/tests/host -k log
+    python scripts/busy.py --command -- make check # any command beside the busy loops
+
+Options after `--` go to pytest.
 
 A test file touches the clock if it waits with a limit, sleeps, reads a clock or sets a limit of
 time. The search is by names in the source text, so it finds a few files too many. Each busy loop is

@@ -1,10 +1,11 @@
 """Runs the endurance suite: soaks, series of kills, exhaustive matrices, property tests with more
 examples.
 
-    python scripts/endurance.py                           # everything once, in the order of today's
-    seed python scripts/endurance.py --seed 7 --duration 1800  # half an hour: no test begins after
-    that python scripts/endurance.py -- packages/interlock/tests/workers -x #
-    options after -- go to pytest
+    python scripts/endurance.py                    # everything once, in the order of today's seed
+    python scripts/endurance.py --seed 7 --duration 1800    # no test begins after half an hour
+    python scripts/endurance.py -- packages/interlock/tests/workers -x
+
+Options after `--` go to pytest.
 
 With a duration the suite is run again and again, each round with the next seed, until the time is
 up. The seed draws the order of the tests and the examples of property tests. Each round prints the
