@@ -9,13 +9,15 @@ from typing import Protocol, runtime_checkable
 from ..wire.jsonrpc import Frame
 
 Tap = Callable[[str, Frame], None]
-"""Sees every frame as it goes by, with "client" or "server" as its sender; it must not raise."""
+"""Called with every frame that passes, and with "client" or "server" as its sender. It must not
+raise.
+"""
 
 
 @runtime_checkable
 class Pushing(Protocol):
-    """An optional part of a channel: it delivers frames in the loop iteration in which they arrive,
-    which saves a wake-up.
+    """An optional part of a channel: it delivers frames in the turn of the event loop in which they
+    arrive, which saves a wake-up.
     """
 
     def push(
@@ -23,17 +25,16 @@ class Pushing(Protocol):
     ) -> None:
         """Deliver frames by callback instead of `receive`.
 
-        `take` is called with frames as they arrive, and with [] if some were lost; `ended` is
-        called once at the end. With `patient`, nothing more is read while much is queued for
-        writing.
+        `take` is called with frames as they arrive, and with [] if some were lost. `ended` is
+        called once at the end. With `patient`, reading pauses while the write queue is long.
         """
         ...
 
 
 @runtime_checkable
 class Barriers(Protocol):
-    """An optional part of a channel: a write barrier, for channels that can find out what the peer
-    has read.
+    """An optional part of a channel: a write barrier, for channels that know what the peer has
+    read.
     """
 
     def barrier(self) -> None:
@@ -46,50 +47,48 @@ class Barriers(Protocol):
 
 class Channel(Protocol):
     """A two-way stream of frames: a pipe, a socket, two queues. One task receives; any task of the
-    same loop may send.
+    same event loop may send.
 
-    Test an implementation with `interlock.testing.check_channel`. Frames contain neither newlines
+    Test your implementation with `interlock.testing.check_channel`. Frames contain neither newlines
     nor framing.
     """
 
     async def receive(self) -> list[Frame]:
-        """Return the next frames in order, at least one; an empty list after the last frame of a
-        peer that has closed.
+        """Return the next frames in order, at least one; an empty list at the end, when the peer
+        has closed.
         """
         ...
 
     def send(self, frames: list[Frame]) -> None:
-        """Queue frames for writing, in order. It never waits. Frames for a peer that has gone are
+        """Queue frames for writing, in order. It never waits. If the peer is gone, frames are
         dropped.
         """
         ...
 
     async def drain(self) -> None:
-        """Wait until the queue is short enough to send more; return at once if the peer has
-        gone.
-        """
+        """Wait until the queue is short enough to send more. Return at once if the peer is gone."""
         ...
 
     async def aclose(self) -> None:
-        """Write queued frames as far as the peer reads them, then close. It can be called twice."""
+        """Write queued frames as far as the peer reads them, then close. You can call it twice."""
         ...
 
     @property
     def queued(self) -> int:
-        """Bytes that are queued for writing."""
+        """The number of bytes that are queued for writing."""
         ...
 
     @property
     def lost(self) -> str:
-        """Why received frames were dropped (such as lines that were too long) since the last
-        access; "" if none were.
+        """Why received frames were dropped since the last access, such as lines that were too long;
+        "" if none were.
         """
         ...
 
 
 async def pump(channel: Channel, take: Callable[[list[Frame]], None], *, patient: bool) -> None:
-    """Pass all frames of a channel to `take` until the channel ends; with `patient`, read nothing
-    more while much is queued for writing.
+    """Pass all frames of a channel to `take` until the channel ends. With `patient`, pause reading
+    while the write queue is long.
 
     `take` gets an empty list if frames were lost and no others arrived.
     """

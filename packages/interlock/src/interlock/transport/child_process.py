@@ -24,7 +24,7 @@ from .duplex import Duplex
 from .pipes import open_pipe_channel
 
 _STDERR_TAIL = 8 * 1024
-_LAST_WORDS = 0.5  # seconds in which what a child wrote before its end may still arrive
+_LAST_WORDS = 0.5  # seconds in which the child's last output may still arrive
 
 
 class Child:
@@ -32,11 +32,11 @@ class Child:
 
     Args:
         command: The program and its arguments, run without a shell.
-        env: Its whole environment.
-        cwd: Its working directory; None for the one of this process.
-        on_stderr: Gets each line that it writes to stderr.
-        limit: The longest line, in bytes.
-        tap: Sees every frame.
+        env: The complete environment of the child.
+        cwd: The working directory of the child; None for that of this process.
+        on_stderr: Called with each line that the child writes to stderr.
+        limit: The maximum length of a line, in bytes.
+        tap: Called with every frame.
     """
 
     def __init__(
@@ -55,9 +55,9 @@ class Child:
         self._limit = limit
         self._tap = tap
         self._process: subprocess.Popen[bytes] | None = None
-        # the end of its stdin that we write to, until a channel owns it
+        # the write end of the child's stdin, until a channel owns it
         self._input: int | None = None
-        self._read_end: int | None = None  # our copy of the end that it reads from
+        self._read_end: int | None = None  # this side's copy of the read end
         self._ending: asyncio.Future[int | None] | None = None
         self._watching: asyncio.Task[None] | None = None
         self._stderr = StderrTail(on_stderr)
@@ -77,7 +77,7 @@ class Child:
             self._process = await asyncio.shield(starting)
         except asyncio.CancelledError:
             with contextlib.suppress(OSError):
-                # the thread cannot be called back: `aclose` ends what it starts
+                # the thread cannot be interrupted: `aclose` ends the process that it starts
                 self._process = await starting
             raise
         except OSError as bad:
@@ -95,7 +95,7 @@ class Child:
             stream.close()
         self.duplex = Duplex(channel, tap=self._tap)
         conversation = self.duplex.start()
-        # The end of a process that is not selected yet is not reported.
+        # The end of a process is not reported before the process is selected.
         conversation.hello = replace(hello, lost=_ignore)
         self._conversation = conversation
         self._steps = OpeningSteps(
@@ -114,23 +114,23 @@ class Child:
                 env=self._env,
                 cwd=self._cwd,
                 start_new_session=sys.platform
-                != "win32",  # a signal for us (Ctrl-C) is not one for the child
+                != "win32",  # a signal for this process (Ctrl-C) must not reach the child
             )
         except BaseException:
             os.close(read_end)
             raise
         self._read_end = read_end
         if sys.platform == "win32":
-            self._stop_looking()  # this platform has no call for the amount of data in a pipe
+            self._stop_looking()  # this platform cannot tell how much data is in a pipe
         return process
 
     # -- opening -----------------------------------------------------------------------------------
 
     async def run_step(self, step: Step) -> Outcome:
-        """Take a step of `opening` with this process; the outcome is Ended if the process has ended
+        """Run a step of `opening` with this process; the outcome is Ended if the process has ended
         or closed its pipes.
 
-        Raises Unreachable if it was closed by this side.
+        Raises Unreachable if this side has closed the connection.
         """
         steps = self._steps
         if steps is None:
@@ -141,7 +141,7 @@ class Child:
             return await self._ended(bad)
 
     async def start_with(self, hello: Hello, first: Discover | Handshake) -> Outcome:
-        """Start the process and take a first step. A failed start is an outcome too."""
+        """Start the process and run the first step. A failed start is an outcome too."""
         try:
             await self.start(hello)
         except t.Unreachable as bad:
@@ -150,7 +150,7 @@ class Child:
 
     @property
     def may_answer(self) -> bool:
-        """Whether the handshake was sent and can still be answered."""
+        """Whether the handshake was sent and its response can still arrive."""
         return (
             self._steps is not None
             and self._steps.waits_for_handshake
@@ -159,7 +159,7 @@ class Child:
         )
 
     async def late_answer(self) -> Outcome:
-        """Wait, without a time limit, for a late answer to the handshake."""
+        """Wait, without a time limit, for a late response to the handshake."""
         if self._steps is None:
             raise t.Unreachable("The server was not started.")
         try:
@@ -168,7 +168,7 @@ class Child:
             return await self._ended(bad)
 
     async def settle(self, hello: Hello, opened: Opened) -> None:
-        """Select this process for the connection: its end is reported from now on."""
+        """Select this process for the connection. From now on its end is reported."""
         conversation = self._conversation
         steps = self._steps
         if conversation is None or steps is None:
@@ -182,14 +182,14 @@ class Child:
 
     async def _ended(self, bad: t.Unreachable) -> Outcome:
         if self.duplex is None:
-            raise bad  # we have closed it
+            raise bad  # this side has closed the connection
         unread = self._unread()
         return Ended(await self.explained(bad), unread=unread is True)
 
     def _unread(self) -> bool | None:
-        """Whether sent data is still unread in the pipe; None if that cannot be found out.
+        """Whether the pipe contains unread data; None if that cannot be found out.
 
-        Data that an ended process left unread counts as unread.
+        Data that an ended process did not read counts as unread.
         """
         if self._read_end is None or not hasattr(select, "poll"):
             return None
@@ -210,8 +210,8 @@ class Child:
     # -- the end -----------------------------------------------------------------------------------
 
     async def explained(self, bad: t.Unreachable) -> t.Unreachable:
-        """Return the same error with the exit code and the last stderr lines of the process, if it
-        has ended.
+        """Return the error with the exit code and the last stderr lines of the process, if it has
+        ended.
         """
         if self._process is None:
             return bad
@@ -226,9 +226,9 @@ class Child:
         return t.Unreachable("The server has ended.", exit_code=code, stderr=self._stderr.tail)
 
     async def aclose(self, patience: float) -> None:
-        """Close its stdin, wait `patience` seconds, then terminate it.
+        """Close the child's stdin, wait `patience` seconds, then terminate the child.
 
-        It can be called twice.
+        You can call it twice.
         """
         duplex = self.duplex
         self.duplex = None
@@ -239,7 +239,7 @@ class Child:
         write_end = self._input
         self._input = None
         if write_end is not None:
-            os.close(write_end)  # the opening was given up
+            os.close(write_end)  # the opening was cancelled
         try:
             if self._steps is not None:
                 await self._steps.aclose()
@@ -249,7 +249,7 @@ class Child:
             if process is not None:
                 for stream in (process.stdout, process.stderr):
                     if stream is not None:
-                        stream.close()  # ours where the opening was given up; else closed long ago
+                        stream.close()  # still open if the opening was cancelled
                 await _end(process, patience)
                 self._process = None
             self._stderr.detach()
@@ -260,9 +260,7 @@ def _ignore(why: Exception) -> None:
 
 
 async def _hang_up_when_ended(process: subprocess.Popen[bytes], duplex: Duplex) -> None:
-    """Close the connection when the child has ended. Processes that the child has started may still
-    hold the pipe open.
-    """
+    """Close the connection when the child has ended. Grandchildren may still hold the pipe open."""
     if hasattr(os, "pidfd_open"):
         while await _exit_code(process, 3600.0) is None:
             pass
@@ -273,7 +271,7 @@ async def _hang_up_when_ended(process: subprocess.Popen[bytes], duplex: Duplex) 
 
 
 async def _exit_code(process: subprocess.Popen[bytes], seconds: float) -> int | None:
-    """The exit code of the child; None if it has not ended within `seconds`."""
+    """Return the exit code of the child; None if it has not ended within `seconds`."""
     if process.poll() is None:
         loop = asyncio.get_running_loop()
         ended: asyncio.Future[None] = loop.create_future()
@@ -291,7 +289,7 @@ async def _exit_code(process: subprocess.Popen[bytes], seconds: float) -> int | 
 def _watch(
     process: subprocess.Popen[bytes], loop: asyncio.AbstractEventLoop, ended: asyncio.Future[None]
 ) -> Callable[[], None]:
-    """Set `ended` when the child ends; return a function that stops watching."""
+    """Set `ended` when the child ends. Returns a function that stops watching."""
 
     def settle() -> None:
         if not ended.done():
@@ -323,7 +321,7 @@ async def _end(process: subprocess.Popen[bytes], patience: float) -> None:
             await _exit_code(process, 10.0)
     if sys.platform != "win32":
         with contextlib.suppress(OSError):
-            os.killpg(process.pid, signal.SIGKILL)  # what the child left behind in its session
+            os.killpg(process.pid, signal.SIGKILL)  # the remaining processes of the child's session
 
 
 def _signal(process: subprocess.Popen[bytes], number: int) -> None:
@@ -335,7 +333,7 @@ def _signal(process: subprocess.Popen[bytes], number: int) -> None:
 
 
 class StderrTail:
-    """The last lines of a child's stderr; each line is also passed to a callback."""
+    """Keeps the last lines of a child's stderr, and passes each line to a callback."""
 
     def __init__(self, on_line: Callable[[str], None] | None) -> None:
         self._on_line = on_line

@@ -1,4 +1,4 @@
-"""The client's end of a shared channel: it sends requests, assigns responses, and answers the
+"""The client's end of a shared channel: sends requests, assigns responses to them, and answers the
 server's questions.
 """
 
@@ -63,11 +63,11 @@ from ..wire.revisions import METHODS, REVISIONS, Era, era
 from .list_pages import LARGE, LISTS, ListLimits, read_page
 
 log = limited("interlock.client")
-_LOOK = 0.05  # seconds between two looks at whether a request has been read
+_LOOK = 0.05  # seconds between two checks whether a request has been read
 
 
 GONE = {"reason": "session"}
-"""The data of the error for a cursor whose session is gone."""
+"""The data of the error for a cursor whose session has ended."""
 
 
 class Hello(Struct, kw_only=True):
@@ -75,12 +75,12 @@ class Hello(Struct, kw_only=True):
 
     Attributes:
         known: A revision that this server is known to support.
-        probe_seconds: The longest wait for the answer to `server/discover` if the handshake can be
-            tried after it; None for the default of `opening`.
-        open_seconds: The longest of all other waits.
+        probe_seconds: The maximum wait for the response to `server/discover`, in seconds, if the
+            handshake can be tried next; None for the default of `opening`.
+        open_seconds: The maximum of all other waits, in seconds.
         asker: Answers the server's questions that belong to no request.
-        notify: Gets the server's notifications that belong to no request.
-        lost: Called once when no answer can arrive any more.
+        notify: Called with the server's notifications that belong to no request.
+        lost: Called once when no more responses can arrive.
         extensions: The messages of the client's extensions.
     """
 
@@ -97,7 +97,9 @@ class Hello(Struct, kw_only=True):
     extensions: ExtensionMessages = NO_EXTENSIONS
 
     def capabilities_in(self, revision: str) -> t.ClientCapabilities:
-        """The client's capabilities under a revision, which may lack some of its extensions."""
+        """Return the client's capabilities under a revision, which may lack some of its
+        extensions.
+        """
         return self.extensions.shown(self.capabilities, revision)
 
 
@@ -112,7 +114,7 @@ class ClientTransport(Protocol):
 
     async def __call__(self, exchange: Exchange) -> AnyResult:
         """Send one exchange and return its result. Raises McpError for an error response,
-        Unreachable if no answer can arrive.
+        Unreachable if no response can arrive.
         """
         ...
 
@@ -121,7 +123,7 @@ class ClientTransport(Protocol):
         ...
 
     async def aclose(self) -> None:
-        """Close the connection. Waiting calls raise Unreachable. It can be called twice."""
+        """Close the connection. Waiting calls raise Unreachable. You can call it twice."""
         ...
 
 
@@ -136,7 +138,7 @@ class Conversation:
     def __init__(self, transmit: Callable[[list[Frame]], None]) -> None:
         self.connection = ClientConnection()
         self._hello: Hello | None = None
-        self.broken: Exception | None = None  # set once no answer can arrive any more
+        self.broken: Exception | None = None  # set once no more responses can arrive
         self.transmit = transmit
         self._loop = asyncio.get_running_loop()
         self._waiting: dict[t.RequestId, _Waiting] = {}
@@ -145,9 +147,9 @@ class Conversation:
             t.RequestId, list[t.RequestId]
         ] = {}  # by request: the questions that belong to it
         self._flush_is_due = False
-        self._still: contextlib.ExitStack | None = None  # ends what `unhurried` has begun
-        # By identity: a caller is encoded once for many requests. The caller is kept, so that no id
-        # is used again.
+        self._still: contextlib.ExitStack | None = None  # closes what `unhurried` has opened
+        # By identity: a caller is encoded once for many requests. A reference to the caller is
+        # kept, so that its id() is not reused.
         self._heads: dict[Any, tuple[Caller, bytes]] = {}
 
     @property
@@ -164,7 +166,7 @@ class Conversation:
     # ------------------------------------------------------------------------------------
 
     async def carry(self, x: Exchange) -> AnyResult:
-        """Send a request and wait for its answer. Cancelling the wait cancels the request at the
+        """Send a request and wait for its response. Cancelling the wait cancels the request at the
         server too.
         """
         id, future = self.start_request(x)
@@ -172,7 +174,7 @@ class Conversation:
         return await self.finish(id, future, x)
 
     def start_request(self, x: Exchange) -> tuple[t.RequestId, asyncio.Future[Any]]:
-        """Queue a request; return its ID and the future of its undecoded answer."""
+        """Queue a request. Returns its ID and the future of its undecoded response."""
         if self.broken is not None:
             raise self.broken.with_traceback(
                 None
@@ -197,7 +199,7 @@ class Conversation:
         return id, future
 
     async def finish(self, id: t.RequestId, future: asyncio.Future[Any], x: Exchange) -> AnyResult:
-        """Wait for the answer to a started request, and decode it."""
+        """Wait for the response to a started request, and decode it."""
         try:
             raw = await future
         except asyncio.CancelledError:
@@ -208,11 +210,11 @@ class Conversation:
         return self._read(x.method, raw)
 
     async def read(self, x: Exchange, raw: Raw) -> AnyResult:
-        """Decode a result. A large page of a list is decoded in pieces, a forwarded result not at
-        all.
+        """Decode a result. A large page of a list is decoded in pieces. A forwarded result is not
+        decoded.
 
         Raises:
-            ProtocolError: It is not a result of the method.
+            ProtocolError: The result does not have the type of the method.
         """
         passed = passed_result(x.method, raw, x.caller.revision) if passes(x) else None
         if passed is not None and x.method in self.connection.extensions.results:
@@ -225,7 +227,7 @@ class Conversation:
             page = await read_page(x.method, raw, limits)
         page = page or self._read(x.method, raw)
         if passed is not None and isinstance(page, t.Result):
-            return replace(passed, read=page)  # the client learns from lists
+            return replace(passed, read=page)  # lists update what the client knows of the server
         return page
 
     def _read(self, method: str, raw: Raw) -> AnyResult:
@@ -248,8 +250,8 @@ class Conversation:
                 self._answering.pop(asked).cancel()
 
     def _meta(self, x: Exchange, own: Raw) -> bytes:
-        """The members of `_meta`, without braces: the revision's required keys (encoded once for a
-        caller), the progress token, and `own`.
+        """Return the members of `_meta`, without braces: the required keys of the revision (encoded
+        once for each caller), the progress token, and `own`.
         """
         caller = x.caller
         key: Any = id(caller)
@@ -257,7 +259,7 @@ class Conversation:
         if caller.trace is not None:
             trace = _trace(caller.trace)
         if caller.trace is not None or x.received is not None:
-            # Then the caller is a new one for each request.
+            # In this case each request has a new caller.
             key = (caller.revision, caller.log_level, id(caller.info), id(caller.capabilities))
         known = self._heads.get(key)
         if known is None:
@@ -297,7 +299,7 @@ class Conversation:
             return
         for event in events:
             self._take(event, asker, call)
-        if self.connection.has_outgoing:  # an answer that needed no decision, as to a ping
+        if self.connection.has_outgoing:  # an automatic response, such as to a ping
             self._flush_soon()
 
     def _take(self, event: Any, asker: Asker | None, call: t.RequestId | None) -> None:
@@ -363,14 +365,14 @@ class Conversation:
             self.connection.fail(id, bad.code, bad.message, bad.data)
         except (
             t.ToolError
-        ) as bad:  # as of a tool that asks its own caller; the words are for others
+        ) as bad:  # for example of a tool that asks its own caller; the message is for the peer
             self.connection.fail(id, t.INTERNAL_ERROR, str(bad))
         except asyncio.CancelledError:
             task = asyncio.current_task()
             if task is not None and task.cancelling():
                 self.connection.drop(id)
                 raise
-            # The question was cancelled locally; without an answer the server would wait forever.
+            # The question was cancelled locally. Without a response the server would wait forever.
             self.connection.fail(id, t.INTERNAL_ERROR, "The question could not be answered.")
         except BaseException as bad:
             log.exception("answering the server's question failed")
@@ -382,8 +384,8 @@ class Conversation:
             self._flush_soon()
 
     def _asked_by(self, call: t.RequestId | None) -> Exchange | None:
-        """The exchange that a question belongs to. A shared channel does not show it; then it is
-        the only running exchange, if there is exactly one.
+        """Return the exchange that a question belongs to. A shared channel does not show it, so the
+        result is the only running exchange, or None if there are several.
         """
         if call is not None:
             return self._waiting[call].exchange if call in self._waiting else None
@@ -396,8 +398,8 @@ class Conversation:
 
     @contextlib.contextmanager
     def unhurried(self) -> Iterator[None]:
-        """Pause the timeouts of all waiting calls, including those that start meanwhile, because
-        the question cannot be assigned to one of them.
+        """Pause the timeouts of all waiting calls, including later ones, because the question may
+        belong to any of them.
         """
         with contextlib.ExitStack() as self._still:
             for waiting in list(self._waiting.values()):
@@ -422,7 +424,7 @@ class Conversation:
         return opened
 
     def settle(self, opened: Opened) -> None:
-        """Use the negotiated revision from now on, and notify a server of the handshake era
+        """Use the negotiated revision from now on. A server of the handshake era is notified
         (`LIF-08`).
         """
         self.connection.revision = opened.revision
@@ -460,10 +462,10 @@ class Conversation:
         for call in waiting.values():
             if not call.future.done():
                 call.future.set_exception(why)
-                call.future.exception()  # not an error if no call waits for it any more
+                call.future.exception()  # mark as retrieved: possibly no call waits for it
 
     async def close(self, why: Exception) -> None:
-        """Fail all waiting requests, because no answer can arrive any more."""
+        """Fail all waiting requests, because no more responses can arrive."""
         self.fail_all(why)
         tasks = list(self._answering.values())
         for task in tasks:
@@ -491,7 +493,7 @@ def unhurried(bound: asyncio.Timeout) -> Iterator[None]:
 
 
 class _Bounded(ExchangeTransport):
-    """The transport of a request that has a timeout of its own."""
+    """The transport of a request that has its own timeout."""
 
     __slots__ = ("_pause",)
 
@@ -504,7 +506,9 @@ class _Bounded(ExchangeTransport):
 
 
 async def agree(hello: Hello, take: Callable[[Step], Awaitable[Outcome]]) -> Opened:
-    """Negotiate a revision: run `opening`, each step by `take`. Raises what these raise."""
+    """Negotiate a revision: run `opening`, with `take` for each step. Raises whatever these
+    raise.
+    """
     steps = opening(hello.revisions, known=hello.known, seconds=hello.probe_seconds)
     step = next(steps)
     while True:
@@ -517,17 +521,15 @@ async def agree(hello: Hello, take: Callable[[Step], Awaitable[Outcome]]) -> Ope
 
 
 class OpeningSteps:
-    """Takes the steps of `opening` on one connection, each exchange by `carry`. It cannot restart a
-    server.
+    """Runs the steps of `opening` on one connection. It cannot restart a server.
 
     Args:
         hello: The client's information.
-        connection: Gets the revision of each step.
+        connection: The protocol state, which gets the revision of each step.
         carry: Sends one exchange. Its exceptions are raised, except for error responses of the
             server.
-        unread: Whether the server has not read everything that was sent; None if that cannot be
-            found out.
-        keeps: Whether an unanswered request stays open after its time, so that a late answer
+        unread: Returns whether the server has unread data; None if that cannot be found out.
+        keeps: Whether an unanswered request stays open after its timeout, so that a late response
             counts.
     """
 
@@ -545,11 +547,11 @@ class OpeningSteps:
         self._carry = carry
         self._unread = unread
         self._keeps = keeps
-        self._open: dict[str, asyncio.Task[Outcome]] = {}  # by method, until answered
+        self._open: dict[str, asyncio.Task[Outcome]] = {}  # by method, until the response arrives
         self._bound: asyncio.Timeout | None = None
 
     async def run_step(self, step: Step) -> Outcome:
-        """Take one step; see `opening` for the outcomes."""
+        """Run one step; see `opening` for the outcomes."""
         if isinstance(step, Restart):
             return CannotRestart()
         self._connection.revision = step.revision
@@ -566,13 +568,13 @@ class OpeningSteps:
 
     @property
     def waits_for_handshake(self) -> bool:
-        """Whether the handshake was sent and its answer can still arrive."""
+        """Whether the handshake was sent and its response can still arrive."""
         task = self._open.get(OPENING)
         return task is not None and not task.done()
 
     async def late(self) -> Outcome:
-        """Wait, without a time limit, for a late answer to the handshake; the outcomes are those of
-        `run_step`.
+        """Wait, without a time limit, for a late response to the handshake. The outcomes are those
+        of `run_step`.
         """
         return await self._first_result(self._open[OPENING])
 
@@ -586,7 +588,9 @@ class OpeningSteps:
             await asyncio.wait(tasks)
 
     async def _answered(self, task: asyncio.Task[Outcome], step: Discover | Handshake) -> Outcome:
-        """The outcome of a step: its answer, the late answer of the one before, or Silence."""
+        """Return the outcome of a step: its response, the late response of the previous step, or
+        Silence.
+        """
         answer = asyncio.ensure_future(self._first_result(task))
         answer.add_done_callback(_seen)
         try:
@@ -604,7 +608,7 @@ class OpeningSteps:
     async def _patience(
         self, answer: asyncio.Future[Outcome], step: Discover | Handshake
     ) -> float | None:
-        """The seconds to wait from now on; None for no limit. It returns once the server has read
+        """Return the remaining seconds to wait; None for no limit. Returns once the server has read
         the request.
         """
         if step.read_seconds is not None:
@@ -616,7 +620,7 @@ class OpeningSteps:
         return step.seconds if isinstance(step, Discover) else None
 
     async def _first_result(self, task: asyncio.Task[Outcome]) -> Outcome:
-        """The outcome of the handshake, or a DiscoverResult that arrives before it."""
+        """Return the outcome of the handshake, or a DiscoverResult that arrives earlier."""
         probe = self._open.get("server/discover")
         if probe is None or probe is task:
             return await asyncio.shield(task)
@@ -652,14 +656,14 @@ class OpeningSteps:
 
 
 def _seen(task: asyncio.Task[Any]) -> None:
-    """Ignore an answer that no call waits for any more."""
+    """Mark an exception as retrieved, because no call waits for it any more."""
     if not task.cancelled():
         task.exception()
 
 
 def _wants_progress(x: Exchange) -> bool:
-    """Whether the maker of an exchange receives progress; for a forwarded request its sender
-    decides.
+    """Whether the sender of an exchange receives progress. For a forwarded request the original
+    sender decides.
     """
     if x.notify is silent or x.method == "subscriptions/listen":
         return False
@@ -687,8 +691,8 @@ def _head(caller: Caller) -> bytes:
 
 
 def signed(params: t.Params, caller: Caller) -> t.Params:
-    """The params of a notification with the sender's keys, like every request of the stateless
-    era.
+    """Return the params of a notification with the sender's keys, which every request of the
+    stateless era has.
     """
     own = b"" if params.meta is t.NOTHING else bytes(params.meta).strip()[1:-1].strip()
     members = [part for part in (_head(caller), own) if part]
@@ -696,7 +700,7 @@ def signed(params: t.Params, caller: Caller) -> t.Params:
 
 
 def _trace(trace: TraceContext) -> bytes:
-    """The members of `_meta` for the trace of a request (`OTL-01`)."""
+    """Return the members of `_meta` for the trace of a request (`OTL-01`)."""
     members = {
         "traceparent": trace.traceparent,
         "tracestate": trace.tracestate,
@@ -712,7 +716,7 @@ def read_result(method: str, raw: Raw, extensions: ExtensionMessages = NO_EXTENS
     (`RPC-20`, `RPC-21`, `RPC-22`)
 
     Raises:
-        ProtocolError: It is none of these.
+        ProtocolError: The result has none of these types.
     """
     row = METHODS.get(method)
     kind: type[t.Result] = t.EmptyResult

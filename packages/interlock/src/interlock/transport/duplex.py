@@ -15,7 +15,9 @@ from .conversation import Conversation, Hello
 
 
 class Duplex:
-    """Carries exchanges over one channel, which it closes at the end; `tap` sees every frame."""
+    """Sends exchanges over one channel, and closes it at the end. `tap` is called with every
+    frame.
+    """
 
     def __init__(self, channel: Channel, *, tap: Tap | None = None) -> None:
         self.channel = channel
@@ -28,7 +30,7 @@ class Duplex:
         return await self.start().open(hello)
 
     def start(self) -> Conversation:
-        """Begin to receive without sending anything."""
+        """Start to receive without sending anything."""
         self._conversation = Conversation(
             self.channel.send if self._tap is None else self._send_tapped
         )
@@ -56,11 +58,13 @@ class Duplex:
 
     @property
     def is_broken(self) -> bool:
-        """Whether no answer can arrive any more, although it was not closed."""
+        """Whether no more responses can arrive, although this side has not closed the
+        connection.
+        """
         return self._conversation is not None and self._conversation.broken is not None
 
     def hang_up(self, why: t.Unreachable) -> None:
-        """Fail all waiting requests with a reason: no answer can arrive any more, although the
+        """Fail all waiting requests with a reason: no more responses can arrive, although the
         channel has not ended.
         """
         if self._conversation is not None:
@@ -94,9 +98,7 @@ class Duplex:
                 if self._tap is not None:
                     self._tap("server", frame)
                 conversation.receive(frame)
-            if (
-                lost := self.channel.lost
-            ):  # whose answer it was is not known, so no one may go on waiting
+            if lost := self.channel.lost:  # the frame may have been the response of any call
                 why = t.Unreachable(f"A message of the server was lost: {lost}.")
                 conversation.fail_all(why)
 

@@ -19,19 +19,17 @@ from .responses import Message, Send
 
 access = logging.getLogger("interlock.access")
 security = limited("interlock.security")
-_LONGEST = 200  # characters of anything that a client has chosen
+_LONGEST = 200  # characters of any value that a client has chosen
 _TELLING = frozenset({401, 403, 404, 408, 413, 421, 429, 503})
 
 
 def digest(session: str) -> str:
-    """A digest of a session ID, to correlate lines. It cannot be used as the ID."""
+    """Return a digest of a session ID, to correlate lines. It cannot be used as the ID."""
     return hashlib.blake2b(session.encode("utf-8", "replace"), digest_size=6).hexdigest()
 
 
 class AccessLog:
-    """Writes the access log and the security log. A request costs nothing more if the access log is
-    off.
-    """
+    """Writes the access log and the security log. If the access log is off, it costs nothing."""
 
     @property
     def is_on(self) -> bool:
@@ -39,7 +37,7 @@ class AccessLog:
         return access.isEnabledFor(logging.INFO)
 
     def watching(self, scope: dict[str, Any], send: Send) -> Send:
-        """A `send` that logs the request once its response is complete."""
+        """Return a `send` that logs the request once its response is complete."""
         began = time.perf_counter()
         status = 0
         sent = 0
@@ -76,7 +74,7 @@ class AccessLog:
         return watched
 
     def refused(self, refused: HttpRefusal) -> None:
-        """A request was refused."""
+        """Log a refused request."""
         if refused.status in _TELLING:
             line = {
                 "event": "refused",
@@ -86,7 +84,7 @@ class AccessLog:
             security.warning("%s", JsonLine(("refused", refused.status), line))
 
     def session(self, what: str, session: str, scope: dict[str, Any]) -> None:
-        """A session was opened or ended."""
+        """Log the start or the end of a session."""
         if security.isEnabledFor(logging.INFO):
             line = {
                 "event": f"session {what}",
@@ -96,7 +94,7 @@ class AccessLog:
             security.info("%s", JsonLine("session", line))
 
     def stolen(self, session: str, scope: dict[str, Any]) -> None:
-        """A caller used a session that belongs to another principal."""
+        """Log the use of a session by a caller that it does not belong to."""
         line = {
             "event": "session of another principal",
             "session": digest(session),

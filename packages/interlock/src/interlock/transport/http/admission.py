@@ -1,4 +1,4 @@
-"""Who may send a request to the endpoint: Host and Origin checks (DNS rebinding), shutdown, and the
+"""Admission of requests to the endpoint: Host and Origin checks (DNS rebinding), shutdown, and the
 rate limit.
 """
 
@@ -21,7 +21,7 @@ from .shutdown import Shutdown
 
 
 class Admission:
-    """Refuses requests by where they come from, by when, and by their rate."""
+    """Refuses requests because of their origin, during shutdown, and over the rate limit."""
 
     __slots__ = ("_errors", "_rate", "_rules", "_shutdown", "_store")
 
@@ -40,7 +40,7 @@ class Admission:
         self._errors = errors
 
     async def has_refused(self, headers: Headers, scope: Scope, send: Send) -> bool:
-        """Whether a request was refused, and the refusal sent."""
+        """Refuse a request if necessary. Returns whether a refusal was sent."""
         if refusal := self.check_source(headers):
             await self._errors.send(send, refusal)
             return True
@@ -55,14 +55,14 @@ class Admission:
         return False
 
     def check_source(self, headers: Headers) -> HttpRefusal | None:
-        """A refusal where the Host or the Origin may not use this server (`SEC-01`, `HPS-05`)."""
+        """Return a refusal if the Host or the Origin is not allowed (`SEC-01`, `HPS-05`)."""
         why = self._rules.check_host_and_origin(headers.get(b"host"), headers.get(b"origin"))
         return error(403, t.INVALID_REQUEST, f"Forbidden: {why}") if why else None
 
     async def _check_rate(self, rate: Rate, scope: Scope) -> HttpRefusal | None:
-        """A refusal where a principal or an address asks too often.
+        """Return a refusal if a principal or an address exceeds its rate.
 
-        It follows the source check: pages of other sites use up nobody's rate.
+        The source is checked before, so that pages of other sites do not use up the rate of a user.
         """
         principal: Principal | None = scope.get(PRINCIPAL)
         if principal is not None:
@@ -82,5 +82,5 @@ class Admission:
 
 
 def _network(client: Sequence[Any] | None) -> str:
-    """The network that a client counts for."""
-    return network_of(str(client[0])[:100]) if client else ""  # a proxy may write anything
+    """Return the network that a client's requests are counted under."""
+    return network_of(str(client[0])[:100]) if client else ""  # a proxy may send anything

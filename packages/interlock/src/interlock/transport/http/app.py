@@ -1,4 +1,4 @@
-"""The HTTP app of a server, one bare ASGI callable: CORS, access log, guard and routing, with the
+"""The HTTP app of a server, a single ASGI callable: CORS, access log, guard and routing, with the
 MCP endpoint inside.
 
 It needs no lifespan from the framework that it is mounted in, and keeps no state for the stateless
@@ -46,7 +46,7 @@ from .subscriptions import Subscriptions
 from .ticker import Ticker
 
 _HEALTH = "/health"
-_QUERY = "!$%&'()*+,-./:;=?@_~"  # what stays as it is in the query of a redirect
+_QUERY = "!$%&'()*+,-./:;=?@_~"  # characters that are not escaped in the query of a redirect
 
 
 class LifespanHooks(Protocol):
@@ -67,15 +67,16 @@ class HttpAppOptions:
 
     Attributes:
         path: The path of the MCP endpoint.
-        rules: Which hosts and origins may use it, and whether it has sessions.
-        limits: Its limits.
+        rules: The allowed hosts and origins, and whether there are sessions.
+        limits: The limits of the endpoint.
         cors: Origins of web pages that may read the responses; "*" allows all.
         stream: Whether calls in sessions are answered with an event stream at once.
-        retry_ms: When a client that lost a stream should come back, in milliseconds; None leaves it
-            to the client.
+        retry_ms: The time after which a client should resume a broken stream, in milliseconds; None
+            leaves it to the client.
         legacy_sse: Whether the HTTP+SSE transport of 2024-11-05 is served too.
-        calls_per_session: How many calls of one session may run at once.
-        grace: Seconds that calls have to finish where the web server around the app ends.
+        calls_per_session: The maximum number of running calls of one session.
+        grace: The time that calls have to finish when the web server around the app shuts down, in
+            seconds.
         guard: The authorization in front of the app.
         routes: ASGI apps of the author, by path.
     """
@@ -107,8 +108,7 @@ class HttpApp:
         """Compose the parts of the app.
 
         Raises:
-            ValueError: A route needs the guard, and there is none; or it is in the way of the
-                endpoint.
+            ValueError: A route needs a guard, and there is none; or it conflicts with the endpoint.
         """
         limits = options.limits
         self._store = store
@@ -179,7 +179,7 @@ class HttpApp:
             self._guarded = options.guard(self._front(paths[1:]))
 
     def _front(self, others: Sequence[str]) -> ProtectedApp:
-        """The app as its guard sees it."""
+        """Return the app as its guard sees it."""
         return ProtectedApp(
             self._handle,
             self._serve_other,
@@ -191,9 +191,7 @@ class HttpApp:
     # -- ASGI ------------------------------------------------------------------------------------
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one ASGI connection: an HTTP request, or the lifespan where the app stands
-        alone.
-        """
+        """Serve one ASGI connection: an HTTP request, or the lifespan if the app is not mounted."""
         if scope["type"] != "http":
             await (self._guarded or self._serve_other)(scope, receive, send)
             return
@@ -208,14 +206,14 @@ class HttpApp:
             await (self._handle if self._is_open(scope) else self._guarded)(scope, receive, send)
         elif self._entered and scope["path"] == self.path and not scope.get("root_path"):
             try:
-                await self._serve(scope, receive, send)  # nearly all requests, by the shortest way
+                await self._serve(scope, receive, send)  # nearly all requests, by the fastest path
             except StoreError:
                 await self._refuse_without_store(send)
         else:
             await self._handle(scope, receive, send)
 
     def _is_open(self, scope: Scope) -> bool:
-        """Whether a request is for a route of the author that the guard does not protect."""
+        """Whether a request is for a route that the guard does not protect."""
         if not self._routes:
             return False
         route = self._routes.find(self._beneath(scope))
@@ -228,14 +226,14 @@ class HttpApp:
             await send({"type": "websocket.close", "code": 1000})
 
     async def _handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve an HTTP request that the guard has let pass."""
+        """Serve an HTTP request that the guard has admitted."""
         try:
             await self._route(scope, receive, send)
         except StoreError:
             await self._refuse_without_store(send)
 
     async def _refuse_without_store(self, send: Send) -> None:
-        """The store is not reachable: refuse the request. The store has logged the reason."""
+        """Refuse a request because the store is unreachable. The store has logged the reason."""
         words = "The server cannot reach its store. Try again later."
         data = {"reason": "store"}
         later = [(b"retry-after", b"5")]
@@ -285,21 +283,21 @@ class HttpApp:
 
     @staticmethod
     def _beneath(scope: Scope) -> str:
-        """The path of a request below the mount point of the app."""
+        """Return the path of a request below the mount point of the app."""
         root: str = scope.get("root_path", "")
         path: str = scope["path"]
         return path[len(root) :] if root and f"{path}/".startswith(f"{root}/") else path
 
     def _location(self, scope: Scope) -> bytes | None:
-        """The target of the redirect for a path with a slash too many or too few; None for any
-        other path.
+        """Return the target of the redirect for a path with a missing or an extra slash; None for
+        any other path.
         """
         path = self._beneath(scope)
         slash = not path.endswith("/") or (scope.get("raw_path") or b"/").endswith(b"/")
         return self._redirects.get(path) if slash else None  # an escaped slash is not a slash
 
     async def _redirect(self, location: bytes, scope: Scope, send: Send) -> None:
-        """Redirect a client that has a slash too many or too few."""
+        """Redirect a client whose path has a missing or an extra slash."""
         if refusal := self._admission.check_source(dict(scope["headers"])):
             await self._errors.send(send, refusal)
             return
@@ -318,7 +316,7 @@ class HttpApp:
     # -- lifespan --------------------------------------------------------------------------------
 
     async def _live(self, receive: Receive, send: Send) -> None:
-        """The ASGI lifespan: the server's own is entered before the first request."""
+        """Serve the ASGI lifespan: enter the server's own lifespan before the first request."""
         while True:
             message = await receive()
             if message["type"] == "lifespan.startup":
@@ -334,8 +332,8 @@ class HttpApp:
                 return
 
     async def open(self) -> None:
-        """Open the store and enter the server's lifespan; the first request does it where no ASGI
-        lifespan did.
+        """Open the store and enter the server's lifespan. Without an ASGI lifespan the first
+        request does it.
         """
         async with self._entering:
             if self._entered:
@@ -353,9 +351,9 @@ class HttpApp:
             self._entered = True
 
     async def drain(self, grace: float) -> None:
-        """Refuse new requests, end streams that listen, and let calls finish for `grace` seconds.
+        """Refuse new requests, end notification streams, and let calls finish for `grace` seconds.
 
-        Calls that still run then are answered with an error, and cancelled.
+        Calls that still run then are answered with an error and cancelled.
         """
         self._shutdown.start()
         self._sessions.end_listening()
@@ -371,7 +369,9 @@ class HttpApp:
         await self.ticker.drain()
 
     async def aclose(self) -> None:
-        """End everything: streams, calls, the store, the server's lifespan. May be called twice."""
+        """End everything: streams, calls, the store, the server's lifespan. You can call it
+        twice.
+        """
         if not self._entered:
             return
         self._entered = False
@@ -383,7 +383,7 @@ class HttpApp:
         await self._store.aclose()
 
     def _running_tasks(self) -> list[asyncio.Task[None]]:
-        """The tasks of the calls that run, without the subscriptions of sessions."""
+        """Return the tasks of running calls, without the subscriptions of sessions."""
         return [
             task
             for serving in self._servings()
@@ -392,7 +392,7 @@ class HttpApp:
         ]
 
     def _servings(self) -> list[Serving]:
-        """All that is running, apart from stateless subscriptions."""
+        """Return everything that runs, except for stateless subscriptions."""
         servings = [*self.calls.all(), *self._sessions.servings()]
         if self._sse is not None:
             servings += self._sse.servings()
@@ -400,10 +400,10 @@ class HttpApp:
 
 
 def _slashed(path: str) -> tuple[str, bytes]:
-    """A path with a slash more or less at its end, and the way from there to the path.
+    """Return a path with its final slash added or removed, and the redirect from there to the path.
 
-    The way is relative: it leads to this server also behind a proxy that changes paths, and
-    nothing a client says can make it lead elsewhere.
+    The redirect is relative: it leads to this server even behind a proxy that changes paths, and a
+    client cannot make it lead elsewhere.
     """
     last = quote(path.rstrip("/").rpartition("/")[2])
     if path.endswith("/"):

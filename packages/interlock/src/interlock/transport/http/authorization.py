@@ -1,5 +1,5 @@
-"""Authorization at the endpoint: the guard in front, the principal, 403 challenges, and the expiry
-of tokens.
+"""Authorization at the endpoint: the guard in front of it, the principal, 403 challenges, and the
+expiry of tokens.
 
 The guard is any ASGI middleware that puts a Principal, and a function that writes challenges, into
 the scope (2026-07-28, "Authorization").
@@ -18,18 +18,16 @@ from .responses import Pairs, Receive, Send
 Scope = dict[str, Any]
 ASGIApp = Callable[[Scope, Receive, Send], Awaitable[None]]
 Guarding = Callable[[ASGIApp], ASGIApp]
-"""Authorization, as something that is put around an ASGI app."""
+"""The type of a guard: a function from an ASGI app to an ASGI app."""
 
 PRINCIPAL = "interlock.principal"
-"""The key of the ASGI scope under which authorization in front of the endpoint leaves the
-Principal.
-"""
+"""The key of the ASGI scope under which the guard stores the Principal."""
 CHALLENGE = "interlock.challenge"
-"""The key of the ASGI scope under which it leaves a function from scopes to the headers of a 403
-that asks for them.
+"""The key of the ASGI scope under which the guard stores a function from scopes to the headers of a
+403 challenge.
 """
 
-_LONGEST_SLEEP = 86_400.0  # seconds; a token without a sensible end is looked at once a day
+_LONGEST_SLEEP = 86_400.0  # seconds; an expiry further in the future is checked once a day
 
 
 @runtime_checkable
@@ -43,7 +41,7 @@ class EndpointAware(Protocol):
 
 class ProtectedApp:
     """The endpoint as its guard sees it: an ASGI app with a path, and all the `paths` that it
-    knows.
+    serves.
     """
 
     def __init__(
@@ -55,8 +53,8 @@ class ProtectedApp:
         *,
         knows: Callable[[str], bool] = lambda path: False,
     ) -> None:
-        """`app` serves HTTP requests, `other` all else; `knows` says which paths the app has
-        besides the `others`.
+        """`app` serves HTTP requests, `other` everything else. `knows` returns whether the app has
+        a path besides the `others`.
         """
         self._app = app
         self._other = other
@@ -65,13 +63,13 @@ class ProtectedApp:
         self.knows = knows
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one connection that the guard has let in."""
+        """Serve one connection that the guard has admitted."""
         await (self._app if scope["type"] == "http" else self._other)(scope, receive, send)
 
 
 def challenge(scope: Scope, denied: Sequence[Sequence[str]]) -> tuple[list[str], Pairs]:
-    """All missing scopes, and the headers that request them at once, if the guard provides them
-    (`AUS-08`).
+    """Return all missing scopes, and the headers that request them at once if the guard provides
+    them (`AUS-08`).
     """
     scopes = list(dict.fromkeys(name for names in denied for name in names))
     headers: Callable[[Sequence[str]], Sequence[tuple[bytes, bytes]]] | None = scope.get(CHALLENGE)
@@ -92,7 +90,7 @@ class ExpiryTimer:
         *,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """`end` is called when it is over; `clock` gives the seconds of the wall clock."""
+        """`end` is called at the expiry. `clock` returns the wall clock in seconds."""
         self._end = end
         self._clock = clock
         self._timer: asyncio.TimerHandle | None = None
@@ -107,20 +105,20 @@ class ExpiryTimer:
     def _look(self) -> None:
         if (
             self._expires is not None and self._clock() < self._expires
-        ):  # the clock of the wall is not that of the loop
+        ):  # the wall clock differs from the clock of the event loop
             self._wait()
         else:
             self._timer = None
             self._end()
 
     def renew(self, principal: Principal | None) -> None:
-        """The client has sent a new token."""
+        """Use the expiry of a new token."""
         self.over()
         self._expires = None if principal is None else principal.expires
         self._wait()
 
     def over(self) -> None:
-        """The stream has ended by itself."""
+        """Stop the timer, because the stream has ended by itself."""
         self._expires = None
         if self._timer is not None:
             self._timer.cancel()

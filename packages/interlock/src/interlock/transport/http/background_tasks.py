@@ -1,4 +1,6 @@
-"""Background tasks of an endpoint: kept until they are over, and cancelled when it closes."""
+"""Background tasks of an endpoint: referenced until they have ended, and cancelled when it
+closes.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ from typing import Any
 
 
 class BackgroundTasks:
-    """Tasks that run beside the requests."""
+    """Tasks that run beside requests."""
 
     __slots__ = ("_tasks",)
 

@@ -1,4 +1,4 @@
-"""CORS: answers to preflight requests, and the headers that let web pages read responses (Fetch
+"""CORS: responses to preflight requests, and the headers that let web pages read responses (Fetch
 standard).
 """
 
@@ -18,7 +18,7 @@ _PARAM = b"mcp-param-"
 
 
 class Cors:
-    """The permissions of pages of other origins; `origins` are the permitted ones, "*" permits
+    """The permissions of pages from other origins. `origins` are the permitted ones; "*" permits
     all.
     """
 
@@ -33,7 +33,7 @@ class Cors:
         )
 
     async def answer(self, scope: dict[str, Any], send: Send) -> None:
-        """Answer a preflight: 204 if the page's origin is permitted, else 403."""
+        """Answer a preflight request: 204 if the page's origin is permitted, otherwise 403."""
         headers = dict(scope["headers"])
         origin = headers.get(b"origin", b"")
         if not self._welcomes(origin):
@@ -62,11 +62,13 @@ class Cors:
         await send({"type": "http.response.body", "body": b""})
 
     def marking(self, scope: dict[str, Any], send: Send) -> Send:
-        """A `send` that adds the headers with which a permitted page can read the response."""
+        """Return a `send` that adds the headers with which a permitted page can read the
+        response.
+        """
         origin = next((value for name, value in scope["headers"] if name == b"origin"), b"")
         marks = [
             (b"vary", b"origin")
-        ]  # also where it may not: a cache is not to give the answer for one page to another
+        ]  # for every origin: a cache must not serve one page's response to another page
         if self._welcomes(origin):
             marks += [
                 (b"access-control-allow-origin", origin),
@@ -78,7 +80,7 @@ class Cors:
                 headers = list(message.get("headers", ()))
                 if not any(
                     name == b"access-control-allow-origin" for name, _ in headers
-                ):  # else a guard lets all pages read it
+                ):  # otherwise the guard lets all pages read it
                     headers += marks
                 message["headers"] = headers
             await send(message)

@@ -1,5 +1,5 @@
-"""The MCP endpoint: one HTTP request is admitted, read, judged, and handed to the stateless or the
-session part.
+"""The MCP endpoint: admits an HTTP request, reads it, classifies it, and passes it to the stateless
+or the session part.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from .stateless import StatelessEndpoint
 
 
 class McpEndpoint:
-    """What answers at the endpoint's path."""
+    """Serves requests at the endpoint's path."""
 
     __slots__ = ("_admission", "_bodies", "_rules", "_services", "_sessions", "_stateless")
 
@@ -50,13 +50,13 @@ class McpEndpoint:
         self._sessions = sessions
 
     async def serve(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Judge a request, and carry it out."""
+        """Classify a request, and run it."""
         pairs: list[tuple[bytes, bytes]] = scope["headers"]
         headers = dict(pairs)
         repeated = [] if len(headers) == len(pairs) else _repeated(pairs)
-        if b"accept" in repeated:  # a list on several lines is one list
+        if b"accept" in repeated:  # a list in several headers is one list
             headers[b"accept"] = b", ".join(value for name, value in pairs if name == b"accept")
-        if await self._admission.has_refused(headers, scope, send):  # before its body is read
+        if await self._admission.has_refused(headers, scope, send):  # before the body is read
             return
         method = scope["method"]
         body = await self._bodies.read(headers, receive, send) if method == "POST" else b""
@@ -86,7 +86,7 @@ class McpEndpoint:
 
 
 def _repeated(pairs: Sequence[tuple[bytes, bytes]]) -> list[bytes]:
-    """The names of headers that come more than once."""
+    """Return the names of headers that occur more than once."""
     seen: set[bytes] = set()
     repeated = []
     for name, _ in pairs:

@@ -1,4 +1,4 @@
-"""The error responses of the HTTP endpoint: sent, noted in the security log, and 403 challenges for
+"""The error responses of the HTTP endpoint, their lines in the security log, and 403 challenges for
 missing scopes.
 """
 
@@ -20,7 +20,7 @@ CLOSE = ((b"connection", b"close"),)
 
 
 def busy(id: t.RequestId | None, headers: Sequence[tuple[bytes, bytes]] = ()) -> HttpRefusal:
-    """The refusal of one request too many: 503, to be retried after a second."""
+    """Return the refusal for one request too many: 503, with a retry after a second."""
     words = "The server is busy. Try again later."
     return error(
         503,
@@ -33,7 +33,7 @@ def busy(id: t.RequestId | None, headers: Sequence[tuple[bytes, bytes]] = ()) ->
 
 
 def request_id(body: bytes) -> t.RequestId | None:
-    """The id of the request in a body, for the error response to it (`RPC-09`)."""
+    """Return the ID of the request in a body, for its error response (`RPC-09`)."""
     try:
         envelope = jsonrpc.open_envelope(body)
     except Malformed:
@@ -42,7 +42,7 @@ def request_id(body: bytes) -> t.RequestId | None:
 
 
 class ErrorResponder:
-    """Sends error responses and notes those that concern security."""
+    """Sends error responses, and logs those that concern security."""
 
     __slots__ = ("_log",)
 
@@ -50,20 +50,20 @@ class ErrorResponder:
         self._log = log
 
     async def send(self, send: Send, refusal: HttpRefusal) -> None:
-        """Send a refusal as the whole response."""
+        """Send a refusal as the complete response."""
         self._log.refused(refusal)
         await send_body(send, refusal.status, refusal.body, headers=refusal.headers[1:])
 
     def status(
         self, scope: Scope, denied: Sequence[Sequence[str]], answers: int, status: int = 200
     ) -> tuple[int, Pairs]:
-        """The status and headers of a JSON response (`AUS-04`, `AUT-06`).
+        """Return the status and headers of a JSON response (`AUS-04`, `AUT-06`).
 
         Args:
             scope: The ASGI scope of the request.
-            denied: The missing scopes of each call that was refused for them.
-            answers: How many responses the body holds.
-            status: The status where at least one call was not refused.
+            denied: The missing scopes of each refused call.
+            answers: The number of responses in the body.
+            status: The status if at least one call was not refused.
         """
         if not denied or len(denied) < answers:
             return status, ()

@@ -1,4 +1,4 @@
-"""The event stream of a client that resumes: the last event id, and the delay before it
+"""The client side of a resumable event stream: the last event ID, and the delay before it
 reconnects.
 """
 
@@ -17,12 +17,12 @@ Sleep = Callable[[float], Awaitable[None]]
 # seconds
 _FIRST_WAIT = 0.5
 _LONGEST_WAIT = 30.0
-_LONGEST_RETRY = 3600.0  # seconds that a server may ask for
-_LONGEST_ID = 8192  # characters of an event's id that is sent back in a header
+_LONGEST_RETRY = 3600.0  # maximum of seconds that a server may ask for
+_LONGEST_ID = 8192  # maximum length of an event ID, which is sent back in a header
 
 
 class EventStream:
-    """An event stream that may be taken up again: the last event's id, and how long to wait."""
+    """A resumable event stream: its last event ID, and how long to wait before a resumption."""
 
     def __init__(self, limit: int) -> None:
         self.last: str | None = None
@@ -31,12 +31,12 @@ class EventStream:
         self._reader = EventReader(limit)
 
     def start(self) -> None:
-        """The stream begins, or is taken up again: half an event that came before is no more."""
+        """Start or resume the stream. An incomplete event from before is dropped."""
         self._reader = EventReader(self._limit)
 
     def feed(self, chunk: bytes) -> list[Frame]:
-        """The messages that are complete now; events without data only say how to come back
-        (`HTL-20`).
+        """Return the messages that are complete now. Events without data only control the
+        resumption (`HTL-20`).
         """
         try:
             events = self._reader.feed(chunk)
@@ -53,8 +53,8 @@ class EventStream:
         return messages
 
     def wait(self, failed: int) -> float:
-        """Seconds before the next try: as the server asked (`HTL-17`), longer where it keeps
-        failing.
+        """Return the seconds before the next attempt: as the server asked (`HTL-17`), longer after
+        repeated failures.
         """
         if failed <= 1:
             return self._retry if self._retry is not None else _FIRST_WAIT
@@ -62,15 +62,15 @@ class EventStream:
 
 
 def is_events(response: Response) -> bool:
-    """Whether an answer is an event stream."""
+    """Whether a response is an event stream."""
     return response.status == 200 and response.headers.get("content-type", "").lower().startswith(
         "text/event-stream"
     )
 
 
 def backoff(failed: int) -> float:
-    """Seconds to wait after so many failures, a little more or less, so that many clients do not
-    come at once.
+    """Return the seconds to wait after this many failures, with jitter, so that many clients do not
+    return at once.
     """
     longest = _LONGEST_WAIT if failed > 16 else min(_FIRST_WAIT * 2 ** (failed - 1), _LONGEST_WAIT)
     return longest * (0.75 + random.random() / 2)

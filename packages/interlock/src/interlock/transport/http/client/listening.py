@@ -1,5 +1,5 @@
 """Notifications to a client over HTTP: the GET stream of its session, and subscriptions that are
-opened again when they break.
+renewed when they break.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from .requests import HttpRequests
 
 log = limited("interlock.client")
 
-_STEADY = 30.0  # seconds after which a stream that broke was none that breaks at once
+_STEADY = 30.0  # seconds after which a broken stream does not count as a failed attempt
 
 
 class ListeningStream:
-    """The stream of a session, on which the server speaks of itself; opened again whenever it ends
-    (`HTL-23`).
+    """The GET stream of a session, for notifications that belong to no request. It is opened again
+    whenever it ends (`HTL-23`).
 
-    `renew` begins a new session in place of one that is gone; `subscribed` are the URIs that the
+    `renew` opens a new session in place of one that is gone. `subscribed` are the URIs that the
     session has subscribed to.
     """
 
@@ -49,10 +49,10 @@ class ListeningStream:
         self._was_open = self._renewed = False
         self._stream = EventStream(limit)
         self._session = trips.session
-        self.begun = asyncio.Event()  # the server has answered, one way or the other
+        self.begun = asyncio.Event()  # the server has responded, with a stream or a refusal
 
     async def run(self) -> None:
-        """Listen until the server says that it has nothing to say; to be cancelled."""
+        """Listen until the server refuses the stream for good. Cancel it to stop."""
         failed = 0
         loop = asyncio.get_running_loop()
         while True:
@@ -92,16 +92,14 @@ class ListeningStream:
             await self._sleep(stream.wait(failed))
 
     def _opened(self) -> None:
-        if (
-            self._was_open and self._stream.last is None
-        ):  # what was said meanwhile is not said again
+        if self._was_open and self._stream.last is None:  # notifications sent meanwhile are lost
             _tell(self._notify, _changes(True, True, True, self._subscribed))
         self._was_open = True
         self._renewed = False
 
     async def _is_refused(self, status: int) -> bool:
-        """Whether the server does not speak of itself (`HTL-25`); else it is asked again, in a new
-        session where the old one is gone.
+        """Whether the server has no GET stream (`HTL-25`). Otherwise the stream is requested again,
+        in a new session if the old one is gone.
         """
         if status == 404 and self._session is not None and self._was_open and not self._renewed:
             await self._renew(self._session)
@@ -112,13 +110,13 @@ class ListeningStream:
         resumed = self._stream.last is not None
         self._stream = EventStream(
             self._limit
-        )  # the server does not know how to go on there: from now on
+        )  # the server cannot resume there: start with new events
         return not resumed
 
 
 async def listen(x: Exchange, make: Handler, sleep: Sleep) -> AnyResult:
-    """`subscriptions/listen`: begun again whenever its stream is lost, with all that was granted
-    told as changed then.
+    """`subscriptions/listen`, renewed whenever its stream is lost. After each renewal everything
+    granted is reported as changed.
     """
     loop = asyncio.get_running_loop()
     failed = 0
@@ -159,7 +157,7 @@ async def listen(x: Exchange, make: Handler, sleep: Sleep) -> AnyResult:
 def _changes(
     tools: bool | None, prompts: bool | None, resources: bool | None, subscribed: Collection[str]
 ) -> list[tuple[str, Any]]:
-    """A notice for each thing that may have changed while nobody listened."""
+    """Return a notification for everything that may have changed during an interruption."""
     lists = {"tools": tools, "prompts": prompts, "resources": resources}
     notices: list[tuple[str, Any]] = [
         (f"notifications/{what}/list_changed", t.ListChangedNotificationParams())

@@ -1,5 +1,5 @@
-"""HTTP errors as a client's exceptions: JSON-RPC errors, ended sessions, redirects and status
-codes, each with what to do.
+"""HTTP errors as exceptions of a client: JSON-RPC errors, ended sessions, redirects and status
+codes, each with advice.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from interlock.redaction.urls import url_without_secrets
 from interlock.wire import jsonrpc
 from interlock.wire.jsonrpc import Malformed
 
-_WORDS = 300  # of an answer that nobody can read, in an error
+_WORDS = 300  # characters of an unreadable response that an error quotes
 
 _ADVICE = {
     401: (
@@ -40,8 +40,8 @@ class SessionGone(t.Unreachable):
 
 
 def rejects_protocol(status: int | None) -> bool:
-    """Whether a status means that the server does not support this transport or era. A failure of
-    the server and a demand for authorization do not (`ERA-15`).
+    """Whether a status means that the server does not support this transport or era. A server
+    failure and a request for authorization do not mean that (`ERA-15`).
     """
     return status is not None and 400 <= status < 500 and status not in (401, 403, 407, 408, 429)
 
@@ -52,12 +52,11 @@ def may_pass(status: int | None) -> bool:
 
 
 def resolve(url: str, reference: str) -> str | None:
-    """Where a reference in an answer from `url` leads; None for another place, to which nothing of
-    ours is sent.
+    """Return the URL of a reference in a response from `url`; None for another origin, to which
+    nothing is sent.
 
-    The same place is the same scheme, host and port; https in place of http on the usual ports
-    counts as the same. What is no address leads nowhere, and neither does one that names another
-    user.
+    The same origin means the same scheme, host and port. A change from http to https on the default
+    ports is allowed. Invalid URLs, and URLs with other user information, are rejected.
     """
     try:
         target = urljoin(url, reference.strip())
@@ -87,8 +86,8 @@ def _port(parts: Any) -> int:
 
 
 def session_of(response: Response) -> str | None:
-    """The id of the session that an answer begins. Raises ProtocolError for one that no header can
-    hold (`HTL-38`).
+    """Return the ID of the session that a response opens. Raises ProtocolError for an ID that
+    cannot be sent in a header (`HTL-38`).
     """
     id = response.headers.get("mcp-session-id")
     if id is not None and not (id and all("!" <= c <= "~" for c in id)):
@@ -100,14 +99,14 @@ def session_of(response: Response) -> str | None:
 
 
 def error_of(body: bytes) -> t.McpError | None:
-    """The JSON-RPC error that a body holds, whatever its id; None for any other body."""
+    """Return the JSON-RPC error in a body, whatever its ID; None for any other body."""
     try:
         envelope = jsonrpc.open_envelope(body)
     except Malformed:
         try:
             said = msgspec.json.decode(body, type=dict[str, Any]).get(
                 "error"
-            )  # an error whose id is null, or that has none
+            )  # an error with a null ID or without one
             return (
                 t.McpError(int(said["code"]), str(said["message"]), said.get("data"))
                 if isinstance(said, dict)
@@ -128,7 +127,7 @@ def error_of(body: bytes) -> t.McpError | None:
 
 
 def refusal(url: str, response: Response, body: bytes) -> t.Unreachable:
-    """What a refusal says, and what may be done about it."""
+    """Return the exception for a refusal, with advice."""
     status = response.status
     error = error_of(body)
     if error is not None:
@@ -151,7 +150,7 @@ def refusal(url: str, response: Response, body: bytes) -> t.Unreachable:
 
 
 def shown(body: bytes) -> str:
-    """The beginning of a body that nobody can read, in one line."""
+    """Return the beginning of an unreadable body, in one line."""
     text = " ".join(
         "".join(
             c if c.isprintable() else " " for c in body[:_WORDS].decode("utf-8", "replace")

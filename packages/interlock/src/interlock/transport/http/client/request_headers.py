@@ -33,10 +33,11 @@ _SENDABLE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
 
 
 class RequestHeaders:
-    """The heads of the requests to one server; `own` are the headers that the user wants on each.
+    """Makes the headers of the requests to one server. `own` are the user's headers for each
+    request.
 
-    Those that the protocol fills in are left out of `own`. Raises ValueError for a header that
-    cannot be sent.
+    Headers of the protocol are removed from `own`. Raises ValueError for a header that cannot be
+    sent.
     """
 
     def __init__(self, own: Mapping[str, str]) -> None:
@@ -46,11 +47,11 @@ class RequestHeaders:
         self._mirrors: dict[
             str, dict[str, tuple[str, ...]]
         ] = {}  # by tool: the arguments that headers repeat
-        self.extensions = NO_EXTENSIONS  # of the client that sends the requests
+        self.extensions = NO_EXTENSIONS  # the extensions of the client
         self._plain: dict[tuple[str, str], Pairs] = {}
 
     def post(self, x: Exchange, session: str | None) -> Pairs:
-        """The headers of a POST that carries a request."""
+        """Return the headers of a POST with a request."""
         revision = x.caller.revision
         method = x.method
         head = self._plain.get((revision, method))
@@ -70,12 +71,12 @@ class RequestHeaders:
         )
 
     def message(self, revision: str, session: str | None) -> Pairs:
-        """The headers of a POST that carries a notification or an answer."""
+        """Return the headers of a POST with a notification or a response."""
         head = self._head(revision, None)
         return head if session is None else (*head, ("Mcp-Session-Id", session))
 
     def get(self, revision: str, session: str | None, last_event: str | None) -> Pairs:
-        """The headers of a GET that listens (`HTL-24`)."""
+        """Return the headers of a GET that opens a stream (`HTL-24`)."""
         head = [*self._own, ("Accept", STREAM)]
         if supports(revision, "version_header"):
             head.append(("MCP-Protocol-Version", revision))
@@ -84,13 +85,13 @@ class RequestHeaders:
         if last_event is not None:
             head.append(
                 ("Last-Event-ID", last_event.encode().decode("latin-1"))
-            )  # as UTF-8, which is what it came as
+            )  # as UTF-8, as it was received
         return tuple(head)
 
     def _head(self, revision: str, method: str | None) -> Pairs:
         head = [*self._own, ("Content-Type", "application/json"), ("Accept", BOTH)]
         stateless = supports(revision, "mirrored_headers")
-        is_first = method is not None and is_opening(method)  # names the revision in its body
+        is_first = method is not None and is_opening(method)  # its body names the revision
         if stateless or (supports(revision, "version_header") and not is_first):  # `HTL-47`
             head.append(("MCP-Protocol-Version", revision))
         if stateless and method is not None:
@@ -101,8 +102,8 @@ class RequestHeaders:
     # --------------------------------------------------------------------
 
     def learn(self, result: t.ListToolsResult) -> t.ListToolsResult:
-        """Note which arguments are to be repeated; the result without the tools whose annotations
-        break the rules (`XMH-08`).
+        """Record the mirrored arguments of tools. Returns the result without the tools whose
+        annotations break the rules (`XMH-08`).
         """
         good: list[t.Tool] = []
         for tool in result.tools:
@@ -120,12 +121,12 @@ class RequestHeaders:
         return result if len(good) == len(result.tools) else replace(result, tools=good)
 
     def knows(self, tool: str) -> dict[str, tuple[str, ...]] | None:
-        """What is known to be repeated for a tool."""
+        """Return the known mirrored arguments of a tool."""
         return self._mirrors.get(tool)
 
 
 def _is_free(name: str, value: str) -> bool:
-    """Whether a header is the user's to set."""
+    """Whether the user may set a header."""
     header_name(name)
     if not _SENDABLE.fullmatch(value):
         raise ValueError(
@@ -139,7 +140,7 @@ def _is_free(name: str, value: str) -> bool:
 
 
 def _arguments(mirrors: Mapping[str, tuple[str, ...]], arguments: Raw) -> list[tuple[str, str]]:
-    """The headers that repeat arguments (`XMH-11` to `XMH-16`)."""
+    """Return the headers that repeat arguments (`XMH-11` to `XMH-16`)."""
     try:
         values: Any = msgspec.json.decode(arguments)
     except READ_ERRORS:

@@ -1,5 +1,5 @@
-"""One request of a client over HTTP: posted, redirected within its origin, and its answer read,
-also from a stream that is resumed.
+"""One request of a client over HTTP: posts it, follows redirects within its origin, and reads the
+response, also from a resumed stream.
 """
 
 from __future__ import annotations
@@ -35,21 +35,21 @@ from .refusals import (
 from .request_headers import RequestHeaders
 
 _MOST_REDIRECTS = 5
-_MOST_RECONNECTS = 5  # that fail in a row
+_MOST_RECONNECTS = 5  # consecutive failed attempts
 _UNTIMED = contextlib.nullcontext()
 _LONGEST_REFUSAL = 1024 * 1024
-_FAREWELL = 0.2  # seconds that the end of a stream may take after the answer that it was for
+_FAREWELL = 0.2  # seconds that the end of a stream may take after its response
 _MODERN = frozenset(
     {t.HEADER_MISMATCH, t.MISSING_CLIENT_CAPABILITY, t.UNSUPPORTED_PROTOCOL_VERSION}
 )
 _OPENING = frozenset(
     {"server/discover", OPENING}
-)  # they may come twice; a call is only repeated with an id of its own (`HTM-18`)
+)  # these may arrive twice; a call is repeated only with a new ID (`HTM-18`)
 
 
 class HttpRequests:
-    """What requests to one server share while it is open: the address, the HTTP client, the
-    conversation and the session.
+    """The state that requests to one server share while the transport is open: the address, the
+    HTTP client, the conversation and the session.
     """
 
     def __init__(
@@ -77,8 +77,8 @@ class HttpRequests:
         self._authorized = authorized
 
     async def make(self, x: Exchange) -> AnyResult:
-        """Send a request once and wait for its answer, also over a stream that breaks and is taken
-        up again.
+        """Send a request once and wait for its response, also over a stream that breaks and is
+        resumed.
         """
         conversation = self.conversation
         id, future = conversation.start_request(x)
@@ -126,7 +126,7 @@ class HttpRequests:
                 )
             raise ConnectionLost(words) from bad
         except asyncio.CancelledError:
-            if in_session:  # `HTL-22`; in the stateless era closing the stream says it
+            if in_session:  # `HTL-22`; in the stateless era closing the stream cancels the request
                 conversation.give_up(id, "the client no longer waits for the answer")
             raise
         finally:
@@ -137,10 +137,10 @@ class HttpRequests:
     async def send(
         self, request: Request, unhurried: PauseTimeout = contextlib.nullcontext
     ) -> Response:
-        """Send a request; redirects are followed within the origin, and from http to https of the
+        """Send a request. Redirects are followed within the origin, and from http to https on the
         same host.
 
-        In the time of `unhurried` a person may be asked to log in.
+        While `unhurried` is entered, a person may be asked to log in.
         """
         permanent = request.url == self.url
         for _ in range(_MOST_REDIRECTS + 1):
@@ -172,7 +172,9 @@ class HttpRequests:
     async def _ask(
         self, authorized: Authorized, request: Request, unhurried: PauseTimeout
     ) -> Response:
-        """Send a request with what authorizes it; again where that had to be renewed."""
+        """Send a request with its authorization. Repeat it if the authorization had to be
+        renewed.
+        """
         tries = 0
         while True:
             with unhurried():
@@ -182,7 +184,7 @@ class HttpRequests:
             try:
                 with (
                     unhurried() if response.status >= 400 else _UNTIMED
-                ):  # else there is nothing to ask a person
+                ):  # otherwise no login is possible
                     again = await authorized.heed(signed, response, tries)
             except BaseException:
                 await response.aclose()
@@ -192,7 +194,9 @@ class HttpRequests:
             await response.aclose()
 
     def _misfit(self, response: Response, body: bytes, x: Exchange) -> Exception:
-        """What an answer says that is neither JSON nor an event stream with status 200."""
+        """Return the exception for a response that is neither JSON nor an event stream with status
+        200.
+        """
         status = response.status
         if status in (200, 202):
             return t.ProtocolError(
@@ -215,11 +219,11 @@ class HttpRequests:
             error is None
             or status == 401
             or (x.method in _OPENING and not rejects_protocol(status))
-        ):  # `ERA-15`: that is no verdict, whatever the body
+        ):  # `ERA-15`: this status does not decide about the era, whatever the body
             return refusal(self.url, response, body)
         if (
             is_opening(x.method) and error.code not in _MODERN
-        ):  # perhaps a server of HTTP with SSE, which takes no POST here (`ERA-12`)
+        ):  # possibly a server of HTTP with SSE, which accepts no POST here (`ERA-12`)
             bad = refusal(self.url, response, body)
             bad.__cause__ = error
             return bad
@@ -228,8 +232,8 @@ class HttpRequests:
     async def _follow(
         self, response: Response, x: Exchange, id: t.RequestId, future: asyncio.Future[Any]
     ) -> None:
-        """Read the stream of a call until its answer; a stream that breaks is taken up again where
-        it can be (`HTL-18`, `HTL-19`).
+        """Read the stream of a call until its response. A broken stream is resumed if possible
+        (`HTL-18`, `HTL-19`).
         """
         stream = EventStream(self.limit)
         failed = 0
@@ -258,7 +262,7 @@ class HttpRequests:
             response = await self._come_back(stream, failed)
 
     async def _come_back(self, stream: EventStream, failed: int) -> Response:
-        """Open the rest of a stream. Raises ConnectionLost where it cannot be had."""
+        """Resume a stream. Raises ConnectionLost if that is impossible."""
         while True:
             await self._sleep(stream.wait(failed))
             failed += 1
@@ -277,14 +281,14 @@ class HttpRequests:
                 )
 
     def receive(self, frame: Frame, asker: Asker | None, call: t.RequestId | None = None) -> None:
-        """Take in a frame of the server; `asker` answers what it asks on the way of a `call`."""
+        """Process a frame of the server. `asker` answers the questions that belong to a `call`."""
         if self.tap is not None:
             self.tap("server", frame)
         self.conversation.receive(frame, asker, call)
 
     async def post(self, frame: Frame, *, aside: bool = False) -> None:
-        """Post a message that has no answer (`HTL-02`), `aside` of calls that may wait for it.
-        Raises Unreachable where it is not taken.
+        """Post a message that has no response (`HTL-02`); with `aside`, on a connection other than
+        those of waiting calls. Raises Unreachable if the server does not accept it.
         """
         if self.tap is not None:
             self.tap("client", frame)
@@ -299,19 +303,19 @@ class HttpRequests:
             await response.aclose()
 
     async def listen(self, last_event: str | None) -> Response:
-        """Open the stream of the session, or the rest of one of its streams."""
+        """Open the GET stream of the session, or resume one of its streams."""
         headers = self.letters.get(self.conversation.connection.revision, self.session, last_event)
         return await self.send(Request("GET", self.url, headers, aside=True))
 
     async def end_session(self) -> None:
-        """End the session, where there is one (`HTL-44`)."""
+        """End the session, if there is one (`HTL-44`)."""
         session = self.session
         self.session = None
         if session is not None:
             headers = self.letters.get(self.conversation.connection.revision, session, None)
             request = Request(
                 "DELETE", self.url, headers, aside=True
-            )  # with the token that there is; nobody logs in to say goodbye
+            )  # with the current token: ending a session must not cause a login
             response = await self.fetch(
                 request if self._authorized is None else await self._authorized.sign(request)
             )
@@ -319,8 +323,8 @@ class HttpRequests:
 
 
 async def _read_out(response: Response, chunks: AsyncIterator[bytes]) -> None:
-    """Read the end of a stream whose answer has come, so that its connection can carry the next
-    request; but not for long.
+    """Read the end of a stream whose response has arrived, for a short time, so that its connection
+    can be reused.
     """
     try:
         with contextlib.suppress(t.InterlockError, TimeoutError):

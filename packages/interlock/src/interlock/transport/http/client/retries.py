@@ -1,11 +1,13 @@
-"""Retries: the requests that may be sent again after they were lost, because they only read."""
+"""Retries: the requests that may be sent again after a lost connection, because they are read-only
+or idempotent.
+"""
 
 from __future__ import annotations
 
 from interlock import types as t
 from interlock.exchange import AnyResult, Exchange, RawResult
 
-MOST_TRIES = 3  # of one request
+MOST_TRIES = 3  # attempts for one request
 _METHODS = frozenset(
     {
         "server/discover",
@@ -25,16 +27,16 @@ _METHODS = frozenset(
 
 
 def is_harmless(tool: t.Tool) -> bool:
-    """Whether a tool says that it only reads, or that calling it twice is as calling it once."""
+    """Whether a tool declares itself read-only or idempotent."""
     hints = tool.annotations
     return hints is not None and bool(hints.read_only_hint or hints.idempotent_hint)
 
 
 class RetryRules:
-    """What is known of one server: its lists say which tools may be called again.
+    """The knowledge about one server: its lists of tools say which tools may be called again.
 
     Args:
-        allowed: Whether anything may be sent again at all.
+        allowed: Whether retries are enabled.
     """
 
     def __init__(self, *, allowed: bool = True) -> None:
@@ -42,7 +44,7 @@ class RetryRules:
         self._harmless: set[str] = set()
 
     def learn(self, result: AnyResult) -> None:
-        """Note what a list of tools says."""
+        """Record the annotations in a list of tools."""
         if isinstance(result, RawResult):
             result = result.read or result
         if isinstance(result, t.ListToolsResult):
@@ -53,7 +55,7 @@ class RetryRules:
                     self._harmless.discard(tool.name)
 
     def may(self, x: Exchange) -> bool:
-        """Whether a request that was lost may be sent again."""
+        """Whether a lost request may be sent again."""
         if not self._allowed:
             return False
         return x.method in _METHODS or (

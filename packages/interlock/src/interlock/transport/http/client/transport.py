@@ -1,8 +1,8 @@
-"""A client's transport over HTTP: each exchange is a request of its own, and no lock is held across
+"""A client's transport over HTTP: each exchange is a separate request, and no lock is held during
 one.
 
-Both eras of Streamable HTTP, and the older transport of two endpoints where a server has nothing
-else (2026-07-28 and 2025-11-25, "Streamable HTTP"; 2024-11-05, "HTTP with SSE").
+It supports both eras of Streamable HTTP, and the legacy transport with two endpoints for servers
+that have nothing else (2026-07-28 and 2025-11-25, "Streamable HTTP"; 2024-11-05, "HTTP with SSE").
 """
 
 from __future__ import annotations
@@ -40,28 +40,29 @@ from .retries import MOST_TRIES, RetryRules
 
 log = limited("interlock.client")
 
-_GOODBYE = 2.0  # seconds that the end of a session may take
-# seconds that the answer to our wish to listen may take before calls are made without it
+_GOODBYE = 2.0  # seconds that ending a session may take
+# seconds that the response to the GET stream may take before calls start without it
 _LISTENING = 1.0
 
 
 class Http:
-    """Carries exchanges to the MCP endpoint at a URL.
+    """Sends exchanges to the MCP endpoint at a URL.
 
     Args:
         url: An `http://` or `https://` URL.
         headers: Headers of every request.
         token: A bearer token for every request.
         auth: Authorizes each request, and logs in where necessary (`interlock.auth`).
-        fetch: The HTTP client. Without one, an `HttpFetch` is made from the further options. A
-            client that you pass is not closed.
-        legacy_sse: True for servers that speak 2024-11-05 only, False to never try that transport.
-            None tries it if the other transports fail.
-        repeat: Whether a call is sent again after its connection was lost. Only calls that are safe
-            to repeat are: read-only requests, and tools that declare themselves idempotent.
-        listen: Whether a stream for notifications is kept open in the handshake era.
-        limit: The largest message, in bytes.
-        tap: Sees every frame, with "client" or "server" as its sender.
+        fetch: The HTTP client. By default an `HttpFetch` with the further options. A client that
+            you pass is not closed.
+        legacy_sse: True for servers of 2024-11-05 only, False to never try that transport. None
+            tries it if the other transports fail.
+        repeat: Whether calls are sent again after their connection was lost. This applies only to
+            calls that are safe to repeat: read-only requests, and tools that declare themselves
+            idempotent.
+        listen: Whether the transport keeps a stream for notifications open in the handshake era.
+        limit: The maximum size of a message, in bytes.
+        tap: Called with every frame, and with "client" or "server" as its sender.
         sleep: Waits for a number of seconds before a retry.
     """
 
@@ -118,7 +119,7 @@ class Http:
         self._hello: Hello | None = None
         self._revision = ""
         self._renewing: asyncio.Task[None] | None = None
-        # what a new session has to be told again, as the subscriptions are
+        # state that a new session has to be sent again, such as subscriptions
         self._level: Exchange | None = None
         self._subscribed: dict[str, Exchange] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -131,7 +132,7 @@ class Http:
     # -----------------------------------------------------------------------------
 
     async def open(self, hello: Hello) -> Opened:
-        """Find out the server's era, and agree on a revision. Raises Unreachable,
+        """Determine the server's era, and negotiate a revision. Raises Unreachable,
         UnsupportedRevision or McpError.
         """
         self._closing = False
@@ -152,7 +153,7 @@ class Http:
     async def _open(self, hello: Hello) -> Opened:
         if self._fetch is None:
             from interlock.http11.client import (
-                HttpFetch,  # late: only for clients that are given no other one
+                HttpFetch,  # late: only if no HTTP client is given
             )
 
             self._fetch = HttpFetch(**self._fetching)
@@ -196,8 +197,8 @@ class Http:
         return opened
 
     async def _knock(self, x: Exchange) -> AnyResult:
-        """Carry one exchange of the opening; a server that does not know the newest way of speaking
-        is greeted next (`ERA-10`).
+        """Send one exchange of the opening. If the server does not know the newest revision, the
+        handshake is tried next (`ERA-10`).
         """
         try:
             return await self.trips.make(x)
@@ -207,11 +208,11 @@ class Http:
             raise
 
     async def _open_old(self, hello: Hello, why: t.InterlockError | None = None) -> Opened:
-        """The older transport: a stream to listen to, which names the place to post to (`ERA-11`,
+        """Open the legacy transport: an event stream that names the endpoint to post to (`ERA-11`,
         `ERA-12`).
 
-        `why` is what led here from Streamable HTTP; then the wait is short, for a server of that
-        may give a stream that is silent.
+        `why` is the error of Streamable HTTP that led here. With it the wait is short, because a
+        server of Streamable HTTP may return a silent stream.
         """
         handshake = tuple(r for r in hello.revisions if era(r) is Era.HANDSHAKE)
         if not handshake:
@@ -240,13 +241,15 @@ class Http:
 
     @property
     def trips(self) -> HttpRequests:
-        """What requests share while the transport is open. Raises Unreachable where it is not."""
+        """The state that requests share while the transport is open. Raises Unreachable if it is
+        not open.
+        """
         if self._trips is None:
             raise t.Unreachable("The client is closed, or was not opened.")
         return self._trips
 
     async def aclose(self) -> None:
-        """End the session, where there is one, and everything that is under way."""
+        """End the session, if there is one, and all running requests."""
         self._closing = True
         for task in self._calls - {asyncio.current_task()}:
             self._thrown_out.add(task)
@@ -277,7 +280,7 @@ class Http:
     # -----------------------------------------------------------------------------------------
 
     async def __call__(self, exchange: Exchange) -> AnyResult:
-        """Carry one exchange to the server and back."""
+        """Send one exchange and return its result."""
         if self._old is not None:
             return await self._old(exchange)
         task = asyncio.current_task()
@@ -312,13 +315,13 @@ class Http:
         connection = self._trips.conversation.connection
         if method not in connection.extensions.notifications:
             self._trips.conversation.send_notification(method, params)
-        elif not self._closing:  # in the stateless era nothing else is sent apart
+        elif not self._closing:  # the stateless era has no other separate notifications
             frame = jsonrpc.notification(method, encode(params, connection.revision))
             self._spawn(self._post_quietly(frame, tries=1))
 
     async def _carry(self, x: Exchange) -> AnyResult:
-        """Send a request; again where its session was gone, its headers were out of date, or it was
-        lost and may be repeated.
+        """Send a request. Repeat it if its session was gone, if its headers were out of date, or if
+        it was lost and may be repeated.
         """
         renewed = relisted = False
         tries = 0
@@ -335,7 +338,7 @@ class Http:
                 await self._renew(session)
                 if (
                     getattr(x.params, "cursor", None) is not None
-                ):  # `PAG-04`: it was of the session that is gone
+                ):  # `PAG-04`: the cursor belonged to the old session
                     raise t.McpError(
                         t.INVALID_PARAMS,
                         "The list has to be begun again: the session that gave the cursor is gone.",
@@ -344,7 +347,7 @@ class Http:
             except t.Unreachable as bad:
                 if not (
                     isinstance(bad, ConnectionLost) or (tries and bad.status is None)
-                ):  # a server that is started again is away for a while
+                ):  # a server that restarts is unavailable for a moment
                     raise
                 tries += 1
                 if not self._repeats.may(x) or tries >= MOST_TRIES:
@@ -358,7 +361,7 @@ class Http:
                     raise
 
     def _learn(self, x: Exchange, result: AnyResult) -> AnyResult:
-        """Note what an answer says about later requests."""
+        """Record what a response means for later requests."""
         self._repeats.learn(result)
         listed = result.read if isinstance(result, RawResult) else result
         if isinstance(listed, t.ListToolsResult):
@@ -375,8 +378,8 @@ class Http:
         return result
 
     async def _relist(self, x: Exchange) -> bool:
-        """The server misses headers: look at the tools again (`XMH-18`). Whether that changed what
-        is sent.
+        """List the tools again, because the server misses headers (`XMH-18`). Returns whether the
+        headers have changed.
         """
         before = self.letters.knows(x.params.name)
         cursor: str | None = None
@@ -390,11 +393,10 @@ class Http:
                 break
         return self.letters.knows(x.params.name) != before
 
-    # -- what is sent besides, and heard besides
-    # ---------------------------------------------------------------
+    # -- separate messages, and the GET stream
 
     def _send_apart(self, frames: list[Frame]) -> None:
-        """Answers to the server's questions, and notifications: each is a POST of its own
+        """Post responses to the server's questions, and notifications, each in a separate POST
         (`HTL-02`).
         """
         if (
@@ -406,9 +408,7 @@ class Http:
                 self._spawn(self._post_quietly(frame))
 
     async def _post_quietly(self, frame: Frame, tries: int = MOST_TRIES) -> None:
-        """Post a message; again where it was lost and would do no harm if it came twice
-        (`tries`).
-        """
+        """Post a message. Repeat it up to `tries` times if it was lost and may arrive twice."""
         for tried in range(1, tries + 1):
             try:
                 await self.trips.post(frame, aside=True)
@@ -420,8 +420,8 @@ class Http:
             return
 
     async def _begin_to_hear(self, hello: Hello) -> None:
-        """Listen before the first call is made: what a server says while nobody listens may be
-        lost.
+        """Open the GET stream before the first call, because the server may drop notifications
+        without a listener.
         """
         hearing = ListeningStream(
             self.trips, hello.notify, self._renew, self._subscribed, self.limit, self._sleep
@@ -429,7 +429,7 @@ class Http:
         self._spawn(hearing.run())
         with contextlib.suppress(
             TimeoutError
-        ):  # there are servers whose answer begins with the first thing they have to say
+        ):  # some servers send their response only with the first event
             async with asyncio.timeout(_LISTENING):
                 await hearing.begun.wait()
 
@@ -437,8 +437,8 @@ class Http:
     # ---------------------------------------------------------------------------------------------
 
     async def _renew(self, gone: str | None) -> None:
-        """Begin a new session in place of one that is gone (`HTL-43`); whoever needs it at the same
-        time waits for the same one.
+        """Open a new session in place of one that is gone (`HTL-43`). Concurrent callers wait for
+        the same one.
         """
         if self.trips.session != gone:
             return
@@ -450,7 +450,7 @@ class Http:
     def _renewed(self, task: asyncio.Task[None]) -> None:
         self._renewing = None
         if not task.cancelled():
-            task.exception()  # whoever waits is told; nobody need
+            task.exception()  # mark the exception as retrieved: possibly no request waits for it
 
     async def _greet_again(self) -> None:
         hello = self._hello
@@ -476,7 +476,7 @@ class Http:
                     with contextlib.suppress(t.McpError):
                         await trips.make(x)
         except BaseException as bad:
-            trips.session = gone  # so that the next call begins with this again
+            trips.session = gone  # so that the next call tries to renew the session again
             if isinstance(bad, TimeoutError):
                 raise t.TimedOut(
                     "The server has ended the session, and does not answer who wants to begin "
