@@ -5,7 +5,7 @@ from __future__ import annotations
 from interlock import Exchange, Extension, McpError, Method, types
 
 ECHO = "com.example/echo"
-"""The id under which the extension is offered."""
+"""The id of the extension."""
 
 METHOD = "example/echo"
 MOST = 1000
@@ -24,7 +24,7 @@ class EchoResult(types.Result, frozen=True, kw_only=True):
 
 
 async def echo(x: Exchange) -> EchoResult:
-    """Say the same again. Raises McpError (-32602) for what is too long."""
+    """Return the same text. Raises McpError (-32602) if it is too long."""
     params: EchoParams = x.params
     if len(params.text) > MOST:
         raise McpError(types.INVALID_PARAMS, f"At most {MOST} characters are echoed.")
@@ -32,9 +32,9 @@ async def echo(x: Exchange) -> EchoResult:
 
 
 def echo_extension() -> Extension:
-    """The extension as a server offers it.
+    """The extension for the server.
 
-    Clients need not declare it, so that any of them can try it out.
+    Clients need not declare it, so any client can try it.
     """
     method = Method(EchoParams, EchoResult, echo, open_to_all=True)
     return Extension(ECHO, settings={"most": MOST}, methods={METHOD: method})

@@ -8,7 +8,7 @@ Schema = dict[str, Any]
 
 
 def titled(*pairs: tuple[str, str]) -> list[dict[str, str]]:
-    """Choices, each with what a person is shown."""
+    """Choices, each with its display title."""
     return [{"const": value, "title": title} for value, title in pairs]
 
 
@@ -112,12 +112,12 @@ PARTS: dict[str, Schema] = {
     "choices": CHOICES,
     "several": SEVERAL,
 }
-"""The fields by their kind; `several`, where more than one may be chosen, came with 2025-11-25."""
+"""The fields by kind. `several` allows more than one choice and exists since 2025-11-25."""
 
 
 def form_of(part: str, *, several: bool) -> Schema:
-    """The form of one kind of field, or of "all"; nothing in it is required but what the first
-    field of each says.
+    """The form with one kind of field, or with "all"; only the first field of each kind can be
+    required.
     """
     chosen = PARTS if part == "all" else {part: PARTS[part]}
     fields = {

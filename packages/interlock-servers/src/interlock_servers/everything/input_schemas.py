@@ -31,7 +31,7 @@ class ReceivedArguments:
 def taker(
     name: str, words: str
 ) -> Callable[..., Coroutine[Any, Any, ToolResult[ReceivedArguments]]]:
-    """A function that takes what a schema allows."""
+    """Create a function that accepts what a schema allows."""
 
     async def take(arguments: dict[str, Any]) -> ToolResult[ReceivedArguments]:
         return ToolResult(

@@ -1,7 +1,7 @@
 """Output schemas: objects, and since 2026-07-28 arrays and single values.
 
-Revisions before 2026-07-28 allow only objects: schemas of other kinds and their data are not sent
-to them. The two oldest have no structured content, so the data follows the words as text.
+Revisions before 2026-07-28 allow only objects: other schemas and their data are not sent to them.
+The two oldest have no structured content, so the data follows the text as another text.
 """
 
 from __future__ import annotations

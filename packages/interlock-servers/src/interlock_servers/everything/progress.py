@@ -18,7 +18,7 @@ Seconds = Annotated[float, Meta(ge=0, le=3600, description="How long it takes.")
 
 
 def within(ctx: Ctx, seconds: float) -> float:
-    """A time that this server lets a call take. Raises ToolError for more."""
+    """A duration that this server allows for a call. Raises ToolError if it is longer."""
     most = ctx.lifespan_state.limits.seconds
     if seconds > most:
         raise ToolError(f"At most {most:g} seconds may be waited here. Ask for less.")

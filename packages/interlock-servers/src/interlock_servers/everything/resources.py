@@ -25,7 +25,7 @@ NUMBERS = [f"{number:03}" for number in range(250)]
 BOTH = types.Annotations(
     audience=["user", "assistant"], priority=0.8, last_modified="2026-01-01T00:00:00Z"
 )
-HOUR = 3_600_000  # milliseconds
+HOUR = 3_600_000  # in milliseconds
 README = "# Everything\n\nA text that never changes.\n"
 
 
@@ -146,7 +146,7 @@ TEMPLATES: dict[str, tuple[Callable[..., Any], str]] = {
     "everything://list?kind={kind}{&page}": (more, "A list in pages"),
     "everything://words/{letter:1}/{word}": (initial, "A word"),
 }
-"""Each operator of RFC 6570 once."""
+"""One template for each operator of RFC 6570."""
 
 
 async def complete_language(value: str) -> list[str]:

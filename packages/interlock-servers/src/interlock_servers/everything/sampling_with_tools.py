@@ -69,9 +69,9 @@ TOOLS = [
         {"sum": {"type": "number"}},
     ),
 ]
-"""What the model is given.
+"""The tools for the model.
 
-These tools are for the model alone: they are not in the server's own list.
+They are for the model alone: the server does not list them.
 """
 
 _RUN: dict[str, Any] = {"capital": capital, "total": total}
@@ -99,7 +99,7 @@ class ModelAnswer:
 
 
 async def run(block: types.ToolUseContent) -> tuple[ToolUse, types.ToolResultContent]:
-    """Run one tool for the model; whatever goes wrong is told to the model, which may do better."""
+    """Run one tool for the model. Errors are returned to the model, which may try again."""
     output: Any = None
     error: str | None = None
     try:
@@ -162,8 +162,8 @@ async def ask_model_with_tools(
         ctx.progress(number, most, f"the model uses {', '.join(block.name for block in wanted)}")
         done = await asyncio.gather(*map(run, wanted))
         uses += [use for use, _ in done]
-        # What the model said goes back as it was, its `_meta` too (`SAM-21`), and after it the
-        # results and nothing else (`SAM-14`).
+        # The model's message is sent back unchanged, including its `_meta` (`SAM-21`), followed by
+        # a message with nothing but the results (`SAM-14`).
         messages.append(types.SamplingMessage(role="assistant", content=blocks))
         messages.append(types.SamplingMessage(role="user", content=[result for _, result in done]))
     raise ToolError(f"The model has called tools for {most} rounds, and has not answered.")

@@ -1,6 +1,4 @@
-"""Topics of JSON Schema with arguments that match and that do not: 2020-12 and both older
-dialects.
-"""
+"""JSON Schema by topic, with matching and other arguments: 2020-12 and both older dialects."""
 
 from __future__ import annotations
 
@@ -336,7 +334,7 @@ VARIANTS: dict[str, SchemaVariant] = {
         ({"a": 1},),
     ),
 }
-"""Tool -> its schema of JSON Schema 2020-12, which holds where a schema names no other."""
+"""Tool -> its schema of JSON Schema 2020-12, the default dialect."""
 
 DIALECTS: dict[str, SchemaVariant] = {
     "take_draft_07": SchemaVariant(
@@ -382,4 +380,4 @@ DIALECTS: dict[str, SchemaVariant] = {
         ({"tree": {"children": [{}, {}]}},),
     ),
 }
-"""Tool -> its schema in another dialect, which it names."""
+"""Tool -> its schema in another dialect, which it declares."""

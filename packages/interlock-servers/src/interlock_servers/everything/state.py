@@ -13,7 +13,7 @@ from interlock.types import JSONObject
 
 PREFIX = "INTERLOCK_EVERYTHING_"
 COUNTER = "everything://counter"  # changes with each call of `tick`
-CLOCK = "everything://clock"  # changes by itself, once `start_clock` was called
+CLOCK = "everything://clock"  # changes by itself after a call of `start_clock`
 PAGE = "https://example.com/sign-in"
 
 PURE = ToolAnnotations(
@@ -30,19 +30,19 @@ REMOVES = ToolAnnotations(
 )
 
 MADE_BY: JSONObject = {"example.com/made-by": "everything"}
-"""A key of `_meta` under a prefix of one's own, which clients keep and pass on."""
+"""A key of `_meta` with a custom prefix, which clients keep and pass on."""
 
 
 class EverythingLimits(Struct, frozen=True):
-    """How much the server does at most.
+    """The limits of the server.
 
     `INTERLOCK_EVERYTHING_SECONDS` sets `seconds`, and so on.
     """
 
-    seconds: Annotated[float, Meta(gt=0, le=1_000_000)] = 60.0  # that a call waits or works
-    extras: int = 20  # features that were added while it runs
-    rounds: int = 5  # of asking a model that uses tools
-    visits: int = 100  # of pages, that are remembered
+    seconds: Annotated[float, Meta(gt=0, le=1_000_000)] = 60.0  # for which a call waits or works
+    extras: int = 20  # features added at run time
+    rounds: int = 5  # requests to a model that uses tools
+    visits: int = 100  # remembered visits to pages
     page_size: int = 1000  # items of a list on one page
 
 
@@ -55,10 +55,10 @@ class ServerState:
     charged: int = 0
     cancelled: int = 0
     clock: int = 0
-    extras: list[int] = field(default_factory=list)  # the numbers of the features that were added
+    extras: list[int] = field(default_factory=list)  # the numbers of the features added at run time
     visits: dict[str, tuple[str, bool]] = field(
         default_factory=dict
-    )  # of pages, by the id of the question: whose, and whether over
+    )  # visits by the id of the question: whose, and whether finished
     ticking: asyncio.Task[None] | None = None
 
 
@@ -66,7 +66,7 @@ Ctx = Context[ServerState]
 
 
 def clear(server: Server, board: ServerState) -> None:
-    """Take away what was added while the server ran: the next one to use it begins anew."""
+    """Remove what was added at run time, so that the next user starts with an unchanged server."""
     for number in board.extras:
         server.remove_tool(f"extra_{number}")
         server.remove_prompt(f"extra_{number}")

@@ -1,6 +1,6 @@
 """URL elicitation: the person is sent to a page, and the tool waits or fails until they are done.
 
-No page is opened: the address leads nowhere, and a tool plays the part of the page.
+No page exists: the address is a placeholder, and a tool plays the part of the page.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from .state import ASKS, CHANGES, PAGE, Ctx
 
 WORDS = "Please sign in on this page."
 WITH_IDS = "2025-11-25"
-"""The one revision in which the question has an id, and its end a notification (`ELI-18`,
+"""The only revision in which the question has an id, and its end a notification (`ELI-18`,
 `ELI-19`).
 """
 
@@ -31,7 +31,7 @@ async def visit_page(ctx: Ctx) -> str:
     """
     id = await ctx.once("id", new_id)
     await ctx.elicit_url("Please have a look at this page.", f"{PAGE}?visit", elicitation_id=id)
-    ctx.elicitation_complete(id)  # where there is a page, it is the page that knows when
+    ctx.elicitation_complete(id)  # with a real page, the page knows when it is finished
     return "The person has been at the page."
 
 
@@ -76,18 +76,18 @@ async def finish_visit(
 
 
 def new_id() -> str:
-    """A name that cannot be guessed: who knows it was asked."""
+    """An unguessable id, which proves that its bearer was asked."""
     return os.urandom(12).hex()
 
 
 def who(ctx: Ctx) -> str:
-    """Who is asked: a visit is of use to nobody else (`ELI-29`, `ELI-30`)."""
+    """Who is asked: nobody else can use the visit (`ELI-29`, `ELI-30`)."""
     principal = ctx.principal
     return f"{principal.key if principal is not None else ''} {ctx.caller.session or ''}"
 
 
 def begin(ctx: Ctx) -> str:
-    """Remember one more visit, and forget the oldest where they are too many."""
+    """Record a visit, and drop the oldest if there are too many."""
     board = ctx.lifespan_state
     while len(board.visits) >= board.limits.visits:
         del board.visits[next(iter(board.visits))]

@@ -1,8 +1,8 @@
 """Fetch server: reads public pages of the web as text that a model can use.
 
 `interlock serve fetch` runs it. Variables that begin with INTERLOCK_FETCH_ set what may be fetched
-and how much (see `FetchSettings`). The library's guarded fetcher checks each address after it is
-resolved, and each redirect again.
+and how much (see `FetchSettings`). The library's `SafeFetch` checks each address after it is
+resolved, and checks each redirect again.
 """
 
 from __future__ import annotations
@@ -27,15 +27,13 @@ INSTRUCTIONS = (
     "come in pages: call fetch again with `cursor`, or begin with fetch_outline. Where robots.txt "
     "forbids you a page, tell the person about the prompt `fetch`."
 )
-# as much as may come at once; what is too long of a robots.txt is left out, and no error
+# as much as may arrive at once; a robots.txt that is longer is cut without an error
 _PIECE = 4 * 1024 * 1024
-_SPARE = 30.0  # seconds that a call has besides those for the answer and for making text of it
+_SPARE = 30.0  # seconds for a call beyond those for the response and its conversion
 
 
 def fetcher_of(settings: FetchSettings) -> SafeFetch:
-    """What goes out into the web under these settings: through the proxy of the environment, where
-    it names one.
-    """
+    """Create the fetcher for these settings, with the proxy of the environment if it names one."""
     return SafeFetch(
         loopback=settings.loopback,
         plain=settings.plain_http,
@@ -52,10 +50,10 @@ def fetch_server(
     settings: FetchSettings | None = None,
     fetcher: Callable[[FetchSettings], SafeFetch] = fetcher_of,
 ) -> Server:
-    """A server that reads the web, under the settings of the environment where none are given.
+    """Return a server that reads the web, by default with the settings of the environment.
 
-    `fetcher` makes what goes out, with `give_redirects=True`. Raises ValueError for settings that
-    make no sense.
+    `fetcher` creates the fetcher, with `give_redirects=True`. Raises ValueError for inconsistent
+    settings.
     """
     given = settings or settings_of(FetchSettings, PREFIX)
     hints = ToolAnnotations(
@@ -90,24 +88,23 @@ def fetch_server(
 
 
 def server_of(*hosts: str) -> Server:
-    """The server under the settings of the environment; where hosts were typed, only for these.
+    """Return the server with the settings of the environment; with arguments, only for these hosts.
 
     Raises ValueError.
     """
     given = settings_of(FetchSettings, PREFIX)
     if hosts:
         given = replace(given, hosts=hosts)
-    fetcher_of(given)  # which looks at hosts and networks
+    fetcher_of(given)  # checks hosts and networks
     return fetch_server(given)
 
 
-# Made when it is asked for: what is wrong in the environment is then told, and not while this is
-# imported
+# Created on demand, so that errors in the environment are reported then, and not during this import
 server: Server
 
 
 def __getattr__(name: str) -> Server:
-    """The `server` under the settings of the environment."""
+    """The `server` with the settings of the environment."""
     if name == "server":
         return server_of()
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 import re
 
-_HEAD = 1024  # bytes in which a page says its encoding (HTML, "prescan")
+_HEAD = 1024  # bytes in which a page declares its encoding (HTML, "prescan")
 _HEADER = re.compile(r"""charset\s*=\s*["']?\s*([\w.:+-]{1,40})""", re.IGNORECASE | re.ASCII)
 _META = re.compile(rb"""<meta[^>]{0,500}?charset\s*=\s*["']?\s*([\w.:+-]{1,40})""", re.IGNORECASE)
 _XML = re.compile(rb"""\s*<\?xml[^>]{0,200}?encoding\s*=\s*["']([\w.:+-]{1,40})""", re.IGNORECASE)
@@ -15,9 +15,9 @@ _MARKS = (
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
 
-# The labels of the web and the codecs they mean (WHATWG Encoding). Others are not looked up: Python
-# has codecs that are slow on purpose-made text (idna, punycode) or read it as a program's
-# (unicode_escape), and the web has none of them.
+# The labels of the web and their codecs (WHATWG Encoding). Other labels are not looked up: Python
+# has codecs that are slow on crafted text (idna, punycode) or interpret escapes (unicode_escape),
+# and they do not occur on the web.
 _LABELS = {
     **dict.fromkeys(("utf-8", "utf8", "unicode-1-1-utf-8", "x-unicode20utf8"), "utf-8"),
     **dict.fromkeys(
@@ -62,11 +62,10 @@ _LABELS = {
 
 
 def decoded(body: bytes, content_type: str = "", *, markup: bool = False) -> tuple[str, str]:
-    """The text of a body, and the encoding it was read in; what is wrong in it becomes U+FFFD.
+    """Decode a body; return its text and the encoding. Invalid bytes become U+FFFD.
 
-    A byte order mark counts first, then the `charset` of the header, then, in markup, what the page
-    says itself; then UTF-8 where it is that, and else windows-1252, in which anything means
-    something.
+    The order is: a byte order mark; the header's `charset`; in markup, the page's own declaration;
+    UTF-8 if the body is valid UTF-8; otherwise windows-1252, in which every byte has a meaning.
     """
     for mark, name in _MARKS:
         if body.startswith(mark):
@@ -84,7 +83,7 @@ def decoded(body: bytes, content_type: str = "", *, markup: bool = False) -> tup
 
 
 def _own_word(body: bytes) -> str | None:
-    """What a page says of itself. It says so in ASCII, so that it cannot be UTF-16."""
+    """The encoding that a page declares. The declaration is in ASCII, so it cannot be UTF-16."""
     said = _XML.match(body[:_HEAD]) or _META.search(body[:_HEAD])
     codec = _LABELS.get(said[1].decode("ascii", "replace").lower()) if said else None
     return "utf-8" if codec is not None and codec.startswith("utf-16") else codec

@@ -1,6 +1,6 @@
 """Converts HTML and PDFs to text in child processes with limits on time, memory and output.
 
-A hostile document may exploit or exhaust the libraries that read it. It harms only its process.
+A hostile document may exploit or exhaust the libraries that parse it. It harms only its process.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from interlock import ToolError
 
 from ..processes import Process, read_into, running
 
-# Of the environment: where Python and its libraries are, and no secrets.
+# Environment variables: where Python and its libraries are, and no secrets.
 _KEPT = (
     "PATH",
     "PYTHONPATH",
@@ -33,7 +33,7 @@ _KEPT = (
 _PROGRAM = str(Path(__file__).with_name("convert_program.py"))
 _MISSING = 3  # exit code
 _AT_ONCE = max(2, min(4, os.cpu_count() or 1))
-_FEWEST = 4 * 1024 * 1024  # bytes of text that may always come out
+_FEWEST = 4 * 1024 * 1024  # bytes of text that are always allowed as output
 
 
 class ConvertedHtml(Struct):
@@ -74,8 +74,8 @@ class DocumentConverter:
         main: bool = True,
         links: bool = False,
     ) -> ConvertedHtml:
-        """The text of a page at a URL, to which its links are relative; `main` leaves out what
-        stands around it.
+        """The text of a page. Its links are relative to `url`; `main` leaves out navigation and the
+        like.
 
         Raises ToolError.
         """
@@ -107,7 +107,7 @@ class DocumentConverter:
     async def _done(
         self, job: dict[str, Any], data: bytes, extra: str
     ) -> tuple[list[dict[str, Any]], bool]:
-        """What the program said of a job, and whether that is all of it."""
+        """The output of the program for a job, and whether it is complete."""
         head = msgspec.json.encode({**job, "seconds": self.seconds, "memory": self.memory}) + b"\n"
         most = max(_FEWEST, 4 * len(data))
         said = bytearray()
@@ -122,13 +122,13 @@ class DocumentConverter:
             raise ToolError(
                 f"Reading {what}: pip install 'interlock[{extra}]', where this server runs."
             )
-        lines = bytes(said).split(b"\n")[:-1]  # without one that was not written to its end
+        lines = bytes(said).split(b"\n")[:-1]  # without an incomplete last line
         return await asyncio.to_thread(
             lambda: [msgspec.json.decode(line) for line in lines]
         ), code == 0
 
 
 def _started(feed: bytes) -> AbstractAsyncContextManager[Process]:
-    """The program, with nothing of our environment but where Python looks for libraries."""
+    """Start the program, with the few environment variables that Python needs."""
     env = {name: os.environ[name] for name in _KEPT if name in os.environ}
     return running((sys.executable, "-P", _PROGRAM), env=env, feed=feed, errors=False)

@@ -13,11 +13,11 @@ import re
 import sys
 from typing import Any
 
-_HEAD = 256 * 1024  # characters of a page among which its title stands
+_HEAD = 256 * 1024  # characters at the start of a page that contain its title
 _MOST_LINKS = 5_000
-_LINE = 300  # characters of a title or of the words of a link
-# What stands around the text of most pages; forms are taken apart and not left out, as some sites
-# put all of a page into one.
+_LINE = 300  # characters of a title or of the text of a link
+# Parts around the main text of most pages. Forms are unwrapped, not removed, because some sites put
+# the whole page into one.
 _AROUND = [
     "nav",
     "footer",
@@ -32,11 +32,11 @@ _AROUND = [
     "[role=complementary]",
     "[role=search]",
 ]
-_NEVER_SHOWN = ["datalist", "iframe"]  # what stands in them is for browsers that do not know them
+_NEVER_SHOWN = ["datalist", "iframe"]  # their content is for browsers that do not support them
 
 
 def main() -> None:
-    """Do one job. Exit code 3: the library that is needed is not installed."""
+    """Run one job. Exit code 3: the required library is not installed."""
     job: dict[str, Any] = json.loads(sys.stdin.buffer.readline())
     _bound(job["memory"], job["seconds"])
     data = sys.stdin.buffer.read()
@@ -50,9 +50,7 @@ def main() -> None:
 
 
 def html(page: str, job: dict[str, Any]) -> dict[str, Any]:
-    """The text of a page, its title, description and language, and its links where they are
-    wanted.
-    """
+    """The text of a page, its title, description and language, and its links if requested."""
     import html_to_markdown as library  # optional extra `servers`
 
     def convert(source: str, leave_out: list[str], metadata: bool = False) -> Any:
@@ -68,7 +66,7 @@ def html(page: str, job: dict[str, Any]) -> dict[str, Any]:
         return library.convert(source, options)
 
     text = convert(page, _AROUND if job["main"] else []).content or ""
-    if job["main"] and not text.strip():  # all of it stands in what is left out of others
+    if job["main"] and not text.strip():  # the whole text is in parts left out otherwise
         text = convert(page, []).content or ""
     ended = re.search(r"</head\s*>", page[:_HEAD], re.IGNORECASE)
     about = convert(page[: ended.end() if ended else _HEAD], [], metadata=True).metadata.document
@@ -87,8 +85,8 @@ def html(page: str, job: dict[str, Any]) -> dict[str, Any]:
 
 
 def pdf(data: bytes, pages: list[int]) -> None:
-    """Say how many pages there are, then each that is wanted as soon as it is read."""
-    import logging  # pypdf tells of every fault of a file on its logger
+    """Print the number of pages, then each requested page as soon as it is read."""
+    import logging  # pypdf logs every fault of a file
 
     from pypdf import PdfReader  # optional extra `pdf`
     from pypdf.errors import PyPdfError
@@ -119,9 +117,7 @@ def pdf(data: bytes, pages: list[int]) -> None:
             text = reader.pages[number - 1].extract_text()
         except MemoryError:
             raise
-        except (
-            Exception
-        ) as bad:  # one page that is broken, in whatever way, does not take the others with it
+        except Exception as bad:  # one broken page must not affect the others
             text = f"(This page cannot be read: {_line(str(bad)) or type(bad).__name__})"
         _say(page=number, text=text)
 
@@ -131,16 +127,14 @@ def _line(text: str | None) -> str | None:
 
 
 def _say(**what: Any) -> None:
-    # Half characters, which a document may claim to have, are no Unicode, and the reader of these
-    # lines would take none of it.
+    # A document may contain lone surrogates, which are not valid Unicode and which the reader of
+    # these lines would reject.
     sys.stdout.buffer.write(json.dumps(what, ensure_ascii=False).encode("utf-8", "replace") + b"\n")
     sys.stdout.buffer.flush()
 
 
 def _bound(memory: int, seconds: float) -> None:
-    """No more memory and processor time than this, where the platform can say so; and no file is
-    written.
-    """
+    """Limit memory and processor time, if the platform can; files cannot be written."""
     try:
         import resource  # not on every platform
     except ImportError:
@@ -150,7 +144,7 @@ def _bound(memory: int, seconds: float) -> None:
         (resource.RLIMIT_CPU, int(seconds) + 2),
         (resource.RLIMIT_FSIZE, 0),
     ):
-        with contextlib.suppress(ValueError, OSError):  # a platform may know a bound by name only
+        with contextlib.suppress(ValueError, OSError):  # a platform may not support a limit
             resource.setrlimit(kind, (most, most))
 
 

@@ -1,4 +1,4 @@
-"""Turns a response into a document to read, see or hear, by its media type or its first bytes."""
+"""Turns a response into readable text, an image or audio, by its media type or its first bytes."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ _MARKUP = re.compile(
     rb"\s*(?:<!--.{0,500}?-->\s*)?<(?:!doctype\s+html|html|head|body)\b", re.IGNORECASE | re.DOTALL
 )
 _RANGE = re.compile(r"(\d{1,6})(?:\s*-\s*(\d{1,6})?)?")
-_LONGEST_PDF = 2_000  # pages in one reading; more are asked for by their numbers
+_LONGEST_PDF = 2_000  # pages in one call; further pages are requested by number
 
 
 class FetchedDocument(Struct, frozen=True):
@@ -98,7 +98,7 @@ class PdfPages(NamedTuple):
 
 
 def leaves(text: str | None) -> PdfPages:
-    """Pages as callers say them: "3", "3-7" or "3-"; all of them where nothing is said.
+    """Parse a range of pages: "3", "3-7" or "3-"; all pages without one.
 
     Raises ToolError.
     """
@@ -114,8 +114,8 @@ def leaves(text: str | None) -> PdfPages:
 
 
 def type_of(headers: Mapping[str, str], body: bytes | None = None) -> str:
-    """The media type that an answer says, or, where it says nothing true, the one that its first
-    bytes tell.
+    """The media type of a response; if the header is missing or wrong, the type that the first
+    bytes show.
     """
     said = headers.get("content-type", "").partition(";")[0].strip().lower()
     if not _TYPE.fullmatch(said):
@@ -141,7 +141,7 @@ def _is_text(body: bytes) -> bool:
 
 
 def kind_of(media_type: str) -> Kind | None:
-    """How a type is read; None for what cannot be."""
+    """How a media type is read; None for a type that cannot be."""
     if media_type in _HTML:
         return "html"
     if media_type == "application/pdf":
@@ -161,9 +161,9 @@ def kind_of(media_type: str) -> Kind | None:
 
 
 def wanted(settings: FetchSettings, url: str, headers: Mapping[str, str]) -> None:
-    """Look at the head of an answer, so that nothing is loaded for nobody.
+    """Check the headers of a response before its body is loaded.
 
-    Raises ToolError for what cannot be read anyway.
+    Raises ToolError if the document cannot be read anyway.
     """
     said = type_of(headers)
     length = headers.get("content-length", "")
@@ -185,7 +185,7 @@ async def document_of(
     main: bool,
     pages: PdfPages,
 ) -> FetchedDocument:
-    """What was got, converted as it is wanted. Raises ToolError for what cannot be."""
+    """Convert a response as requested. Raises ToolError if it cannot be converted."""
     media_type = type_of(got.headers, got.body)
     kind = kind_of(media_type)
     if kind is None:
@@ -247,7 +247,7 @@ async def _pdf(got: FetchedResponse, bench: DocumentConverter, pages: PdfPages) 
 
 
 async def text_of(got: FetchedResponse, *, markup: bool) -> tuple[str, str]:
-    """The text of an answer as it came, and its encoding."""
+    """The text of a response, and its encoding."""
     return await asyncio.to_thread(
         decoded, got.body, got.headers.get("content-type", ""), markup=markup
     )

@@ -12,8 +12,7 @@ from .results import Redirect
 from .robots import RobotsRule
 from .settings import PREFIX, FetchSettings
 
-# Where a rule of the guarded fetcher can be loosened by whoever runs this server, and by nobody who
-# calls it.
+# Rules of the fetcher that the owner of this server can relax; callers cannot.
 _ADVICE = {
     "url": "Give an http or https address, such as https://example.com/page.",
     "user": "Leave them out; this server never logs in.",
@@ -44,7 +43,7 @@ _STATUSES = {
 
 
 def amount(size: int) -> str:
-    """A number of bytes as people say it."""
+    """A number of bytes in readable form."""
     for unit, name in ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB")):
         if size >= unit:
             return f"{size / unit:.3g} {name}"
@@ -52,7 +51,7 @@ def amount(size: int) -> str:
 
 
 def trail(hops: Sequence[Redirect]) -> str:
-    """How a page was come to, for the end of a sentence about it; empty without redirects."""
+    """The redirects to a page, as the end of a sentence; empty without redirects."""
     if not hops:
         return ""
     return (
@@ -63,14 +62,14 @@ def trail(hops: Sequence[Redirect]) -> str:
 
 
 def refusal(bad: InterlockError, hops: Sequence[Redirect], settings: FetchSettings) -> ToolError:
-    """Why there is no answer."""
+    """The error for a failed request."""
     if isinstance(bad, ProtocolError):
         words = f"It was not read: {bad}."
         if "more than" in words:
             words = (
                 f"It has more than {amount(settings.bytes)}, the most that is read ({PREFIX}BYTES)."
             )
-    elif isinstance(bad, BlockedAddress):  # whose own advice is for authors
+    elif isinstance(bad, BlockedAddress):  # its own advice is for authors
         words = f"{bad.words} {_ADVICE.get(bad.rule, '')}".rstrip()
     else:
         words = str(bad)
@@ -78,7 +77,7 @@ def refusal(bad: InterlockError, hops: Sequence[Redirect], settings: FetchSettin
 
 
 def too_many(hops: Sequence[Redirect], settings: FetchSettings) -> ToolError:
-    """The redirects do not end."""
+    """The error for too many redirects."""
     return ToolError(
         _with(
             f"There are more than {settings.redirects} redirects, and they were not followed "
@@ -91,7 +90,7 @@ def too_many(hops: Sequence[Redirect], settings: FetchSettings) -> ToolError:
 def no_page(
     url: str, status: int, headers: Mapping[str, str], hops: Sequence[Redirect]
 ) -> ToolError:
-    """The server answered, but not with a page."""
+    """The error for a response that is not a page."""
     advice = _STATUSES.get(status)
     if advice is None:
         advice = (
@@ -109,7 +108,7 @@ def no_page(
 
 
 def not_for_robots(url: str, site: str, line: RobotsRule, token: str) -> ToolError:
-    """The site does not want programs there."""
+    """The error for a page that robots.txt does not allow."""
     return ToolError(
         f"{shown(url)} was not fetched: {site}/robots.txt does not allow it to programs that "
         f"nobody watches (line {line.number}, "
@@ -120,7 +119,7 @@ def not_for_robots(url: str, site: str, line: RobotsRule, token: str) -> ToolErr
 
 
 def robots_silent(url: str, site: str, why: str) -> ToolError:
-    """Whether the site wants programs there cannot be known."""
+    """The error if robots.txt cannot be read."""
     return ToolError(
         f"{shown(url)} was not fetched: {site}/robots.txt could not be read ({why}), and until it "
         "can be nothing there is fetched "
@@ -130,7 +129,7 @@ def robots_silent(url: str, site: str, why: str) -> ToolError:
 
 
 def no_reader(url: str, content_type: str, size: int | None) -> ToolError:
-    """The answer is nothing that can be read as text, seen or heard."""
+    """The error for a response that is not text, an image or audio."""
     much = f" of {amount(size)}" if size is not None else ""
     return ToolError(
         f"{shown(url)} is a file{much} of the type "

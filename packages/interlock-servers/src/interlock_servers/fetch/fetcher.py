@@ -31,11 +31,11 @@ from .robots import MOST, RobotsRules
 from .settings import FetchSettings
 
 Tell = Callable[[int, int], None]
-"""Hears how many bytes of how many have come."""
+"""Receives the number of bytes so far and in total."""
 Check = Callable[[str, Mapping[str, str]], None]
-"""Looks at the URL and headers of an answer before its body is read.
+"""Checks the URL and headers of a response before its body is read.
 
-Raises ToolError where nobody wants that.
+Raises ToolError to reject it.
 """
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
@@ -47,7 +47,7 @@ _CONTROLS = re.compile("[\x00-\x1f\x7f]")
 _DAY = 86_400.0
 _MINUTE = 60.0
 _ROBOTS_REDIRECTS = 5  # RFC 9309, 2.3.1.2
-_MOST_SITES = 64  # whose robots.txt is kept
+_MOST_SITES = 64  # sites whose robots.txt is cached
 
 
 class FetchedResponse(NamedTuple):
@@ -65,7 +65,7 @@ class FetchedResponse(NamedTuple):
 
 
 class _Call(NamedTuple):
-    """One call: for whom it fetches, and how."""
+    """One call: its principal and options."""
 
     whose: str | None
     fresh: bool
@@ -73,7 +73,7 @@ class _Call(NamedTuple):
     tell: Tell | None
 
     def place(self, url: str) -> str:
-        """Where an answer to this caller is kept; no URL has a space."""
+        """The cache key of a response for this caller; URLs contain no space."""
         return f"{self.whose or ''} {url}"
 
 
@@ -99,7 +99,7 @@ class WebFetcher:
         )
         self._manners: BoundedCache[str, _RobotsAnswer] = BoundedCache(_MOST_SITES)
         self._rooms: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
-        # for a site's robots.txt
+        # locks for fetching a site's robots.txt
         self._asking: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._headers = {
             "user-agent": settings.user_agent,
@@ -117,14 +117,14 @@ class WebFetcher:
         check: Check | None = None,
         tell: Tell | None = None,
     ) -> FetchedResponse:
-        """What stands at a URL.
+        """Fetch a URL.
 
-        `watched` says that a person wants it, so that robots.txt is not asked; `fresh` passes the
-        cache by.
+        `watched` means that a person requested it, so robots.txt is not asked; `fresh` bypasses the
+        cache.
 
-        `whose` is on whose behalf: each has a cache of their own, so that nobody can tell from it
-        what others read. Nobody's is shared. Raises ToolError, in words that say what to do, for
-        whatever is not a page.
+        `whose` identifies the caller: each caller has a separate cache, so that nobody can find out
+        what others read. Callers without an identity share one. Raises ToolError, with advice, for
+        anything that is not a page.
         """
         call = _Call(whose, fresh, check, tell)
         if watched:
@@ -176,7 +176,7 @@ class WebFetcher:
             url = onward
 
     async def _answer(self, url: str, call: _Call) -> tuple[CachedResponse, str]:
-        """One answer, and whether it is new, kept, or kept though it is stale."""
+        """One response, and whether it is new, cached, or cached and stale."""
         kept = self._kept.get(call.place(url))
         if kept is not None and not http_cache.is_for(kept, self._headers):
             kept = None
@@ -220,7 +220,7 @@ class WebFetcher:
             self._kept.pop(place)
 
     async def _asked(self, url: str, more: Mapping[str, str], call: _Call) -> CachedResponse:
-        """Ask the server itself."""
+        """Send the request to the server."""
         async with self._room(url):
             asked = self.now()
             answer = await self._fetch(
@@ -240,7 +240,7 @@ class WebFetcher:
         )
 
     def _room(self, url: str) -> asyncio.Semaphore:
-        """Where those stand who ask one site at once; the others wait."""
+        """The semaphore that limits parallel requests to a site."""
         return self._rooms.setdefault(_site(url), asyncio.Semaphore(self.settings.at_once))
 
     @staticmethod
@@ -251,11 +251,11 @@ class WebFetcher:
     # robots.txt
 
     async def _ask_robots(self, url: str) -> None:
-        """Raises ToolError where the site does not let programs have the page, or cannot say."""
+        """Raise ToolError if robots.txt forbids the page, or is unavailable."""
         site = _site(url)
         async with self._asking.setdefault(
             site, asyncio.Lock()
-        ):  # of many who come at once, one reads it for all
+        ):  # of parallel calls, one fetches it for all
             said = self._manners.get(site)
             if said is None or said.until <= self.now():
                 said = await self._manners_of(site)
@@ -267,9 +267,9 @@ class WebFetcher:
             raise errors.not_for_robots(url, site, line, self.settings.token)
 
     async def _manners_of(self, site: str) -> _RobotsAnswer:
-        """Read a site's robots.txt (RFC 9309, 2.3.1).
+        """Fetch a site's robots.txt (RFC 9309, 2.3.1).
 
-        Raises Unreachable where the site itself is out of reach.
+        Raises Unreachable if the site itself cannot be reached.
         """
         url = f"{site}/robots.txt"
         for hop in range(_ROBOTS_REDIRECTS + 1):
@@ -282,7 +282,7 @@ class WebFetcher:
                     )
                     continue
             except BlockedAddress as bad:
-                if not hop and bad.status is None:  # the site itself is what may not be asked
+                if not hop and bad.status is None:  # the site itself is blocked
                     raise
                 return _RobotsAnswer(
                     None,
@@ -309,7 +309,7 @@ class WebFetcher:
         )
 
     async def _robots_at(self, url: str) -> tuple[int, dict[str, str], str]:
-        """What one address says: status, headers, and as much of the text as is read."""
+        """The response at one address: status, headers, and the beginning of the text."""
         answer = await self._fetch(Request("GET", url, tuple(self._headers.items())))
         try:
             return (
@@ -325,7 +325,7 @@ class WebFetcher:
 
 
 async def _body(answer: Response, most: int, tell: Tell | None) -> bytes:
-    """A body to its end; who is told of it hears how far it has come, where its size is known.
+    """Read a body to its end; `tell` receives the progress if the size is known.
 
     Raises ProtocolError over `most` bytes.
     """
@@ -351,7 +351,7 @@ async def _body(answer: Response, most: int, tell: Tell | None) -> bytes:
 
 
 async def _beginning(answer: Response) -> str:
-    """As much of a robots.txt as is read; a line that is cut off at the end says nothing."""
+    """The part of a robots.txt that is used; an incomplete last line is dropped."""
     data = bytearray()
     async for piece in answer.chunks():
         data += piece
@@ -363,30 +363,28 @@ async def _beginning(answer: Response) -> str:
 
 
 def _site(url: str) -> str:
-    """Scheme, host and port of a URL: what one robots.txt is for."""
+    """Scheme, host and port of a URL: the scope of a robots.txt."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc.lower()}"
 
 
 def address(text: str) -> str:
-    """The URL that a caller means: without a fragment, which is for readers, and with https://
-    where no scheme is said.
-    """
+    """Normalize a caller's URL: without its fragment, with https:// if it has no scheme."""
     url = text.strip().replace(" ", "%20")
-    if _CONTROLS.search(url):  # which Python would leave out, and the fetcher refuses
+    if _CONTROLS.search(url):  # Python would drop these characters; the fetcher rejects them
         return url
     return tidy(f"https://{url}" if re.match(r"[\w-]+(\.[\w-]+)+(:\d+)?([/?#]|$)", url) else url)
 
 
 def tidy(url: str) -> str:
-    """A URL without its fragment, and without steps to and fro in its path: what robots.txt is
-    asked about is what is asked for.
+    """A URL without its fragment and its dot segments, so that robots.txt is asked about the path
+    that is fetched.
     """
     url = urldefrag(url).url
     try:
         parts = urlsplit(url)
     except ValueError:
-        return url  # the fetcher says what is wrong with it
+        return url  # the fetcher reports the error
     steps: list[str] = []
     for step in (path := parts.path.split("/")):
         plain = step.lower().replace("%2e", ".")

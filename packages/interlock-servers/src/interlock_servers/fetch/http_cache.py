@@ -13,12 +13,12 @@ from msgspec.structs import replace
 Headers = Mapping[str, str]  # names in lower case
 
 _DAY = 86_400.0
-_LONGEST = 2**31  # seconds; longer is for ever (1.2.2)
+_LONGEST = 2**31  # seconds; a longer lifetime counts as this one (1.2.2)
 _HEURISTIC = frozenset(
     {200, 203, 300, 301, 308, 404, 405, 410, 414, 501}
-)  # that may be kept though nothing says so (RFC 9110, 15.1)
+)  # status codes that are cacheable by default (RFC 9110, 15.1)
 _UNDERSTOOD = _HEURISTIC | {302, 303, 307}
-_SHARE = 0.1  # of the time since it was changed, for what does not say how long it holds (4.2.2)
+_SHARE = 0.1  # the share of the time since the last change, if no lifetime is given (4.2.2)
 _DIRECTIVE = re.compile(
     r"""([!#$%&'*+.^_`|~\w-]+)(?:\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,;"]*)))?""", re.ASCII
 )
@@ -51,8 +51,8 @@ class CachedResponse(Struct, frozen=True):
 
 
 def directives(headers: Headers) -> dict[str, str]:
-    """What `Cache-Control` says; of one that comes twice with different values nothing is left but
-    that it is there.
+    """The directives of `Cache-Control`; one that occurs twice with different values has an empty
+    value.
     """
     found: dict[str, str] = {}
     for name, quoted, plain in _DIRECTIVE.findall(headers.get("cache-control", "")):
@@ -63,9 +63,7 @@ def directives(headers: Headers) -> dict[str, str]:
 
 
 def may_keep(status: int, headers: Headers, *, shared: bool = False) -> bool:
-    """Whether an answer to a GET may be kept (3); `shared` says that several people would get
-    it.
-    """
+    """Whether the response to a GET may be cached (3); `shared` if several callers would get it."""
     said = directives(headers)
     if (
         (shared and "private" in said)
@@ -83,9 +81,7 @@ def may_keep(status: int, headers: Headers, *, shared: bool = False) -> bool:
 
 
 def lifetime(kept: CachedResponse) -> float:
-    """For how many seconds of its age an answer is fresh (4.2.1); what cannot be read says that it
-    is not.
-    """
+    """The freshness lifetime of a response in seconds (4.2.1); 0 if its headers are invalid."""
     said = directives(kept.headers)
     if "max-age" in said:
         return _seconds(said["max-age"]) or 0.0
@@ -101,7 +97,7 @@ def lifetime(kept: CachedResponse) -> float:
 
 
 def age(kept: CachedResponse, now: float) -> float:
-    """How many seconds ago an answer was true at its origin, as far as can be known (4.2.3)."""
+    """The age of a response in seconds (4.2.3)."""
     made = _moment(kept.headers.get("date"))
     apparent = 0.0 if made is None else max(0.0, kept.came - made)
     on_the_way = (_seconds(kept.headers.get("age", "").partition(",")[0]) or 0.0) + max(
@@ -111,14 +107,12 @@ def age(kept: CachedResponse, now: float) -> float:
 
 
 def is_fresh(kept: CachedResponse, now: float) -> bool:
-    """Whether an answer may be used without asking (4.2)."""
+    """Whether a response may be used without validation (4.2)."""
     return "no-cache" not in directives(kept.headers) and lifetime(kept) > age(kept, now)
 
 
 def holds_in_need(kept: CachedResponse, now: float) -> bool:
-    """Whether an answer that is no longer fresh may be used where its server fails (RFC 5861,
-    4).
-    """
+    """Whether a stale response may be used if its server fails (RFC 5861, 4)."""
     said = directives(kept.headers)
     if {"no-cache", "must-revalidate"} & said.keys() or "stale-if-error" not in said:
         return False
@@ -126,13 +120,13 @@ def holds_in_need(kept: CachedResponse, now: float) -> bool:
 
 
 def is_for(kept: CachedResponse, headers: Headers) -> bool:
-    """Whether an answer is the one for a request with these headers (4.1)."""
+    """Whether a response matches a request with these headers (4.1)."""
     named = [name.strip().lower() for name in kept.headers.get("vary", "").split(",")]
     return all(kept.asked_with.get(name) == headers.get(name) for name in named if name)
 
 
 def conditions(kept: CachedResponse) -> dict[str, str]:
-    """The headers that ask for a new answer only if this one does not hold any more (4.3.1)."""
+    """The headers of a conditional request for a cached response (4.3.1)."""
     given = {
         "if-none-match": kept.headers.get("etag"),
         "if-modified-since": kept.headers.get("last-modified"),
@@ -145,7 +139,7 @@ def conditions(kept: CachedResponse) -> dict[str, str]:
 
 
 def renewed(kept: CachedResponse, headers: Headers, asked: float, came: float) -> CachedResponse:
-    """An answer after a 304: with the new headers, and the body that it had (3.2)."""
+    """A cached response after a 304: with the new headers and the old body (3.2)."""
     new = {name: value for name, value in headers.items() if name not in _OF_THE_WAY}
     return replace(kept, headers={**kept.headers, **new}, asked=asked, came=came)
 
@@ -156,7 +150,7 @@ def _seconds(text: str) -> float | None:
 
 
 def _moment(text: str | None) -> float | None:
-    """A date of HTTP as seconds since 1970."""
+    """An HTTP date in seconds since 1970."""
     if not text:
         return None
     try:

@@ -15,13 +15,13 @@ from ..cursors import read_cursor
 
 _UNSEEN = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u180e\u200b\u2060-\u2064\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
-    # One chooses a form of the letter before it; many of them are a message
+    # One of these selects a variant of the character before it; many of them can hide a message
     "|[\ufe00-\ufe0f\U000e0100-\U000e01ef]{2,}"
     "|(?<![\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff])[\U000e0100-\U000e01ef]"
     "|[\u200c\u200d]{2,}"
 )
 _JOINS = frozenset("\u200d\ufe0e\ufe0f")
-# characters that a cut goes back at most, so as not to part a letter from its accents
+# characters by which a cut may move back, to keep a letter and its accents together
 _CLUSTER = 32
 _HEADING = re.compile(r"(#{1,6}) (.{1,2000})")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")
@@ -43,14 +43,12 @@ class Heading(NamedTuple):
 
 
 def clean(text: str) -> str:
-    """A text without what no reader sees: control characters, and those without a form, in which
-    sentences can be hidden.
-    """
+    """A text without invisible characters, which can hide sentences."""
     return _UNSEEN.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
 
 
 def digest_of(text: str) -> str:
-    """What tells one version of a text from another."""
+    """A digest that identifies a version of a text."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
@@ -60,13 +58,13 @@ def cursor_of(digest: str, start: int) -> str:
 
 
 def place_of(cursor: str) -> TextPlace:
-    """The position that a cursor stands for. Raises ToolError."""
+    """Decode the cursor of a position. Raises ToolError."""
     return read_cursor(cursor, TextPlace, "fetch")
 
 
 def end_of(text: str, start: int, length: int) -> int:
-    """Where a page of at most `length` characters ends: with a paragraph, else a line, else a word;
-    never inside of a character.
+    """Where a page of at most `length` characters ends: after a paragraph, else a line, else a
+    word; never within a character.
     """
     latest = start + max(length, 1)
     if latest >= len(text):
@@ -87,7 +85,7 @@ def end_of(text: str, start: int, length: int) -> int:
 
 
 def headings_of(text: str) -> list[Heading]:
-    """The headings of a Markdown text, but for what looks like one in code."""
+    """The headings of a Markdown text, except lines in code blocks that look like headings."""
     found: list[Heading] = []
     fence = ""
     start = 0

@@ -11,13 +11,13 @@ from .settings import PREFIX
 from .tools import DocumentReader, shown
 
 PAGE = "web://{+url}"
-# What is left of `https://` where a client takes it for a host and an empty port, as the official
+# The remains of `https://` if a client parses it as a host with an empty port, as the official
 # Python SDK 1.x does.
 _SHORTENED = re.compile(r"(https?)//")
 
 
 def add_library(made: Server) -> None:
-    """Add the prompt, the resource template and what completes them."""
+    """Add the prompt, the resource template and their completions."""
     description = "A page as Markdown, a PDF as text, a picture as such; robots.txt is obeyed."
     made.add_resource(
         PAGE,

@@ -10,12 +10,12 @@ from interlock import ToolError
 if TYPE_CHECKING:
     from protego import Protego
 
-MOST = 500 * 1024  # bytes of a robots.txt that are read (2.5)
+MOST = 500 * 1024  # bytes of a robots.txt that are used (2.5)
 _PRODUCT = re.compile(r"[A-Za-z_-]+")
 
 
 class RobotsRule(NamedTuple):
-    """A rule, and the number of its line, from 1."""
+    """A rule and its line number, from 1."""
 
     number: int
     field: str
@@ -26,12 +26,12 @@ class RobotsRule(NamedTuple):
 
 
 def lines_for(text: str, token: str) -> list[RobotsRule]:
-    """The rules of the groups that name a crawler, or else of those for all (2.2.1).
+    """The rules of the groups for a crawler, or else of those for all crawlers (2.2.1).
 
-    They are picked out here, so that a file with thousands of groups costs no more than its length.
+    They are selected here, so that a file with thousands of groups costs no more than its length.
     """
     groups: dict[bool, list[RobotsRule]] = {True: [], False: []}
-    named: set[bool] = set()  # of the group that is read: whether it is ours, or everybody's
+    named: set[bool] = set()  # of the current group: whether it is for this crawler, or for all
     ours = in_rules = False
     for number, text_line in enumerate(text.removeprefix("\ufeff").splitlines(), 1):
         field, colon, value = text_line.partition("#")[0].partition(":")
@@ -58,14 +58,14 @@ def lines_for(text: str, token: str) -> list[RobotsRule]:
 
 
 class RobotsRules:
-    """The rules of a site for a crawler. Reading them may take a while: in a thread."""
+    """The rules of a site for a crawler. Parsing can be slow: run it in a thread."""
 
     def __init__(self, text: str, token: str) -> None:
         self.lines = lines_for(text, token)
         self._rules = _read(self.lines)
 
     def forbids(self, url: str) -> RobotsRule | None:
-        """The line that forbids a URL, None where it is allowed (2.2.2)."""
+        """The rule that forbids a URL; None if it is allowed (2.2.2)."""
         if self._rules.can_fetch(url, "any"):
             return None
         against = [line for line in self.lines if line.field == "disallow"]

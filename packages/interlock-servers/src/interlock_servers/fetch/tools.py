@@ -31,7 +31,7 @@ from .settings import FetchSettings
 
 _MOST_READINGS = 64
 _READINGS = 64 * 1024 * 1024
-_MOST_LINKS = 200  # in one answer
+_MOST_LINKS = 200  # in one result
 _MOST_SECTIONS = 500
 _MOST_RECENT = 100
 
@@ -41,16 +41,16 @@ Url = Annotated[
 
 
 class OpenDocument(Struct, frozen=True):
-    """A document that somebody reads page by page, and where it came from."""
+    """A document that is being read page by page, and its source."""
 
     document: FetchedDocument
     source: ResponseSource
 
 
 class DocumentReader:
-    """What the tools work with: the fetcher, the converter and open documents.
+    """The dependencies of the tools: the fetcher, the converter and open documents.
 
-    A document stays as it was while it is read, so that its pages fit together.
+    An open document does not change, so that its pages fit together.
     """
 
     def __init__(self, settings: FetchSettings, web: WebFetcher) -> None:
@@ -65,7 +65,7 @@ class DocumentReader:
     async def got(
         self, url: str, ctx: Context[DocumentReader], *, watched: bool = False, fresh: bool = False
     ) -> tuple[FetchedResponse, ResponseSource]:
-        """What stands at a URL, and what there is to say of how it was come by.
+        """Fetch a URL, and describe its source.
 
         Raises ToolError.
         """
@@ -104,7 +104,7 @@ class DocumentReader:
         fresh: bool = False,
         watched: bool = False,
     ) -> OpenDocument:
-        """Fetch a document, and lay it ready to be read on. Raises ToolError."""
+        """Fetch a document, and keep it open for further pages. Raises ToolError."""
         wanted_pages = leaves(pages)
         got, source = await self.got(url, ctx, watched=watched, fresh=fresh)
         document = await document_of(got, self.bench, self.settings, form, main, wanted_pages)
@@ -114,8 +114,9 @@ class DocumentReader:
         return made
 
     def remember(self, ctx: Context[DocumentReader], url: str) -> None:
-        """Keep an address to suggest it again, to whom it came from and to nobody else; what
-        follows "?" may be a secret.
+        """Remember an address, to suggest it again to the same caller only.
+
+        The query is dropped: it may contain secrets.
         """
         whose = self._whose(ctx)
         if whose is None:
@@ -127,16 +128,14 @@ class DocumentReader:
         own.put(address(url).partition("?")[0], None)
 
     def suggested(self, ctx: Context[DocumentReader], value: str) -> list[str]:
-        """The addresses that somebody fetched before and that begin so, the last ones first."""
+        """The caller's earlier addresses that begin with the text, latest first."""
         own = reversed(self.recent.peek(self._whose(ctx) or "") or ())
         return [
             url for url in own if url.startswith(value) or url.partition("://")[2].startswith(value)
         ]
 
     def key(self, ctx: Context[DocumentReader], url: str, digest: str) -> str:
-        """Where a document lies that somebody reads: for them, and for nobody else who has a
-        principal of their own.
-        """
+        """The key of an open document, which only the caller who opened it can use."""
         return f"{digest} {self._whose(ctx) or ''} {address(url)}"
 
     @staticmethod
@@ -195,7 +194,7 @@ async def fetch(
 
 
 def shown(reading: OpenDocument, start: int, length: int) -> ToolResult[PageInfo]:
-    """A page of a document: its text, what is to be known besides, and the data."""
+    """A page of a document: its text, notes, and structured data."""
     document = reading.document
     about = {
         name: getattr(document, name)
@@ -228,9 +227,7 @@ def shown(reading: OpenDocument, start: int, length: int) -> ToolResult[PageInfo
 
 
 def _notes(reading: OpenDocument, more: str | None, page: PageInfo | None = None) -> list[str]:
-    """What whoever reads only the text has to know besides it: one text, where there is
-    something.
-    """
+    """Notes for readers who get only the text: one text block if there are any."""
     notes: list[str] = []
     document = reading.document
     source = reading.source
@@ -338,9 +335,7 @@ async def fetch_outline(
 
 
 def _target(href: str) -> str:
-    """Where a link leads by http or https, without what is for readers only; empty where it leads
-    nowhere else.
-    """
+    """The http or https URL of a link without its fragment; empty for any other link."""
     try:
         parts = urlsplit(href)
         return urldefrag(href).url if parts.scheme in ("http", "https") and parts.hostname else ""

@@ -1,7 +1,7 @@
 """Filesystem server: reads, searches, changes and watches files in allowed folders only.
 
-`interlock serve filesystem FOLDER...` runs it. INTERLOCK_FILESYSTEM_FOLDERS names the folders where
-no arguments do. A client's roots narrow them.
+`interlock serve filesystem FOLDER...` runs it. Without arguments INTERLOCK_FILESYSTEM_FOLDERS names
+the folders. A client's roots narrow them.
 """
 
 from __future__ import annotations
@@ -34,10 +34,9 @@ __all__ = [
 def filesystem_server(
     folders: Sequence[str | os.PathLike[str]] | None = None, limits: FilesystemLimits | None = None
 ) -> Server:
-    """A server over some folders; over those of the environment where none are given, and with its
-    limits.
+    """Return a server for some folders, by default those of the environment, with its limits.
 
-    The folders are opened when the first client comes.
+    The folders are opened when the first client connects.
     """
     allowed = AllowedRoots(folders, limits)
 
@@ -80,9 +79,9 @@ def filesystem_server(
 
 
 def server_of(*folders: str) -> Server:
-    """The server over the folders that were named on the command line, or in the environment.
+    """Return the server for the folders on the command line, or in the environment.
 
-    Raises OSError or ValueError in words.
+    Raises OSError or ValueError.
     """
     check_platform()
     settings_of(FilesystemLimits, PREFIX)
@@ -93,4 +92,4 @@ def server_of(*folders: str) -> Server:
 
 
 server = filesystem_server()
-"""Over the folders of the environment."""
+"""For the folders of the environment."""

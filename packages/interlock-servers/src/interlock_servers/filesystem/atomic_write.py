@@ -1,8 +1,8 @@
 """Writes files atomically, under a lock that other processes respect.
 
-New content goes into a file of a fixed name beside the target, which is then renamed over it. The
-writer holds a lock on the folder, which the system releases when a process dies. So one name is
-enough, and what a killed process left is overwritten.
+New content is written to a file with a fixed name beside the target, which is then renamed over it.
+The writer holds a lock on the folder, which the system releases when a process dies. So one name is
+enough, and the next writer overwrites what a killed process left.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from .resolve import PART, ResolvedPath, in_words
 from .results import version_of
 
 _CHUNK = 1024 * 1024
-_NO_LOCKS = {errno.ENOLCK, errno.ENOTSUP, errno.EBADF, errno.EINVAL}  # a file system that has none
-Fill = Callable[[int], None]  # writes into a descriptor
+_NO_LOCKS = {errno.ENOLCK, errno.ENOTSUP, errno.EBADF, errno.EINVAL}  # file systems without locks
+Fill = Callable[[int], None]  # writes to a descriptor
 
 
 @contextlib.contextmanager
 def locked(folder: int, limits: FilesystemLimits) -> Iterator[None]:
-    """Hold a folder for writing, among all processes that use this server.
+    """Lock a folder for writing, among all processes of this server.
 
-    Raises ToolError where others hold it too long.
+    Raises ToolError if others hold the lock too long.
     """
-    own = again(folder)  # a lock belongs to an opening, so that it counts among threads too
+    own = again(folder)  # the lock belongs to this descriptor, so it also separates threads
     try:
         end = time.monotonic() + limits.waiting
         pause = 0.0005
@@ -66,12 +66,10 @@ def put(
     new: bool = False,
     like: os.stat_result | None = None,
 ) -> os.stat_result:
-    """Write a file as a whole, in a folder that is locked.
+    """Write a whole file in a locked folder.
 
-    Mode, owner and extended attributes stay what they were.
-
-    `new`: there must be none yet; `like`: the mode of a new file. Raises ToolError, and then
-    nothing is changed.
+    Mode, owner and extended attributes stay as they were. With `new` the file must not exist yet;
+    `like` gives the mode of a new file. Raises ToolError, and then nothing is changed.
     """
     assert place.name is not None
     before = None if new else place.stat()
@@ -105,18 +103,18 @@ def put(
             ) from None
         raise
     if limits.sync:
-        with contextlib.suppress(OSError):  # some file systems have no such thing for folders
+        with contextlib.suppress(OSError):  # some file systems cannot do this for folders
             os.fsync(place.parent)
     return written
 
 
 def _part(place: ResolvedPath, like: os.stat_result | None) -> tuple[str, int]:
-    """The file that is written into, in the same folder, and its name."""
+    """The temporary file in the same folder, with its name."""
     mode = 0o666 if like is None else 0o600
     for name in (PART, f"{PART}-{secrets.token_hex(8)}"):
         try:
             with contextlib.suppress(FileNotFoundError):
-                os.unlink(name, dir_fd=place.parent)  # of somebody who was killed
+                os.unlink(name, dir_fd=place.parent)  # left by a killed process
             return name, step(
                 name,
                 os.O_RDWR | os.O_CREAT | os.O_EXCL,
@@ -133,9 +131,9 @@ def _part(place: ResolvedPath, like: os.stat_result | None) -> tuple[str, int]:
 
 
 def _keep(place: ResolvedPath, fd: int, before: os.stat_result) -> None:
-    """Give a file the owner, the extended attributes and the mode of the one that it replaces.
+    """Copy the owner, the extended attributes and the mode of the replaced file.
 
-    Raises ToolError where it cannot be.
+    Raises ToolError if that fails.
     """
     now = os.fstat(fd)
     if (now.st_uid, now.st_gid) != (before.st_uid, before.st_gid):
@@ -152,31 +150,29 @@ def _keep(place: ResolvedPath, fd: int, before: os.stat_result) -> None:
             try:
                 if os.fstat(old).st_ino == before.st_ino:
                     for name in set(os.listxattr(old)) - {"security.capability"}:
-                        with contextlib.suppress(
-                            OSError
-                        ):  # those of the system are not ours to set
+                        with contextlib.suppress(OSError):  # system attributes cannot be set
                             os.setxattr(fd, name, os.getxattr(old, name))
             finally:
                 os.close(old)
     os.fchmod(
         fd, stat.S_IMODE(before.st_mode) & ~(stat.S_ISUID | stat.S_ISGID)
-    )  # other content runs as nobody else
+    )  # without setuid bits: new content must not run as another user
 
 
 def write_all(fd: int, data: bytes) -> None:
-    """Write bytes, however many the system takes at once."""
+    """Write all bytes, in as many calls as needed."""
     view = memoryview(data)
     while view:
         view = view[os.write(fd, view[:_CHUNK]) :]
 
 
 def filled(data: bytes) -> Fill:
-    """What writes these bytes."""
+    """A function that writes these bytes."""
     return lambda fd: write_all(fd, data)
 
 
 def check_version(place: ResolvedPath, found: os.stat_result | None, version: str | None) -> None:
-    """Raise ToolError where the file is not the one that was read."""
+    """Raise ToolError if the file is not the version that was read."""
     if version is not None and (found is None or version_of(found) != version):
         raise ToolError(
             f"{plain(place.shown)} has changed since it was read. Read it again before you change "
@@ -185,7 +181,7 @@ def check_version(place: ResolvedPath, found: os.stat_result | None, version: st
 
 
 def check_size(place: ResolvedPath, size: int, limits: FilesystemLimits) -> None:
-    """Raise ToolError for more than may be written."""
+    """Raise ToolError if the size exceeds the limit."""
     if size > limits.written:
         raise ToolError(
             f"{plain(place.shown)} would have {size:,} bytes; at most {limits.written:,} are "

@@ -1,4 +1,4 @@
-"""Applies edits to a text and shows them as a unified diff. Nothing here touches a file."""
+"""Applies edits to a text and shows them as a unified diff, without access to files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from interlock import ToolError
 from interlock.untrusted.invisible import visible_line as plain
 
 _CONTEXT = 3
-_MOST_COMPARED = 4_000  # lines on each side; more are shown as replaced
+_MOST_COMPARED = 4_000  # lines on each side; beyond that all are shown as replaced
 MOST_DIFF = 100_000  # characters
 
 
@@ -47,9 +47,9 @@ class LineEdit(Struct, forbid_unknown_fields=True):
 
 
 def edited(text: str, edits: Sequence[Edit], path: str) -> tuple[str, int]:
-    """The text after the edits, one after the other, and how many places they changed.
+    """Apply edits in order; return the text and the number of changed places.
 
-    Raises ToolError, and then none counts.
+    Raises ToolError, and then no edit is applied.
     """
     places = 0
     windows = _has_crlf(text)
@@ -76,9 +76,9 @@ def edited(text: str, edits: Sequence[Edit], path: str) -> tuple[str, int]:
 
 
 def line_edited(text: str, edits: Sequence[LineEdit], path: str) -> tuple[str, int]:
-    """The text after the edits of lines, and how many there were.
+    """Apply line edits; return the text and the number of edits.
 
-    Raises ToolError for lines that are not there or overlap.
+    Raises ToolError for missing or overlapping lines.
     """
     lines = lines_of(text)
     windows = _has_crlf(text)
@@ -101,7 +101,7 @@ def line_edited(text: str, edits: Sequence[LineEdit], path: str) -> tuple[str, i
         new = lines_of(_crlf(later.new) if windows else later.new)
         ending = "\r\n" if windows else "\n"
         if new and later.last < len(lines) and not new[-1].endswith("\n"):
-            new[-1] += ending  # what follows stays on a line of its own
+            new[-1] += ending  # the next line must stay on its own
         if (
             new
             and later.first > 1
@@ -115,14 +115,14 @@ def line_edited(text: str, edits: Sequence[LineEdit], path: str) -> tuple[str, i
 
 
 def lines_of(text: str) -> list[str]:
-    """The lines with their ends; only a line feed ends one."""
+    """The lines with their endings; only a line feed ends a line."""
     lines = [line + "\n" for line in text.split("\n")]
     lines[-1] = lines[-1][:-1]
     return lines if lines[-1] else lines[:-1]
 
 
 def _has_crlf(text: str) -> bool:
-    """Whether the lines end as on Windows, all of them."""
+    """Whether all lines end with CRLF."""
     return "\r\n" in text and text.count("\n") == text.count("\r\n")
 
 
@@ -140,7 +140,7 @@ def _lines_of(text: str, old: str) -> list[int]:
 
 
 def _hint(text: str, old: str) -> str:
-    """Where the old text stands but for white space, if it does."""
+    """Where the old text occurs with different white space, if it does."""
     wanted = [" ".join(line.split()) for line in old.strip().splitlines()]
     there = [" ".join(line.split()) for line in text.splitlines()]
     if wanted and len(there) <= 200_000:
@@ -151,9 +151,9 @@ def _hint(text: str, old: str) -> str:
 
 
 def unified(before: str, after: str, path: str) -> str:
-    """What changes from one text to another, as a unified diff; empty where nothing does.
+    """A unified diff of two texts; empty without changes.
 
-    It is cut where it is very long.
+    A very long diff is cut.
     """
     if before == after:
         return ""
@@ -167,7 +167,7 @@ def unified(before: str, after: str, path: str) -> str:
         tail += 1
     first = max(
         0, start - _CONTEXT
-    )  # what is alike before and after is left out, so that long files cost nothing
+    )  # common beginnings and ends are left out, so that long files cost nothing
     rest = max(0, tail - _CONTEXT)
     a = old[first : len(old) - rest]
     b = new[first : len(new) - rest]

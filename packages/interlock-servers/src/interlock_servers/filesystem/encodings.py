@@ -38,7 +38,7 @@ _MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
-# Where in the file, which bytes, what it is.
+# The offset in the file, the bytes, and the type.
 _MAGIC = (
     (0, b"\x89PNG\r\n\x1a\n", "image/png"),
     (0, b"\xff\xd8\xff", "image/jpeg"),
@@ -63,7 +63,7 @@ _MAGIC = (
     (0, b"\x7fELF", "application/x-elf"),
     (0, b"SQLite format 3\0", "application/vnd.sqlite3"),
 )
-# Like a suffix on every machine, whatever tables it has.
+# These types do not depend on the system's tables.
 _SUFFIXES = {
     "md": "text/markdown",
     "py": "text/x-python",
@@ -85,19 +85,19 @@ _SUFFIXES = {
 
 
 class EncodingMark(NamedTuple):
-    """How a text begins: its encoding, and the bytes that say so."""
+    """The byte order mark of a text, and its encoding."""
 
     encoding: str
     bytes: bytes
 
 
 def mark_of(head: bytes) -> EncodingMark | None:
-    """The byte order mark at the beginning of a file."""
+    """The byte order mark at the beginning of a file, if it has one."""
     return next((EncodingMark(name, mark) for mark, name in _MARKS if head.startswith(mark)), None)
 
 
 def magic_of(head: bytes) -> str | None:
-    """The MIME type that the first bytes tell, for pictures, sounds and a few others."""
+    """The MIME type that the first bytes show, for images, audio and a few others."""
     for offset, magic, mime in _MAGIC:
         if head.startswith(magic, offset) and (offset != 8 or head.startswith(b"RIFF")):
             return mime
@@ -105,7 +105,7 @@ def magic_of(head: bytes) -> str | None:
 
 
 def type_of(name: str, head: bytes = b"") -> str:
-    """The MIME type of a file, by its first bytes, else by its name."""
+    """The MIME type of a file, by its first bytes, or else by its name."""
     found = magic_of(head)
     if found is not None:
         return found
@@ -117,14 +117,14 @@ def type_of(name: str, head: bytes = b"") -> str:
 
 
 def is_medium(mime: str) -> bool:
-    """Whether it is shown as a picture, or heard."""
+    """Whether it is shown as an image or played as audio."""
     return mime.startswith(("image/", "audio/")) and mime != "image/svg+xml"
 
 
 def decoded(data: bytes, asked: str | None, path: str) -> tuple[str, str, bytes]:
-    """A whole file as text, its encoding, and its mark.
+    """Decode a whole file; return its text, its encoding, and its byte order mark.
 
-    Raises ToolError for what is not text in that encoding.
+    Raises ToolError if it is not text in that encoding.
     """
     encoding, mark = encoding_of(data[:4096], asked, path)
     try:
@@ -134,8 +134,7 @@ def decoded(data: bytes, asked: str | None, path: str) -> tuple[str, str, bytes]
 
 
 def encoding_of(head: bytes, asked: str | None, path: str) -> tuple[str, bytes]:
-    """The encoding of a text and its mark, by how it begins; the one that is asked for where there
-    is no mark.
+    """The encoding of a text and its byte order mark; without a mark the requested encoding.
 
     Raises ToolError.
     """
@@ -154,7 +153,7 @@ def encoding_of(head: bytes, asked: str | None, path: str) -> tuple[str, bytes]:
 
 
 def no_text(path: str, encoding: str, at: int) -> ToolError:
-    """Words for a file whose bytes are not of an encoding."""
+    """The error for a file that is not valid in an encoding."""
     return ToolError(
         f"{plain(path)} is not text in {encoding} (see byte {at}). Name its encoding, such as "
         "cp1252 or latin-1, "
@@ -163,7 +162,7 @@ def no_text(path: str, encoding: str, at: int) -> ToolError:
 
 
 def encoded(text: str, encoding: str, mark: bytes, path: str) -> bytes:
-    """Text as bytes. Raises ToolError for characters that an encoding does not have."""
+    """Encode a text. Raises ToolError for characters that the encoding does not have."""
     if encoding in ("utf-16", "utf-32") and not mark:
         encoding = f"{encoding}-le"
         mark = codecs.BOM_UTF16_LE if encoding == "utf-16-le" else codecs.BOM_UTF32_LE

@@ -1,5 +1,5 @@
-"""Searches for a regular expression in a process of its own, which is killed if it backtracks for
-ever.
+"""Searches for a regular expression in a separate process, which is killed if it backtracks
+forever.
 
 It runs by itself and needs only the standard library. It reads a line of JSON with `pattern`,
 `ignore_case`, `most` and `seconds`, and answers with a line of JSON: null, or what is wrong with
@@ -19,11 +19,11 @@ import sys
 import time
 from typing import BinaryIO
 
-BYTES_A_SECOND = 4 * 1024 * 1024  # what any honest pattern does several times over
+BYTES_A_SECOND = 4 * 1024 * 1024  # any reasonable pattern is several times faster
 
 
 def answer(data: bytes, pattern: re.Pattern[str], most: int) -> list[int]:
-    """The numbers of the lines that hold a pattern, from 1; none where this is not text."""
+    """The numbers of the lines that match a pattern, from 1; none if the data is not text."""
     if b"\0" in data[:4096]:
         return []
     found = []
@@ -36,7 +36,7 @@ def answer(data: bytes, pattern: re.Pattern[str], most: int) -> list[int]:
 
 
 def main(given: BinaryIO, told: BinaryIO) -> None:
-    """Answer until there is no more."""
+    """Answer requests until the input ends."""
 
     def say(value: object) -> None:
         told.write(json.dumps(value).encode() + b"\n")
@@ -58,9 +58,7 @@ def main(given: BinaryIO, told: BinaryIO) -> None:
 
 
 def allow(seconds: float) -> None:
-    """Have the process ended, by a signal, once it has used so many seconds of processor time in
-    all.
-    """
+    """Let a signal end the process after `seconds` of processor time in total."""
     if hasattr(signal, "setitimer"):  # not on Windows
         left = max(seconds - time.process_time(), 0.01)
         signal.setitimer(signal.ITIMER_PROF, left)

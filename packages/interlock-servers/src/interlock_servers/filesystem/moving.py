@@ -19,13 +19,13 @@ from .roots import CallProgress, CallRoots
 from .walk import Walk
 
 _CHUNK = 1024 * 1024
-_MOST_DEEP = 400  # folders in folders that are opened at once
+_MOST_DEEP = 400  # nested folders that are open at the same time
 
 
 def move(source: ResolvedPath, target: ResolvedPath) -> None:
-    """Give something another name, or another folder.
+    """Rename something, or move it to another folder.
 
-    A link is moved as a link. Raises ToolError.
+    A symbolic link is moved as a link. Raises ToolError.
     """
     if source.name is None or target.name is None:
         raise ToolError("An allowed folder itself is not moved, and nothing takes its place.")
@@ -33,7 +33,7 @@ def move(source: ResolvedPath, target: ResolvedPath) -> None:
     if found is None:
         raise source.missing("file or folder")
     try:
-        with locked(source.parent, source.limits):  # nobody writes into it meanwhile
+        with locked(source.parent, source.limits):  # nobody writes into the folder meanwhile
             rename_new(source.name, source.parent, target.name, target.parent)
     except FileExistsError:
         raise ToolError(
@@ -51,7 +51,7 @@ def move(source: ResolvedPath, target: ResolvedPath) -> None:
 
 
 class CopyJob:
-    """A copy in progress: what is done, and what was left out."""
+    """A copy in progress: its counts, and what was left out."""
 
     def __init__(self, reach: CallRoots, progress: CallProgress) -> None:
         self._reach = reach
@@ -60,7 +60,7 @@ class CopyJob:
         self.left_out: list[str] = []
 
     def make(self, source: ResolvedPath, target: ResolvedPath) -> MoveResult:
-        """Copy a file, or a folder with all that is in it; no links, and nothing special.
+        """Copy a file, or a folder with its content; links and special files are left out.
 
         Raises ToolError.
         """
@@ -73,7 +73,7 @@ class CopyJob:
             own = (
                 *source.folder.parts,
                 *source.parts,
-            )  # from the top: one allowed folder may lie in another
+            )  # from the root, because one allowed folder may be inside another
             if (*target.folder.parts, *target.parts)[: len(own)] == own:
                 raise ToolError(f"{plain(source.shown)} cannot be copied into itself.")
             self._folder(source, target)
@@ -89,7 +89,7 @@ class CopyJob:
         )
 
     def _folder(self, source: ResolvedPath, target: ResolvedPath) -> None:
-        """Copy a folder with what is in it. A copy that ends early is left as far as it came."""
+        """Copy a folder with its content. A copy that fails stays incomplete."""
         fd = source.open_folder()
         made = _made(target, target.name or "", source.limits)
         opened = {source.parts: made}
@@ -97,7 +97,7 @@ class CopyJob:
         try:
             walk = Walk(source.folder, self._reach.limits, self._progress)
             for found in walk.below(fd, source.parts):
-                while way[-1] != found.steps[: len(way[-1])]:  # a folder that is done
+                while way[-1] != found.steps[: len(way[-1])]:  # a finished folder
                     os.close(opened.pop(way.pop()))
                 parent = opened[found.steps[:-1]]
                 to = ResolvedPath(
@@ -132,7 +132,7 @@ class CopyJob:
                 os.close(descriptor)
 
     def _one(self, source: ResolvedPath, target: ResolvedPath) -> None:
-        """Copy a file of a folder; one that may not be read is left out."""
+        """Copy a file in a folder; an unreadable one is left out."""
         try:
             fd = source.open_file()
         except ToolError:
@@ -164,9 +164,9 @@ class CopyJob:
                 if self.bytes > most:
                     raise ToolError(
                         f"More than {most:,} bytes are not copied at once."
-                    )  # it has grown meanwhile
+                    )  # it has grown in the meantime
                 if chunk.count(0) == len(chunk):
-                    os.lseek(out, len(chunk), os.SEEK_CUR)  # holes stay holes
+                    os.lseek(out, len(chunk), os.SEEK_CUR)  # holes in sparse files stay holes
                 else:
                     write_all(out, chunk)
                 self._progress.report(self.bytes, None, f"{self.files} files, {self.bytes:,} bytes")
@@ -180,9 +180,9 @@ class CopyJob:
 
 
 def _made(target: ResolvedPath, name: str, limits: FilesystemLimits) -> int:
-    """A new folder, opened.
+    """Create a folder, and open it.
 
-    Raises ToolError where there is one, or something else, of that name.
+    Raises ToolError if the name is taken.
     """
     try:
         os.mkdir(name, dir_fd=target.parent)
@@ -201,7 +201,7 @@ def _made(target: ResolvedPath, name: str, limits: FilesystemLimits) -> int:
 def make_folder(
     folder: RootFolder, parts: Sequence[str], shown: str, limits: FilesystemLimits
 ) -> bool:
-    """Make a folder and those above it that are missing; False where it was there.
+    """Create a folder and its missing parents; False if it existed.
 
     Raises ToolError.
     """
@@ -220,7 +220,7 @@ def make_folder(
                     os.mkdir(place.name, dir_fd=place.parent)
                     made = True
                 except FileExistsError:
-                    pass  # somebody else was quicker
+                    pass  # another process created it first
                 except OSError as bad:
                     raise ToolError(
                         f"{plain(shown[:200])} cannot be made: {in_words(bad)}."
@@ -233,7 +233,7 @@ def make_folder(
 
 
 def remove_all(fd: int, name: str, device: int, progress: CallProgress) -> None:
-    """Remove something and all that is in it, by descriptors alone; another mount within it is
+    """Remove something with all of its content, using descriptors only; mounted file systems are
     left.
 
     Raises OSError, CancelledError.
@@ -261,18 +261,18 @@ def remove_all(fd: int, name: str, device: int, progress: CallProgress) -> None:
 
 
 def _is_left(fd: int, name: str) -> bool:
-    """Remove what is not a folder; whether it is one, and so still there."""
+    """Remove anything except a folder; return whether it is a folder and still exists."""
     try:
         os.unlink(name, dir_fd=fd)
     except FileNotFoundError:
         return False
-    except (IsADirectoryError, PermissionError):  # what systems say to a folder
+    except (IsADirectoryError, PermissionError):  # the errors of various systems for a folder
         return stat.S_ISDIR(os.stat(name, dir_fd=fd, follow_symlinks=False).st_mode)
     return False
 
 
 def _opened(fd: int, name: str, device: int) -> tuple[int, Iterator[str]]:
-    """A folder that is to be removed, and what is in it."""
+    """Open a folder to be removed, with an iterator over its names."""
     here = step(name, FOLDER, fd)
     if os.fstat(here).st_dev != device:
         os.close(here)

@@ -1,9 +1,9 @@
 """System calls that open or rename one name in an opened folder without following a link (openat).
 
 Each step of a path goes through `step`. It opens one name relative to a descriptor and never
-follows a link. Whatever somebody swaps between two steps, what is opened lies where the descriptor
-lies. On Linux the kernel checks too (`openat2`) that the name stays beneath the descriptor and on
-its mount. Elsewhere the first check stands alone.
+follows a link. Even if somebody swaps a name between two steps, the opened file is inside the
+folder of the descriptor. On Linux the kernel also checks (`openat2`) that the name stays beneath
+the descriptor and on its mount. Elsewhere only the first check applies.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import os
 import stat
 import sys
 
-# What every opening has: no link, no inheritance, no waiting for the other end of a FIFO, no
-# terminal that becomes ours.
+# Flags of every open: follow no link, do not inherit, do not wait for the other end of a FIFO, do
+# not get a controlling terminal.
 _ALWAYS = sum(
     getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_CLOEXEC", "O_NONBLOCK", "O_NOCTTY")
 )
@@ -27,7 +27,7 @@ _NO_MAGICLINKS = 2
 _NO_SYMLINKS = 4
 _BENEATH = 8
 _NOREPLACE = 1
-# File systems that are windows into the kernel: proc, sysfs, devpts, cgroup, cgroup2, debugfs,
+# File systems that are interfaces to the kernel: proc, sysfs, devpts, cgroup, cgroup2, debugfs,
 # tracefs, securityfs, bpf, selinux, efivarfs, pstore, configfs, binfmt_misc, mqueue.
 _SPECIAL = frozenset(
     {
@@ -58,7 +58,7 @@ _libc = ctypes.CDLL(None, use_errno=True) if sys.platform.startswith("linux") el
 
 
 def check_platform() -> None:
-    """Raise OSError where the system cannot open by descriptor, and so nothing here would be
+    """Raise OSError if the system cannot open names relative to a descriptor: nothing would be
     safe.
     """
     calls = {os.open, os.stat, os.rename, os.unlink, os.mkdir, os.rmdir, os.readlink, os.link}
@@ -75,7 +75,7 @@ def check_platform() -> None:
 
 
 def step(name: str, flags: int, dir_fd: int, *, mode: int = 0, mounts: bool = False) -> int:
-    """Open one name in an opened folder; never what a link points to.
+    """Open one name in an opened folder, without following a link.
 
     Raises OSError: ELOOP or ENOTDIR for a link.
     """
@@ -88,26 +88,26 @@ def step(name: str, flags: int, dir_fd: int, *, mode: int = 0, mounts: bool = Fa
 
 
 def top(path: str) -> int:
-    """Open a folder by its whole path, which has no link in it.
+    """Open a folder by an absolute path without links.
 
-    Raises OSError: ELOOP where it has one after all, as far as the kernel can tell, and else where
-    the last name is one.
+    Raises OSError: ELOOP if the path contains a link, as far as the kernel can check; otherwise if
+    the last name is a link.
     """
     if _second_wall:
         return _openat2(
             path, FOLDER | _ALWAYS, -100, 0, _NO_MAGICLINKS | _NO_SYMLINKS
-        )  # relative to nothing: the path is absolute
+        )  # an absolute path ignores the descriptor
     return os.open(path, FOLDER | _ALWAYS)
 
 
 def check_name(name: str) -> None:
-    """Raise OSError for what is not a name of one thing in a folder."""
+    """Raise OSError if a text is not a single name in a folder."""
     if not name or name in (".", "..") or "/" in name or "\0" in name:
         raise OSError(errno.EINVAL, "no name of a file")
 
 
 def again(dir_fd: int) -> int:
-    """Open an opened folder anew, with a position and a lock of its own."""
+    """Open an opened folder again, with a separate position and lock."""
     return os.open(".", FOLDER | _ALWAYS, dir_fd=dir_fd)
 
 
@@ -126,7 +126,7 @@ def _openat2(name: str, flags: int, dir_fd: int, mode: int, resolve: int) -> int
 
 
 def _has_second_wall() -> bool:
-    """Whether the kernel has openat2, and lets us use it."""
+    """Whether openat2 exists and may be used."""
     if _libc is None:
         return False
     try:
@@ -141,9 +141,7 @@ def _has_second_wall() -> bool:
 
 
 def rename_new(source: str, source_fd: int, target: str, target_fd: int) -> None:
-    """Rename; raises FileExistsError where there is something of the new name already, and nothing
-    is replaced.
-    """
+    """Rename without replacing: raises FileExistsError if the new name exists."""
     check_name(source)
     check_name(target)
     if _libc is not None and hasattr(_libc, "renameat2"):
@@ -152,10 +150,10 @@ def rename_new(source: str, source_fd: int, target: str, target_fd: int) -> None
         ):
             return
         code = ctypes.get_errno()
-        if code not in (errno.ENOSYS, errno.EINVAL):  # some file systems do not have it
+        if code not in (errno.ENOSYS, errno.EINVAL):  # some file systems do not support it
             raise OSError(code, os.strerror(code), target)
     if stat.S_ISDIR(os.stat(source, dir_fd=source_fd, follow_symlinks=False).st_mode):
-        os.mkdir(target, dir_fd=target_fd)  # an empty folder is the only one that a folder replaces
+        os.mkdir(target, dir_fd=target_fd)  # a folder can replace only an empty folder
         try:
             os.rename(source, target, src_dir_fd=source_fd, dst_dir_fd=target_fd)
         except OSError:
@@ -167,8 +165,8 @@ def rename_new(source: str, source_fd: int, target: str, target_fd: int) -> None
 
 
 def is_special(fd: int) -> bool:
-    """Whether what is opened lies on a file system that is no store of files but a window into the
-    kernel.
+    """Whether a descriptor is on a file system that is an interface to the kernel instead of
+    storage.
     """
     if _libc is None:
         return False

@@ -327,9 +327,10 @@ def _checksum(fd: int, progress: CallProgress, most: int) -> str:
 
 
 def add_looking(made: Server) -> None:
-    """Add the tools that only look.
+    """Add the read-only tools.
 
-    Their own limit of time comes first, so that they can say what they found until then.
+    Their internal time limit is shorter than the call's, so that they can return what they found so
+    far.
     """
     made.add_tool(list_allowed_folders, title="List the allowed folders", annotations=READS)
     made.add_tool(read_file, title="Read a file", annotations=READS)

@@ -1,4 +1,4 @@
-"""Reads files whole, by lines or by bytes, as text or as media, within the limit of an answer."""
+"""Reads whole files, lines or bytes, as text or media, within the limit of a result."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _CHUNK = 256 * 1024
 
 
 class ReadRange:
-    """Which part of a file is wanted: lines, or bytes, or what there is room for.
+    """The requested part of a file: lines, bytes, or as much as fits.
 
-    Raises ToolError where both are named.
+    Raises ToolError if both lines and bytes are given.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ def read_place(
     encoding: str | None,
     limits: FilesystemLimits,
 ) -> tuple[ReadResult, ContentBlock]:
-    """Read what is wanted of a file. Raises ToolError."""
+    """Read the requested part of a file. Raises ToolError."""
     fd = place.open_file()
     try:
         found = os.fstat(fd)
@@ -90,7 +90,7 @@ def read_place(
 
 
 def whole(fd: int, most: int, shown: str) -> bytes:
-    """All of an opened file. Raises ToolError for one that is larger than it may be."""
+    """Read an opened file to its end. Raises ToolError if it is too large."""
     data = bytearray()
     while chunk := os.pread(fd, min(_CHUNK, most + 1 - len(data)), len(data)):
         data += chunk
@@ -118,8 +118,8 @@ def _medium(
 def _bytes(
     fd: int, answer: ReadResult, window: ReadRange, limits: FilesystemLimits
 ) -> tuple[ReadResult, ContentBlock]:
-    """Some bytes: as text where they are UTF-8 but for a character that is cut at either end, else
-    as they are.
+    """Some bytes: as text if they are UTF-8, except for characters cut at either end; otherwise as
+    bytes.
     """
     wanted = limits.read if window.length is None else min(window.length, limits.read)
     data = bytearray()
@@ -152,9 +152,7 @@ def _bytes(
 
 
 def _cut(data: bytes) -> tuple[str | None, int]:
-    """Text up to the last whole character, and how many bytes that is; None where it is no
-    UTF-8.
-    """
+    """The text up to the last complete character, and its size in bytes; None if not UTF-8."""
     decoder = codecs.getincrementaldecoder("utf-8")()
     try:
         text = decoder.decode(data)
@@ -166,8 +164,7 @@ def _cut(data: bytes) -> tuple[str | None, int]:
 def _at_once(
     fd: int, answer: ReadResult, name: str, mark: bytes, limits: FilesystemLimits
 ) -> TextContent | None:
-    """All of a text that an answer has room for; None where it has no room, or the file has grown
-    since.
+    """A text as a whole; None if it does not fit, or the file has grown since.
 
     Raises ToolError.
     """
@@ -199,7 +196,7 @@ def _lines(
     texts = _texts(fd, name, len(mark), answer.path, limits)
     for text, end in texts:
         breaks = text.count("\n")
-        if number + breaks < window.first:  # none of it is wanted
+        if number + breaks < window.first:  # no requested line is in this piece
             number += breaks
             continue
         pieces = text.split("\n")
@@ -229,7 +226,7 @@ def _lines(
     content = "".join(kept)
     if room < 0:
         answer.cut = True
-        content = content[: content.rfind("\n") + 1] or content  # whole lines, if there is one
+        content = content[: content.rfind("\n") + 1] or content  # complete lines, if there is one
         if content.endswith("\n"):
             answer.next_line = window.first + content.count("\n")
         else:
@@ -249,7 +246,7 @@ def _lines(
 
 
 def _ends_open(fd: int, encoding: str) -> bool:
-    """Whether the last line has no line feed at its end (an empty file has no line)."""
+    """Whether the last line lacks a line feed (an empty file has no line)."""
     size = os.fstat(fd).st_size
     width = len("\n".encode(encoding))
     return size > 0 and os.pread(fd, width, max(0, size - width)) != "\n".encode(encoding)
@@ -258,9 +255,9 @@ def _ends_open(fd: int, encoding: str) -> bool:
 def _texts(
     fd: int, encoding: str, start: int, path: str, limits: FilesystemLimits
 ) -> Iterator[tuple[str, int]]:
-    """The text of a file, piece by piece, and at which byte each ends.
+    """The text of a file in pieces, each with the offset of its end.
 
-    Raises ToolError for what is not text, and for what is too far into a file.
+    Raises ToolError if it is not text, or too far into the file.
     """
     decoder = codecs.getincrementaldecoder(encoding)()
     at = start
@@ -283,7 +280,7 @@ def _texts(
 
 
 def contents_of(place: ResolvedPath, limits: FilesystemLimits) -> ResourceContents:
-    """A file as a resource: text where it is text, else base64. Raises ToolError."""
+    """A file as a resource: text, or else base64. Raises ToolError."""
     fd = place.open_file()
     try:
         data = whole(fd, max(limits.read, limits.media), place.shown)
@@ -296,5 +293,5 @@ def contents_of(place: ResolvedPath, limits: FilesystemLimits) -> ResourceConten
                 uri=place.uri, mime_type=mime, text=decoded(data, None, place.shown)[0]
             )
         except ToolError:
-            pass  # no text in an encoding that it says itself
+            pass  # not valid in the encoding that its mark declares
     return ResourceContents(uri=place.uri, mime_type=mime, blob=b64encode(data).decode())

@@ -23,11 +23,11 @@ from interlock.untrusted.invisible import visible_line as plain
 from .limits import FilesystemLimits
 from .openat import FOLDER, again, is_special, step, top
 
-TRASH = ".trash"  # in each allowed folder; only the tools for the trash go there
-PART = ".interlock-part"  # what is being written; a file that is left of this name means nothing
+TRASH = ".trash"  # in each allowed folder; only the trash tools may access it
+PART = ".interlock-part"  # a file being written; a leftover file with this name can be ignored
 _MOST_LINKS = 40
 _MOST_PATH = 4096  # bytes
-_MOST_TRIES = 64  # while somebody else changes what is being opened
+_MOST_TRIES = 64  # while another process keeps changing the path
 _KINDS = {
     stat.S_IFDIR: "folder",
     stat.S_IFREG: "file",
@@ -46,7 +46,7 @@ class OutsideRoots(ToolError):
 
 
 def kind_of(mode: int) -> str:
-    """What something is, in a word: file, folder, link, fifo, socket or device."""
+    """The kind of a file, in a word: file, folder, link, fifo, socket or device."""
     return _KINDS.get(stat.S_IFMT(mode), "device")
 
 
@@ -60,7 +60,7 @@ def _escaped(char: str) -> str:
 
 
 def told(name: str) -> str:
-    """A name as data: as it is, but for bytes that are no text, which are written out."""
+    """A name as data: unchanged, except that invalid bytes are written as escapes."""
     return (
         name
         if name.isprintable()
@@ -69,14 +69,14 @@ def told(name: str) -> str:
 
 
 def in_words(bad: OSError) -> str:
-    """What the system said, without the path that it names."""
+    """The system's error message, without the path."""
     return bad.strerror or os.strerror(bad.errno or 0)
 
 
 class RootFolder:
     """An allowed folder, opened.
 
-    What it is called later, or what stands in its place then, changes nothing.
+    It stays the same folder, even if it is renamed or its path is replaced.
     """
 
     def __init__(self, fd: int, path: str, given: str | None = None) -> None:
@@ -88,7 +88,7 @@ class RootFolder:
 
     @classmethod
     def at(cls, path: str) -> RootFolder:
-        """Open the folder of a path that the owner of this server named. Raises ToolError."""
+        """Open a folder that the owner of this server configured. Raises ToolError."""
         absolute = os.path.abspath(path)
         real = os.path.realpath(absolute)
         try:
@@ -103,11 +103,11 @@ class RootFolder:
         return cls(fd, real, absolute)
 
     def close(self) -> None:
-        """Let go of it."""
+        """Close the descriptor."""
         os.close(self.fd)
 
     def uri(self, parts: Sequence[str]) -> str:
-        """The file:// URI of something below it."""
+        """The file:// URI of a path below the folder."""
         return self.uri_of("/" + "/".join((*self.parts, *parts)))
 
     @staticmethod
@@ -117,7 +117,7 @@ class RootFolder:
 
 
 class ResolvedPath:
-    """Where a path leads: a folder, opened, and a name in it; the allowed folder itself has no
+    """A resolved path: an opened parent folder, and a name in it; the allowed folder itself has no
     name.
     """
 
@@ -137,7 +137,7 @@ class ResolvedPath:
 
     @property
     def name(self) -> str | None:
-        """Its name within the folder that holds it."""
+        """The name within the parent folder."""
         return self.parts[-1] if self.parts else None
 
     @property
@@ -146,7 +146,7 @@ class ResolvedPath:
         return self.folder.uri(self.parts)
 
     def stat(self) -> os.stat_result | None:
-        """What is there, a link as a link; None where there is nothing."""
+        """The status of the file, or of a link itself; None if it does not exist."""
         if self.name is None:
             return os.fstat(self.parent)
         try:
@@ -155,15 +155,15 @@ class ResolvedPath:
             return None
 
     def missing(self, what: str) -> PathNotFound:
-        """Say that there is no such thing, and what there is that is called almost so."""
+        """The error for a missing file, with similar names."""
         hint = near(self.parent, self.parts[:-1], self.name or "")
         return PathNotFound(f"There is no {what} {plain(self.shown[:300])}.{hint}")
 
     def open_file(self, *, changing: bool = False) -> int:
         """Open the file for reading.
 
-        Raises ToolError for what is none, or must not be touched; FIFOs and devices are never
-        waited for.
+        Raises ToolError if it is not a file or must not be accessed. It never blocks on FIFOs and
+        devices.
         """
         for _ in range(_MOST_TRIES):
             found = self.stat()
@@ -174,7 +174,7 @@ class ResolvedPath:
                 fd = step(self.name or "", os.O_RDONLY, self.parent, mounts=self.limits.mounts)
             except OSError as bad:
                 if bad.errno in (errno.ELOOP, errno.ENOENT, errno.ENXIO):
-                    continue  # somebody has put something else into its place
+                    continue  # another process has replaced the file
                 raise refused(self.shown, bad) from None
             try:
                 self.check_file(os.fstat(fd), changing=changing)
@@ -185,7 +185,7 @@ class ResolvedPath:
         raise ToolError(f"{plain(self.shown)} keeps changing. Try again.")
 
     def check_file(self, found: os.stat_result, *, changing: bool = False) -> None:
-        """Raise ToolError for what is not a file, or one that must not be touched."""
+        """Raise ToolError if it is not a file, or must not be accessed."""
         if not stat.S_ISREG(found.st_mode):
             raise ToolError(f"{plain(self.shown)} is a {kind_of(found.st_mode)} and no file.")
         if found.st_dev != self.folder.device and not self.limits.mounts:
@@ -201,7 +201,7 @@ class ResolvedPath:
             )
 
     def open_folder(self) -> int:
-        """Open the folder that is there, with a position of its own. Raises ToolError."""
+        """Open the folder, with a separate position. Raises ToolError."""
         if self.name is None:
             return again(self.parent)
         try:
@@ -216,10 +216,10 @@ class ResolvedPath:
 
 
 def checked_folder(fd: int, folder: RootFolder, shown: str, limits: FilesystemLimits) -> int:
-    """The descriptor, unless it leads to another file system, or into the kernel; then it is
-    closed.
+    """Return the descriptor; close it if it is on another file system or an interface to the
+    kernel.
 
-    Raises Outside.
+    Raises OutsideRoots.
     """
     if os.fstat(fd).st_dev != folder.device and (not limits.mounts or is_special(fd)):
         os.close(fd)
@@ -231,7 +231,7 @@ def checked_folder(fd: int, folder: RootFolder, shown: str, limits: FilesystemLi
 
 
 def refused(shown: str, bad: OSError) -> ToolError:
-    """What the system has against opening something, in words."""
+    """The error for a file that the system does not open."""
     if bad.errno == errno.EXDEV:
         return OutsideRoots(
             f"{plain(shown)} leads to another file system that is mounted here. "
@@ -241,8 +241,8 @@ def refused(shown: str, bad: OSError) -> ToolError:
 
 
 class _Descent:
-    """The folders from an allowed one down to where a path leads, all opened, so that `..` needs no
-    name.
+    """The chain of opened folders from an allowed folder down to the path, so that `..` is resolved
+    without a name.
     """
 
     def __init__(self, folder: RootFolder, shown: str, limits: FilesystemLimits) -> None:
@@ -258,7 +258,7 @@ class _Descent:
             os.close(fd)
 
     def restart(self) -> None:
-        """Back to the allowed folder."""
+        """Return to the allowed folder."""
         while self.names:
             self.up()
 
@@ -271,7 +271,7 @@ class _Descent:
         self.names.pop()
 
     def down(self, name: str) -> str | None:
-        """Go into a folder; where there is a link in its place, say what it points to.
+        """Enter a folder; if it is a link, return the target.
 
         Raises ToolError.
         """
@@ -307,7 +307,7 @@ class _Descent:
         return None
 
     def link(self, name: str) -> str | None:
-        """What a link points to; None if there is none."""
+        """The target of a link; None if it is not a link."""
         try:
             target = os.readlink(name, dir_fd=self.fds[-1])
         except OSError:
@@ -318,7 +318,7 @@ class _Descent:
         return target
 
     def through(self, target: str, todo: deque[str]) -> None:
-        """Put the steps of a link before those that are left. Raises Outside where it leads out."""
+        """Put a link's steps before the remaining ones. Raises OutsideRoots if it leads out."""
         steps = target.split("/")
         if target.startswith("/"):
             own = self.folder.parts
@@ -332,7 +332,7 @@ class _Descent:
         todo.extendleft(reversed(steps))
 
     def missing(self, name: str) -> PathNotFound:
-        """Say that there is nothing of a name, and what there is that is like it."""
+        """The error for a missing name, with similar names."""
         where = plain("/".join([*self.names, name])[:300])
         return PathNotFound(
             f"There is no {where} in "
@@ -341,9 +341,7 @@ class _Descent:
 
 
 def near(fd: int, above: Sequence[str], name: str) -> str:
-    """What there is in an opened folder that is called almost so, as a question; empty where there
-    is nothing.
-    """
+    """A hint with a similar name in an opened folder; empty if there is none."""
     found: list[str] = []
     with contextlib.suppress(OSError):
         by_fold = {other.casefold(): other for other in names_in(fd, 2_000)}
@@ -359,7 +357,7 @@ def near(fd: int, above: Sequence[str], name: str) -> str:
 
 
 def names_in(fd: int, most: int) -> list[str]:
-    """Some of the names in an opened folder, but for the trash and what is being written."""
+    """Some of the names in an opened folder, without the trash and unfinished files."""
     own = again(fd)
     try:
         with os.scandir(own) as found:
@@ -369,7 +367,7 @@ def names_in(fd: int, most: int) -> list[str]:
 
 
 def hidden_away(name: str) -> bool:
-    """Whether this is the trash, or a file that is being written."""
+    """Whether this is the trash, or an unfinished file."""
     return name == TRASH or name.startswith(PART)
 
 
@@ -383,10 +381,10 @@ def descend(
     follow: bool = True,
     trash: bool = False,
 ) -> Iterator[ResolvedPath]:
-    """Go down to where a path leads.
+    """Resolve a path step by step.
 
-    The last name need not exist; all before it must. `follow` says whether a link at the end counts
-    as what it points to. Raises ToolError: NotThere, Outside, and others.
+    The last name need not exist; all others must. `follow` says whether a link at the end is
+    followed. Raises ToolError: PathNotFound, OutsideRoots, and others.
     """
     at = _Descent(folder, shown, limits)
     try:
@@ -407,7 +405,7 @@ def descend(
             if any(part not in ("", ".") for part in todo):
                 target = at.down(name)
             elif follow and (target := at.link(name)) is not None:
-                pass  # goes on with what it points to, which may be a name in another folder
+                pass  # continues with the target, which may be a name in another folder
             else:
                 last = name
                 break
@@ -427,8 +425,8 @@ def _parts(path: str) -> tuple[str, ...]:
 
 
 def parts_within(folder: RootFolder, path: str) -> tuple[str, ...] | None:
-    """The steps from an allowed folder to an absolute path, as it is written; None where it does
-    not begin with that folder.
+    """The steps from an allowed folder to an absolute path, compared as text; None if it is not
+    below it.
     """
     parts = _parts(path)
     for own in folder.spellings:
@@ -438,7 +436,7 @@ def parts_within(folder: RootFolder, path: str) -> tuple[str, ...] | None:
 
 
 def checked_path(path: str) -> str:
-    """The path, unless it can be none. Raises ToolError."""
+    """Check a path. Raises ToolError if it is invalid."""
     if "\0" in path:
         raise ToolError("A path has no NUL character.")
     try:

@@ -18,7 +18,7 @@ _MOST_COMPLETED = 5_000
 
 
 def add_resources(made: Server) -> None:
-    """Add the template of all files, and what completes it."""
+    """Add the template for all files, and its completion."""
 
     @made.resource(FILE, name="file", title="A file or folder", cache_scope="private")
     def file(path: str, ctx: Context[AllowedRoots]) -> ResourceContents | FolderEntries | None:
@@ -34,13 +34,13 @@ def add_resources(made: Server) -> None:
             with ctx.lifespan_state.reach(ctx) as reach:
                 return _completed(value, reach)
         except ToolError:
-            # Among them Unanswerable: the client has roots, and in the newest revision cannot be
-            # asked for them here
+            # Unanswerable, for instance: the client has roots, and the newest revision does not
+            # allow to ask for them here
             return []
 
 
 def add_folder(made: Server, folder: RootFolder) -> None:
-    """Add an allowed folder to the list of resources."""
+    """List an allowed folder as a resource."""
     path = folder.path
 
     def read(ctx: Context[AllowedRoots]) -> ResourceContents | FolderEntries | None:
@@ -74,8 +74,8 @@ def _read(path: str, ctx: Context[AllowedRoots]) -> ResourceContents | FolderEnt
 
 
 def _completed(value: str, reach: CallRoots) -> list[str]:
-    """The paths that begin as what was typed: allowed folders, and what is in the folder that was
-    typed last.
+    """The paths that begin with the text: allowed folders, and the content of the last folder in
+    it.
     """
     wanted = f"/{value}"
     found = [
@@ -88,5 +88,5 @@ def _completed(value: str, reach: CallRoots) -> list[str]:
                 if name.startswith(begun):
                     found.append(f"{above}/{name}"[1:] + ("/" if is_folder else ""))
     except (ToolError, OSError):
-        pass  # what was typed is not a folder that one may look into
+        pass  # the text does not name an accessible folder
     return found

@@ -28,7 +28,7 @@ class FolderEntry(Struct, rename="camel", omit_defaults=True):
     target: str | None = None
 
     def line(self) -> str:
-        """In one line."""
+        """The entry in one line."""
         if self.kind == "file":
             return (
                 f"{plain(self.path)}  {self.size:,} bytes"
@@ -50,7 +50,7 @@ class FolderEntries(Struct, rename="camel"):
     reason: str | None = None
 
     def words(self) -> str:
-        """One line for each."""
+        """One line for each entry."""
         lines = [entry.line() for entry in self.entries] or ["There is nothing."]
         return "\n".join(
             [*lines, *([] if self.complete else [f"... {self.reason or 'there are more'}"])]
@@ -169,7 +169,7 @@ class LineMatches(Struct, rename="camel"):
     reason: str | None = None
 
     def words(self) -> str:
-        """As grep would have them."""
+        """In the format of grep."""
         lines: list[str] = []
         for hit in self.hits:
             lines += [
@@ -222,11 +222,11 @@ class AllowedFolders(Struct):
 
 
 def when(seconds: float) -> str:
-    """A time as ISO 8601."""
+    """A time in ISO 8601."""
     return _second(math.floor(seconds))
 
 
-@lru_cache(1024)  # the files of a folder often come from the same few
+@lru_cache(1024)  # files in a folder often have few different times
 def _second(seconds: int) -> str:
     try:
         return (
@@ -235,15 +235,15 @@ def _second(seconds: int) -> str:
             .replace("+00:00", "Z")
         )
     except (ValueError, OverflowError, OSError):
-        return "1970-01-01T00:00:00Z"  # a date that no calendar has
+        return "1970-01-01T00:00:00Z"  # a date that the calendar cannot represent
 
 
 def version_of(found: os.stat_result) -> str:
-    """Changes whenever a file does, and when another one takes its place."""
+    """A text that changes whenever the file changes or is replaced."""
     return f"{found.st_ino:x}.{found.st_mtime_ns:x}.{found.st_size:x}"
 
 
 def entry_of(path: str, found: os.stat_result, target: str | None = None) -> FolderEntry:
-    """Something as it is listed."""
+    """A file or folder as a list entry."""
     size = found.st_size if stat.S_ISREG(found.st_mode) else None
     return FolderEntry(path, kind_of(found.st_mode), size, when(found.st_mtime), target)

@@ -26,8 +26,8 @@ from .resolve import (
 )
 
 FOLDERS_VARIABLE = "INTERLOCK_FILESYSTEM_FOLDERS"
-"""Names the allowed folders where no arguments do, with what stands between the paths of PATH
-between them.
+"""The environment variable with the allowed folders if there are no arguments, separated as in
+PATH.
 """
 _NONE = (
     "No folder is allowed here. Name some: `interlock serve filesystem FOLDER...`, "
@@ -36,7 +36,7 @@ _NONE = (
 
 
 class CallRoots:
-    """What one call may reach: folders that are open for as long as it lasts."""
+    """The folders that one call may access; they are open during the call."""
 
     def __init__(self, folders: Sequence[RootFolder], limits: FilesystemLimits) -> None:
         self.folders = folders
@@ -44,16 +44,16 @@ class CallRoots:
 
     @contextlib.contextmanager
     def find(self, path: str, *, follow: bool = True) -> Iterator[ResolvedPath]:
-        """Where a path leads.
+        """Resolve a path.
 
-        Raises ToolError for one that leads outside, or through what does not exist.
+        Raises ToolError if it leads outside, or through a missing folder.
         """
         folder, parts = self.split(path)
         with descend(folder, parts, path or ".", self.limits, follow=follow) as place:
             yield place
 
     def split(self, path: str) -> tuple[RootFolder, Sequence[str]]:
-        """The allowed folder of a path, and the steps from there; they are not yet looked at.
+        """The allowed folder of a path, and the remaining steps, which are not resolved yet.
 
         Raises ToolError.
         """
@@ -78,7 +78,7 @@ class CallRoots:
         return ", ".join(plain(folder.path) for folder in self.folders) or "nothing"
 
     def shown(self, folder: RootFolder, parts: Sequence[str]) -> str:
-        """A path as answers have it, which can be sent again: relative where there is one allowed
+        """A path for results, which callers can send again: relative if there is one allowed
         folder, else absolute.
         """
         relative = "/".join(parts)
@@ -92,7 +92,7 @@ class CallRoots:
 class AllowedRoots:
     """The folders that the owner of the server allowed.
 
-    `folders` are paths; the environment's where none are given.
+    `folders` are paths; by default those of the environment.
     """
 
     def __init__(
@@ -104,13 +104,13 @@ class AllowedRoots:
         self._limits = limits
         self.folders: list[RootFolder] = []
         self.limits = limits or FilesystemLimits()
-        self.problems: list[str] = []  # why some folders are not there
-        self.watcher: object = None  # while the server runs
+        self.problems: list[str] = []  # why some folders are unavailable
+        self.watcher: object = None  # set while the server runs
 
     def open(self) -> None:
         """Open the folders.
 
-        What is wrong with one of them is kept, for whoever asks; the others are served.
+        Errors are kept in `problems`; the other folders are served.
         """
         self.problems = []
         found: dict[str, RootFolder] = {}
@@ -139,20 +139,19 @@ class AllowedRoots:
         self.folders = list(found.values())
 
     def close(self) -> None:
-        """Let go of the folders."""
+        """Close the folders."""
         for folder in self.folders:
             folder.close()
         self.folders = []
 
     @contextlib.contextmanager
     def reach(self, ctx: Context[AllowedRoots] | None) -> Iterator[CallRoots]:
-        """What a call may reach.
+        """The folders that a call may access. For plain functions.
 
-        A client that has roots is asked for them, each time: it may have changed them, and what it
-        named before would be more than it allows now. They narrow what the owner allowed, and never
-        widen it. For plain functions.
+        A client with roots is asked for them in every call: they may have changed, and earlier
+        roots could allow too much. Roots narrow what the owner allowed, and never widen it.
 
-        Raises ToolError where nothing is allowed.
+        Raises ToolError if no folder is left.
         """
         if not self.folders:
             raise ToolError(" ".join(self.problems) or _NONE)
@@ -168,14 +167,14 @@ class AllowedRoots:
                         "nothing may be touched."
                     )
             yield CallRoots(folders, self.limits)
-        except OSError as bad:  # what nobody below had better words for
+        except OSError as bad:  # errors that no lower layer has explained
             raise ToolError(f"The system refused this: {in_words(bad)}.") from None
         finally:
             for folder in opened:
                 folder.close()
 
     def _alive(self, folder: RootFolder) -> RootFolder:
-        """The folder; the one that took its place where it was removed.
+        """The folder; if it was removed, the new folder at its path.
 
         Raises ToolError if there is none.
         """
@@ -196,8 +195,8 @@ class AllowedRoots:
 def _narrowed(
     folders: Sequence[RootFolder], uris: Sequence[str], limits: FilesystemLimits
 ) -> list[RootFolder]:
-    """What roots leave of the folders, opened anew: a whole folder, or a part of it, for each root
-    that has to do with it.
+    """The parts of the folders inside the roots, opened again: for each root a whole folder or a
+    part of it.
     """
     found: dict[str, RootFolder] = {}
     for path in filter(None, map(_path_of, uris)):
@@ -223,14 +222,14 @@ def _narrowed(
 
 
 def _spelled(folder: RootFolder) -> str | None:
-    """The other way in which its path was written, if there is one."""
+    """The other spelling of its path, if there is one."""
     return next(
         ("/" + "/".join(parts) for parts in folder.spellings if parts != folder.parts), None
     )
 
 
 def _path_of(uri: str) -> str | None:
-    """The path of a file:// URI of this machine."""
+    """The path in a local file:// URI."""
     try:
         parts = urlsplit(uri)
     except ValueError:
@@ -255,10 +254,10 @@ class CallProgress:
         self.late = False
 
     def step(self, message: str = "") -> bool:
-        """One more.
+        """Count one step.
 
-        False once there were too many, or it took too long. Raises CancelledError where nobody
-        waits any more.
+        Returns False after too many steps, or too much time. Raises CancelledError if the call was
+        cancelled.
         """
         self.count += 1
         if self.count % 64 == 0:
@@ -273,7 +272,7 @@ class CallProgress:
         return not self.late
 
     def report(self, done: int, total: int | None, message: str) -> None:
-        """Say how far it is, and end it where nobody waits any more."""
+        """Report progress. Raises CancelledError if the call was cancelled."""
         if self._ctx is not None:
             if self._ctx.cancelled:
                 raise asyncio.CancelledError

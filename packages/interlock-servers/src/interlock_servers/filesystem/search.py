@@ -1,7 +1,7 @@
 """Finds files by name and lines by content, with ripgrep where it is installed.
 
-ripgrep only says where to look. It goes by paths, so nothing that it prints of a file is shown:
-each file that it names is opened here, step by step, and the lines come from there.
+ripgrep only says where to look. It works with paths, so its output is never shown: each file that
+it names is opened here, step by step, and the lines come from there.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from .results import FolderEntries, LineMatch, LineMatches, entry_of
 from .roots import CallProgress, CallRoots
 from .walk import ExcludePatterns, GlobPattern, Walk, WalkedEntry
 
-# where a program finds the folders that it was given open; not on every system
+# where a child process finds inherited descriptors; not on every system
 OPENED = "/proc/self/fd"
 _NAME = re.compile(r"[A-Za-z0-9._-]+")
-_MOST_LINE = 400  # characters of a line that is shown
+_MOST_LINE = 400  # characters of a line in a result
 
 
 class TextQuery(NamedTuple):
@@ -50,7 +50,7 @@ class TextQuery(NamedTuple):
 
     @property
     def pattern(self) -> str:
-        """As a regular expression."""
+        """The query as a regular expression."""
         return self.text if self.regex else re.escape(self.text)
 
 
@@ -64,7 +64,7 @@ def find_names(
     hidden: bool,
     without: ExcludePatterns | None = None,
 ) -> FolderEntries:
-    """What fits a glob, below a folder. Raises ToolError."""
+    """Files and folders below a folder that match a glob. Raises ToolError."""
     fits = GlobPattern(pattern).fits
     limits = reach.limits
     fd = place.open_folder()
@@ -104,7 +104,7 @@ def _reason(walk: Walk, progress: CallProgress) -> str | None:
 
 
 class _Search:
-    """One search, while it goes: the hits so far, and how each file adds to them."""
+    """A running search: the matches so far, and how a file adds to them."""
 
     def __init__(self, reach: CallRoots, wanted: TextQuery) -> None:
         self.reach = reach
@@ -112,12 +112,12 @@ class _Search:
         self.most = 200
         self.hits: list[LineMatch] = []
         self.files = 0
-        self.left_out = 0  # how many files were not looked into
+        self.left_out = 0  # the number of files that were not searched
         self.why = ""  # why the first of them was not
-        self.cut = False  # whether some folders were not
+        self.cut = False  # whether folders were left out
 
     def data(self, place: ResolvedPath) -> bytes | None:
-        """The bytes of a file; None if it is invalid by now, is too large, or must not be read."""
+        """The bytes of a file; None if it has vanished, is too large, or must not be read."""
         most = self.reach.limits.searched
         try:
             fd = place.open_file()
@@ -141,7 +141,7 @@ class _Search:
         self.why = self.why or why
 
     def add(self, place: ResolvedPath, data: bytes, numbers: list[int]) -> bool:
-        """Keep some lines of a file; False once there are enough."""
+        """Add lines of a file to the result; False once there are enough."""
         lines = data.decode("utf-8", "replace").split("\n")
         path = told(self.reach.shown(place.folder, place.parts))
         self.files += bool(numbers)
@@ -179,7 +179,7 @@ def _cut(line: str) -> str:
 def search_text(
     reach: CallRoots, place: ResolvedPath, wanted: TextQuery, progress: CallProgress
 ) -> LineMatches:
-    """The lines that hold what is wanted, in a file or below a folder. Raises ToolError."""
+    """The matching lines in a file or below a folder. Raises ToolError."""
     if "\0" in wanted.text:
         raise ToolError("A line of a text has no NUL character in it.")
     found = place.stat()
@@ -217,8 +217,8 @@ def search_text(
 
 
 def _program(wanted: TextQuery) -> str | None:
-    """Where ripgrep is, if it is installed, can be started in an opened folder, and knows this
-    pattern: its patterns and ours are alike, and not the same.
+    """The path of ripgrep, if it is installed, can be started in an opened folder, and accepts this
+    pattern: its syntax is similar to ours but not the same.
     """
     program = shutil.which("rg") if os.path.isdir(OPENED) else None
     if program is not None and wanted.regex:
@@ -255,9 +255,7 @@ def _walked(
 def _asked(
     program: str, place: ResolvedPath, wanted: TextQuery, search: _Search, progress: CallProgress
 ) -> Iterator[ResolvedPath]:
-    """The files below a folder that ripgrep names: opened here, by their names, whatever stands
-    there by now.
-    """
+    """The files below a folder that ripgrep names, each opened here by its path as it is now."""
     fits = GlobPattern(wanted.glob).fits if wanted.glob else None
     limits = search.reach.limits
     fd = place.open_folder()
@@ -283,12 +281,10 @@ def _asked(
 def _ripgrep(
     program: str, fd: int, wanted: TextQuery, limits: FilesystemLimits, progress: CallProgress
 ) -> Iterator[str]:
-    """The names of the files that hold what is wanted, as ripgrep has them, in order.
+    """The names of the files that match, as ripgrep reports them, in order.
 
-    No configuration of the user's is read.
-
-    Neither size nor depth is bounded there: what is too large or too deep for us shall be known, so
-    that the answer can say so.
+    The user's configuration of ripgrep is not read. ripgrep gets no limit of size or depth, so that
+    the result can say which files are too large or too deep for this server.
     """
     options = [
         "--no-config",
@@ -302,8 +298,8 @@ def _ripgrep(
         "--color=never",
         *(["--hidden"] if wanted.hidden else []),
         *(["--ignore-case"] if wanted.ignore_case else []),
-        # Names alone it understands as we do, and so need not look there; what else is left out is
-        # left out here.
+        # ripgrep interprets plain names as this server does, so it can skip them; other exclusions
+        # are applied here.
         *(
             f"--glob=!{one}"
             for one in (wanted.without.patterns if wanted.without else ())
@@ -312,8 +308,8 @@ def _ripgrep(
         *([] if limits.mounts else ["--one-file-system"]),
         *([] if wanted.regex else ["--fixed-strings"]),
     ]
-    # The folder is entered by its descriptor, before the program begins; what is looked for can be
-    # no option after `--regexp=`.
+    # The folder is entered by its descriptor before the program starts. After `--regexp=` the text
+    # cannot be taken for an option.
     with blocking(
         [program, *options, f"--regexp={wanted.text}", "--", "."],
         cwd=f"{OPENED}/{fd}",
@@ -327,13 +323,13 @@ def _ripgrep(
 
 
 def _is_late(progress: CallProgress) -> bool:
-    """Whether the time of the call is over. Raises CancelledError once nobody waits for it."""
+    """Whether the call's time is over. Raises CancelledError if the call was cancelled."""
     progress.report(progress.count, None, "searching")
     return progress.late
 
 
 def _literal(wanted: TextQuery, most: int) -> Callable[[bytes], list[int]]:
-    """What finds the lines that hold a text as it stands."""
+    """A function that finds the lines that contain a literal text."""
     pattern = re.compile(wanted.pattern, re.IGNORECASE if wanted.ignore_case else 0)
     bare = wanted.text.encode("utf-8", "surrogatepass")
 
@@ -348,7 +344,7 @@ def _literal(wanted: TextQuery, most: int) -> Callable[[bytes], list[int]]:
 
 
 def _why_ended(status: int) -> str:
-    """Why the process that looks for a pattern ended by itself."""
+    """Why the process that matches the pattern ended by itself."""
     if hasattr(signal, "SIGPROF") and status == -signal.SIGPROF:
         return (
             "This pattern takes too long. Send a simpler one: nested repetition such as (a+)+ is "
@@ -361,9 +357,10 @@ def _why_ended(status: int) -> str:
 def _by_process(
     wanted: TextQuery, progress: CallProgress, most: int, seconds: float
 ) -> Iterator[Callable[[bytes], list[int]]]:
-    """What finds the lines that hold a pattern: a process, which is ended when its time is over.
+    """A function that finds matching lines in a child process, which is killed after its time
+    limit.
 
-    Raises ToolError for anything else.
+    Raises ToolError for other errors.
     """
     command = [sys.executable, "-I", "-S", grep.__file__]
     with blocking(command, fed=True) as process:

@@ -19,11 +19,10 @@ _CHUNK = 256 * 1024
 def last_lines(
     fd: int, answer: ReadResult, count: int, encoding: str, start: int, limits: FilesystemLimits
 ) -> tuple[ReadResult, ContentBlock]:
-    """The last so many lines of a file whose text begins at a byte.
+    """The last `count` lines of a file whose text begins at `start`.
 
-    They have numbers where the file is not too long for its lines to be counted; what an answer has
-    no room for is read on by its offset. Raises ToolError for what is not text, and for lines that
-    are too long to be looked through.
+    They have line numbers if the file is short enough to count its lines. A longer rest can be read
+    by its offset. Raises ToolError if the file is not text, or has lines that are too long to scan.
     """
     begin = _begin_of(fd, count, encoding, start, answer, limits)
     data = bytearray()
@@ -53,7 +52,7 @@ def last_lines(
 
 
 def _fitting(text: str, most: int, whole: bool) -> str:
-    """As much of a text as there is room for, in whole lines where it is not all of it."""
+    """The part of a text that fits, in complete lines if it is cut."""
     data = text.encode("utf-8", "surrogatepass")
     if whole and len(data) <= most:
         return text
@@ -64,9 +63,9 @@ def _fitting(text: str, most: int, whole: bool) -> str:
 def _begin_of(
     fd: int, count: int, encoding: str, start: int, answer: ReadResult, limits: FilesystemLimits
 ) -> int:
-    """At which byte the last so many lines begin.
+    """The offset at which the last `count` lines begin.
 
-    The line feed at the end of a file begins no line.
+    The line feed at the end of a file does not begin a line.
     """
     feed = "\n".encode(encoding)
     width = len(feed)
@@ -79,7 +78,7 @@ def _begin_of(
         end = len(chunk)
         while (found := chunk.rfind(feed, 0, end)) >= 0:
             if found % width:
-                end = found + width - 1  # two halves of other characters
+                end = found + width - 1  # the halves of two other characters
                 continue
             count -= 1
             if not count:
@@ -95,7 +94,7 @@ def _begin_of(
 
 
 def _breaks(fd: int, encoding: str, start: int, end: int) -> int:
-    """How many lines end between two bytes."""
+    """The number of line feeds between two offsets."""
     count = 0
     at = start
     decoder = codecs.getincrementaldecoder(encoding)("replace")
