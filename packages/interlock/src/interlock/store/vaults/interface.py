@@ -77,7 +77,7 @@ class Vault(Protocol):
         ...
 
     async def keys(self, kind: str) -> list[str]:
-        """The keys of the records of a kind, in alphabetical order."""
+        """The keys of the records of a kind, in the order of their code points."""
         ...
 
     async def aclose(self) -> None:
