@@ -6,11 +6,11 @@ from msgspec import Struct
 
 
 class Rate(Struct, frozen=True):
-    """The requests that one principal may make; without authorization, that one address may make.
+    """The request rate of one principal, or of one address without authorization.
 
     Attributes:
-        per_second: Requests a second on average.
-        burst: Requests at once.
+        per_second: The average number of requests in a second.
+        burst: The maximum number of requests at once.
     """
 
     per_second: float
@@ -25,24 +25,24 @@ class Limits(Struct, frozen=True, kw_only=True):
     """The limits of one endpoint, in seconds and bytes.
 
     Attributes:
-        head: Bytes of the request line and headers of one request; more is answered with 431. This
-            limit and the next one hold where Interlock runs its own HTTP server.
-        head_seconds: How long the head may take to arrive; longer is answered with 408.
-        stall_seconds: How long a client may read nothing of the data that waits for it; then its
-            connection is closed.
-        body: Bytes of one request's body; more is answered with 413.
-        body_seconds: How long a body may take to arrive; longer is answered with 408.
-        bodies: Bytes of all bodies that are still arriving in this process; more is answered with
+        head: The maximum size of the request line and headers of one request; more is answered with
+            431. This limit and the next one apply only to Interlock's own HTTP server.
+        head_seconds: The maximum time in which the head must arrive; longer is answered with 408.
+        stall_seconds: The maximum time for which a client may read nothing of its queued data; then
+            its connection is closed.
+        body: The maximum size of one request's body; more is answered with 413.
+        body_seconds: The maximum time in which a body must arrive; longer is answered with 408.
+        bodies: The maximum size of all incomplete bodies in this process; more is answered with
             503.
         calls: Concurrent requests in this process; more are answered with 503.
         streams: Open event streams in this process; more are answered with 503.
         sessions: Sessions over all workers; more are answered with 503.
-        session_seconds: The age at which a session ends.
-        idle_seconds: How long a session lives without a request or an open stream.
+        session_seconds: The maximum age of a session.
+        idle_seconds: The time after which a session without a request or an open stream ends.
         keep_alive: Seconds between keep-alive comments on a quiet stream.
-        connections: Open TCP connections where Interlock runs its own HTTP server. One more takes
-            the place of an idle connection of the address that holds the most; where none is idle,
-            it is answered with 503.
+        connections: Open TCP connections of Interlock's own HTTP server. A further one replaces an
+            idle connection of the address with the most connections; if none is idle, it is
+            answered with 503.
         connections_per_address: Open TCP connections of one address, or of one /64 network of IPv6;
             more are answered with 503.
         rate: Requests for each principal or address; more are answered with 429.

@@ -12,7 +12,7 @@ from .services import Services
 
 
 class NotificationRunner:
-    """Runs the handlers of notifications, within the limit on calls."""
+    """Runs the handlers of notifications, within the concurrency limit."""
 
     __slots__ = ("_services",)
 
@@ -23,7 +23,7 @@ class NotificationRunner:
         """Run the handlers of the notifications among some events.
 
         Returns:
-            False where the server is busy, and no handler ran.
+            False if the server is busy; then no handler has run.
         """
         calls = self._services.calls
         received = [event for event in events if isinstance(event, NotificationReceived)]

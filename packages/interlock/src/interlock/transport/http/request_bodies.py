@@ -1,4 +1,4 @@
-"""Request bodies, each read within limits of size and time, and all of them together within a
+"""Request bodies: each is read within limits of size and time, and all of them together within a
 memory limit.
 """
 
@@ -14,8 +14,8 @@ from .limits import Limits
 from .responses import Receive, Send
 from .ticker import Ticker
 
-_STILL = 2.0  # seconds without a byte after which the rest of a refused body is given up
-_LINGER = 30.0  # seconds for which the rest is read in all
+_STILL = 2.0  # seconds without a byte after which the rest of a refused body is no longer read
+_LINGER = 30.0  # the maximum number of seconds for which the rest is read
 
 
 class BodyReader:
@@ -28,14 +28,14 @@ class BodyReader:
         self._ticker = ticker
         self._errors = errors
         self._log = log
-        self._arriving = 0  # bytes of bodies that are not complete
+        self._arriving = 0  # bytes of incomplete bodies
 
     async def read(self, headers: Headers, receive: Receive, send: Send) -> bytes | None:
         """Read the body of a request.
 
         Returns:
-            The body. None where it was too large or too slow and was refused, or where the client
-            has disconnected.
+            The body; None if it was refused as too large or too slow, or if the client has
+            disconnected.
         """
         length = headers.get(b"content-length")
         if length is not None and (
@@ -43,7 +43,8 @@ class BodyReader:
         ):
             await self._turn_away(self._too_large(), receive, send)
             return None
-        # Our own server has most bodies whole; to any other one they are ASGI messages.
+        # On Interlock's own server most bodies are complete already. Other servers send ASGI
+        # messages.
         take_whole = getattr(receive, "take_whole", None)
         if take_whole is not None and (known := take_whole()) is not None:
             if len(known) <= self._limits.body:
@@ -79,7 +80,7 @@ class BodyReader:
         return body
 
     async def _read_rest(self, first: bytes, receive: Receive) -> bytes | HttpRefusal | None:
-        """Read a body that comes in several pieces, of which the first is there."""
+        """Read a body that arrives in several pieces, of which `first` is the first one."""
         pieces = [first]
         size = len(first)
         self._arriving += size
@@ -104,8 +105,8 @@ class BodyReader:
     async def _turn_away(self, refusal: HttpRefusal, receive: Receive, send: Send) -> None:
         """Refuse a body that is still arriving.
 
-        A reset would take the answer from a client that is still sending, so the rest is read for a
-        moment.
+        A reset would discard the response before the client reads it, so the rest of the body is
+        read for a moment.
         """
         self._log.refused(refusal)
         head = [(b"content-length", b"%d" % len(refusal.body)), *refusal.headers]

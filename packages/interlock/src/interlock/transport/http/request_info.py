@@ -12,12 +12,12 @@ from ...exchange import ExchangeTransport, HttpRequest
 
 
 class HttpTransport(ExchangeTransport):
-    """What HTTP can do besides carrying an exchange.
+    """The abilities of HTTP besides carrying an exchange.
 
     Args:
-        scope: The ASGI scope of the request; read only when somebody asks for the request.
+        scope: The ASGI scope of the request. It is read only if a handler asks for the request.
         mirrored: The headers that repeat parts of the body.
-        release: Lets the client go, where it could come back.
+        release: Closes the client's stream, if the client could resume it.
     """
 
     __slots__ = ("_mirrored", "_release", "_request", "_scope")
@@ -35,8 +35,8 @@ class HttpTransport(ExchangeTransport):
 
     @classmethod
     def of(cls, request: HttpRequest | None) -> HttpTransport:
-        """The transport of a message whose request is known already, as where another worker has
-        received it.
+        """Return the transport of a message whose request is known, for example because another
+        worker has received it.
         """
         transport = cls({})
         transport._request = request
@@ -55,12 +55,12 @@ class HttpTransport(ExchangeTransport):
         return self._mirrored
 
     def release(self, retry_ms: int | None = None) -> bool:
-        """Let the client go, where it could come back for the rest."""
+        """Close the client's stream, if the client could resume it."""
         return self._release is not None and self._release(retry_ms)
 
 
 def http_request(scope: Mapping[str, Any]) -> HttpRequest:
-    """The request of an ASGI scope (ASGI 3, "HTTP Connection Scope")."""
+    """Return the request of an ASGI scope (ASGI 3, "HTTP Connection Scope")."""
     headers: dict[str, str] = {}
     for raw_name, raw_value in scope.get("headers", ()):
         name = raw_name.decode("latin-1").lower()

@@ -1,4 +1,6 @@
-"""One HTTP response sent through ASGI: JSON at once, or an event stream written as events come."""
+"""One HTTP response through ASGI: JSON at once, or an event stream that is written as events
+arrive.
+"""
 
 from __future__ import annotations
 
@@ -17,13 +19,13 @@ Receive = Callable[[], Awaitable[Message]]
 Pairs = tuple[tuple[bytes, bytes], ...]
 
 HOLD = "interlock.hold"
-"""The key of the ASGI scope under which a server that can leaves who holds a response whose task
-has ended (see ResponseHolder).
+"""The key of the ASGI scope for the holder of a response whose task has ended (see ResponseHolder).
+Only some servers set it.
 """
 
-# bytes that wait to be written, beyond which who sends much is asked to wait
+# queued bytes above which senders should wait
 _PATIENCE = 256 * 1024
-_STALLED = 60.0  # seconds that a client may take nothing in before it is given up
+_STALLED = 60.0  # seconds without any read after which a client counts as gone
 _EVENT_HEADERS: Pairs = (
     (b"content-type", EVENTS),
     (b"cache-control", b"no-cache, no-transform"),
@@ -32,17 +34,17 @@ _EVENT_HEADERS: Pairs = (
 
 
 class ResponseHolder(Protocol):
-    """Holds a response that has begun, so that no task has to wait for it."""
+    """Holds an open response, so that no task has to wait for it."""
 
     def hold(self, gone: Callable[[], None], room: Callable[[], None]) -> bool:
-        """Take the response over; False if that is impossible. `gone` is called when the client has
-        disconnected, `room` when there is room to write again.
+        """Take over the response; False if that is impossible. `gone` is called when the client has
+        disconnected, `room` when the write buffer has room again.
         """
         ...
 
     @property
     def is_paused(self) -> bool:
-        """Whether as much waits to be written as may."""
+        """Whether the write buffer is full."""
         ...
 
     def write(self, piece: bytes) -> None:
@@ -55,8 +57,8 @@ class ResponseHolder(Protocol):
 
 
 class ResponseWriter:
-    """One response. `answer` decides what it is; `cancels` says that a client which goes away has
-    cancelled (stateless era).
+    """One response. `answer` determines its form. `cancels` says whether the client's disconnect
+    cancels the request (stateless era).
     """
 
     __slots__ = (
@@ -91,12 +93,12 @@ class ResponseWriter:
         self.connection = connection
         self.headers = headers
         self.cancels = cancels
-        self.first: asyncio.Future[None] | None = None  # done once it is clear what the response is
+        self.first: asyncio.Future[None] | None = None  # done once its form is decided
         self.age = 0
         self.watch: asyncio.Task[None] | None = None
-        self.over: Callable[[], None] | None = None  # called once nothing more will come
+        self.over: Callable[[], None] | None = None  # called once nothing more will be sent
         self._flushing: asyncio.Task[None] | None = None
-        self._open = False  # the head of the event stream was sent
+        self._open = False  # whether the head of the event stream was sent
         self._room: asyncio.Event | None = None
         self._holder: ResponseHolder | None = None
         self._done: Callable[[], None] | None = None
@@ -115,18 +117,18 @@ class ResponseWriter:
         self._tell()
 
     def close(self) -> None:
-        """Nothing more will be sent."""
+        """End the response."""
         if not self.answer.ended:
             self.answer.close()
             self._tell()
 
     def start_stream(self, *, comment: bool = False) -> None:
-        """Become an event stream now."""
+        """Start the event stream now."""
         self.answer.start_stream(comment=comment)
         self._tell()
 
     def keep_alive(self) -> None:
-        """Send a keep-alive comment to the client and all proxies between."""
+        """Send a keep-alive comment to the client and all proxies on the way."""
         if self.answer.begun:
             self.answer.keep_alive()
         else:
@@ -134,13 +136,13 @@ class ResponseWriter:
         self._tell()
 
     def release(self, retry: int | None = None) -> bool:
-        """Close the client's stream; the client resumes it later. False if it could not resume."""
+        """Close the client's stream. The client resumes it later. False if it could not resume."""
         let_go = self.answer.detach(retry)
         self._tell()
         return let_go
 
     def lose(self) -> None:
-        """The client has gone from this connection; nothing more is written to it."""
+        """Stop writing, because the client has left this connection."""
         self.answer.lose()
         self._tell()
         if self._room is not None:
@@ -148,7 +150,7 @@ class ResponseWriter:
 
     @property
     def queued(self) -> int:
-        """Bytes that are queued for writing."""
+        """The number of bytes that are queued for writing."""
         return self.answer.waiting
 
     async def drain(self) -> None:
@@ -160,11 +162,10 @@ class ResponseWriter:
             await self._room.wait()
 
     async def rest(self, holder: ResponseHolder | None, done: Callable[[], None]) -> bool:
-        """Leave an event stream that has begun to its connection; the task that sends it may end
-        then.
+        """Leave an open event stream to its connection. Then the task that sends it may end.
 
-        `done` is called once the stream is over. False, and all as it was, where the server cannot
-        do that.
+        `done` is called once the stream has ended. False, and nothing is changed, if the server
+        does not support this.
         """
         if holder is None:
             return False
@@ -184,7 +185,7 @@ class ResponseWriter:
         return True
 
     def _pour(self) -> None:
-        """Write what waits to a response that rests."""
+        """Write queued data to a held response."""
         holder = self._holder
         answer = self.answer
         if holder is None:
@@ -199,7 +200,7 @@ class ResponseWriter:
             self._over()
 
     def _gone(self) -> None:
-        """The client of a response that rests has gone."""
+        """Clean up after the client of a held response is gone."""
         self._holder = None
         self.answer.lose()
         if self._room is not None:
@@ -221,7 +222,7 @@ class ResponseWriter:
             self.first.set_result(None)
         if (
             answer.begun and self._flushing is None and (self._open or not answer.ended)
-        ):  # else `finish` writes all of it
+        ):  # otherwise `finish` writes everything
             self._flushing = self._loop.create_task(self._flush())
         if answer.ended and self.over is not None:
             over = self.over
@@ -229,7 +230,7 @@ class ResponseWriter:
             over()
 
     async def _flush(self) -> None:
-        """Write what waits; end the response where nothing more will come on it."""
+        """Write queued data. End the response if nothing more will follow."""
         answer = self.answer
         send = self.send
         try:
@@ -257,7 +258,7 @@ class ResponseWriter:
                     await send({"type": "http.response.body", "body": b"", "more_body": False})
                     return
         except (OSError, TimeoutError):
-            self.lose()  # the connection is gone, or as good as gone
+            self.lose()  # the connection is gone or stalled
             return
         finally:
             if self._room is not None:
@@ -265,33 +266,35 @@ class ResponseWriter:
         self._flushing = None
 
     async def finish(self, status: int = 200, headers: Pairs = ()) -> None:
-        """Send what there is to the end: the JSON body where no event stream has begun. Call it
+        """Send the rest of the response: the JSON body, unless an event stream has started. Call it
         once the answer has ended.
         """
         if (
             self.answer.begun and not self._open and self._flushing is None
-        ):  # a short stream, which is there as a whole
+        ):  # a short stream, which is complete already
             self._open = True
             head = [*_EVENT_HEADERS, *self.headers]
             await self.send({"type": "http.response.start", "status": 200, "headers": head})
             await self.send({"type": "http.response.body", "body": self.answer.next_piece()})
-            self.send = _nowhere  # all is said, whatever is told to this response from now on
+            self.send = _nowhere  # the response is complete: ignore later messages
             return
         if self.answer.begun:
             await (self._flush() if self._flushing is None else self._flushing)
-            self.send = _nowhere  # all is said, whatever is told to this response from now on
+            self.send = _nowhere  # the response is complete: ignore later messages
             return
         await send_body(self.send, status, self.answer.body(), JSON, (*self.headers, *headers))
 
 
 async def _nowhere(message: Message) -> None:
-    """The `send` of a response that rests."""
+    """The `send` of a response that is held or complete: ignores every message."""
 
 
 async def send_body(
     send: Send, status: int, body: bytes, kind: bytes = JSON, headers: Pairs = ()
 ) -> None:
-    """Send a whole response: in one call to our own server, by ASGI messages to any other one."""
+    """Send a whole response: with one call on Interlock's own server, with ASGI messages on
+    others.
+    """
     respond = getattr(send, "respond", None)
     if respond is not None:
         respond(status, body, kind, headers)

@@ -13,20 +13,19 @@ from msgspec import Struct
 from .authorization import ASGIApp, Scope
 from .responses import Receive, Send
 
-# The endpoint and the health check, unless the app is told otherwise; what a guard and an issuer
-# answer.
+# Default paths of the endpoint and the health check; paths of a guard and an issuer.
 RESERVED = ("/mcp", "/health")
 _WELL_KNOWN = ("/.well-known/oauth-", "/.well-known/openid-configuration")
 
 
 class Route(Struct, frozen=True):
-    """An ASGI app at a path; a path that ends with a slash stands for all that lies beneath it.
+    """An ASGI app at a path. A path that ends with a slash includes all paths below it.
 
     Attributes:
-        path: The path, below the place where the server's app is mounted.
-        app: What answers.
-        methods: The HTTP methods that it answers; None for all.
-        guarded: Whether the guard of the endpoint stands before it too.
+        path: The path below the mount point of the server's app.
+        app: The ASGI app.
+        methods: The HTTP methods of the route; None for all.
+        guarded: Whether the guard of the endpoint protects the route too.
     """
 
     path: str
@@ -36,12 +35,12 @@ class Route(Struct, frozen=True):
 
     @property
     def is_prefix(self) -> bool:
-        """Whether it stands for all that lies beneath its path."""
+        """Whether the route includes all paths below its path."""
         return len(self.path) > 1 and self.path.endswith("/")
 
 
 class Routes:
-    """The routes of one server: one app for each path, the longest first."""
+    """The routes of one server: one app for each path, the longest path first."""
 
     def __init__(self, routes: Iterable[Route] = ()) -> None:
         self._exact: dict[str, Route] = {}
@@ -50,7 +49,7 @@ class Routes:
             self.add(route)
 
     def add(self, route: Route) -> None:
-        """Add a route. Raises ValueError where its path is taken."""
+        """Add a route. Raises ValueError if its path is taken."""
         known = (*self._exact, *(prefix.path for prefix in self._prefixes))
         if route.path in known:
             raise ValueError(f"there is a route {route.path!r} already")
@@ -61,7 +60,7 @@ class Routes:
             self._exact[route.path] = route
 
     def find(self, path: str) -> Route | None:
-        """The route of a path below the place where the app is mounted."""
+        """Return the route for a path below the mount point of the app."""
         route = self._exact.get(path)
         if route is not None:
             return route
@@ -71,8 +70,8 @@ class Routes:
         return None
 
     def check_free(self, taken: Iterable[str]) -> None:
-        """Raise ValueError where a route would answer for one of these paths, or for what lies
-        beneath it.
+        """Raise ValueError if a route would serve one of these paths, or a path below one of
+        them.
         """
         for path in taken:
             for known in (*self._exact.values(), *self._prefixes):
@@ -86,8 +85,8 @@ class Routes:
 
 
 def check_apart(path: str, taken: str) -> None:
-    """Raise ValueError where the path of a route is a path of the server, or holds it, or lies
-    beneath it.
+    """Raise ValueError if the path of a route is a path of the server, or one of them includes the
+    other.
     """
     if taken == "/":
         lies_together = path == "/"
@@ -102,8 +101,8 @@ def check_apart(path: str, taken: str) -> None:
 def made_route(
     path: str, app: ASGIApp, methods: Sequence[str] | None = None, *, guarded: bool = False
 ) -> Route:
-    """A route. Raises ValueError for a path or a method that cannot be one, and TypeError for what
-    is no ASGI app.
+    """Return a route. Raises ValueError for an invalid path or method, and TypeError if the app is
+    not an ASGI app.
     """
     if not path.startswith("/") or "//" in path or "?" in path or "#" in path:
         raise ValueError(
@@ -149,17 +148,17 @@ class HttpResponse:
         headers: Mapping[str, str] | None = None,
         content_type: str | None = None,
     ) -> None:
-        """Make a response.
+        """Create a response.
 
         Args:
             content: Text, bytes, or a value that becomes JSON.
             status: The HTTP status.
             headers: Further headers.
-            content_type: In place of `text/plain; charset=utf-8` for text,
-                `application/octet-stream` for bytes and `application/json` for all else.
+            content_type: Replaces the default: `text/plain; charset=utf-8` for text,
+                `application/octet-stream` for bytes, `application/json` for everything else.
 
         Raises:
-            TypeError: JSON cannot say the value.
+            TypeError: The value cannot be encoded as JSON.
         """
         if isinstance(content, str):
             body = content.encode()
@@ -179,7 +178,7 @@ class HttpResponse:
             self.headers.setdefault("content-length", str(len(body)))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send it."""
+        """Send the response."""
         pairs = [
             (name.encode("latin-1"), value.encode("latin-1"))
             for name, value in self.headers.items()
@@ -190,8 +189,8 @@ class HttpResponse:
 
 
 def bounded(receive: Receive, most: int) -> Receive:
-    """A receive that gives at most so many bytes of a body: beyond them it says that the client has
-    gone.
+    """Return a `receive` that returns at most this many bytes of a body. After them it reports that
+    the client has disconnected.
     """
     taken = 0
 

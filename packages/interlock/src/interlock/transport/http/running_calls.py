@@ -12,11 +12,11 @@ from .ticker import Ticker
 
 
 class RunningCalls:
-    """Counts what runs, and can answer stateless calls in place of their handlers.
+    """Counts running calls, and can answer stateless calls in place of their handlers.
 
     Attributes:
-        servings: Stateless calls that have sent more than an answer, or run for long.
-        subscriptions: Stateless subscriptions; the limit on streams counts them.
+        servings: Stateless calls that have sent a notification, or have run for some time.
+        subscriptions: Stateless subscriptions, which count against the limit on streams.
         others: The number of calls in sessions and of notifications being handled.
     """
 
@@ -32,19 +32,19 @@ class RunningCalls:
 
     @property
     def is_full(self) -> bool:
-        """Whether as many calls run as may."""
+        """Whether the limit on running calls is reached."""
         return len(self._ticker.light) + len(self.servings) + self.others >= self._most
 
     def all(self) -> list[Serving]:
-        """Every stateless call that runs; from now on each can be answered from outside."""
+        """Return every running stateless call. From now on each can be answered from outside."""
         for call in list(self._ticker.light):
             call.grow()
         return list(self.servings)
 
     def answer(self, serving: Serving, answer: Callable[[Serving, CallId], None]) -> None:
-        """Answer calls in place of their handlers, and cancel the handlers of stateless ones.
+        """Answer calls in place of their handlers, and cancel the handlers of stateless calls.
 
-        The handlers of other calls are cancelled by the owner of the serving.
+        The owner of the serving cancels the handlers of other calls.
         """
         running = dict(serving.running)
         for id in running:
@@ -60,7 +60,7 @@ class RunningCalls:
         return serving in self._ended
 
     def discard(self, serving: Serving) -> None:
-        """A stateless call or subscription is over."""
+        """Remove a stateless call or subscription that has ended."""
         self.servings.discard(serving)
         self.subscriptions.discard(serving)
         self._ended.discard(serving)

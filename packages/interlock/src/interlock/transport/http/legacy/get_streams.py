@@ -1,6 +1,7 @@
 """The GET streams of sessions on this worker: notification streams, and resumed streams of calls.
 
-A session has at most one notification stream, as a notification goes to one stream only (`HTL-30`).
+A session has at most one notification stream, because a notification must be sent on one stream
+only (`HTL-30`).
 """
 
 from __future__ import annotations
@@ -25,10 +26,10 @@ from .worker_messages import WorkerMessages
 
 
 class GetStreams:
-    """Opens the streams, and ends one when its client opens it again elsewhere.
+    """Opens the streams, and ends a stream when its client opens it again elsewhere.
 
     Attributes:
-        followed: Streams that run on this worker and whose events another worker waits for.
+        followed: Streams that this worker writes and that another worker reads.
     """
 
     def __init__(
@@ -55,18 +56,18 @@ class GetStreams:
         messages.on_every("following", self._see_resumed_stream)
 
     def sessions(self) -> set[str]:
-        """The sessions that have a stream open here."""
+        """The sessions that have an open stream on this worker."""
         return {*self._notifying, *self._resumed}
 
     def close(self) -> None:
-        """End every stream; the clients come back, to another worker if there is one."""
+        """End every stream. The clients reconnect, to another worker if there is one."""
         for session in self.sessions():
             self._end_session(session)
 
     # -- opening ---------------------------------------------------------------------------------
 
     async def serve(self, x: SessionRequest, session: Session, last_event: str | None) -> None:
-        """Answer a GET; `last_event` is its Last-Event-ID."""
+        """Serve a GET; `last_event` is its Last-Event-ID."""
         services = self._services
         if services.ticker.streams >= services.limits.streams:
             words = "The server has as many open streams as it takes. Try again later."
@@ -96,7 +97,7 @@ class GetStreams:
     async def _open_notifications(
         self, x: SessionRequest, session: Session, since: str | None
     ) -> None:
-        """Open a notification stream, in place of an older one of the session, wherever that is."""
+        """Open a notification stream. It replaces an older one of the session on any worker."""
         services = self._services
         answer = PostResponse(name=None)
         reply = ResponseWriter(answer, x.send, None, cancels=False)
@@ -124,7 +125,7 @@ class GetStreams:
                 stream.close()
 
     def _forget(self, stream: NotificationStream) -> None:
-        """A notification stream is over."""
+        """Remove a notification stream that has ended."""
         self._services.ticker.discard(stream.reply)
         if self._notifying.get(stream.session.id) is stream:
             del self._notifying[stream.session.id]
@@ -132,7 +133,7 @@ class GetStreams:
     async def _resume(
         self, x: SessionRequest, session: Session, name: str, after: int, replay: Replay
     ) -> None:
-        """Send the rest of a stream of calls, in place of whatever response it was sent on
+        """Send the rest of a stream of calls, in place of the response that it was sent on
         before.
         """
         ticker = self._services.ticker
@@ -163,8 +164,8 @@ class GetStreams:
     async def _announce(
         self, stream: NotificationStream | ResumedStream, kind: str, session: str, payload: str
     ) -> None:
-        """Tell the other workers of a stream, and wait until they can know: all see streams in the
-        order of their opening.
+        """Announce a stream to the other workers, and wait until they can know of it. All workers
+        see announcements in the same order.
         """
         if not self._messages.is_shared:
             return
@@ -176,8 +177,8 @@ class GetStreams:
         stream.received = None
 
     async def _read(self, session: Session, name: str, after: int) -> Replay | None:
-        """What came after an event. A client may be faster than the store through which another
-        worker tells of the stream.
+        """Return the events after an event. If another worker writes the stream, the store may
+        deliver its events late, so this waits for a moment.
         """
         loop = asyncio.get_running_loop()
         until = loop.time() + LOOK
@@ -194,7 +195,7 @@ class GetStreams:
     # -- messages ----------------------------------------------------------------------------------
 
     def _restart(self, session: str, payload: str = "") -> None:
-        """The subscriptions of a session have changed."""
+        """Listen again, because the subscriptions of a session have changed."""
         if session in self._notifying:
             self._tasks.start(self._listen_anew(session))
 
@@ -205,8 +206,8 @@ class GetStreams:
             stream.start(session)
 
     def _see_notification_stream(self, session: str, token: str) -> None:
-        """A notification stream was opened at some worker: all see them in one order, and the last
-        one stays.
+        """Process the announcement of a notification stream. All workers see announcements in the
+        same order, and the last stream stays.
         """
         stream = self._notifying.get(session)
         if stream is None:
@@ -218,8 +219,8 @@ class GetStreams:
             stream.stop()
 
     def _see_resumed_stream(self, session: str, payload: str) -> None:
-        """A stream of calls was resumed at some worker: all see that in one order, and the last one
-        stays.
+        """Process the announcement of a resumed stream. All workers see announcements in the same
+        order, and the last stream stays.
         """
         name, _, token = payload.partition(" ")
         stream = self._resumed.get(session, {}).get(name)
@@ -228,15 +229,15 @@ class GetStreams:
             _settle(stream.received)
         elif self._take_over(session, name, announced=True):
             self.followed.add(name)
-            # What was added between its look and our receiving of this:
+            # Events may have been added between the other worker's read and this announcement.
             self._messages.publish("stirred", session, name)
 
     def _take_over(self, session: str, name: str, *, announced: bool = False) -> bool:
-        """Send no more of a stream where it is sent now; else a message would go out on two
-        (`HTL-30`).
+        """Stop sending a stream on its current response, because a message must not be sent on two
+        streams (`HTL-30`).
 
         Returns:
-            Whether its calls run here.
+            Whether its calls run on this worker.
         """
         writer = self._posts.writer(session, name)
         if writer is not None:
@@ -247,20 +248,20 @@ class GetStreams:
         return writer is not None
 
     def _release(self, session: str, payload: str) -> None:
-        """A call lets its client go, to come back for the rest later."""
+        """Close a client's stream at the request of a call. The client resumes it later."""
         name, _, retry = payload.partition(" ")
         stream = self._resumed.get(session, {}).get(name)
         if stream is not None:
             stream.release(int(retry) if retry else None)
 
     def wake(self, session: str, name: str) -> None:
-        """A stream of calls has more events."""
+        """Wake a resumed stream that has more events."""
         stream = self._resumed.get(session, {}).get(name)
         if stream is not None:
             stream.wake()
 
     def _end_session(self, session: str, payload: str = "") -> None:
-        """A session is over."""
+        """End the streams of a session that has ended."""
         if (notifying := self._notifying.get(session)) is not None:
             notifying.stop()
         for stream in list(self._resumed.get(session, {}).values()):

@@ -11,11 +11,11 @@ from .worker_messages import WorkerMessages
 
 
 class InFlightPost:
-    """A POST whose calls run: their serving, and the response that they are answered by.
+    """A POST whose calls run: its serving, and the writer of its response.
 
     Attributes:
-        name: The name of its stream; None where it cannot be resumed.
-        ids: The requests that came in it.
+        name: The name of its stream; None if it cannot be resumed.
+        ids: The IDs of its requests.
     """
 
     __slots__ = ("ids", "name", "reply", "serving")
@@ -30,7 +30,7 @@ class InFlightPost:
 
 
 class InFlightPosts:
-    """All of them on this worker."""
+    """All POSTs with running calls on this worker."""
 
     def __init__(self, calls: RunningCalls, messages: WorkerMessages) -> None:
         self._calls = calls
@@ -39,14 +39,14 @@ class InFlightPosts:
         self._by_request: dict[tuple[str, t.RequestId], InFlightPost] = {}
 
     def add(self, session: str, post: InFlightPost) -> None:
-        """Note a POST; requests without a session ("") may have any ids."""
+        """Add a POST. Requests without a session ("") may have any IDs."""
         if session:
             self._by_request.update(((session, id), post) for id in post.ids)
         self._by_session.setdefault(session, set()).add(post)
         self._calls.others += len(post.ids)
 
     def discard(self, session: str, post: InFlightPost) -> None:
-        """All of a POST is answered."""
+        """Remove a POST whose calls are all answered."""
         self._calls.others -= len(post.ids)
         for id in post.ids:
             if self._by_request.get((session, id)) is post:
@@ -58,24 +58,24 @@ class InFlightPosts:
                 del self._by_session[session]
 
     def clear(self) -> None:
-        """Forget all of them."""
+        """Remove all POSTs."""
         self._by_session.clear()
 
     def of(self, session: str) -> list[InFlightPost]:
-        """The POSTs of a session."""
+        """Return the POSTs of a session."""
         return list(self._by_session.get(session, ()))
 
     @property
     def sessions(self) -> set[str]:
-        """The sessions that have one."""
+        """Return the sessions that have a POST."""
         return set(self._by_session)
 
     def servings(self) -> list[Serving]:
-        """All that is running."""
+        """Return all servings."""
         return [post.serving for posts in self._by_session.values() for post in posts]
 
     def calls(self, session: str) -> int:
-        """How many requests of a session run."""
+        """Return the number of running requests of a session."""
         return sum(len(post.ids) for post in self._by_session.get(session, ()))
 
     def is_open(self, session: str, id: t.RequestId) -> bool:
@@ -84,7 +84,7 @@ class InFlightPosts:
         return post is not None and post.serving.connection.is_open(id)
 
     def writer(self, session: str, stream: str) -> InFlightPost | None:
-        """The POST that writes a stream."""
+        """Return the POST that writes a stream."""
         return next((post for post in self.of(session) if post.name == stream), None)
 
     def is_ours(self, stream: str) -> bool:
@@ -92,7 +92,7 @@ class InFlightPosts:
         return stream.partition(".")[0] == self._messages.worker
 
     async def is_written(self, session: str, stream: str) -> bool:
-        """Whether a worker is there that may still write a stream."""
+        """Whether a living worker may still write a stream."""
         if self.is_ours(stream):
             return self.writer(session, stream) is not None
         return await self._messages.is_alive(stream.partition(".")[0])

@@ -1,4 +1,4 @@
-"""One HTTP request to the endpoint, with its body, on its way to the session that it belongs to."""
+"""One HTTP request to the endpoint, with its body, for the session that it belongs to."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..responses import Receive, Send
 
 
 class SessionRequest(Struct):
-    """The request, and the way to answer it."""
+    """The request, and the `send` for its response."""
 
     body: bytes
     headers: dict[bytes, bytes]

@@ -1,8 +1,8 @@
-"""The notification stream of a session: what has changed, as events of a GET stream (2025-11-25,
-"Listening for Messages").
+"""The notification stream of a session: changes as events of a GET stream (2025-11-25, "Listening
+for Messages").
 
-Its event ids are positions in the topic of changes, so that a client can resume it at any worker
-and misses nothing.
+Its event IDs are positions in the topic of changes, so that a client can resume it at any worker
+without losing events.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ from ..shutdown import Shutdown
 log = limited("interlock.server")
 
 CHANGES = "changes."
-"""How the event ids of these streams begin."""
+"""The prefix of the event IDs of these streams."""
 
 
 class NotificationStream:
-    """One stream: its listening exchange is started anew whenever the session's subscriptions
-    change.
+    """One notification stream. Its listening exchange starts again whenever the session's
+    subscriptions change.
 
     Attributes:
-        session: The session as it was when it was listened for last.
+        session: The session at the start of the current exchange.
         reply: The response.
-        token: The name of this stream among all that the session opens.
-        announced: Whether the other workers know of it; what they announce is later then.
+        token: The name of this stream among all streams of the session.
+        announced: Whether the other workers know of it. Their later announcements are newer then.
         received: Done once this worker has received its own announcement.
     """
 
@@ -76,8 +76,8 @@ class NotificationStream:
         since: str | None,
         on_close: Callable[[NotificationStream], None],
     ) -> None:
-        """`since` is the position that the client asks to resume from; `on_close` is called once
-        the stream is over.
+        """`since` is the position that the client resumes from. `on_close` is called once the
+        stream has ended.
         """
         self.session = session
         self.reply = reply
@@ -92,10 +92,10 @@ class NotificationStream:
         self._task: asyncio.Task[None] | None = None
         self._term = ExpiryTimer(principal, self.stop)
         self._primed = False
-        self._missed: set[str] = set()  # subscribed to since the session was last listened for
+        self._missed: set[str] = set()  # subscribed to since the exchange has started
 
     def start(self, session: Session) -> None:
-        """Listen to what the session wants now."""
+        """Listen to the current subscriptions of the session."""
         if self._task is not None:
             self._task.cancel()
             self._missed |= set(session.subscriptions) - set(self.session.subscriptions)
@@ -103,13 +103,13 @@ class NotificationStream:
         self._task = asyncio.get_running_loop().create_task(self._listen(session))
 
     def stop(self) -> None:
-        """End the stream; its client may open another one."""
+        """End the stream. Its client may open another one."""
         if self._task is not None:
             self._task.cancel()
         self.reply.close()
 
     def close(self) -> None:
-        """Clean up: the stream is over."""
+        """Clean up after the stream has ended."""
         self._term.over()
         self._on_close(self)
         self.reply.lose()
@@ -131,9 +131,9 @@ class NotificationStream:
         try:
             await self._handler(exchange)
         except t.McpError:
-            pass  # a client that may not listen has a quiet stream
+            pass  # a client that is not allowed to listen gets a silent stream
         except StoreError:
-            self.reply.close()  # what was missed is not known now; the client comes back for it
+            self.reply.close()  # the missed changes are unknown now; the client resumes later
         except Exception:
             log.exception("the notifications of a session failed")
             self.reply.close()
@@ -148,13 +148,13 @@ class NotificationStream:
             missed = self._missed
             self._missed = set()
             if not position:
-                # A gateway has no positions to resume from, so that what was missed is not known.
+                # A gateway has no positions to resume from, so the missed changes are unknown.
                 for uri in missed.intersection(params.notifications.resource_subscriptions or ()):
                     changed = t.ResourceUpdatedNotificationParams(uri=uri)
                     self._notify("notifications/resources/updated", changed)
             if not self._primed and position:
                 self._primed = True
-                if self._since is None:  # else what was missed is still to be sent
+                if self._since is None:  # otherwise the missed changes still have to be sent
                     self._since = position
                 if supports(self.session.revision, "primed_streams"):
                     self.reply.push(event(b"", id=f"{CHANGES}{self._since}"))

@@ -1,4 +1,4 @@
-"""Resumed streams: the rest of a stream of calls, for a client that comes back with Last-Event-ID
+"""Resumed streams: the rest of a stream of calls, for a client that reconnects with Last-Event-ID
 (`HTL-34`, `HTL-36`).
 """
 
@@ -16,15 +16,15 @@ from interlock.wire.sse import event
 from ..responses import ResponseWriter
 from .in_flight import InFlightPosts
 
-LOOK = 0.5  # seconds after which a stream of another worker is read again without word of it
+LOOK = 0.5  # seconds after which a stream of another worker is read again without a notice
 
 
 class ResumedStream:
-    """What the event log has of a stream after a given event, and what is still added to it.
+    """The events of a stream after a given event, and those that are still being added.
 
     Attributes:
         token: The name of this stream among all that resume the same calls.
-        announced: Whether the other workers know of it; what they announce is later then.
+        announced: Whether the other workers know of it. Their later announcements are newer then.
         received: Done once this worker has received its own announcement.
     """
 
@@ -51,22 +51,22 @@ class ResumedStream:
         self._task: asyncio.Task[None] | None = None
 
     def start(self, replay: Replay) -> None:
-        """Send what was read of the stream, and what is added to it."""
-        self._has_more.set()  # more may have been added since it was read
+        """Send the events that were read, and all later ones."""
+        self._has_more.set()  # more events may have been added since
         self._task = asyncio.get_running_loop().create_task(self._send(replay))
 
     def wake(self) -> None:
-        """The stream has more events."""
+        """Read the new events of the stream."""
         self._has_more.set()
 
     def release(self, retry: int | None) -> None:
-        """Let the client go; `retry` (milliseconds) says when to come back."""
+        """Close the client's stream; `retry` (milliseconds) says when to resume it."""
         if retry is not None and not self._reply.answer.ended:
             self._reply.push(event(b"", id=f"{self._name}.{self._after}", retry=retry))
         self.stop()
 
     def stop(self) -> None:
-        """Send no more."""
+        """Stop sending."""
         if self._task is not None:
             self._task.cancel()
         self._reply.close()
@@ -85,14 +85,14 @@ class ResumedStream:
                 found = await self._next(found)
             except StoreError:
                 found = Replay()
-                await asyncio.sleep(LOOK)  # the store is away, and may come back
+                await asyncio.sleep(LOOK)  # the store is unavailable, and may come back
         self._reply.close()
 
     async def _next(self, last: Replay) -> Replay | None:
-        """What comes after what was sent; waits where there is nothing."""
+        """Return the next events. Waits for a moment if there are none."""
         if not last.events:
             if not await self._posts.is_written(self._session, self._name):
-                found = await self._read()  # what was added between the two looks
+                found = await self._read()  # events added between the two reads
                 if found is not None and not found.events and not found.ended:
                     found = Replay(await self._fail_calls(), True)
                 return found
@@ -106,8 +106,8 @@ class ResumedStream:
         return await self._events.read(self._session, self._name, self._after)
 
     async def _fail_calls(self) -> tuple[tuple[int, bytes], ...]:
-        """Errors for the calls of a stream whose worker is gone, noted in the log so that they have
-        one answer for good.
+        """Return errors for the calls of a stream whose worker is gone. They are stored in the
+        event log, so that each call has one final answer.
         """
         whole = await self._events.read(self._session, self._name, -1)
         data = [each for _, each in whole.events] if whole is not None else []

@@ -1,5 +1,5 @@
-"""The expiry of sessions: those with an open stream or a running call are kept alive, those that
-are over are ended.
+"""The expiry of sessions: sessions with an open stream or a running call are prolonged, expired
+sessions are ended.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from interlock.store.interface import Store
 from ..limits import Limits
 from .worker_messages import WorkerMessages
 
-_MOST_WAIT = 60.0  # seconds between two looks
+_MOST_WAIT = 60.0  # seconds between two checks
 _LEAST_WAIT = 0.05
 
 
 class SessionExpiry:
-    """When sessions end."""
+    """Decides when sessions end."""
 
     def __init__(self, store: Store, limits: Limits, messages: WorkerMessages) -> None:
         self._store = store
@@ -29,16 +29,16 @@ class SessionExpiry:
         self._active: list[Callable[[], Iterable[str]]] = []
 
     def add_active(self, sessions: Callable[[], Iterable[str]]) -> None:
-        """Keep alive the sessions that `sessions` returns."""
+        """Keep the sessions alive that `sessions` returns."""
         self._active.append(sessions)
 
     def until(self, created: float, now: float) -> float:
-        """When a session ends that is not used from now on, in seconds of the wall clock."""
+        """Return when a session ends that is not used from now on, in seconds of the wall clock."""
         limits = self._limits
         return min(created + limits.session_seconds, now + limits.idle_seconds)
 
     async def run(self) -> None:
-        """Look after the sessions, until cancelled."""
+        """Prolong and end sessions, until cancelled."""
         limits = self._limits
         wait = min(limits.idle_seconds / 4, limits.session_seconds / 4, _MOST_WAIT)
         while True:

@@ -1,8 +1,8 @@
-"""The session endpoint: sessions of the handshake era over HTTP, of which any worker serves any
-request (2025-11-25, "Streamable HTTP").
+"""The session endpoint: sessions of the handshake era over HTTP. Any worker serves any request of a
+session (2025-11-25, "Streamable HTTP").
 
-What a session is lies in the store. What runs for it on this worker is known here only; answers to
-questions, cancellations and the ends of sessions reach the other workers as messages.
+The session itself is in the store. Only the calls that run on this worker are in memory. Answers to
+questions, cancellations and the ends of sessions reach other workers as messages.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ from .incoming import SessionRequest
 from .session_expiry import SessionExpiry
 from .worker_messages import WorkerMessages
 
-_MOST_OPENING = 256 * 1024  # bytes of `initialize`: what it says is kept for as long as the session
-_MOST_SAVES = 100  # tries, where other requests change the same session at the same time
+_MOST_OPENING = 256 * 1024  # bytes of `initialize`: its contents are stored as long as the session
+_MOST_SAVES = 100  # attempts while other requests change the same session
 _STATE_METHODS = frozenset({"logging/setLevel", "resources/subscribe", "resources/unsubscribe"})
 
 
@@ -61,11 +61,12 @@ class SessionOptions:
     """How sessions are served.
 
     Attributes:
-        are_kept: Whether there are sessions; else each request of the handshake era stands alone.
-        stream: Whether calls are answered with an event stream at once.
-        retry_ms: When a client that lost a stream should come back, in milliseconds; None leaves it
-            to the client.
-        most_calls: How many calls of one session may run at once.
+        are_kept: Whether there are sessions. Otherwise each request of the handshake era is
+            independent.
+        stream: Whether calls are always answered with an event stream.
+        retry_ms: The time after which a client should resume a broken stream, in milliseconds; None
+            leaves it to the client.
+        most_calls: The maximum number of running calls of one session.
     """
 
     are_kept: bool
@@ -84,16 +85,16 @@ class StoredSession:
         self._id = id
 
     async def load(self) -> bytes | None:
-        """The bytes kept last; None where the session has ended."""
+        """Return the saved bytes; None if the session has ended."""
         return await self._store.load_state(self._id)
 
     async def save(self, state: bytes, *, was: bytes) -> bool:
-        """Keep bytes in place of those that were loaded."""
+        """Replace the bytes that were loaded."""
         return await self._store.save_state(self._id, state, was=was)
 
 
 class SessionEndpoint:
-    """The sessions of one endpoint, as this worker sees them."""
+    """The sessions of one endpoint, on this worker."""
 
     def __init__(
         self,
@@ -114,7 +115,7 @@ class SessionEndpoint:
         self._options = options
         self._posts = InFlightPosts(services.calls, messages)
         self._streams = GetStreams(services, store, messages, self._posts, tasks)
-        # No two workers ask under one id, and a JavaScript number holds it exactly.
+        # Two workers never use the same ID for a question, and a JavaScript number is exact for it.
         self._next_question = itertools.count((int(messages.worker[:5], 16) << 32) + 1).__next__
         self._stream_numbers = itertools.count(1)
         messages.on("frame", lambda session, frame: self._deliver(session, frame.encode()))
@@ -123,8 +124,8 @@ class SessionEndpoint:
         expiry.add_active(lambda: self._posts.sessions)
 
     async def aclose(self) -> None:
-        """End what runs here; the sessions stay in the store, for other workers or a later start of
-        this one.
+        """End everything that runs on this worker. The sessions stay in the store, for other
+        workers or a later start of this one.
         """
         self._streams.close()
         for serving in self._posts.servings():
@@ -132,18 +133,17 @@ class SessionEndpoint:
         self._posts.clear()
 
     def servings(self) -> list[Serving]:
-        """All that is running."""
+        """Return all servings."""
         return self._posts.servings()
 
     def end_listening(self) -> None:
-        """End every GET stream; the clients come back, to another worker if there is one."""
+        """End every GET stream. The clients reconnect, to another worker if there is one."""
         self._streams.close()
 
-    # -- what a client may do
-    # --------------------------------------------------------------------------
+    # -- requests of a client
 
     async def open(self, x: SessionRequest) -> None:
-        """`initialize`: open a session, or answer without one where there are none."""
+        """`initialize`: open a session, or respond without one if sessions are off."""
         services = self._services
         if len(x.body) > _MOST_OPENING:
             words = f"Content too large: initialize has at most {_MOST_OPENING} bytes"
@@ -187,14 +187,14 @@ class SessionEndpoint:
         await send_body(x.send, 200, body, headers=((b"mcp-session-id", id.encode()),))
 
     async def post(self, x: SessionRequest, verdict: InSession) -> None:
-        """A message of a session: a request, a notification, an answer, or a batch of them."""
+        """Serve a message of a session: a request, a notification, a response, or a batch."""
         session = await self._session(x, verdict.session, verdict.revision)
         if session is None:
             return
         caller = session.caller(x.principal)
         if not accepts(
             x.headers, EVENTS
-        ):  # a question could not reach it, and its tool would wait for ever
+        ):  # a question could not reach the client, so its tool would wait forever
             known = t.ClientCapabilities(extensions=caller.capabilities.extensions)
             caller = replace(caller, capabilities=known)
         connection = ServerConnection(
@@ -235,11 +235,11 @@ class SessionEndpoint:
     def _take_in(
         self, body: bytes, session: Session, connection: ServerConnection, *, batch: bool
     ) -> tuple[list[ServerEvent], list[t.RequestId], str]:
-        """Read what was posted: requests go into the connection, answers and cancellations to the
-        calls they are for.
+        """Process a posted body: requests go to the connection, responses and cancellations to the
+        calls that they belong to.
 
-        Returns the events, the ids that will be answered, and the method where there is one only.
-        Raises Malformed.
+        Returns the events, the IDs of the requests, and the method if there is only one. Raises
+        Malformed.
         """
         if batch and not supports(session.revision, "batches"):
             raise Malformed(t.INVALID_REQUEST, "Invalid request: this revision has no batches")
@@ -272,7 +272,7 @@ class SessionEndpoint:
         return events, ids, method if len(ids) == 1 else ""
 
     def _open(self, frame: Frame, session: Session, *, in_batch: bool) -> Envelope:
-        """Take one message of a session apart. Raises Malformed."""
+        """Open one message of a session. Raises Malformed."""
         if in_batch and jsonrpc.is_batch(frame):
             raise Malformed(t.INVALID_REQUEST, "Invalid request: a batch within a batch")
         envelope = jsonrpc.open_envelope(frame)
@@ -300,8 +300,8 @@ class SessionEndpoint:
         *,
         batch: bool,
     ) -> None:
-        """Run what was asked, and answer: with JSON where the responses come first, else with an
-        event stream.
+        """Run the requests of a POST, and respond: with JSON if the responses come first, otherwise
+        with an event stream.
         """
         services = self._services
         if self._is_full(session.id):
@@ -326,27 +326,28 @@ class SessionEndpoint:
                 serving.handle(event)
             serving.flush()
             if self._options.stream and answer.events:
-                # A missing scope is answered by the status, which an event stream has sent already.
+                # A missing scope sets the HTTP status, so an event stream must not start before
+                # that is known.
                 await asyncio.sleep(0)
                 serving.flush()
                 if not serving.denied:
                     answer.start_stream()
             if not answer.ended:
                 await reply.first
-            if method in _STATE_METHODS:  # before the client sees that it is done
+            if method in _STATE_METHODS:  # before the client sees the response
                 await self._save(session, connection)
             if answer.ended and not answer.begun and not answer.body():
                 await send_body(x.send, 202, b"")  # cancelled before it sent anything
             elif answer.ended:
-                # A batch of which one call was carried out is answered with 200: else its client
-                # would send it again.
+                # A batch of which one call has run gets status 200. Otherwise its client would send
+                # it again.
                 await reply.finish(*services.errors.status(x.scope, serving.denied, len(ids)))
             else:
                 await gone(x.receive)
         finally:
             services.ticker.discard(reply)
             if not answer.ended:
-                reply.lose()  # the client has gone; the call goes on and can be resumed (`HTL-21`)
+                reply.lose()  # the client is gone; the call continues and can be resumed (`HTL-21`)
 
     def _answer(
         self,
@@ -357,7 +358,7 @@ class SessionEndpoint:
         *,
         batch: bool,
     ) -> PostResponse:
-        """The answer to the requests of a POST; in a session its stream can be resumed."""
+        """Return the response to the requests of a POST. In a session its stream can be resumed."""
         events = accepts(x.headers, EVENTS) and method not in _STATE_METHODS
         retry = self._options.retry_ms
         if not self._options.are_kept:
@@ -390,10 +391,10 @@ class SessionEndpoint:
         )
 
     def _release(self, session: str, reply: ResponseWriter, retry: int | None) -> bool:
-        """Let a client go, also one that has come back already, be it to another worker.
+        """Close a client's stream, even if the client has resumed it already, at any worker.
 
         Returns:
-            False where the client could not come back.
+            False if the client could not resume.
         """
         answer = reply.answer
         if reply.release(retry):
@@ -410,13 +411,13 @@ class SessionEndpoint:
         return self._posts.calls(session) >= self._options.most_calls
 
     async def listen(self, x: SessionRequest, verdict: ListensInSession) -> None:
-        """GET: the stream of change notices, or the rest of a stream that broke."""
+        """Serve a GET: a stream of change notices, or the rest of a broken stream."""
         session = await self._session(x, verdict.session, verdict.revision)
         if session is not None:
             await self._streams.serve(x, session, verdict.last_event)
 
     async def end_session(self, x: SessionRequest, verdict: EndsSession) -> None:
-        """DELETE: end a session, wherever it is being served."""
+        """Serve a DELETE: end a session on all workers."""
         session = await self._session(x, verdict.session, verdict.revision)
         if session is None:
             return
@@ -430,7 +431,7 @@ class SessionEndpoint:
         self._services.log.session("ended", session, x.scope)
 
     async def _end_named(self, x: SessionRequest, now: float) -> None:
-        """A client that says `initialize` within a session begins anew: the old session is over."""
+        """End the session that a client names in `initialize`: the client starts again."""
         named = text(x.headers, SESSION)
         session = None if named is None else await self._store.sessions.load(named, now=now)
         if session is None:
@@ -440,13 +441,12 @@ class SessionEndpoint:
         else:
             self._services.log.stolen(session.id, x.scope)
 
-    # -- the record
-    # -----------------------------------------------------------------------------------------
+    # -- the stored session
 
     async def _session(
         self, x: SessionRequest, id: str | None, revision: str | None
     ) -> Session | None:
-        """The session that a request belongs to; None where it was refused."""
+        """Return the session of a request; None if the request was refused."""
         if not self._options.are_kept:  # `HTL-49`
             return Session(
                 id="", revision=revision or R2, capabilities=NO_CAPABILITIES, created=0.0, until=0.0
@@ -461,7 +461,7 @@ class SessionEndpoint:
         session = await self._store.sessions.load(id, now=now)
         if session is None or session.principal != _key(
             x.principal
-        ):  # `HTL-42`, `SEC-03`: another's session is none
+        ):  # `HTL-42`, `SEC-03`: a session of another principal does not exist for this caller
             if session is not None:
                 self._services.log.stolen(id, x.scope)
             words = "Session not found: it has ended; begin a new one with initialize"
@@ -484,9 +484,7 @@ class SessionEndpoint:
         return session
 
     async def _save(self, session: Session, connection: ServerConnection) -> None:
-        """Keep what a request has changed in its session: the log level, or what it has subscribed
-        to or from.
-        """
+        """Save the changes of a request to its session: the log level, or its subscriptions."""
         caller = connection.remembered
         assert caller is not None
         added = set(connection.subscriptions) - set(session.subscriptions)
@@ -518,11 +516,11 @@ class SessionEndpoint:
     # -----------------------------------------------------------------------------------------
 
     def _deliver(self, session: str, frame: Frame) -> None:
-        """Give an answer or a cancellation to the calls of a session on this worker."""
+        """Pass a response or a cancellation to the calls of a session on this worker."""
         for post in self._posts.of(session):
             post.serving.receive([frame])
             if not post.serving.connection.unanswered:
-                post.reply.close()  # all that it was to answer has been cancelled
+                post.reply.close()  # every call of the POST has been cancelled
 
     def _end_calls(self, session: str, payload: str = "") -> None:
         """Fail the calls of a session that has ended."""
@@ -534,7 +532,7 @@ class SessionEndpoint:
             post.reply.close()
 
     def _keep(self, session: str, name: str, number: int, data: bytes, last: bool) -> None:
-        """Keep an event of a stream for a client that resumes it."""
+        """Store an event of a stream for a resumption."""
         self._store.events.append(session, name, number, data, last=last)
         self._streams.wake(session, name)
         if name in self._streams.followed:
@@ -543,9 +541,9 @@ class SessionEndpoint:
                 self._streams.followed.discard(name)
 
     def _close_post(self, session: str, post: InFlightPost) -> None:
-        """All of a POST is answered."""
+        """Remove a POST whose calls are all answered."""
         self._posts.discard(session, post)
-        if post.serving.running:  # subscriptions, which the GET streams serve
+        if post.serving.running:  # subscriptions: the GET streams serve them
             self._tasks.start(post.serving.aclose())
 
 

@@ -1,5 +1,5 @@
-"""The client of the legacy HTTP+SSE transport: an event stream to listen to, and an endpoint to
-post to (2024-11-05, "HTTP with SSE").
+"""The client of the legacy HTTP+SSE transport: an event stream for messages of the server, and an
+endpoint for posts (2024-11-05, "HTTP with SSE").
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from ..client.retries import RetryRules
 
 
 class Send(Protocol):
-    """Sends a request; in the time of `unhurried` a person may be asked."""
+    """Sends a request. While `unhurried` is entered, a person may be asked."""
 
     async def __call__(self, request: Request, unhurried: PauseTimeout = ...) -> Response: ...
 
 
 class SseChannel:
-    """A channel of frames; opened by waiting for the event that names where to post. `send` carries
-    requests.
+    """A channel of frames. Opening it waits for the event that names the endpoint to post to.
+    `send` sends HTTP requests.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class SseChannel:
         self._letters = letters
         self._limit = limit
         self._seconds = seconds
-        # stops the time of those whose messages are posted
+        # pauses the timeouts of the calls whose messages are being posted
         self.unhurried: PauseTimeout = contextlib.nullcontext
         self._response: Response | None = None
         self._endpoint = ""
@@ -61,8 +61,8 @@ class SseChannel:
         self._room = asyncio.Event()
 
     async def open(self) -> None:
-        """Open the stream, and wait for its first event. Raises Unreachable where it is no such
-        server.
+        """Open the stream, and wait for its first event. Raises Unreachable if this is not a server
+        of this transport.
         """
         where = url_without_secrets(self._url)
         try:
@@ -101,8 +101,8 @@ class SseChannel:
         self._posting = asyncio.get_running_loop().create_task(self._post())
 
     async def receive(self) -> list[Frame]:
-        """The next messages; an empty list once the server has ended the stream. Raises what broke
-        it.
+        """Return the next messages; an empty list once the server has ended the stream. Raises the
+        error that broke the stream.
         """
         try:
             while (event := await self._next()) is not None:
@@ -113,24 +113,24 @@ class SseChannel:
         except t.Unreachable:
             if self._failed is None:
                 raise
-        if self._failed is not None:  # which is why the stream was closed
+        if self._failed is not None:  # the reason why the stream was closed
             raise self._failed
         return []
 
     def send(self, frames: list[Frame]) -> None:
-        """Queue messages to be posted, in order (`HPS-03`)."""
+        """Queue messages for posting, in order (`HPS-03`)."""
         for frame in frames:
             self._queued += len(frame)
             self._outbox.put_nowait(frame)
 
     async def drain(self) -> None:
-        """Wait until what is queued is posted."""
+        """Wait until the queue is posted."""
         while self._queued and self._posting is not None and not self._posting.done():
             self._room.clear()
             await self._room.wait()
 
     async def aclose(self) -> None:
-        """End the stream, and post no more."""
+        """Close the stream, and post nothing more."""
         posting = self._posting
         self._posting = None
         if posting is not None:
@@ -143,16 +143,16 @@ class SseChannel:
 
     @property
     def queued(self) -> int:
-        """Bytes that wait to be posted."""
+        """The number of bytes that wait to be posted."""
         return self._queued
 
     @property
     def lost(self) -> str:
-        """Nothing is lost on the way in."""
+        """Always empty: no received frames are dropped."""
         return ""
 
     async def _next(self) -> Event | None:
-        """The next event that says anything."""
+        """Return the next event with content."""
         assert self._pieces is not None
         while True:
             while self._waiting:
@@ -168,8 +168,8 @@ class SseChannel:
                 raise t.ProtocolError(f"The server's event stream cannot be read: {bad}") from None
 
     async def _post(self) -> None:
-        """Post what is queued. A message that is refused breaks the conversation: its answer would
-        never come.
+        """Post the queue. A refused message breaks the connection, because its response would never
+        arrive.
         """
         while True:
             frame = await self._outbox.get()
@@ -183,7 +183,7 @@ class SseChannel:
                         raise refusal(self._endpoint, response, await response.read(1024 * 1024))
                 finally:
                     await response.aclose()
-            except Exception as bad:  # also of what authorizes, where that is the user's own
+            except Exception as bad:  # including errors of the user's own authorization
                 self._failed = bad
                 if self._response is not None:
                     await self._response.aclose()
@@ -194,7 +194,9 @@ class SseChannel:
 
 
 class NoLegacySse(Exception):
-    """A URL is no server of HTTP with SSE, or cannot be reached; `why` is what to raise."""
+    """The URL does not lead to a server of HTTP with SSE, or is unreachable; `why` is the exception
+    to raise.
+    """
 
     def __init__(self, why: t.InterlockError) -> None:
         super().__init__(str(why))
@@ -204,18 +206,17 @@ class NoLegacySse(Exception):
 class LegacySse:
     """A client's transport over HTTP with SSE (2024-11-05).
 
-    The stream is the conversation: one that broke is opened again by the next call, with a
-    handshake. Calls that were under way fail; those that only read, or may be repeated, are sent
-    again.
+    The connection depends on its stream. If the stream breaks, running calls fail, and the next
+    call opens a new stream with a handshake. Read-only and idempotent calls are sent again.
 
     Args:
-        url: Where the stream is opened.
-        send: Carries HTTP requests.
-        letters: The headers of the client's own.
-        limit: The most bytes one message may have.
-        tap: Sees every frame.
-        repeats: Which requests may be sent again.
-        sleep: Waits so many seconds.
+        url: The URL of the event stream.
+        send: Sends HTTP requests.
+        letters: The user's headers.
+        limit: The maximum size of a message, in bytes.
+        tap: Called with every frame.
+        repeats: The rules for requests that may be sent again.
+        sleep: Waits for a number of seconds.
     """
 
     def __init__(
@@ -239,16 +240,16 @@ class LegacySse:
         self._line = ReconnectingDuplex(self._dial, repeats, sleep=sleep)
 
     async def open(self, hello: Hello, seconds: float) -> Opened:
-        """Open the stream and shake hands.
+        """Open the stream and run the handshake.
 
         Args:
-            hello: What the client says of itself.
-            seconds: The longest wait for the stream to name the place to post to.
+            hello: The client's information.
+            seconds: The maximum wait for the stream to name the endpoint to post to.
 
         Raises:
             NoLegacySse: There is no such stream.
-            Unreachable: The server has gone.
-            UnsupportedRevision, McpError: The server does not agree.
+            Unreachable: The connection is lost.
+            UnsupportedRevision, McpError: The server rejects the handshake.
         """
         self._seconds = seconds
         opened = await self._line.open(hello)
@@ -256,7 +257,7 @@ class LegacySse:
         return opened
 
     async def __call__(self, exchange: Exchange) -> AnyResult:
-        """Carry one exchange to the server and back."""
+        """Send one exchange and return its result."""
         return await self._line(exchange)
 
     def send_notification(self, method: str, params: Any) -> None:
@@ -264,7 +265,7 @@ class LegacySse:
         self._line.send_notification(method, params)
 
     async def aclose(self) -> None:
-        """Close the stream; what waits is told."""
+        """Close the stream. Waiting calls raise Unreachable."""
         await self._line.aclose()
 
     async def _dial(self) -> Duplex:

@@ -1,5 +1,5 @@
-"""The server of the legacy HTTP+SSE transport: an event stream at `/sse`, and `/messages` to post
-to (2024-11-05, "HTTP with SSE").
+"""The server of the legacy HTTP+SSE transport: an event stream at `/sse`, and `/messages` for posts
+(2024-11-05, "HTTP with SSE").
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ from ..services import Services
 from .session_expiry import SessionExpiry
 from .worker_messages import WorkerMessages
 
-# How the ids of this transport's sessions begin; those of Streamable HTTP have no stream here.
+# The prefix of this transport's session IDs. Sessions of Streamable HTTP have no stream here.
 _OURS = "sse-"
-# Bytes that wait for a client that does not read; beyond them its stream is ended.
+# Bytes that are queued for a client that does not read. Beyond them its stream is closed.
 _MOST_QUEUED = 64 * 1024 * 1024
 
 PATHS = frozenset({"/sse", "/messages"})
 
 
 class _Posted(Struct, array_like=True, frozen=True):
-    """A message on its way to the worker that holds the stream, and who posted it."""
+    """A message and its sender, on the way to the worker that holds the stream."""
 
     frame: str
     principal: Principal | None = None
@@ -55,7 +55,7 @@ _decode = msgspec.json.Decoder(_Posted).decode
 
 
 class SseConnection:
-    """One client: its messages come in by POST, and what it is sent goes out as events of its
+    """One client: its messages arrive by POST, and the server's messages are events of its
     stream.
     """
 
@@ -78,7 +78,7 @@ class SseConnection:
     def receive(
         self, frame: Frame, principal: Principal | None, request: HttpRequest | None
     ) -> None:
-        """Receive what was posted; the token that came with it counts, not the one that opened the
+        """Process a posted message. The token of the POST counts, not the token that opened the
         stream.
         """
         connection = self.serving.connection
@@ -90,11 +90,11 @@ class SseConnection:
         self.serving.receive([frame], HttpTransport.of(request))
 
     def close(self) -> None:
-        """The client has gone."""
+        """Clean up after the client is gone."""
         self._term.over()
 
     def stop(self) -> None:
-        """End the stream; its client may open another one."""
+        """End the stream. Its client may open another one."""
         self._reply.close()
 
     def _transmit(self, out: list[tuple[Route, Frame]]) -> None:
@@ -105,7 +105,7 @@ class SseConnection:
 
 
 class SseServer:
-    """The two endpoints. A message posted to any worker reaches the worker that holds the
+    """The two endpoints. Any worker accepts a message, and passes it to the worker that holds the
     stream.
     """
 
@@ -130,7 +130,7 @@ class SseServer:
         expiry.add_active(lambda: self._connections)
 
     async def serve(self, path: str, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve a request to one of the two."""
+        """Serve a request to one of the two endpoints."""
         headers: dict[bytes, bytes] = dict(scope["headers"])
         errors = self._services.errors
         method = scope["method"]
@@ -150,16 +150,16 @@ class SseServer:
             await errors.send(send, error(405, t.INVALID_REQUEST, words, headers=allow))
 
     def servings(self) -> list[Serving]:
-        """All that is running."""
+        """Return all servings."""
         return [connection.serving for connection in self._connections.values()]
 
     def close(self) -> None:
-        """End every stream; the clients come back, to another worker if there is one."""
+        """End every stream. The clients reconnect, to another worker if there is one."""
         for connection in self._connections.values():
             connection.stop()
 
     def _receive_posted(self, session: str, payload: str) -> None:
-        """A message was posted to another worker."""
+        """Process a message that was posted to another worker."""
         if (connection := self._connections.get(session)) is not None:
             posted = _decode(payload)
             connection.receive(posted.frame.encode(), posted.principal, posted.request)

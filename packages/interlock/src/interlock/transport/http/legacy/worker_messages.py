@@ -19,14 +19,14 @@ _HEARTBEAT = 2.0  # seconds between heartbeats of a worker
 _MISSED = 4.0  # heartbeats that may be missing before a worker counts as gone
 
 Receiver = Callable[[str, str], None]
-"""Takes the session and the payload of a message."""
+"""Called with the session and the payload of a message."""
 
 
 class WorkerMessage(Struct, array_like=True, frozen=True):
-    """What one worker tells the others about a session.
+    """A message about a session from one worker to the others.
 
-    The kinds are "frame" (a message for the session's calls), "posted" (one for a stream of the
-    HTTP+SSE transport), "ended", "changed", "listening", "following", "released" and "stirred".
+    The kinds are "frame" (a message for the session's calls), "posted" (a message for a stream of
+    the HTTP+SSE transport), "ended", "changed", "listening", "following", "released" and "stirred".
     """
 
     worker: str
@@ -40,8 +40,8 @@ _decode = msgspec.json.Decoder(WorkerMessage).decode
 
 
 class WorkerMessages:
-    """The messages of one worker, whose name is `worker`; where the store is not shared there is
-    nobody to send them to.
+    """The messages of one worker, whose name is `worker`. If the store is not shared, messages are
+    not sent.
     """
 
     def __init__(self, store: Store) -> None:
@@ -49,23 +49,23 @@ class WorkerMessages:
         self._store = store
         self._receivers: dict[str, list[Receiver]] = {}
         self._echoed: dict[str, Receiver] = {}
-        self._beating_since: float | None = None  # on the clock of the loop
+        self._beating_since: float | None = None  # on the clock of the event loop
         self._stop: Callable[[], object] = bool
 
     @property
     def is_shared(self) -> bool:
-        """Whether there may be other workers."""
+        """Whether there can be other workers."""
         return self._store.shared
 
     def on(self, kind: str, receiver: Receiver) -> None:
-        """Call `receiver` with each message of a kind from another worker, and with those announced
-        here.
+        """Call `receiver` with each message of a kind that another worker sends or this worker
+        announces.
         """
         self._receivers.setdefault(kind, []).append(receiver)
 
     def on_every(self, kind: str, receiver: Receiver) -> None:
-        """Call `receiver` with each message of a kind, this worker's own included: all workers see
-        them in one order.
+        """Call `receiver` with each message of a kind, including this worker's own. All workers
+        receive them in the same order.
         """
         self._echoed[kind] = receiver
 
@@ -81,7 +81,9 @@ class WorkerMessages:
         self._stop()
 
     def publish(self, kind: str, session: str, payload: str = "") -> None:
-        """Send a message to the other workers; all workers see all messages in one order."""
+        """Send a message to the other workers. All workers receive all messages in the same
+        order.
+        """
         if self._store.shared:
             self._store.notes.publish(_encode(WorkerMessage(self.worker, kind, session, payload)))
 
@@ -103,10 +105,10 @@ class WorkerMessages:
             self.deliver(message.kind, message.session, message.payload)
 
     async def is_alive(self, worker: str) -> bool:
-        """Whether a worker is alive, as far as is known.
+        """Whether a worker is alive, as far as this worker knows.
 
-        Where the store was away until just now, the heartbeat of the other worker may still be to
-        come.
+        If the store was unavailable until just now, the other worker's heartbeat may still be
+        missing.
         """
         since = self._beating_since
         if since is None or asyncio.get_running_loop().time() - since < _HEARTBEAT * 1.5:
