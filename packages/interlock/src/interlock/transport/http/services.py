@@ -1,4 +1,4 @@
-"""What the parts of one HTTP endpoint share: the handler, the server's identity, limits, clock,
+"""The shared services of one HTTP endpoint: the handler, the server's identity, limits, clock,
 counters and logs.
 """
 
@@ -23,7 +23,7 @@ from .ticker import Ticker
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """Shared collaborators of the parts of one endpoint; none of them knows a part."""
+    """The collaborators that the parts of one endpoint share. None of them refers to a part."""
 
     handler: Handler
     identity: Identity
@@ -47,9 +47,9 @@ class Services:
 
         Args:
             event: The request.
-            response: What its response may be.
+            response: The possible forms of its response.
             send: The ASGI `send` of its POST.
-            transport: What its handler is told of the transport.
+            transport: The transport, as its handler sees it.
             cancels: Whether the client's disconnect cancels it.
         """
         connection = ServerConnection(self.identity, principal=event.caller.principal, shared=False)

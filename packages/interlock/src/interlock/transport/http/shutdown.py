@@ -1,5 +1,5 @@
 """Graceful shutdown of the endpoint: whether new requests are refused, and whether the web server
-around it is ending.
+around it is shutting down.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 class Shutdown:
-    """Whether an endpoint drains: because it was told to, or because the web server around it ends.
+    """Whether an endpoint drains, because `start` was called or because the web server around it
+    shuts down.
 
     Args:
-        drain: Drains the endpoint; called when the web server is found to be ending.
+        drain: Drains the endpoint. Called when the web server is found to be shutting down.
     """
 
     __slots__ = ("_drain", "_draining", "_task")
@@ -24,7 +25,7 @@ class Shutdown:
     def __init__(self, drain: Callable[[], Coroutine[Any, Any, None]]) -> None:
         self._drain = drain
         self._draining = False
-        self._task: asyncio.Task[None] | None = None  # drains because the web server ends
+        self._task: asyncio.Task[None] | None = None  # drains because the web server shuts down
 
     def start(self) -> None:
         """Refuse new requests from now on."""
@@ -41,7 +42,9 @@ class Shutdown:
         return self._draining
 
     def check(self) -> None:
-        """Drain if the web server is ending: it waits until our streams have ended."""
+        """Drain if the web server is shutting down, because it waits until all streams have
+        ended.
+        """
         if not self._draining and is_ending():
             self._task = asyncio.get_running_loop().create_task(self._drain())
 

@@ -33,7 +33,7 @@ from .subscriptions import Subscriptions
 
 
 class StatelessEndpoint:
-    """Answers the requests and notifications of the stateless era."""
+    """Serves the requests and notifications of the stateless era."""
 
     __slots__ = ("_notifications", "_services", "_subscriptions")
 
@@ -57,7 +57,7 @@ class StatelessEndpoint:
         receive: Receive,
         send: Send,
     ) -> None:
-        """Carry out a request, and answer it."""
+        """Run a request, and send its response."""
         services = self._services
         request = verdict.request
         if request is not None:
@@ -89,7 +89,7 @@ class StatelessEndpoint:
     async def accept_notification(
         self, body: bytes, principal: Principal | None, scope: Scope, send: Send
     ) -> None:
-        """Accept a notification; only extensions have any that a server acts on (`X-15`)."""
+        """Accept a notification. A server acts on notifications of extensions only (`X-15`)."""
         services = self._services
         if services.identity.extensions.notifications:
             event = receive_notification(services.identity, body, principal)
@@ -100,15 +100,16 @@ class StatelessEndpoint:
 
 
 class StatelessRequest:
-    """The answer of one stateless request; its client's disconnect cancels it (`HTM-14`).
+    """The response of one stateless request. The client's disconnect cancels the request
+    (`HTM-14`).
 
-    Most calls only give their answer, which is kept here as one frame. What else a call may need (a
-    connection, an event stream, a disconnect monitor) is made by `grow`: when it sends a
-    notification, when it lasts, and when the server shuts down. To make all of it for each call
-    would cost as much as all the rest.
+    Most calls only send a response, which is kept here as one frame. Everything else that a call
+    may need (a connection, an event stream, a disconnect monitor) is created by `grow`: when the
+    call sends a notification, when it lasts, and when the server shuts down. Creating all of it for
+    each call would double the cost of a request.
 
     Attributes:
-        age: How many ticks it lasts.
+        age: The number of ticks since the start.
     """
 
     __slots__ = (
@@ -155,7 +156,7 @@ class StatelessRequest:
         self.age = 0
 
     def exchange(self) -> Exchange:
-        """The request as its handler sees it."""
+        """Return the request as its handler sees it."""
         event = self._event
         return Exchange(
             event.method,
@@ -190,13 +191,13 @@ class StatelessRequest:
         )
 
     def end(self, event: RequestReceived) -> None:
-        """The request is over: it needs nothing more than it has."""
+        """End the request: it needs nothing beyond its response."""
         self._is_over = True
         if self._grown is not None:
             self._grown[0].end(event)
 
     def sending(self) -> Awaitable[None]:
-        """Send what is left of the response, once the request is over."""
+        """Send the rest of the response, after the end of the request."""
         if self._grown is not None:
             serving, reply = self._grown
             if not reply.answer.ended:
@@ -208,8 +209,8 @@ class StatelessRequest:
         return send_body(self._send, status, self._frame, headers=headers)
 
     async def recover(self) -> bool:
-        """Whether the request was cancelled by its client's disconnect or answered by the server's
-        shutdown, so that the task that carries it out goes on.
+        """Whether the client's disconnect has cancelled the request, or the server's shutdown has
+        answered it. Then the task of the request continues.
         """
         if self._grown is None:
             return False
@@ -221,7 +222,7 @@ class StatelessRequest:
         return self._services.ticker.was_cancelled(reply)
 
     def close(self) -> None:
-        """The request is done: nothing watches it any more."""
+        """Stop watching the request, because it is done."""
         services = self._services
         if self._grown is None:
             services.ticker.discard_light(self)
@@ -231,7 +232,7 @@ class StatelessRequest:
         services.ticker.discard(reply)
 
     def grow(self) -> None:
-        """Make what more than an answer needs, if it is still needed."""
+        """Create everything that a request needs beyond its response, if it is still needed."""
         if self._grown is None and not self._is_over:
             self._grow()
 

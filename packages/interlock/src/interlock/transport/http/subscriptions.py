@@ -34,9 +34,9 @@ class Subscriptions:
         receive: Receive,
         send: Send,
     ) -> None:
-        """Serve one subscription: its handler runs in a task of its own.
+        """Serve one subscription: its handler runs in a separate task.
 
-        Its stream is left to the web server where that can hold one without a task.
+        The stream is left to the web server if that can hold a stream without a task.
         """
         services = self._services
         id: t.RequestId = event.id  # type: ignore[assignment]  # a peer's request has a peer's id
@@ -81,7 +81,7 @@ class Subscriptions:
                 close()
 
     def end_all(self) -> None:
-        """End every subscription with its result; the clients come back, to another worker if there
+        """End every subscription with its result. The clients reconnect, to another worker if there
         is one.
         """
         for serving in list(self._services.calls.subscriptions):

@@ -1,8 +1,8 @@
-"""The ticker: one slow clock that watches all responses of an endpoint for disconnects and sends
-keep-alives.
+"""The ticker: one slow clock for all responses of an endpoint, which checks for disconnects and
+sends keep-alive comments.
 
-A call that is over within a tick costs two operations on a dict and no timer. Only a call that
-lasts gets a disconnect monitor, which cancels it when its client goes away.
+A call that ends within a tick costs two operations on a dict and no timer. Only a longer call gets
+a disconnect monitor, which cancels it when its client disconnects.
 """
 
 from __future__ import annotations
@@ -15,35 +15,34 @@ from typing import Any, Protocol
 from .responses import Receive, ResponseWriter, gone
 
 _TICK = 0.1  # seconds
-# Ticks after which a resumable call becomes an event stream, so that its client can come back for
-# it.
+# Ticks after which a resumable call becomes an event stream, so that its client can resume it.
 _STREAM_AFTER = 10
-_DRAIN = 2.0  # seconds that the last responses may take to be written
+_DRAIN = 2.0  # maximum seconds for writing the last responses
 
 
 class LightCall(Protocol):
-    """A call that has sent nothing yet, and may never need more than its answer."""
+    """A call that has sent nothing yet, and may never need more than its response."""
 
     age: int
-    """How many ticks it lasts."""
+    """The number of ticks since the start."""
 
     def grow(self) -> None:
-        """Make what more than an answer needs; the ticker forgets the call then."""
+        """Create everything that a longer call needs. Then the ticker forgets the light call."""
         ...
 
 
 class Ticker:
-    """The responses that are under way, and the bodies that are awaited.
+    """The running responses, and the bodies that are being received.
 
     Args:
-        keep_alive: Seconds between signs of life on a quiet stream.
+        keep_alive: The interval of keep-alive comments on a silent stream, in seconds.
         on_tick: Called at each tick.
     """
 
     def __init__(self, keep_alive: float, on_tick: Callable[[], object] = bool) -> None:
         self.keep_alive = keep_alive
         self._on_tick = on_tick
-        self.streams = 0  # that were opened to listen
+        self.streams = 0  # the number of open subscription streams
         self.light: dict[LightCall, None] = {}
         self._young: dict[ResponseWriter, tuple[asyncio.Task[None] | None, Receive]] = {}
         self._old: dict[ResponseWriter, asyncio.Task[None] | None] = {}
@@ -53,17 +52,17 @@ class Ticker:
         self._late: set[object] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._next_sign = 0.0
-        self._now = 0.0  # at the last tick
+        self._now = 0.0  # the time of the last tick
         self._empty: asyncio.Event | None = None
 
     def add_light(self, call: LightCall) -> None:
-        """Note a call until `discard_light`."""
+        """Add a call until `discard_light`."""
         self.light[call] = None
         if self._timer is None:
             self._start()
 
     def discard_light(self, call: LightCall) -> None:
-        """A call is answered, or no longer light."""
+        """Remove a call that is answered, or no longer light."""
         self.light.pop(call, None)
         self._check_empty()
 
@@ -75,7 +74,7 @@ class Ticker:
         *,
         listens: bool = False,
     ) -> None:
-        """Note a response, and the task that sends it: the current task by default."""
+        """Add a response, and the task that sends it: the current task by default."""
         self._young[reply] = (owner or asyncio.current_task(), receive)
         if listens:
             self._listening.add(reply)
@@ -84,7 +83,7 @@ class Ticker:
             self._start()
 
     def discard(self, reply: ResponseWriter) -> None:
-        """A response is done."""
+        """Remove a response that is complete."""
         self._cancelled.discard(reply)
         if self._young.pop(reply, None) is None:
             self._old.pop(reply, None)
@@ -96,7 +95,9 @@ class Ticker:
         self._check_empty()
 
     def was_cancelled(self, reply: ResponseWriter) -> bool:
-        """Whether a task was cancelled because its client disconnected; if so it goes on."""
+        """Whether a task was cancelled because its client has disconnected. If so, the cancellation
+        is undone.
+        """
         if reply not in self._cancelled:
             return False
         self._cancelled.discard(reply)
@@ -106,7 +107,7 @@ class Ticker:
         return True
 
     def set_deadline(self, task: asyncio.Task[object], seconds: float) -> object:
-        """Cancel a task after so many seconds.
+        """Cancel a task after this many seconds.
 
         Returns:
             The deadline, for `clear_deadline`.
@@ -118,18 +119,18 @@ class Ticker:
         return deadline
 
     def clear_deadline(self, deadline: object) -> None:
-        """The task was in time."""
+        """Remove the deadline of a task that was in time."""
         self._deadlines.pop(deadline, None)
 
     def has_passed(self, deadline: object) -> bool:
-        """Whether the task was cancelled because it took too long; true once."""
+        """Whether the task was cancelled because its deadline has passed. True only once."""
         if deadline in self._late:
             self._late.discard(deadline)
             return True
         return False
 
     async def drain(self) -> None:
-        """Wait until every response is written, or for two seconds."""
+        """Wait until every response is written, for at most two seconds."""
         if self._young or self._old or self.light:
             self._empty = asyncio.Event()
             with contextlib.suppress(TimeoutError):
@@ -161,7 +162,7 @@ class Ticker:
                 task.cancel()
         for call in list(self.light):
             call.age += 1
-            if call.age > 1:  # it lasts
+            if call.age > 1:  # a longer call
                 call.grow()
         for reply, (owner, receive) in list(self._young.items()):
             reply.age += 1
@@ -194,7 +195,7 @@ class Ticker:
     async def _watch(
         self, reply: ResponseWriter, owner: asyncio.Task[None] | None, receive: Receive
     ) -> None:
-        """The disconnect monitor of one call: cancels it when its client goes away (`HTM-14`)."""
+        """The disconnect monitor of one call: cancels it when its client disconnects (`HTM-14`)."""
         await gone(receive)
         if reply in self._old and not reply.answer.ended and owner is not None:
             reply.lose()

@@ -1,1 +1,1 @@
-"""The HTTP/1.1 server beneath the endpoint, on asyncio and httptools; it runs any ASGI 3 app."""
+"""The HTTP/1.1 server beneath the endpoint, on asyncio and httptools. It runs any ASGI 3 app."""

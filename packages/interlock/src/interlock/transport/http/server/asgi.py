@@ -1,7 +1,7 @@
-"""ASGI 3 for one request: its scope, `receive` over the request body, and `send` over the response.
+"""ASGI 3 for one request: its scope, `receive` for the request body, and `send` for the response.
 
-A request whose body is there when the app starts, and a response that is sent whole, need no
-messages: see `RequestBody.take_whole` and `AsgiResponse.respond`.
+A request whose body is complete when the app starts, and a response that is sent as a whole, need
+no messages: see `RequestBody.take_whole` and `AsgiResponse.respond`.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from .response import LAST_CHUNK, Framing, make_head
 App = Callable[[Any, Any, Any], Awaitable[None]]
 Message = MutableMapping[str, Any]
 LARGE = 64 * 1024
-"""Bytes in one piece that are better written apart than copied together."""
-_MOST_WAITING = 64 * 1024  # bytes of a body that wait to be read, beyond which no more is received
+"""The size in bytes above which a piece is written separately instead of being copied."""
+_MOST_WAITING = 64 * 1024  # buffered bytes of a body above which receiving pauses
 
 
 class ResponseStream(Protocol):
-    """What a request and its response need of their connection."""
+    """The members of a connection that a request and its response use."""
 
     @property
     def is_paused(self) -> bool:
@@ -29,43 +29,45 @@ class ResponseStream(Protocol):
         ...
 
     async def drain(self) -> None:
-        """Wait until the write buffer has room, or the client has gone."""
+        """Wait until the write buffer has room, or the client has disconnected."""
         ...
 
     def send_bytes(self, data: bytes) -> None:
-        """Write."""
+        """Write bytes."""
         ...
 
     def soon(self, flush: Any) -> None:
-        """Call a function at the end of this turn of the loop."""
+        """Call a function at the end of this turn of the event loop."""
         ...
 
     def date(self) -> bytes:
-        """The Date header."""
+        """Return the Date header."""
         ...
 
     def usual_head(self, kind: bytes) -> bytes:
-        """The head of a 200 with a body of this kind, up to the number of its bytes."""
+        """Return the head of a 200 response with a body of this type, up to the number of its
+        bytes.
+        """
         ...
 
     def send_continue(self) -> None:
-        """Tell the client to send the body."""
+        """Send `100 Continue`, which tells the client to send the body."""
         ...
 
     def pause_body(self) -> None:
-        """Receive no more for now."""
+        """Pause receiving."""
         ...
 
     def resume_body(self) -> None:
-        """Receive again."""
+        """Resume receiving."""
         ...
 
     def response_completed(self, response: AsgiResponse) -> None:
-        """The last byte of a response was written."""
+        """Process the end of a response, after its last byte."""
         ...
 
     def break_off(self) -> None:
-        """Close the connection: a response cannot be completed."""
+        """Close the connection, because a response cannot be completed."""
         ...
 
 
@@ -73,8 +75,8 @@ class RequestBody:
     """The `receive` of one request.
 
     Attributes:
-        is_complete: Whether the body has come whole.
-        size: Bytes that have come.
+        is_complete: Whether the whole body has arrived.
+        size: The number of bytes that have arrived.
     """
 
     __slots__ = (
@@ -93,7 +95,7 @@ class RequestBody:
         self._connection = connection
         self._expects_continue = expects_continue
         self._pieces: list[bytes] = []
-        self._waiting = 0  # bytes in the pieces
+        self._waiting = 0  # bytes of the buffered pieces
         self._event: CompactEvent | None = None
         self._is_read = False
         self._is_gone = False
@@ -101,8 +103,8 @@ class RequestBody:
         self.size = 0
 
     def take_whole(self) -> bytes | None:
-        """The body, if it has come whole and nothing of it was read; the app reads it this way or
-        by messages.
+        """Return the body, if it is complete and unread; otherwise None. An app reads a body either
+        this way or with messages.
         """
         if not self.is_complete or self._is_read:
             return None
@@ -110,7 +112,7 @@ class RequestBody:
         return self._take()
 
     async def __call__(self) -> Message:
-        """The next message: a piece of the body, or that the client has gone."""
+        """Return the next message: a piece of the body, or the client's disconnect."""
         while True:
             if not self._is_read and (
                 self.is_complete if self._is_gone else self._pieces or self.is_complete
@@ -148,10 +150,10 @@ class RequestBody:
     # -- called by the connection ----------------------------------------------------------------
 
     def feed(self, piece: bytes) -> None:
-        """A piece has come."""
+        """Add a piece of the body."""
         self.size += len(piece)
         if self._is_gone:
-            return  # the response is complete: nobody reads the rest
+            return  # the response is complete, so the app does not read the rest
         self._expects_continue = False
         self._pieces.append(piece)
         self._waiting += len(piece)
@@ -161,13 +163,13 @@ class RequestBody:
             self._event.set()
 
     def complete(self) -> None:
-        """All of it has come."""
+        """Mark the body as complete."""
         self.is_complete = True
         if self._event is not None:
             self._event.set()
 
     def close(self) -> None:
-        """The client has gone, or the response is complete."""
+        """Close the body, because the client has disconnected or the response is complete."""
         self._is_gone = True
         if self._waiting > _MOST_WAITING:
             self._connection.resume_body()
@@ -184,11 +186,11 @@ class AsgiResponse:
     Attributes:
         request: The head of the request.
         body: The body of the request.
-        has_begun: Whether its status is decided.
-        is_complete: Whether its last byte was written.
+        has_begun: Whether the status is decided.
+        is_complete: Whether the last byte was written.
         keep_alive: Whether another response may follow on the connection.
-        is_gone: Whether the client has gone; nothing is written then.
-        framing: How the end of the body is shown.
+        is_gone: Whether the client has disconnected. Then nothing is written.
+        framing: How the end of the body is marked.
     """
 
     __slots__ = (
@@ -209,7 +211,7 @@ class AsgiResponse:
         self._connection = connection
         self._status: tuple[int, Sequence[tuple[bytes, bytes]]] | None = None  # not written yet
         self._head = b""  # not written yet
-        self._left = 0  # bytes that the content-length says and that were not sent
+        self._left = 0  # bytes of the content-length that were not sent yet
         self.request = request
         self.body = body
         self.framing = Framing.NONE
@@ -220,13 +222,13 @@ class AsgiResponse:
 
     @property
     def is_open(self) -> bool:
-        """Whether its head was written."""
+        """Whether the head was written."""
         return self.has_begun and self._status is None
 
     def respond(
         self, status: int, body: bytes, kind: bytes, headers: Sequence[tuple[bytes, bytes]] = ()
     ) -> None:
-        """Send a whole response with a body of this kind. Raises RuntimeError where one has
+        """Send a whole response with a body of this type. Raises RuntimeError if a response has
         begun.
         """
         if self.is_gone:
@@ -245,11 +247,11 @@ class AsgiResponse:
         self._write(body, is_last=True)
 
     async def __call__(self, message: Message) -> None:
-        """Take an ASGI message.
+        """Process an ASGI message.
 
         Raises:
-            RuntimeError: Its type is not the one that comes next.
-            ValueError: Its headers cannot be sent.
+            RuntimeError: The message is out of order.
+            ValueError: A header cannot be sent.
         """
         if self._connection.is_paused and not self.is_gone:
             await self._connection.drain()
@@ -323,7 +325,9 @@ class AsgiResponse:
             self._connection.response_completed(self)
 
     def _flush(self) -> None:
-        """Write the head of a response whose body has not begun by the end of the turn."""
+        """Write the head of a response whose body has not begun by the end of this turn of the
+        event loop.
+        """
         if self._status is None or self.is_gone:
             return
         status, headers = self._status
@@ -339,12 +343,12 @@ class AsgiResponse:
 def make_scope(
     template: dict[str, Any], request: RequestHead, origin: tuple[Any, str] | None
 ) -> dict[str, Any]:
-    """The ASGI scope of a request.
+    """Return the ASGI scope of a request.
 
     Args:
-        template: What all requests of the connection have in common.
+        template: The common part of all requests of the connection.
         request: The head of the request.
-        origin: The client and the scheme where a named proxy says them.
+        origin: The client and the scheme, if a trusted proxy reports them.
     """
     scope = template.copy()
     path, raw_path, query = split_target(request.target)
@@ -352,7 +356,7 @@ def make_scope(
     scope["path"] = path
     scope["raw_path"] = raw_path
     scope["query_string"] = query
-    scope["headers"] = request.headers.copy()  # an app may change them
+    scope["headers"] = request.headers.copy()  # a copy, because an app may change it
     if request.is_old:
         scope["http_version"] = "1.0"
     if origin is not None:

@@ -1,5 +1,5 @@
-"""One HTTP/1.1 connection of the server: requests in, responses out in their order (pipelining),
-with timeouts for slow and stalled clients.
+"""One HTTP/1.1 connection of the server: it receives requests and sends responses in their order
+(pipelining), with timeouts for slow and stalled clients.
 """
 
 from __future__ import annotations
@@ -26,28 +26,30 @@ from .response import CONTINUE, LAST_CHUNK, DateHeader, Framing, simple_response
 log = limited("interlock.server")
 
 LOOKS = 4
-"""How many checks in a row must find a client stalled before its connection is closed."""
-_MOST_PIPELINED = 16  # requests that wait, beyond which no more is received
+"""The number of consecutive checks that must find a client stalled before its connection is
+closed.
+"""
+_MOST_PIPELINED = 16  # queued requests above which receiving pauses
 _LINGER = 2.0  # seconds for which the rest of a refused request is received and dropped
 
 
 @dataclass(slots=True)
 class ServerState:
-    """What the connections of one server share.
+    """The state that the connections of one server share.
 
     Attributes:
         app: The ASGI app.
         limits: The limits.
         loop: The event loop.
-        proxies: The proxies that are believed.
+        proxies: The trusted proxies.
         table: The open connections.
-        on_large: Called whenever much comes or goes in one piece.
-        lifespan_state: What the app put into the state of its lifespan.
-        tasks: The requests that run.
-        now: The time of the last tick, in seconds of the loop's clock.
-        is_draining: Whether each connection closes after the response that it is sending.
+        on_large: Called whenever a large piece is received or sent.
+        lifespan_state: The state that the app has set in its lifespan.
+        tasks: The tasks of running requests.
+        now: The time of the last tick, in seconds of the event loop's clock.
+        is_draining: Whether each connection closes after its current response.
         dates: Makes the Date header.
-        heads: The request heads that were judged before, by their bytes.
+        heads: The request heads that were validated before, by their bytes.
     """
 
     app: App
@@ -65,7 +67,7 @@ class ServerState:
 
 
 class _Wait(Enum):
-    """What a connection waits for, as far as it may not last."""
+    """The events that a connection waits for with a timeout."""
 
     NOTHING = "nothing"
     REQUEST = "the next request"
@@ -74,7 +76,7 @@ class _Wait(Enum):
     LINGER = "the end of a request that was refused"
 
 
-_FORGOTTEN = RequestHead("", b"", [])  # of a response that may last for long
+_FORGOTTEN = RequestHead("", b"", [])  # the head of a response that may last long
 _BODY = 1  # reasons why reading is paused
 _PIPELINE = 2
 
@@ -83,12 +85,12 @@ class Connection(asyncio.Protocol):
     """The asyncio protocol of one connection.
 
     Attributes:
-        holder: The address, or network, that the connection counts for.
-        has_asked: Whether it has had a request.
+        holder: The address or network that the connection is counted under.
+        has_asked: Whether it has received a request.
         is_paused: Whether the write buffer is full.
     """
 
-    # Thousands may be idle, each with a quiet stream.
+    # Thousands of connections may be idle, each with a silent stream.
     __slots__ = (
         "_current",
         "_deadline",
@@ -118,19 +120,19 @@ class Connection(asyncio.Protocol):
         self._transport: asyncio.Transport
         self._parser: RequestParser | None = None
         self._reading: RequestBody | None = None  # the body that is arriving
-        self._current: AsgiResponse | None = None  # the response that is under way
-        self._queue: list[AsgiResponse] = []  # those that wait for it, the oldest first
+        self._current: AsgiResponse | None = None  # the current response
+        self._queue: list[AsgiResponse] = []  # the responses behind it, the oldest first
         self._held: tuple[AsgiResponse, Callable[[], None], Callable[[], None]] | None = None
-        self._scope: dict[str, Any] | None = None  # what all requests have in common
-        self._is_trusted = False  # the client is a named proxy
+        self._scope: dict[str, Any] | None = None  # the common part of all scopes
+        self._is_trusted = False  # whether the client is a trusted proxy
         self._writable: CompactEvent | None = None
         self._wait = _Wait.REQUEST
-        self._deadline = 0.0  # of what it waits for; 0 for none
+        self._deadline = 0.0  # when the wait times out; 0 for never
         self._unsent = 0
-        self._still = 0  # checks in a row that found the client stalled
+        self._still = 0  # consecutive checks that found the client stalled
         self._pauses = 0
         self._is_starting = False
-        self._is_deaf = False  # what comes is dropped
+        self._is_deaf = False  # whether received data is dropped
         self._is_lost = False
         self.is_paused = False
         self.has_asked = False
@@ -139,7 +141,7 @@ class Connection(asyncio.Protocol):
     # -- asyncio ---------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """A client has connected."""
+        """Handle a new connection."""
         self._transport = transport  # type: ignore[assignment]  # uvloop's are of no such class
         server = self._server
         peer = transport.get_extra_info("peername")
@@ -150,7 +152,7 @@ class Connection(asyncio.Protocol):
             self._refuse(BadRequest(503, "This server has too many connections. Try again later."))
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The connection is closed."""
+        """Handle the end of the connection."""
         self._server.table.discard(self)
         self._is_lost = self._is_deaf = True
         self._expect(_Wait.NOTHING, 0.0)
@@ -170,7 +172,7 @@ class Connection(asyncio.Protocol):
             held[1]()
 
     def data_received(self, data: bytes) -> None:
-        """Bytes of requests."""
+        """Process received bytes."""
         if self._is_deaf:
             return
         server = self._server
@@ -190,14 +192,14 @@ class Connection(asyncio.Protocol):
             self._expect(_Wait.HEAD, server.limits.head_seconds)
 
     def eof_received(self) -> None:
-        """The client sends no more: the transport closes."""
+        """Let the transport close when the client sends nothing more."""
 
     def pause_writing(self) -> None:
-        """The write buffer is full."""
+        """Record that the write buffer is full."""
         self.is_paused = True
 
     def resume_writing(self) -> None:
-        """The write buffer has room."""
+        """Continue writing, because the write buffer has room."""
         self.is_paused = False
         self._still = 0
         if self._writable is not None:
@@ -210,7 +212,7 @@ class Connection(asyncio.Protocol):
     # -- requests, as they are parsed ------------------------------------------------------------
 
     def request_began(self, head: RequestHead) -> None:
-        """A head has come whole."""
+        """Process a complete head."""
         most = self._server.limits.body
         if most is not None and head.length > most:
             raise _too_large(most)
@@ -226,7 +228,7 @@ class Connection(asyncio.Protocol):
             self._expect(_Wait.BODY, seconds)
 
     def body_came(self, piece: bytes) -> None:
-        """A piece of the body of this request has come."""
+        """Process a piece of the current request's body."""
         body = self._reading
         assert body is not None
         body.feed(piece)
@@ -235,18 +237,18 @@ class Connection(asyncio.Protocol):
             raise _too_large(most)
 
     def request_ended(self) -> None:
-        """The request has come whole."""
+        """Process the end of the current request."""
         body = self._reading
         assert body is not None
         self._reading = None
         body.complete()
         if self._wait is _Wait.BODY:
             self._expect(_Wait.NOTHING, 0.0)
-        if self._current is None and not self._queue:  # it was answered before its end
+        if self._current is None and not self._queue:  # answered before the request ended
             self._expect(_Wait.REQUEST, self._server.limits.idle_seconds)
 
     def _run_queue(self) -> None:
-        """Start the next requests: one after the other, each once its predecessor is answered."""
+        """Start the next requests, each after the response to its predecessor."""
         if self._is_starting or self._is_lost:
             return
         self._is_starting = True
@@ -282,14 +284,14 @@ class Connection(asyncio.Protocol):
             task.add_done_callback(server.tasks.discard)
 
     async def _run(self, scope: dict[str, Any], response: AsgiResponse) -> None:
-        """Have the app answer a request."""
+        """Let the app answer a request."""
         try:
             await self._server.app(scope, response.body, response)
         except asyncio.CancelledError:
             if not response.is_gone and not response.is_complete:
                 self.break_off()
             raise
-        except BaseException:  # a tool may raise anything, and is no reason to end the server
+        except BaseException:  # a tool may raise anything, which must not stop the server
             log.exception("Exception in ASGI application")
         else:
             if not response.is_gone and not response.is_complete:
@@ -303,7 +305,7 @@ class Connection(asyncio.Protocol):
         response.respond(500, b"Internal Server Error", b"text/plain")
 
     def _make_template(self) -> dict[str, Any]:
-        """What the scopes of all requests have in common."""
+        """Return the common part of the scopes of all requests."""
         server = self._server
         transport = self._transport
         peer = transport.get_extra_info("peername")
@@ -327,30 +329,32 @@ class Connection(asyncio.Protocol):
     # -- responses -------------------------------------------------------------------------------
 
     def send_bytes(self, data: bytes) -> None:
-        """Write."""
+        """Write bytes."""
         if len(data) > LARGE:
             self._server.on_large()
         self._transport.write(data)
 
     def soon(self, flush: Callable[[], None]) -> None:
-        """Call a function at the end of this turn of the loop."""
+        """Call a function at the end of this turn of the event loop."""
         self._server.loop.call_soon(flush)
 
     def date(self) -> bytes:
-        """The Date header."""
+        """Return the Date header."""
         return self._server.dates.now()
 
     def usual_head(self, kind: bytes) -> bytes:
-        """The head of a 200 with a body of this kind, up to the number of its bytes."""
+        """Return the head of a 200 response with a body of this type, up to the number of its
+        bytes.
+        """
         return self._server.dates.usual_head(kind)
 
     def send_continue(self) -> None:
-        """Tell the client to send the body."""
+        """Send `100 Continue`, which tells the client to send the body."""
         if not self._is_deaf and self._current is not None and not self._current.has_begun:
             self._transport.write(CONTINUE)
 
     async def drain(self) -> None:
-        """Wait until the write buffer has room, or the client has gone."""
+        """Wait until the write buffer has room, or the client has disconnected."""
         if self._writable is None:
             self._writable = CompactEvent()
         while self.is_paused and not self._is_lost:
@@ -358,7 +362,7 @@ class Connection(asyncio.Protocol):
             await self._writable.wait()
 
     def response_completed(self, response: AsgiResponse) -> None:
-        """The last byte of a response was written."""
+        """Process the end of a response, after its last byte."""
         self._current = None
         response.body.close()
         server = self._server
@@ -373,24 +377,25 @@ class Connection(asyncio.Protocol):
             self._deadline = server.now + server.limits.idle_seconds
 
     def break_off(self) -> None:
-        """Close the connection: a response cannot be completed."""
+        """Close the connection, because a response cannot be completed."""
         self._is_deaf = True
         self._transport.close()
 
-    # -- responses that no task waits for --------------------------------------------------------
+    # -- held responses (no task waits for them)
+    # -----------------------------------------------------
 
     def hold(self, gone: Callable[[], None], room: Callable[[], None]) -> bool:
-        """Leave a response that has begun to this connection, so that its task may end.
+        """Hold an open response on this connection, so that its task may end.
 
-        From then on it is written by `write` and ended by `finish`. A quiet stream keeps no task
-        and no request this way.
+        From then on `write` sends its body and `finish` ends it. This way a silent stream keeps
+        neither a task nor a request.
 
         Args:
             gone: Called once the client has disconnected.
             room: Called when the client has read enough to write again.
 
         Returns:
-            False where it cannot be left.
+            False if the response cannot be held.
         """
         response = self._current
         if (
@@ -401,13 +406,13 @@ class Connection(asyncio.Protocol):
             or response.is_gone
         ):
             return False
-        response.is_gone = True  # to its task: there is nothing left to see to
+        response.is_gone = True  # for its task the response is done
         response.request = _FORGOTTEN
         self._held = (response, gone, room)
         self._scope = None
         parser = self._parser
         if parser is not None and not parser.in_head and not parser.in_body:
-            self._parser = None  # another one is made should the client send more
+            self._parser = None  # further requests get a new parser
         return True
 
     def write(self, piece: bytes) -> None:
@@ -428,14 +433,15 @@ class Connection(asyncio.Protocol):
         response.is_complete = True
         self.response_completed(response)
 
-    # -- refusals, and the end -------------------------------------------------------------------
+    # -- refusals and the end
+    # ------------------------------------------------------------------------
 
     def _refuse(self, bad: BadRequest) -> None:
-        """Refuse what came, and close.
+        """Refuse a request, and close the connection.
 
-        Where requests before it are not answered yet, the connection closes behind their responses,
-        without words. Where one of those has begun, it closes at once: a second status line would
-        stand in its body (response splitting).
+        If earlier requests are not answered yet, the connection closes after their responses,
+        without an error response. Hazard: if the response to this request has begun, the connection
+        closes at once, because a second status line would be part of its body (response splitting).
         """
         if bad.status == 400:
             log.warning("%s", bad.words)
@@ -452,7 +458,7 @@ class Connection(asyncio.Protocol):
             elif current is not None and current.body is reading and not current.has_begun:
                 current.is_gone = True
                 current = self._current = None
-            else:  # its response has begun, and may be over
+            else:  # its response has begun, and may have ended
                 self._transport.close()
                 return
         if current is not None and current.has_begun:
@@ -477,9 +483,9 @@ class Connection(asyncio.Protocol):
             self._linger()
 
     def _linger(self) -> None:
-        """Close the sending side, and drop for a moment what still comes.
+        """Close the sending side, and drop received data for a moment.
 
-        A reset would take the response from a client that is still sending.
+        A reset would discard the response before the client reads it.
         """
         self._is_deaf = True
         self._parser = None
@@ -493,30 +499,30 @@ class Connection(asyncio.Protocol):
 
     @property
     def is_idle(self) -> bool:
-        """Whether no request is under way."""
+        """Whether no request is running."""
         return self._current is None and not self._queue
 
     def close_idle(self) -> None:
-        """Close the connection; no request is under way on it."""
+        """Close the connection, on which no request is running."""
         self._is_deaf = True
         self._transport.close()
 
     def shut_down(self) -> None:
-        """Close the connection after the response that is under way, if there is one."""
+        """Close the connection after the current response, if there is one."""
         if self.is_idle:
             self.close_idle()
         elif self._current is not None:
             self._current.keep_alive = False
 
     def abort(self) -> None:
-        """Close the connection without waiting until the client has read what is left."""
+        """Close the connection without waiting for the client to read the rest."""
         self._is_deaf = True
         self._transport.abort()
 
     # -- time ------------------------------------------------------------------------------------
 
     def check_deadline(self, now: float) -> None:
-        """Close a connection on which nothing, or not enough, has come in time."""
+        """Close the connection if too little has arrived in time."""
         if not self._deadline or now < self._deadline:
             return
         self._deadline = 0.0
@@ -530,26 +536,26 @@ class Connection(asyncio.Protocol):
             self.close_idle()
 
     def check_stalled(self) -> None:
-        """Check for a stalled client: one that reads nothing, or whose body goes on after it was
-        answered. Called from time to time.
+        """Check for a stalled client: it reads nothing, or it keeps sending a body after the
+        response. Called from time to time.
         """
         unsent = self._transport.get_write_buffer_size()
         lingers = self._reading is not None and self._current is None and not self._queue
         self._still = self._still + 1 if lingers or (unsent and unsent >= self._unsent) else 0
         self._unsent = unsent
         if self._still >= LOOKS:
-            self.abort()  # `close` would wait until the client has read what is left
+            self.abort()  # `close` would wait for the client to read the rest
 
     def _expect(self, wait: _Wait, seconds: float) -> None:
         self._wait = wait
         self._deadline = self._server.now + seconds if seconds else 0.0
 
     def pause_body(self) -> None:
-        """Receive no more for now: a body is not read as fast as it comes."""
+        """Pause receiving, because the app reads a body more slowly than it arrives."""
         self._pause(_BODY)
 
     def resume_body(self) -> None:
-        """Receive again."""
+        """Resume receiving."""
         self._resume(_BODY)
 
     def _pause(self, reason: int) -> None:

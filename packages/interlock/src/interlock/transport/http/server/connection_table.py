@@ -1,4 +1,4 @@
-"""The connection limit: how many TCP connections are open, in all and by address."""
+"""The connection limit: the number of open TCP connections, in total and per address."""
 
 from __future__ import annotations
 
@@ -8,32 +8,32 @@ from typing import Generic, Protocol, TypeVar
 
 from .limits import ConnectionLimits
 
-_MOST_HOLDERS = 8  # among whose connections an idle one is looked for
+_MOST_HOLDERS = 8  # the holders among whose connections an idle one is searched
 _MOST_LOOKS = 1000
 
 
 class Countable(Protocol):
-    """A connection as the table sees it."""
+    """The members of a connection that the table uses."""
 
     @property
     def holder(self) -> str:
-        """The address, or network, that it counts for."""
+        """The address or network that the connection is counted under."""
         ...
 
     @property
     def is_idle(self) -> bool:
-        """Whether no request is under way on it."""
+        """Whether no request is running on it."""
         ...
 
     def close_idle(self) -> None:
-        """Close it; no request is under way on it."""
+        """Close the connection, on which no request is running."""
 
 
 C = TypeVar("C", bound=Countable)
 
 
 class ConnectionTable(Generic[C]):
-    """The open connections, by holder, the oldest first."""
+    """The open connections by holder, the oldest first."""
 
     __slots__ = ("_by_holder", "_count", "_limits")
 
@@ -46,11 +46,13 @@ class ConnectionTable(Generic[C]):
         return self._count
 
     def all(self) -> list[C]:
-        """Every open connection."""
+        """Return every open connection."""
         return [each for held in self._by_holder.values() for each in held]
 
     def admit(self, connection: C) -> bool:
-        """Add a connection. False where there is no room for it, and none can be made."""
+        """Add a connection. Returns False if the table is full and no idle connection can be
+        closed.
+        """
         held = self._by_holder.get(connection.holder, ())
         if len(held) >= self._limits.connections_per_address:
             return False
@@ -70,7 +72,9 @@ class ConnectionTable(Generic[C]):
                 del self._by_holder[connection.holder]
 
     def _evict(self, own: int) -> bool:
-        """Close an idle connection of one of those who hold the most, no fewer than `own`."""
+        """Close an idle connection of one of the largest holders, with at least `own`
+        connections.
+        """
         looks = _MOST_LOOKS
         for held in nlargest(_MOST_HOLDERS, self._by_holder.values(), len):
             if len(held) < own:

@@ -1,5 +1,5 @@
-"""Forwarded headers (`X-Forwarded-For`, `X-Forwarded-Proto`): whom a request comes from, on the
-word of named proxies only.
+"""Forwarded headers (`X-Forwarded-For`, `X-Forwarded-Proto`): the client's address and scheme,
+accepted from trusted proxies only.
 """
 
 from __future__ import annotations
@@ -21,11 +21,10 @@ _Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
 class TrustedProxies:
-    """The proxies that are believed.
+    """The proxies whose forwarded headers are trusted.
 
     Args:
-        names: Addresses, networks, "unix" for whoever connects through a Unix socket, or "*" for
-            everybody.
+        names: Addresses, networks, "unix" for clients of a Unix socket, or "*" for everyone.
 
     Raises:
         ValueError: A name is none of these.
@@ -41,7 +40,7 @@ class TrustedProxies:
         self._warned = False
 
     def trusts(self, address: str | None) -> bool:
-        """Whether an address is that of a named proxy; None is a Unix socket."""
+        """Whether an address belongs to a trusted proxy; None is a Unix socket."""
         if self._all:
             return True
         if address is None:
@@ -61,10 +60,10 @@ class TrustedProxies:
         scheme: str,
         headers: Sequence[tuple[bytes, bytes]],
     ) -> tuple[tuple[str, int] | None, str]:
-        """Whom a request comes from, and by which scheme, as a named proxy says it.
+        """Return the client's address and scheme, as a trusted proxy reports them.
 
-        Of a chain of addresses the last one counts that is no named proxy: whatever stands before
-        it, its sender may have made up.
+        In a chain of addresses the last one that is not a trusted proxy counts. Hazard: everything
+        before it may be forged.
         """
         hops: list[str] = []
         proto = scheme
@@ -83,7 +82,7 @@ class TrustedProxies:
     def warn_of(
         self, client: tuple[str, int] | None, headers: Sequence[tuple[bytes, bytes]]
     ) -> None:
-        """Warn once of a forwarded header of a proxy that is not named."""
+        """Warn once about a forwarded header from a proxy that is not trusted."""
         if self._warned or not any(name in _TELLING for name, _ in headers):
             return
         self._warned = True
@@ -104,7 +103,7 @@ def _network(name: str) -> _Network:
 
 
 def _bare(hop: str) -> str:
-    """The address of a hop, without a port."""
+    """Return the address of a hop without its port."""
     if hop.startswith("["):
         return hop[1:].partition("]")[0]
     return hop.partition(":")[0] if hop.count(":") == 1 else hop

@@ -1,4 +1,6 @@
-"""The ASGI lifespan of an app: its start before the first request, and its end after the last."""
+"""The ASGI lifespan of an app: its startup before the first request, and its shutdown after the
+last.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +13,10 @@ log = limited("interlock.server")
 
 
 class LifespanApp:
-    """An ASGI app that is opened and closed by its lifespan, if it has one.
+    """An ASGI app that is opened and closed through its lifespan, if it has one.
 
     Attributes:
-        state: What the app has put into the state of its lifespan.
+        state: The state that the app has set in its lifespan.
     """
 
     def __init__(self, app: Any) -> None:
@@ -28,7 +30,7 @@ class LifespanApp:
         """Start the app.
 
         Raises:
-            RuntimeError: The app says that it cannot start.
+            RuntimeError: The app reports that it cannot start.
         """
         loop = asyncio.get_running_loop()
         self._task = loop.create_task(self._run())
@@ -36,10 +38,10 @@ class LifespanApp:
             raise RuntimeError(f"the app did not start: {words}")
 
     async def drain(self, grace: float) -> None:
-        """Nothing: the app is not told before its requests have ended."""
+        """Do nothing: the app gets no message before its requests have ended."""
 
     async def aclose(self) -> None:
-        """End the app. May be called twice."""
+        """Shut the app down. You can call it twice."""
         task = self._task
         if task is None:
             return
@@ -56,7 +58,9 @@ class LifespanApp:
         await self._app(scope, receive, send)
 
     async def _tell(self, kind: str) -> str:
-        """Send the app a message, and wait for its answer; what it says of a failure."""
+        """Send a message to the app, and wait for its answer. Returns the app's error message, if
+        it failed.
+        """
         task = self._task
         assert task is not None
         self._answer = asyncio.get_running_loop().create_future()
@@ -70,7 +74,7 @@ class LifespanApp:
         try:
             await self._app(scope, self._messages.get, self._send)
         except Exception:
-            # ASGI: an app that raises here has no lifespan.
+            # By the ASGI specification, an app that raises here has no lifespan.
             if self._answer is not None and self._answer.done():
                 log.exception("the lifespan of the app failed")
 

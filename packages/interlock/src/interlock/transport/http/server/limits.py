@@ -6,21 +6,26 @@ from msgspec import Struct
 
 
 class ConnectionLimits(Struct, frozen=True, kw_only=True):
-    """What one HTTP server accepts at most.
+    """The limits of one HTTP server.
 
     Attributes:
-        head: Bytes of one request line with its headers; over it: 431.
-        headers: Header fields of one request; over it: 431.
-        target: Bytes of one request target; over it: 414.
-        head_seconds: Seconds that they may take to arrive; over it: 408.
-        idle_seconds: Seconds that a connection stays open without a request.
-        stall_seconds: Seconds that a client may read nothing of what waits for it.
-        body: Bytes of one request body; over it: 413. None where the app has a limit of its own.
-        body_seconds: Seconds that a body may take to arrive; over it: 408. None as above.
-        connections: TCP connections at once. One more takes the place of an idle connection of the
-            address that holds the most; where none is idle, it is answered with 503.
-        connections_per_address: TCP connections of one address at once (IPv6: of one /64); over
-            it: 503.
+        head: The maximum size of a request line and headers in bytes; more is answered with 431.
+        headers: The maximum number of header fields of a request; more are answered with 431.
+        target: The maximum size of a request target in bytes; more is answered with 414.
+        head_seconds: The maximum time in which a head must arrive, in seconds; longer is answered
+            with 408.
+        idle_seconds: The time that a connection stays open without a request, in seconds.
+        stall_seconds: The maximum time for which a client may read nothing of its queued data, in
+            seconds.
+        body: The maximum size of a request body in bytes; more is answered with 413. None if the
+            app has its own limit.
+        body_seconds: The maximum time in which a body must arrive, in seconds; longer is answered
+            with 408. None if the app has its own limit.
+        connections: The maximum number of TCP connections. A further one replaces an idle
+            connection of the address with the most connections; if none is idle, it is answered
+            with 503.
+        connections_per_address: The maximum number of TCP connections of one address (for IPv6: of
+            one /64 network); more are answered with 503.
     """
 
     head: int = 64 * 1024

@@ -1,12 +1,12 @@
-"""The incremental HTTP/1.1 request parser: httptools, fed so that each request is judged strictly
-(RFC 9112); it does no I/O.
+"""The incremental HTTP/1.1 request parser: httptools with strict validation of each request (RFC
+9112), without I/O.
 
-httptools does not say where in the bytes a message ends. So it is fed no more at once than up to
-the next empty line, where a head, or the trailers of a chunked body, may end, and the bytes of a
-body whose length is known.
+httptools does not report where in the bytes a message ends. So it gets no more bytes at once than
+up to the next empty line, where a head or the trailers of a chunked body may end, or the bytes of a
+body of known length.
 
-Clients send the same head again and again. A head that was judged before is known by its bytes, and
-neither it nor its body is parsed once more.
+Clients send the same head again and again. A head that was validated before is recognized by its
+bytes; neither it nor its body is parsed again.
 """
 
 from __future__ import annotations
@@ -20,36 +20,36 @@ from .request import UNKNOWN, BadRequest, RequestHead, read_head
 
 _END = b"\r\n\r\n"
 _SPACE = b" \t"
-_LONGEST_KNOWN = 2048  # bytes of a head that is worth knowing
-_MOST_KNOWN = 512  # heads
+_LONGEST_KNOWN = 2048  # maximum size of a remembered head in bytes
+_MOST_KNOWN = 512  # number of remembered heads
 _NOT_HTTP = "Invalid HTTP request received."
 
 
 class RequestSink(Protocol):
-    """What receives the requests of one connection, each as a head, pieces of the body, an end."""
+    """Receives the requests of one connection: for each a head, pieces of the body, and an end."""
 
     def request_began(self, head: RequestHead) -> None:
-        """A head has come whole."""
+        """Receive a complete head."""
 
     def body_came(self, piece: bytes) -> None:
-        """A piece of the body of this request has come."""
+        """Receive a piece of the current request's body."""
 
     def request_ended(self) -> None:
-        """The request has come whole."""
+        """Receive the end of the current request."""
 
 
 class RequestParser:
     """Parses the requests of one connection.
 
     Args:
-        sink: What receives the requests.
-        limits: How large a head may be.
-        known: The heads that were judged before, for all connections of a server.
+        sink: Receives the requests.
+        limits: The limits of a head.
+        known: The validated heads, shared by all connections of a server.
 
     Attributes:
-        in_head: Whether a part of a head has come, and not all of it.
-        in_body: Whether a head has come, and not all of its body.
-        is_over: Whether no request may follow; what comes then is dropped.
+        in_head: Whether a head has arrived in part.
+        in_body: Whether a body is expected or has arrived in part.
+        is_over: Whether no further request is accepted. Then received data is dropped.
     """
 
     __slots__ = (
@@ -83,15 +83,15 @@ class RequestParser:
         self._known = {} if known is None else known
         self._limits = limits
         self._parser = HttpRequestParser(self)
-        self._raw: bytes | bytearray = b""  # the head as far as it has come
-        self._tail = b""  # the last bytes of it or of a chunked body: an empty line may be cut
+        self._raw: bytes | bytearray = b""  # the received part of the head
+        self._tail = b""  # the last bytes of a head or chunked body, which may split an empty line
         self._url = b""
         self._headers: list[tuple[bytes, bytes]] = []
         self._head: RequestHead | None = None
-        self._left = 0  # bytes of a body of known length that have not come
+        self._left = 0  # missing bytes of a body of known length
         self._is_complete = False
-        self._is_upgrade = False  # the client asks for one
-        self._is_apart = False  # httptools does not see the body that comes
+        self._is_upgrade = False  # whether the client requests an upgrade
+        self._is_apart = False  # whether httptools does not get the current body
         self._keeps_alive = True
         self._bad: BadRequest | None = None
         self.in_head = False
@@ -99,10 +99,10 @@ class RequestParser:
         self.is_over = False
 
     def feed(self, data: bytes) -> None:
-        """Parse bytes as they come.
+        """Parse received bytes.
 
         Raises:
-            BadRequest: They are not requests that this server serves. Nothing may be fed any more.
+            BadRequest: The bytes are not a valid request. Do not call `feed` again.
         """
         position = 0
         size = len(data)
@@ -124,7 +124,9 @@ class RequestParser:
                     self._begin_known(head)
 
     def _empty_line(self, data: bytes, position: int) -> int:
-        """Where the next empty line ends, or the data; the line may have begun in earlier data."""
+        """Return where the next empty line ends, or the end of the data. The line may begin in
+        earlier data.
+        """
         tail = self._tail
         if tail:
             joined = tail + data[position : position + 3]
@@ -154,7 +156,7 @@ class RequestParser:
         self._execute(piece)
 
     def _feed_body(self, data: bytes, position: int) -> int:
-        """Feed bytes of a body of known length; where the rest of the data begins."""
+        """Process bytes of a body of known length. Returns where the rest of the data begins."""
         end = min(position + self._left, len(data))
         piece = data if end - position == len(data) else data[position:end]
         self._left -= len(piece)
@@ -170,8 +172,8 @@ class RequestParser:
         try:
             self._parser.feed_data(piece)
         except HttpParserUpgrade:
-            # An upgrade is ignored (RFC 9110, 7.8). httptools takes the body of such a request for
-            # the next request, and never gets it here.
+            # An upgrade is ignored (RFC 9110, 7.8). httptools would parse the body of such a
+            # request as the next request, so it does not get the body.
             self._is_upgrade = self._is_apart = True
             self._is_complete = False
         except HttpParserError as bad:
@@ -184,7 +186,7 @@ class RequestParser:
             self._check_complete()
 
     def _begin(self, head: RequestHead) -> None:
-        """A head is whole and good."""
+        """Process a complete and valid head."""
         self.in_head = False
         self.in_body = True
         self._keeps_alive = head.keep_alive
@@ -204,7 +206,7 @@ class RequestParser:
         self._sink.request_began(head)
 
     def _begin_known(self, head: RequestHead) -> None:
-        """A head has come that was judged before."""
+        """Process a head that was validated before."""
         self.in_body = self._is_apart = True
         self._keeps_alive = head.keep_alive
         self._left = head.length
@@ -214,7 +216,7 @@ class RequestParser:
             self._check_complete()
 
     def _check_complete(self) -> None:
-        """Go on to the next request once this one has come whole."""
+        """Continue with the next request if the current one is complete."""
         if self._is_complete:
             self._is_complete = self._is_upgrade = self._is_apart = self.in_body = False
             self._url = self._tail = b""
@@ -224,18 +226,18 @@ class RequestParser:
     # -- called by httptools ---------------------------------------------------------------------
 
     def on_url(self, url: bytes) -> None:
-        """A piece of the target."""
+        """Receive a piece of the target."""
         self._url += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """A header, or a trailer, which is dropped: nothing reads it."""
+        """Receive a header. Trailers are dropped, because nothing reads them."""
         if self.in_head:
             if value[-1:] in _SPACE:
                 value = value.rstrip(_SPACE)
             self._headers.append((name.lower(), value))
 
     def on_headers_complete(self) -> None:
-        """Judge the head; httptools takes what is raised here for an error of its own."""
+        """Validate the head. httptools turns exceptions of this method into its own."""
         try:
             if len(self._headers) > self._limits.headers:
                 raise BadRequest(431, "There are too many headers.")
@@ -247,7 +249,7 @@ class RequestParser:
             raise
 
     def on_body(self, piece: bytes) -> None:
-        """A piece of the body."""
+        """Receive a piece of the body."""
         try:
             self._sink.body_came(piece)
         except BadRequest as bad:
@@ -255,5 +257,5 @@ class RequestParser:
             raise
 
     def on_message_complete(self) -> None:
-        """The end of a request."""
+        """Receive the end of a request."""
         self._is_complete = True

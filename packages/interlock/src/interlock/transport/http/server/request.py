@@ -1,9 +1,9 @@
-"""The strict reading of an HTTP/1.1 request head (RFC 9112), against request smuggling: pure
-functions over the method, the target, the version and the headers that httptools has found.
+"""Strict validation of an HTTP/1.1 request head (RFC 9112) against request smuggling: pure
+functions of the method, the target, the version and the headers from httptools.
 
-httptools (llhttp) itself refuses bare LF, folded lines, spaces before a colon, control characters,
-bytes beyond ASCII in names, repeated and unreadable lengths, and a length beside a coding. What it
-lets through and RFC 9112 does not is refused here.
+httptools (llhttp) itself rejects bare LF, folded lines, spaces before a colon, control characters,
+bytes beyond ASCII in names, repeated or invalid lengths, and a length with a transfer coding. This
+module rejects what httptools accepts and RFC 9112 does not allow.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from msgspec import Struct
 Pairs = Sequence[tuple[bytes, bytes]]
 
 UNKNOWN = -1
-"""The length of a body that comes in chunks."""
+"""The length of a chunked body."""
 
 _ABSOLUTE = re.compile(rb"(https?)://([^/?#@]+)([/?].*)?", re.I | re.S).fullmatch
 _DEFAULT_PORTS = {b"http": b":80", b"https": b":443"}
@@ -25,11 +25,11 @@ _SINGLE = frozenset({b"host", b"content-length", b"transfer-encoding"})
 
 
 class BadRequest(ValueError):
-    """A request that is refused before the app sees it; its connection is closed.
+    """A request that is rejected before the app gets it. Its connection is closed.
 
     Attributes:
         status: The HTTP status.
-        words: What is wrong, for the body of the response.
+        words: The error message, for the body of the response.
     """
 
     def __init__(self, status: int, words: str) -> None:
@@ -39,15 +39,15 @@ class BadRequest(ValueError):
 
 
 class RequestHead(Struct, frozen=True):
-    """The head of one request; it may be shared by requests that have the same head.
+    """The head of one request. Requests with equal heads may share it.
 
     Attributes:
         method: The method, in capitals.
-        target: The path with the query, without scheme and host.
-        headers: The headers in their order, names in lower case.
+        target: The path and the query, without scheme and host.
+        headers: The headers in order, with names in lower case.
         is_old: Whether the request is HTTP/1.0.
         keep_alive: Whether another request may follow on the connection.
-        length: Bytes of the body; `UNKNOWN` where it comes in chunks.
+        length: The size of the body in bytes; `UNKNOWN` for a chunked body.
         expects_continue: Whether the client waits for `100 Continue` before it sends the body.
     """
 
@@ -63,16 +63,16 @@ class RequestHead(Struct, frozen=True):
 def read_head(
     raw: bytes | bytearray, method: bytes, target: bytes, headers: list[tuple[bytes, bytes]]
 ) -> RequestHead:
-    """Judge a head that httptools has parsed.
+    """Validate a head that httptools has parsed.
 
     Args:
-        raw: The bytes from which it was parsed.
+        raw: The bytes of the head.
         method: The method.
         target: The request target.
-        headers: The headers, names in lower case.
+        headers: The headers, with names in lower case.
 
     Raises:
-        BadRequest: It is ambiguous, or this server does not serve it.
+        BadRequest: The head is ambiguous, or this server does not support it.
     """
     is_old = False
     if not raw.startswith(b"%b %b HTTP/1.1\r\n" % (method, target)):
@@ -107,7 +107,7 @@ def read_head(
 
 
 def is_http_1_0(raw: bytes | bytearray, method: bytes, target: bytes) -> bool:
-    """True for HTTP/1.0. Raises BadRequest for any other request line than those of HTTP/1.x with
+    """Whether a request line is HTTP/1.0. Raises BadRequest for any line that is not HTTP/1.x with
     single spaces.
     """
     if raw.startswith(b"%b %b HTTP/1.0\r\n" % (method, target)):
@@ -118,8 +118,8 @@ def is_http_1_0(raw: bytes | bytearray, method: bytes, target: bytes) -> bool:
 
 
 def check_repeated(headers: Pairs) -> None:
-    """Raise BadRequest where a header comes twice on which the end of a request or its host
-    depends.
+    """Raise BadRequest if a header occurs twice that determines the end of a request or its
+    host.
     """
     seen = set()
     for name, _ in headers:
@@ -129,14 +129,14 @@ def check_repeated(headers: Pairs) -> None:
 
 
 def content_length(value: bytes) -> int:
-    """The length of a body. Raises BadRequest for what is not a plain number."""
+    """Return the length of a body. Raises BadRequest unless the value is a plain number."""
     if not value.isdigit() or len(value) > 18:
         raise BadRequest(400, "The content length is not a number of bytes.")
     return int(value)
 
 
 def check_coding(value: bytes, headers: Mapping[bytes, bytes], *, is_old: bool) -> None:
-    """Raise BadRequest for any other transfer coding than `chunked` alone (RFC 9112, 6.1)."""
+    """Raise BadRequest for any transfer coding except `chunked` alone (RFC 9112, 6.1)."""
     if is_old:
         raise BadRequest(400, "HTTP/1.0 has no transfer codings.")
     if b"content-length" in headers:
@@ -146,7 +146,7 @@ def check_coding(value: bytes, headers: Mapping[bytes, bytes], *, is_old: bool) 
 
 
 def closes(headers: Pairs) -> bool:
-    """Whether a `Connection: close` is among the headers."""
+    """Whether the headers contain `Connection: close`."""
     return any(
         option.strip(b" \t").lower() == b"close"
         for name, value in headers
@@ -156,8 +156,8 @@ def closes(headers: Pairs) -> bool:
 
 
 def expects_continue(value: bytes) -> bool:
-    """Whether an expectation is `100-continue`. Raises BadRequest for any other (RFC 9110,
-    10.1.1).
+    """Whether an expectation is `100-continue`. Raises BadRequest for any other expectation (RFC
+    9110, 10.1.1).
     """
     if value.lower() != b"100-continue":
         raise BadRequest(417, "The only expectation that this server meets is 100-continue.")
@@ -165,11 +165,12 @@ def expects_continue(value: bytes) -> bool:
 
 
 def origin_form(target: bytes, host: bytes | None) -> bytes:
-    """The path and query of an absolute target, which a server must accept (RFC 9112, 3.2.2).
+    """Return the path and query of an absolute target, which a server must accept (RFC 9112,
+    3.2.2).
 
     Raises:
-        BadRequest: It names another host than the Host header, which the rules about hosts see; or
-            the target is that of a proxy or of a tunnel.
+        BadRequest: The target names another host than the Host header, which the host check uses;
+            or it is a target for a proxy or a tunnel.
     """
     match = _ABSOLUTE(target)
     if match is None or b"#" in target:
@@ -184,12 +185,12 @@ def origin_form(target: bytes, host: bytes | None) -> bytes:
 
 
 def _without(port: bytes, host: bytes) -> bytes:
-    """A host in lower case, without the port that it has anyway."""
+    """Return a host in lower case without its default port."""
     return host.lower().removesuffix(port)
 
 
 def split_target(target: bytes) -> tuple[str, bytes, bytes]:
-    """The decoded path, the path as it was sent, and the query of an origin-form target."""
+    """Return the decoded path, the path as it was sent, and the query of an origin-form target."""
     raw, _, query = target.partition(b"?")
     path = raw.decode("ascii")
     return (unquote(path) if "%" in path else path), raw, query

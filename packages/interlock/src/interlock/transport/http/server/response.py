@@ -21,7 +21,7 @@ CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
 class Framing(Enum):
-    """How the end of a response body is shown."""
+    """How the end of a response body is marked."""
 
     NONE = "there is no body"
     LENGTH = "the body has a known length"
@@ -33,9 +33,9 @@ class ResponseHead(Struct, frozen=True):
     """The head of a response.
 
     Attributes:
-        data: Its bytes.
-        framing: How the end of the body is shown.
-        length: Bytes of the body, where the framing is LENGTH.
+        data: The bytes of the head.
+        framing: How the end of the body is marked.
+        length: The size of the body in bytes, if the framing is LENGTH.
         keep_alive: Whether the connection stays open afterwards.
     """
 
@@ -46,7 +46,7 @@ class ResponseHead(Struct, frozen=True):
 
 
 def status_line(status: int) -> bytes:
-    """The status line; a status that has no phrase gets none."""
+    """Return the status line. An unknown status has no phrase."""
     return _LINES.get(status) or b"HTTP/1.1 %d \r\n" % status
 
 
@@ -60,21 +60,21 @@ def make_head(
     keep_alive: bool = True,
     whole: int | None = None,
 ) -> ResponseHead:
-    """The head of a response of an app.
+    """Return the head of an app's response.
 
     Args:
         status: The status.
-        headers: The headers of the app. Of those that concern the connection, only its wish to
-            close it counts.
+        headers: The headers of the app. Headers about the connection are ignored, except for a
+            request to close it.
         date: The Date header, with its line end.
         method: The method of the request.
         is_old: Whether the request is HTTP/1.0.
         keep_alive: Whether the connection could stay open.
-        whole: Bytes of the body, where it is all there.
+        whole: The size of the body in bytes, if it is complete.
 
     Raises:
-        ValueError: A header would end early, and begin another one (response splitting); or two
-            lengths contradict each other.
+        ValueError: A header contains a line end, which would begin another header (response
+            splitting); or two lengths differ.
     """
     lines: list[bytes] = []
     length: int | None = None
@@ -133,7 +133,7 @@ def _length(value: bytes) -> int:
 
 
 def simple_response(status: int, words: str) -> bytes:
-    """A whole response of the server itself, after which it closes the connection."""
+    """Return a complete response of the server itself, after which the connection closes."""
     body = words.encode()
     return b"%bcontent-type: text/plain\r\ncontent-length: %d\r\nconnection: close\r\n\r\n%b" % (
         status_line(status),
@@ -143,12 +143,14 @@ def simple_response(status: int, words: str) -> bytes:
 
 
 def date_header(now: float) -> bytes:
-    """The Date header with its line end, for a time in seconds since 1970."""
+    """Return the Date header with its line end, for a time in seconds since 1970."""
     return b"date: %b\r\n" % format_date_time(now).encode()
 
 
 class DateHeader:
-    """The Date header, made once a second, and the heads that hold nothing else that changes."""
+    """The Date header, made once a second, and the response heads that contain no other variable
+    part.
+    """
 
     __slots__ = ("_data", "_heads", "_second")
 
@@ -158,7 +160,7 @@ class DateHeader:
         self._heads: dict[bytes, bytes] = {}
 
     def now(self) -> bytes:
-        """The header of this second."""
+        """Return the header for this second."""
         second = int(time.time())
         if second != self._second:
             self._second = second
@@ -167,7 +169,9 @@ class DateHeader:
         return self._data
 
     def usual_head(self, kind: bytes) -> bytes:
-        """The head of a 200 with a body of this kind, up to the number of its bytes."""
+        """Return the head of a 200 response with a body of this type, up to the number of its
+        bytes.
+        """
         date = self.now()
         head = self._heads.get(kind)
         if head is None:

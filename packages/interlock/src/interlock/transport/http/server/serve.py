@@ -1,6 +1,4 @@
-"""The HTTP server: listens, runs an ASGI app on each connection, and ends in good order (graceful
-shutdown).
-"""
+"""The HTTP server: listens, runs an ASGI app on each connection, and shuts down gracefully."""
 
 from __future__ import annotations
 
@@ -20,14 +18,12 @@ if TYPE_CHECKING:
     from .connection import Connection, ServerState
 
 _BACKLOG = 2048
-_LINGER = 0.1  # seconds at the end in which requests on open connections are still served
-_FIRST_REQUEST = (
-    1.0  # seconds, at most, in which the first request on such a connection is waited for
-)
-_LOOK = 0.01  # seconds between two looks whether it has come
-_LAST_RESPONSES = 1.0  # seconds that responses may take after the app has ended
-_TICK = 1.0  # seconds between two checks of the deadlines, at most
-_HANDSHAKE = 10.0  # seconds of a TLS handshake
+_LINGER = 0.1  # seconds at the end in which open connections still get responses
+_FIRST_REQUEST = 1.0  # maximum seconds to wait for the first request on such a connection
+_LOOK = 0.01  # seconds between two checks whether it has arrived
+_LAST_RESPONSES = 1.0  # maximum seconds for responses after the app has ended
+_TICK = 1.0  # maximum seconds between two checks of the deadlines
+_HANDSHAKE = 10.0  # seconds for a TLS handshake
 _UNIX = "unix:"
 _DESCRIPTOR = "fd:"
 
@@ -36,25 +32,25 @@ MISSING = "HTTP needs httptools: pip install 'interlock[http]'"
 
 @runtime_checkable
 class ManagedApp(Protocol):
-    """An ASGI app that is opened, drained and closed by its methods, and not by a lifespan."""
+    """An ASGI app that is opened, drained and closed by its methods instead of a lifespan."""
 
     async def open(self) -> None:
-        """Start. Called before the first request."""
+        """Start the app. Called before the first request."""
 
     async def drain(self, grace: float) -> None:
-        """Refuse new requests, and let those that run finish for `grace` seconds."""
+        """Refuse new requests, and let running ones finish for `grace` seconds."""
 
     async def aclose(self) -> None:
-        """End. May be called twice."""
+        """Stop the app. May be called twice."""
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Serve one ASGI connection."""
 
 
 def lacking() -> str:
-    """The line that says what to install; empty where nothing is missing."""
+    """Return the line that says what to install; empty if nothing is missing."""
     try:
-        # optional extra `http`: only whether it is there is asked here
+        # optional extra `http`: only checks that it is installed
         import httptools  # noqa: F401 - optional extra `http`
     except ImportError:
         return MISSING
@@ -62,15 +58,15 @@ def lacking() -> str:
 
 
 def listening_socket(host: str, port: int) -> socket.socket:
-    """A socket that listens.
+    """Return a listening socket.
 
     Args:
         host: A name or an address; `unix:PATH` for a Unix socket; `fd:N` for a socket that the
             parent process has opened as descriptor N.
-        port: The port; of no use for the last two.
+        port: The TCP port; ignored for the last two.
 
     Raises:
-        OSError: It cannot listen there; the words name the address.
+        OSError: It cannot listen there; the message names the address.
     """
     if host.startswith(_DESCRIPTOR):
         made = socket.socket(fileno=int(host[len(_DESCRIPTOR) :]))
@@ -81,7 +77,7 @@ def listening_socket(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     made = socket.socket(
         family, socket.SOCK_STREAM, socket.IPPROTO_TCP
-    )  # asyncio turns Nagle's delay off only where TCP is said
+    )  # asyncio disables Nagle's algorithm only on sockets that are declared as TCP
     try:
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         made.bind((host, port))
@@ -94,7 +90,7 @@ def listening_socket(host: str, port: int) -> socket.socket:
 
 
 def _unix_socket(path: str) -> socket.socket:
-    """A Unix socket that listens; one that a process has left behind is replaced."""
+    """Return a listening Unix socket. Replaces the socket file of a process that has ended."""
     made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         if _is_left_behind(path):
@@ -109,7 +105,7 @@ def _unix_socket(path: str) -> socket.socket:
 
 
 def _is_left_behind(path: str) -> bool:
-    """Whether a path is a Unix socket at which nobody listens."""
+    """Whether a path is a Unix socket without a listener."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as asking:
         try:
             asking.connect(path)
@@ -131,19 +127,19 @@ async def serve_http(
     limits: ConnectionLimits | None = None,
     tls: ssl.SSLContext | None = None,
 ) -> None:
-    """Serve until cancelled; then take no more, let what runs finish, and close.
+    """Serve until cancelled. Then stop accepting, let running requests finish, and close.
 
     Args:
-        app: An ASGI app; a `ManagedApp` is opened and closed by its methods, any other one by its
+        app: An ASGI app. A `ManagedApp` is opened and closed by its methods, any other app by its
             lifespan, if it has one.
-        sock: One listening socket, or several; they are closed at the end.
-        grace: Seconds that requests have to finish at the end.
-        proxies: Addresses or networks whose `X-Forwarded-For` is believed ("unix" for whoever
-            connects through a Unix socket); nobody's is otherwise.
-        on_ready: Called with the address of the first socket once the server can be reached.
-        on_large: Called whenever much comes or goes in one piece.
-        limits: The limits; those of an endpoint come from its app by default.
-        tls: Serve HTTPS with this context.
+        sock: One listening socket, or several. They are closed at the end.
+        grace: The time that requests have to finish at the end, in seconds.
+        proxies: Addresses or networks whose `X-Forwarded-For` is trusted ("unix" for clients of a
+            Unix socket); none by default.
+        on_ready: Called with the address of the first socket once the server accepts connections.
+        on_large: Called whenever a large piece is received or sent.
+        limits: The limits; by default those of the app, if it is an endpoint.
+        tls: The SSL context for HTTPS.
 
     Raises:
         ImportError: httptools is missing.
@@ -168,7 +164,7 @@ async def _serve(
     tls: ssl.SSLContext | None,
 ) -> None:
     try:
-        # late: they need the extra `http`
+        # late: these need the extra `http`
         from .connection import LOOKS, ServerState
         from .connection_table import ConnectionTable
         from .forwarded import TrustedProxies
@@ -200,7 +196,7 @@ async def _serve(
         with contextlib.suppress(asyncio.CancelledError):
             await loop.create_future()
         waiting = [one for each in socks for one in _accept_waiting(each)]
-        for listener in listeners:  # take no more
+        for listener in listeners:  # stop accepting
             listener.close()
         await _serve_waiting(waiting, state, tls)
         await asyncio.sleep(min(_LINGER, grace))
@@ -218,8 +214,8 @@ async def _serve(
 
 
 def limits_of(endpoint: Limits | None) -> ConnectionLimits:
-    """The limits of the server beneath an endpoint, which bounds its bodies itself, or beneath any
-    other app.
+    """Return the limits of the server. An endpoint limits its bodies itself; the bodies of any
+    other app are limited here.
     """
     if not isinstance(endpoint, Limits):
         usual = Limits()
@@ -236,7 +232,7 @@ def limits_of(endpoint: Limits | None) -> ConnectionLimits:
 async def _listen(
     state: ServerState, sock: socket.socket, tls: ssl.SSLContext | None
 ) -> asyncio.Server:
-    """Accept connections from a socket."""
+    """Accept connections on a socket."""
     options: dict[str, Any] = {"backlog": _BACKLOG, "ssl": tls}
     if tls is not None:
         options["ssl_handshake_timeout"] = _HANDSHAKE
@@ -247,19 +243,19 @@ async def _listen(
 
 
 def _maker(state: ServerState) -> Callable[[], Connection]:
-    """What makes the protocol of a connection."""
-    from .connection import Connection  # late: it needs the extra `http`
+    """Return the protocol factory for connections."""
+    from .connection import Connection  # late: needs the extra `http`
 
     return lambda: Connection(state)
 
 
 async def _shut_down(state: ServerState) -> None:
-    """Close the connections: each after its response, and all of them after a second."""
+    """Close the connections, each after its response, and all of them after a second."""
     state.is_draining = True
     for connection in state.table.all():
         connection.shut_down()
     end = state.loop.time() + _LAST_RESPONSES
-    # Connections close by themselves; nobody tells when the last one has gone.
+    # Connections close by themselves, and there is no notification when the last one is gone.
     while len(state.table) and state.loop.time() < end:  # noqa: ASYNC110
         await asyncio.sleep(_LOOK)
     for task in list(state.tasks):
@@ -267,27 +263,25 @@ async def _shut_down(state: ServerState) -> None:
     await asyncio.sleep(0)
     for connection in state.table.all():
         connection.abort()
-    await asyncio.sleep(0)  # transports close in the next turn of the loop
+    await asyncio.sleep(0)  # transports close in the next turn of the event loop
 
 
 async def _break_off(state: ServerState, listeners: Sequence[asyncio.Server]) -> None:
-    """End at once: close every connection and cancel what runs for it."""
+    """End at once: close every connection, and cancel its requests."""
     for listener in listeners:
         listener.close()
-    await asyncio.sleep(0)  # connections that were let in just now are known then
+    await asyncio.sleep(0)  # connections accepted just now are registered after this
     for task in list(state.tasks):
         task.cancel()
     for connection in state.table.all():
         connection.close_idle()
-    await asyncio.sleep(0)  # transports close in the next turn of the loop
+    await asyncio.sleep(0)  # transports close in the next turn of the event loop
 
 
 async def _serve_waiting(
     waiting: list[socket.socket], state: ServerState, tls: ssl.SSLContext | None
 ) -> None:
-    """Serve connections that were just accepted; those that cannot be served any more are
-    closed.
-    """
+    """Serve connections that were just accepted, and close those that cannot be served any more."""
     make = _maker(state)
     try:
         while waiting:
@@ -299,11 +293,11 @@ async def _serve_waiting(
 
 
 def _accept_waiting(sock: socket.socket) -> list[socket.socket]:
-    """Accept the connections that wait: closing the socket would break them, and lose their
+    """Accept the connections in the backlog: closing the socket would reset them, and lose their
     requests.
     """
     found = []
-    with contextlib.suppress(OSError):  # no more connections wait, or no more can be accepted
+    with contextlib.suppress(OSError):  # the backlog is empty, or accepting fails
         for _ in range(_BACKLOG):
             found.append(sock.accept()[0])
             found[-1].setblocking(False)
@@ -311,13 +305,13 @@ def _accept_waiting(sock: socket.socket) -> list[socket.socket]:
 
 
 async def _first_requests(state: ServerState, seconds: float) -> None:
-    """Wait until each connection has had a request, for so long at most.
+    """Wait until each connection has received a request, for at most this many seconds.
 
-    A client that has just connected is about to send a request. It would take a connection that is
-    closed without an answer for a failure; a client whose connection was used before connects anew.
+    A client that has just connected is about to send a request, and would treat a connection closed
+    without a response as a failure. A client with a reused connection just connects again.
     """
     end = state.loop.time() + seconds
-    # A connection does not report its first request, so that it is looked for.
+    # A connection does not report its first request, so this polls.
     while state.loop.time() < end and not all(  # noqa: ASYNC110
         each.has_asked for each in state.table.all()
     ):
@@ -325,7 +319,7 @@ async def _first_requests(state: ServerState, seconds: float) -> None:
 
 
 async def _watch(state: ServerState, pause: float) -> None:
-    """Check every connection for what is too slow, and for a stalled client, from time to time."""
+    """Check every connection for timeouts and stalled clients, from time to time."""
     limits = state.limits
     tick = min(_TICK, pause, limits.head_seconds / 4, limits.idle_seconds / 4)
     next_look = state.loop.time() + pause
