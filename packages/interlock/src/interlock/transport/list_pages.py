@@ -1,4 +1,4 @@
-"""Large pages of lists: rejected over a size limit, else decoded in pieces that never block the
+"""Large pages of lists: rejected above a size limit, and decoded in pieces that do not block the
 event loop for long.
 """
 
@@ -17,8 +17,8 @@ from ..wire.codec import decode
 from ..wire.jsonrpc import READ_ERRORS, Malformed
 from ..wire.revisions import METHODS
 
-LARGE = 256 * 1024  # bytes of a page beyond which it is decoded in pieces
-# bytes of items that are decoded in one turn of the loop, or one item that is larger
+LARGE = 256 * 1024  # the size in bytes above which a page is decoded in pieces
+# bytes of items that are decoded in one turn of the event loop, unless one item is larger
 _PIECE = 64 * 1024
 DEFAULT_LIST_ITEMS = 100_000
 DEFAULT_LIST_BYTES = 64 * 1024 * 1024
@@ -29,7 +29,7 @@ LISTS = {
     "resources/list": "resources",
     "resources/templates/list": "resource_templates",
 }
-"""The methods whose results are pages, with the field of the items."""
+"""The methods whose results are pages, with the name of the field of items."""
 
 _decode_members = msgspec.json.Decoder(dict[str, Raw]).decode
 _decode_items = msgspec.json.Decoder(list[Raw]).decode
@@ -37,13 +37,13 @@ _encode = msgspec.json.Encoder().encode
 
 
 class ListLimits(Struct, frozen=True):
-    """How much a list may hold over all its pages, in items and in bytes of JSON."""
+    """The maximum size of a list over all its pages, in items and in bytes of JSON."""
 
     items: int = DEFAULT_LIST_ITEMS
     bytes: int = DEFAULT_LIST_BYTES
 
     def check(self, method: str, items: int, size: int) -> None:
-        """Raise ProtocolError where a list, or a page of it, is larger."""
+        """Raise ProtocolError if a list, or a page of it, is larger."""
         if items > self.items:
             raise t.ProtocolError(
                 f"The server's {method} has more than {self.items:,} items; max_list_items allows "
@@ -60,10 +60,10 @@ async def read_page(method: str, raw: Raw, limits: ListLimits) -> AnyResult | No
     """Read a page of a list, as `read_result` does.
 
     Returns:
-        The page, or None where this is no page of items, which `read_result` reads.
+        The page; None if the result is not a page of items. Then use `read_result`.
 
     Raises:
-        ProtocolError: It holds more than the limits allow, or items that cannot be read.
+        ProtocolError: The page exceeds the limits, or an item is invalid.
     """
     limits.check(method, 0, len(raw))
     kind: Any = METHODS[method].result
@@ -92,12 +92,12 @@ async def read_page(method: str, raw: Raw, limits: ListLimits) -> AnyResult | No
 
 
 def _element(kind: Any, field: str) -> Any:
-    """The type of the list of items."""
+    """Return the type of the list of items."""
     return next(f.type for f in msgspec.structs.fields(kind) if f.name == field)
 
 
 def _pieces(items: list[Raw]) -> Any:
-    """The items as lists in JSON, each of about 64 KiB."""
+    """Yield the items as JSON lists of about 64 KiB each."""
     piece: list[Raw] = []
     size = 0
     for item in items:

@@ -1,5 +1,5 @@
 """The in-memory transport: a client and a server in one process exchange real frames, without a
-task, queue or socket between.
+task, queue or socket between them.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from .serve import DEFAULT_MOST_CALLS, ConnectionSession, Serving
 class Memory:
     """Passes exchanges to a handler directly: the caller's own task runs the call.
 
-    `enter` and `leave` are awaited at the beginning and the end; `tap` sees every frame, with
-    "client" or "server" as its sender.
+    `enter` and `leave` are awaited at the beginning and the end. `tap` is called with every frame,
+    and with "client" or "server" as its sender.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class Memory:
         self._serving: Serving | None = None
         self._inside: dict[
             asyncio.Future[None], asyncio.Task[Any]
-        ] = {}  # calls that run now, by their end, and whose tasks run them
+        ] = {}  # running calls by the future of their end, with their tasks
         self._thrown_out: set[asyncio.Task[Any]] = set()
 
     async def open(self, hello: Hello) -> Opened:
@@ -70,10 +70,10 @@ class Memory:
         )
         self._conversation = conversation = Conversation(self._to_server)
         opened = await conversation.open(hello)
-        conversation.flush()  # the end of the handshake, which opens the session's subscription
+        conversation.flush()  # completes the handshake, which opens the session's subscription
         await asyncio.sleep(
             0
-        )  # and that begins before the first call, which runs in its caller's task
+        )  # the subscription starts before the first call, which runs in its caller's task
         return opened
 
     async def __call__(self, exchange: Exchange) -> AnyResult:
@@ -116,9 +116,7 @@ class Memory:
                 task.uncancel()
 
     def _hand_over(self, serving: Serving, frame: Frame, id: t.RequestId) -> RequestReceived | None:
-        """Pass one frame to the server. The request that this task runs is returned instead of
-        started.
-        """
+        """Pass one frame to the server. A request for this task is returned instead of started."""
         if self._tap is not None:
             self._tap("client", frame)
         ours = None
@@ -166,7 +164,7 @@ class Memory:
         for route, frame in out:
             if self._tap is not None:
                 self._tap("server", frame)
-            # The server's routes are the ids of our requests, or objects of its own.
+            # The routes of the server are IDs of our requests, or its own objects.
             call = route if isinstance(route, int | str) else None
             self._conversation.receive(frame, call=call)
 

@@ -1,5 +1,5 @@
-"""Lines over file descriptors: without threads where the platform can poll them, with two
-threads elsewhere.
+"""Lines over file descriptors: without threads if the platform can poll the descriptors, otherwise
+with two threads.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from itertools import islice
 from ..wire.jsonrpc import Frame
 from ..wire.lines import DEFAULT_LIMIT, LineSplitter
 
-HIGH_WATER = 1024 * 1024  # bytes queued for writing beyond which `drain` waits
-READ_AHEAD = 8 * 1024 * 1024  # bytes received and not yet taken beyond which reading pauses
+HIGH_WATER = 1024 * 1024  # bytes queued for writing above which `drain` waits
+READ_AHEAD = 8 * 1024 * 1024  # bytes received but not taken above which reading pauses
 _SMALL_READ = 64 * 1024
 _LARGE_READ = 1024 * 1024
 _JOIN_UP_TO = 64 * 1024
-# seconds until it is looked again whether the peer has read; twice as long each time
+# seconds until the next check whether the peer has read; doubled each time
 _FIRST_LOOK = 0.0005
 _LAST_LOOK = 0.016
-_BARRIER = b""  # among what a thread is to write
-_GRACE_TO_READ = 0.01  # seconds, where the platform cannot tell what the peer has read
+_BARRIER = b""  # marks a barrier in the write queue of a thread
+_GRACE_TO_READ = 0.01  # seconds, if the platform cannot tell what the peer has read
 
 
 def open_pipe_channel(
@@ -39,8 +39,8 @@ def open_pipe_channel(
     limit: int = DEFAULT_LIMIT,
     on_close: Callable[[], None] | None = None,
 ) -> PipeChannel | ThreadChannel:
-    """Return a channel over two descriptors, which it owns from now on; `limit` is the longest line
-    in bytes.
+    """Return a channel over two descriptors, which the channel owns from now on. `limit` is the
+    maximum length of a line in bytes.
     """
     if sys.platform != "win32" and _pollable(read_fd) and _pollable(write_fd):
         return PipeChannel(read_fd, write_fd, limit=limit, on_close=on_close)
@@ -48,19 +48,19 @@ def open_pipe_channel(
 
 
 def _pollable(fd: int) -> bool:
-    """Whether a descriptor can be polled: pipes and sockets can, files cannot, and a terminal's
-    flags are shared with the shell.
+    """Whether a descriptor can be polled. Pipes and sockets can; files cannot; a terminal must not
+    be, because its flags are shared with the shell.
     """
     mode = os.fstat(fd).st_mode
     return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)
 
 
 def _unread(fd: int) -> int | None:
-    """The bytes that the reader of a pipe or socket has not read yet (for a socket: bytes of
-    memory).
+    """Return the number of bytes that the reader of a pipe or socket has not read yet (for a
+    socket: bytes of memory).
 
-    None if the platform does not tell: only Linux tells the writing end. For a reader that has gone
-    it is 0.
+    None if the platform does not support this: only Linux tells the writing end. If the reader is
+    gone, the number is 0.
     """
     if sys.platform != "linux":
         return None
@@ -76,8 +76,8 @@ def _unread(fd: int) -> int | None:
 
 
 def _is_deserted(fd: int) -> bool:
-    """Whether the reading end of a pipe is closed everywhere: the pipe's content is never read
-    then.
+    """Whether the reading end of a pipe is closed everywhere. Then the content of the pipe is never
+    read.
     """
     watch = select.poll()
     watch.register(fd, 0)
@@ -85,7 +85,7 @@ def _is_deserted(fd: int) -> bool:
 
 
 def _chunks(frames: list[Frame]) -> list[memoryview]:
-    """The bytes of many frames: small ones are joined, large ones are not copied."""
+    """Return the bytes of many frames. Small frames are joined, large ones are not copied."""
     chunks: list[memoryview] = []
     small: list[Frame] = []
     held = 0
@@ -109,7 +109,7 @@ def _chunks(frames: list[Frame]) -> list[memoryview]:
 
 
 def _size(frames: list[Frame]) -> int:
-    """The bytes of frames, with their newlines."""
+    """Return the size of frames in bytes, with their newlines."""
     return sum(map(len, frames)) + len(frames)
 
 
@@ -122,8 +122,8 @@ def _too_long(splitter: LineSplitter, reported: int) -> str:
 
 
 class PipeChannel:
-    """A channel over non-blocking descriptors, driven by the loop's readiness callbacks: no thread,
-    no queue, one write for each loop iteration.
+    """A channel over non-blocking descriptors, driven by readiness callbacks of the event loop: no
+    thread, no queue, one write for each turn of the loop.
     """
 
     def __init__(
@@ -148,7 +148,7 @@ class PipeChannel:
         self._take: Callable[[list[Frame]], None] | None = None
         self._on_end: Callable[[], None] | None = None
         self._patient = False
-        # called once, when the first large message goes by
+        # called once, at the first large message
         self.on_large: Callable[[], None] | None = None
         self._out: deque[memoryview] = deque()
         self._behind: deque[list[Frame]] = deque()  # the frames behind each barrier
@@ -163,11 +163,11 @@ class PipeChannel:
     def push(
         self, take: Callable[[list[Frame]], None], ended: Callable[[], None], *, patient: bool
     ) -> None:
-        """Deliver frames by callback instead of `receive`: `take` gets frames in the loop iteration
-        in which they arrive, `ended` is called at the end.
+        """Deliver frames by callback instead of `receive`: `take` gets frames in the turn of the
+        event loop in which they arrive, `ended` is called at the end.
 
-        `take` gets an empty list if a line was dropped. With `patient`, nothing more is read while
-        much is queued for writing.
+        `take` gets an empty list if a line was dropped. With `patient`, reading pauses while the
+        write queue is long.
         """
         self._take = take
         self._on_end = ended
@@ -177,14 +177,14 @@ class PipeChannel:
             self._frames = []
             self._held = 0
             take(frames)
-        if self._paused and not self._ended:  # so much had come before
+        if self._paused and not self._ended:  # enough data had been received before
             self._paused = False
             self._loop.add_reader(self._read_fd, self._readable)
         if self._ended:
             ended()
 
     async def receive(self) -> list[Frame]:
-        """The next frames; an empty list at the end."""
+        """Return the next frames; an empty list at the end."""
         while not self._frames:
             if self._ended:
                 return []
@@ -237,7 +237,7 @@ class PipeChannel:
                 self._loop.add_writer(self._write_fd, self._writable)
 
     def _look_soon(self, after: float = _FIRST_LOOK) -> None:
-        """Check soon whether the peer has read everything before the barrier, once that is
+        """Schedule a check whether the peer has read everything before the barrier, once that is
         written.
         """
         if self._looking is None and self._behind and not self._out:
@@ -296,8 +296,7 @@ class PipeChannel:
         self._reported = self._splitter.dropped
         return why
 
-    # -- callbacks of the loop
-    # ------------------------------------------------------------------------
+    # -- callbacks of the event loop
 
     def _readable(self) -> None:
         try:
@@ -366,7 +365,7 @@ class PipeChannel:
             self._relax()
 
     def _relax(self) -> None:
-        """The queue is empty: wake waiting tasks and continue reading."""
+        """Wake waiting tasks and resume reading, because the queue is empty."""
         self._room.set()
         if self._take is not None and self._paused and not self._ended:
             self._paused = False
@@ -407,8 +406,8 @@ class PipeChannel:
 
 
 class ThreadChannel:
-    """A channel with blocking reads and writes in two threads, for descriptors that the loop cannot
-    poll (files, terminals, Windows).
+    """A channel with blocking reads and writes in two threads, for descriptors that the event loop
+    cannot poll (files, terminals, Windows).
     """
 
     def __init__(
@@ -425,9 +424,9 @@ class ThreadChannel:
         self._on_close = on_close
         self._splitter = LineSplitter(limit)
         self._reported = 0
-        # [] where a line was dropped, None at the end
+        # [] for a dropped line, None at the end
         self._arrived: asyncio.Queue[list[Frame] | None] = asyncio.Queue()
-        self._taken = threading.Semaphore(64)  # reading pauses this many chunks ahead
+        self._taken = threading.Semaphore(64)  # reading pauses after this many untaken chunks
         self._pushing: asyncio.Task[None] | None = None
         self._ended = self._closed = False
         self._out: deque[bytes] = deque()
@@ -446,8 +445,8 @@ class ThreadChannel:
         """Deliver frames by callback instead of `receive`: `take` gets frames as they arrive,
         `ended` is called at the end.
 
-        `take` gets an empty list if a line was dropped. With `patient`, nothing more is read while
-        much is queued for writing.
+        `take` gets an empty list if a line was dropped. With `patient`, reading pauses while the
+        write queue is long.
         """
         self._pushing = self._loop.create_task(self._push(take, ended, patient))
 
@@ -463,7 +462,7 @@ class ThreadChannel:
             ended()
 
     async def receive(self) -> list[Frame]:
-        """The next frames; an empty list at the end."""
+        """Return the next frames; an empty list at the end."""
         while (frames := await self._next()) is not None:
             if frames:
                 return frames
@@ -501,7 +500,7 @@ class ThreadChannel:
         await self._room.wait()
 
     async def aclose(self) -> None:
-        """Write queued frames for a moment longer, then let the threads end."""
+        """Write queued frames for a moment longer, then end the threads."""
         if self._closed:
             return
         self._closed = True
@@ -513,7 +512,7 @@ class ThreadChannel:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(1.0):
                 await self._written.wait()
-        self._room.set()  # no one waits for a peer that reads nothing more
+        self._room.set()  # do not wait for a peer that has stopped reading
         if self._on_close is not None:
             self._on_close()
 
@@ -578,7 +577,7 @@ class ThreadChannel:
                 os.fsync(self._write_fd)  # FlushFileBuffers, which waits for the reader of a pipe
             return
         if not _pollable(self._write_fd):
-            return  # a file or a terminal, where nobody reads as fast as that
+            return  # a file or a terminal, which has no reader to wait for
         after = _FIRST_LOOK
         while (unread := _unread(self._write_fd)) != 0 and not self._stopping:
             time.sleep(after if unread else _GRACE_TO_READ)
@@ -597,7 +596,7 @@ class ThreadChannel:
         return True
 
     def _post(self, callback: Callable[..., None], *args: object) -> bool:
-        """Call a function in the loop's thread; False if the loop is closed."""
+        """Call a function in the event loop's thread. Returns False if the loop is closed."""
         try:
             self._loop.call_soon_threadsafe(callback, *args)
         except RuntimeError:

@@ -1,5 +1,5 @@
-"""Reconnects: the next request opens a broken connection again, and restores the state that the
-server had been sent.
+"""Reconnects: the next request reopens a broken connection and restores the state that the server
+had been sent.
 
 For connections with state: the pipes of a child process, a socket, the event stream of HTTP with
 SSE.
@@ -28,8 +28,9 @@ log = limited("interlock.client")
 
 MOST_RESTARTS = 3
 RESTARTS_WITHIN = 60.0
-"""A child process is started again so often within so many seconds, and then no more: one that dies
-at once would else be started with every call."""
+"""The interval in seconds for counting restarts of a child process. The count is limited, because a
+child that always dies at once would be started again with every call.
+"""
 
 
 class Reconnectable(Protocol):
@@ -37,7 +38,9 @@ class Reconnectable(Protocol):
 
     @property
     def is_broken(self) -> bool:
-        """Whether no answer can arrive any more, although it was not closed."""
+        """Whether no more responses can arrive, although this side has not closed the
+        connection.
+        """
         ...
 
     async def connect(self, hello: Hello) -> Opened:
@@ -53,16 +56,16 @@ class Reconnectable(Protocol):
 
 
 class Recovery:
-    """Sends exchanges over a connection that is opened again after it has broken.
+    """Sends exchanges over a connection, and reopens the connection after it has broken.
 
     Requests in flight fail with Unreachable when the connection breaks, and are sent again only if
-    that is safe (`RetryRules`). The next request opens the connection.
+    that is safe (`RetryRules`). The next request reopens the connection.
 
     Args:
         connection: The connection.
         repeats: The requests that may be sent again.
-        most_restarts: How often it may be opened again within `RESTARTS_WITHIN` seconds; None for
-            no limit, 0 for never.
+        most_restarts: The maximum number of reopenings within `RESTARTS_WITHIN` seconds; None for
+            no limit, 0 for none.
         sleep: Waits for a number of seconds.
     """
 
@@ -82,11 +85,11 @@ class Recovery:
         self._revision = ""
         self._restarts: deque[float] = deque()
         self._reopening: asyncio.Task[None] | None = None
-        self._level: Exchange | None = None  # what a new connection has to be told again
+        self._level: Exchange | None = None  # the log level for new connections
         self._subscribed: dict[str, Exchange] = {}
 
     def opened(self, hello: Hello, opened: Opened) -> None:
-        """The connection was opened for the first time."""
+        """Record that the connection was opened for the first time."""
         self._hello = hello
         self._revision = opened.revision
         self._level = None
@@ -94,7 +97,7 @@ class Recovery:
         self._restarts.clear()
 
     async def carry(self, x: Exchange) -> AnyResult:
-        """Send one exchange. Raises what the connection raises."""
+        """Send one exchange. Raises whatever the connection raises."""
         tries = 0
         while True:
             try:
@@ -123,7 +126,7 @@ class Recovery:
             await asyncio.wait({task})
 
     async def _reopened(self) -> None:
-        """Open the connection again. Concurrent callers share one attempt."""
+        """Reopen the connection. Concurrent callers share one attempt."""
         if self._reopening is None:
             self._reopening = asyncio.get_running_loop().create_task(self._reopen())
             self._reopening.add_done_callback(self._done)
@@ -137,7 +140,7 @@ class Recovery:
         if self._reopening is task:
             self._reopening = None
         if not task.cancelled():
-            task.exception()  # whoever waits is told; nobody need
+            task.exception()  # mark as retrieved: possibly no request waits for it
 
     async def _reopen(self) -> None:
         hello = self._hello
@@ -154,11 +157,11 @@ class Recovery:
                 "the client anew."
             ) from bad
         for told in [*([self._level] if self._level else []), *self._subscribed.values()]:
-            with contextlib.suppress(t.McpError):  # what it no longer has
+            with contextlib.suppress(t.McpError):  # the server may no longer have the resource
                 await self._connection.exchange(told)
 
     def _count(self) -> None:
-        """Raise Unreachable if the connection was opened again too often."""
+        """Raise Unreachable if the connection was reopened too often."""
         if self._most_restarts is None:
             return
         now = asyncio.get_running_loop().time()
@@ -174,7 +177,7 @@ class Recovery:
         self._restarts.append(now)
 
     def _learn(self, x: Exchange, result: AnyResult) -> None:
-        """Record what an answer means for later requests, and the state that the server was
+        """Record what a response means for later requests, and the state that the server was
         sent.
         """
         self._repeats.learn(result)
@@ -187,15 +190,14 @@ class Recovery:
 
 
 class ReconnectingDuplex:
-    """A connection over one channel at a time. After it has broken, the next exchange gets a new
-    channel.
+    """A connection over one channel at a time. After a break, the next exchange gets a new channel.
 
-    For transports that only have a channel to close. Each one provides `dial`.
+    For transports whose only resource is a channel. Each transport provides `dial`.
 
     Args:
         dial: Connects, and returns the new Duplex. Raises Unreachable.
         repeats: The requests that may be sent again.
-        reconnect: Whether it reconnects at all.
+        reconnect: Whether to reconnect.
         sleep: Waits for a number of seconds.
     """
 
@@ -214,7 +216,7 @@ class ReconnectingDuplex:
         self._recovery = Recovery(self, repeats, most_restarts=most_restarts, sleep=sleep)
 
     async def open(self, hello: Hello) -> Opened:
-        """Connect for the first time and negotiate a revision. Raises what `dial` raises."""
+        """Connect for the first time and negotiate a revision. Raises whatever `dial` raises."""
         opened = await self.connect(hello)
         self._recovery.opened(hello, opened)
         return opened
@@ -225,7 +227,9 @@ class ReconnectingDuplex:
 
     @property
     def is_broken(self) -> bool:
-        """Whether no answer can arrive any more, although it was not closed."""
+        """Whether no more responses can arrive, although this side has not closed the
+        connection.
+        """
         return self._is_open and (self._duplex is None or self._duplex.is_broken)
 
     async def connect(self, hello: Hello) -> Opened:
@@ -240,7 +244,7 @@ class ReconnectingDuplex:
             raise
 
     async def exchange(self, exchange: Exchange) -> AnyResult:
-        """Send one exchange over the present connection."""
+        """Send one exchange over the current connection."""
         if self._duplex is None:
             raise t.Unreachable("The client is closed, or was not opened.")
         return await self._duplex(exchange)

@@ -1,4 +1,4 @@
-"""The server loop: moves frames between a channel and the connection's state machine, and runs
+"""The server loop: passes frames between a channel and the connection's state machine, and runs
 each request as a task.
 """
 
@@ -50,7 +50,7 @@ log = limited("interlock.server")
 DEFAULT_MOST_CALLS = 4096
 _CLEAN_UP = 5.0  # seconds that cancelled calls have to clean up
 MOST_QUEUED = 8 * 1024 * 1024
-"""Bytes that wait for a peer, beyond which it is sent no more progress and log messages."""
+"""The number of queued bytes for a peer above which its progress and log messages are dropped."""
 
 _DROPPABLE = frozenset({"notifications/progress", "notifications/message"})
 Sent = tuple[Route, Frame]
@@ -58,15 +58,15 @@ Transmit = Callable[[list[Sent]], None]
 
 
 class ConnectionSession:
-    """The session state of a connection: it is in memory, and ends with the connection or with a
-    new handshake.
+    """The session state of a connection, in memory. It ends with the connection or with a new
+    handshake.
     """
 
     __slots__ = ("_connection", "_number", "_state")
 
     def __init__(self, connection: ServerConnection) -> None:
         self._connection = connection
-        self._number = 0  # of the session whose state this is
+        self._number = 0  # the number of the session that the state belongs to
         self._state = b""
 
     async def load(self) -> bytes:
@@ -95,10 +95,12 @@ async def carry_out_notification(
 
 
 class Responder(Protocol):
-    """Takes the outcomes of requests: of all on a connection, or of the only one in a POST."""
+    """Receives the outcomes of requests: of all requests of a connection, or of the only one in a
+    POST.
+    """
 
     def respond(self, event: RequestReceived, result: AnyResult) -> None:
-        """Answer a request. TypeError where the result is no JSON."""
+        """Answer a request. Raises TypeError if the result cannot be encoded as JSON."""
         ...
 
     def fail(self, event: RequestReceived, error: t.McpError) -> None:
@@ -106,14 +108,14 @@ class Responder(Protocol):
         ...
 
     def end(self, event: RequestReceived) -> None:
-        """A request is over, answered or not."""
+        """End a request, answered or not."""
         ...
 
 
 async def carry_out(
     handler: Handler, event: RequestReceived, exchange: Exchange, answers: Responder
 ) -> None:
-    """Run the handler of one request to its answer: every request on every transport runs here."""
+    """Run the handler of one request and answer it. Every request on every transport runs here."""
     try:
         answers.respond(event, await handler(exchange))
     except t.McpError as bad:
@@ -121,17 +123,18 @@ async def carry_out(
     except asyncio.CancelledError:
         task = asyncio.current_task()
         if task is not None and task.cancelling():
-            raise  # by the peer, or because it has gone: a cancelled call is never answered
+            raise  # by the peer or its disconnect: a cancelled call is never answered
         error = t.McpError(t.INTERNAL_ERROR, "The call was cancelled by the server.")
         answers.fail(event, error)
     except BaseException as bad:
-        # Whatever it is, the call is answered; the reference leads to what the log says of it.
+        # Every exception is answered. The reference in the response points to the details in the
+        # log.
         reference = os.urandom(4).hex()
         log.exception("%s failed (reference %s)", event.method, reference)
         words = f"{_what_failed(bad)} (reference {reference})"
         answers.fail(event, t.McpError(t.INTERNAL_ERROR, words))
         if isinstance(bad, KeyboardInterrupt | GeneratorExit):
-            raise  # the first ends the program, after the second nothing may wait
+            raise  # the first ends the program; after the second no await is allowed
     finally:
         answers.end(event)
 
@@ -139,7 +142,7 @@ async def carry_out(
 class Serving:
     """The server's side of one peer.
 
-    `transmit` queues frames and never waits; `drain` waits until the peer keeps up. `barrier` holds
+    `transmit` queues frames and never waits. `drain` waits until the peer keeps up. `barrier` holds
     back later frames until the peer has read the earlier ones. A barrier separates the progress of
     a call from its response, because the TypeScript SDK loses progress that it reads together with
     the response.
@@ -192,10 +195,10 @@ class Serving:
         self._barrier = barrier
         self._reported: set[Route] = set()  # the calls that have sent progress
         self.running: dict[CallId, asyncio.Task[None]] = {}
-        self.notified: set[asyncio.Task[None]] = set()  # they carry out notifications of extensions
+        self.notified: set[asyncio.Task[None]] = set()  # tasks that run notifications of extensions
         self.denied: tuple[
             tuple[str, ...], ...
-        ] = ()  # the scopes that were lacking, for each call that was refused for it
+        ] = ()  # the missing scopes of each call that was refused because of them
         self._transmit = transmit
         self._drain = drain
         self._queued = queued
@@ -203,20 +206,19 @@ class Serving:
         self._waiting: dict[t.RequestId, asyncio.Future[Any]] = {}
         self._cancelled: dict[
             asyncio.Task[Any] | None, None
-        ] = {}  # a set would be three times as large, and there are many of these
+        ] = {}  # a dict, because a set would be three times as large, and there are many servings
         self._loop = asyncio.get_running_loop()
         self._flush_is_due = False
-        self._unflushed = 0  # bytes of notifications that the next flush sends
-        self.dropped = 0  # progress and log messages, because too much waited
-        self._taking = False  # frames are being taken in, and a flush follows
+        self._unflushed = 0  # bytes of notifications for the next flush
+        self.dropped = 0  # progress and log messages that were dropped because the queue was full
+        self._taking = False  # frames are being received, and a flush follows
         self._closed = False
 
     def receive(self, frames: Iterable[Frame], transport: ExchangeTransport | None = None) -> None:
         """Receive frames of the peer. Requests run as tasks; immediate answers are sent in one
         write.
 
-        `transport` is that of these frames, on transports where each message arrives in a request
-        of its own.
+        `transport` is the transport of these frames, if each message arrives in a separate request.
         """
         self._taking = True
         if transport is not None:
@@ -246,7 +248,7 @@ class Serving:
         self._transmit(out)
 
     def _split(self, out: list[Sent]) -> tuple[list[Sent], list[Sent]]:
-        """Separate the responses of calls that have sent progress from the other frames.
+        """Separate the responses to calls that have sent progress from the other frames.
 
         Returns:
             The frames that may be read together with progress, and those responses.
@@ -256,7 +258,7 @@ class Serving:
         for sent in out:
             route, frame = sent
             if frame.startswith(b"[") or (route in self._reported and is_answer(frame)):
-                after.append(sent)  # a batch may hold the response to any of them
+                after.append(sent)  # a batch may contain the response to any call
             else:
                 before.append(sent)
         if after:
@@ -267,8 +269,8 @@ class Serving:
         return id is not None and self.connection.is_open(id)
 
     async def aclose(self, grace: float = 0.0) -> None:
-        """The peer has gone: give running calls `grace` seconds to finish, then cancel them and let
-        them clean up.
+        """Clean up after the peer is gone: give running calls `grace` seconds to finish, then
+        cancel them and let them clean up.
         """
         self._closed = True
         if self.dropped > 1:
@@ -296,7 +298,7 @@ class Serving:
         self.running.clear()
 
     def run(self, event: RequestReceived) -> Coroutine[Any, Any, None]:
-        """Run one request, from its event to its queued answer."""
+        """Run one request, from its event to its queued response."""
         return carry_out(self.handler, event, self.exchange(event), self)
 
     def exchange(self, event: RequestReceived) -> Exchange:
@@ -325,7 +327,7 @@ class Serving:
             self.connection.respond(event.id, result)
 
     def fail(self, event: RequestReceived, error: t.McpError) -> None:
-        """Queue the error that a request has ended with."""
+        """Queue the error of a request."""
         if self._was_cancelled():
             return
         if isinstance(error, t.Forbidden):
@@ -333,7 +335,7 @@ class Serving:
         self.connection.fail(event.id, error.code, error.message, error.data)
 
     def end(self, event: RequestReceived) -> None:
-        """A request is over: what it has left to send goes out."""
+        """End a request, and send what is still queued for it."""
         task = self.running.get(event.id)
         if task is not None and task is asyncio.current_task():
             del self.running[event.id]
@@ -343,14 +345,14 @@ class Serving:
             self.flush()
 
     def _was_cancelled(self) -> bool:
-        """Whether the peer has cancelled the request of the current task; its ID may belong to
+        """Whether the peer has cancelled the request of the current task. Its ID may belong to
         another request by now.
         """
         return bool(self._cancelled) and asyncio.current_task() in self._cancelled
 
     def is_full(self, elsewhere: int = 0) -> bool:
         """Whether the limit of concurrent requests is reached; `elsewhere` of them run in other
-        tasks. Internal listens do not count.
+        tasks. Internal subscriptions do not count.
         """
         return (
             sum(not isinstance(id, SessionListen) for id in self.running) + elsewhere
@@ -420,7 +422,7 @@ class Serving:
             waiting.set_result(event.answer)
 
     def notify(self, event: RequestReceived, method: str, params: Any) -> None:
-        """Send a notification of a request that runs."""
+        """Send a notification of a running request."""
         if self._closed:
             return
         id = event.id
@@ -430,8 +432,8 @@ class Serving:
             return
         if method == "notifications/progress" and params.progress_token != token:
             if token is None:
-                return  # nobody asked for it
-            params = replace(params, progress_token=token)  # it comes from another connection
+                return  # the peer did not ask for progress
+            params = replace(params, progress_token=token)  # it had another token
         sent = self.connection.notify(id, method, params)
         self._unflushed += sent
         if sent and self._barrier is not None and method == "notifications/progress":
@@ -460,15 +462,15 @@ class Serving:
                 self._flush_soon()
 
     def _flush_soon(self) -> None:
-        """Schedule one write for everything that happens in this loop iteration."""
+        """Schedule one write for everything that happens in this turn of the event loop."""
         if not self._flush_is_due and not self._taking:
             self._flush_is_due = True
             self._loop.call_soon(self.flush)
 
 
 def _what_failed(bad: BaseException) -> str:
-    """The part of an exception that a client may see: for a server behind this one, the kind of
-    failure without its message.
+    """Return the part of an exception that a client may see. For an error of a server behind this
+    one, that is the kind of failure without its message.
     """
     if isinstance(bad, t.TimedOut):
         return "The server behind this one did not answer in time"

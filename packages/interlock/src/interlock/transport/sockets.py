@@ -1,8 +1,8 @@
-"""Lines over stream sockets, Unix and TCP: the worked example of a custom transport, for servers
-and for clients.
+"""Lines over stream sockets, Unix and TCP: an example of a custom transport, for servers and for
+clients.
 
-They frame messages as stdio does (2026-07-28, "Custom Transports"). There is no authentication: a
-Unix socket is guarded by its file's permissions, a TCP socket is for loopback.
+Hazard: there is no authentication. A Unix socket is protected by its file's permissions; use a TCP
+socket on loopback only. Messages are framed as in stdio (2026-07-28, "Custom Transports").
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ log = limited("interlock.server")
 _BREATH = 0.1  # seconds
 
 Address = str | Path | tuple[str, int]
-"""Where a socket is: the path of a Unix socket, or host and port."""
+"""The address of a socket: the path of a Unix socket, or host and port."""
 
 
 async def connect(address: Address, *, limit: int = DEFAULT_LIMIT) -> PipeChannel:
@@ -42,8 +42,8 @@ async def connect(address: Address, *, limit: int = DEFAULT_LIMIT) -> PipeChanne
         if not isinstance(address, tuple):
             return _channel(await _reach(socket.AF_UNIX, os.fspath(address)), limit)
         found = await loop.getaddrinfo(*address, type=socket.SOCK_STREAM)
-        # A name may have several addresses, as localhost has ::1 and 127.0.0.1; a server may
-        # listen at any of them.
+        # A name may have several addresses, as localhost has ::1 and 127.0.0.1. The server may
+        # listen on any of them.
         for family, _, _, _, target in found[:-1]:
             with contextlib.suppress(OSError):
                 return _channel(await _reach(family, target), limit)
@@ -65,14 +65,14 @@ async def _reach(family: int, target: Any) -> socket.socket:
 
 
 class Socket:
-    """A client's transport to a server that listens at a Unix or TCP address.
+    """A client's transport to a server on a Unix or TCP address.
 
     Args:
         address: A path for a Unix socket, or host and port for TCP.
-        limit: The largest message, in bytes.
-        tap: Sees every frame, with "client" or "server" as its sender.
-        reconnect: Whether the next call opens a broken connection again. Calls in flight fail,
-            except for read-only ones and those that are safe to repeat: they are sent again.
+        limit: The maximum size of a message, in bytes.
+        tap: Called with every frame, and with "client" or "server" as its sender.
+        reconnect: Whether the next call reopens a broken connection. Running calls fail, except for
+            read-only and idempotent calls, which are sent again.
     """
 
     def __init__(
@@ -116,10 +116,11 @@ async def listen(
     limit: int = DEFAULT_LIMIT,
     on_ready: Callable[[Address], None] | None = None,
 ) -> None:
-    """Accept peers at an address until cancelled, at most `most_peers` at once; `talk` serves each.
+    """Accept peers on an address until cancelled, at most `most_peers` at once. `talk` serves each
+    of them.
 
-    A Unix socket's file is made for its owner only and removed at the end. `on_ready` gets the
-    address in use (port 0 chooses one).
+    The file of a Unix socket is created for its owner only, and removed at the end. `on_ready` is
+    called with the address (port 0 selects a free one).
     """
     loop = asyncio.get_running_loop()
     sock = _listening(address)
@@ -142,8 +143,8 @@ async def listen(
             try:
                 peer, _ = await loop.sock_accept(sock)
             except OSError as bad:
-                # out of descriptors for a moment, or the peer has gone again: no reason to turn the
-                # others away
+                # no file descriptor is free for a moment, or the peer has disconnected: keep
+                # accepting others
                 log.warning("a peer could not be accepted: %s", bad)
                 room.release()
                 await asyncio.sleep(_BREATH)
@@ -185,7 +186,7 @@ def _clear(path: str) -> None:
     with contextlib.suppress(OSError):
         if stat.S_ISSOCK(os.stat(path).st_mode):
             with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as knock:
-                knock.setblocking(False)  # a server that is too busy to accept is alive
+                knock.setblocking(False)  # a server that is too busy to accept is still alive
                 try:
                     knock.connect(path)
                 except ConnectionRefusedError:

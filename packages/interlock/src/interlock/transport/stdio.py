@@ -1,5 +1,5 @@
-"""The stdio transport: this process's standard streams on the server's side, a child process on the
-client's side (2026-07-28, "stdio").
+"""The stdio transport: the standard streams of this process on the server's side, a child process
+on the client's side (2026-07-28, "stdio").
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from .reconnect import MOST_RESTARTS, Recovery
 
 log = limited("interlock.client")
 
-_SHORT_PATIENCE = 0.5  # seconds for a child to end by itself before another is started in its place
+_SHORT_PATIENCE = 0.5  # seconds for a child to exit before another one is started
 _INHERITED = frozenset(
     [
         "HOME",
@@ -78,9 +78,9 @@ _INHERITED = frozenset(
 async def own_streams(limit: int = DEFAULT_LIMIT) -> AsyncIterator[PipeChannel | ThreadChannel]:
     """Return this process's stdin and stdout as a channel.
 
-    While it is open, nothing else can reach the wire. Descriptor 1 leads to stderr, so `print` in a
-    server, or a program that a tool starts, writes there. Descriptor 0 is empty. Both are restored
-    at the end.
+    While the channel is open, nothing else can write to the connection: descriptor 1 leads to
+    stderr, so `print` in a server, or a program that a tool starts, writes to stderr. Descriptor 0
+    is empty. Both are restored at the end.
     """
     sys.stdout.flush()
     read_fd = os.dup(0)
@@ -122,7 +122,7 @@ def _stderr_writer() -> io.TextIOWrapper:
 
 def inherited_environment() -> dict[str, str]:
     """Return the variables that a child server inherits by default: those that programs need to
-    run, without any that may contain secrets.
+    run, and none that may contain secrets.
     """
     return {name: value for name, value in os.environ.items() if name in _INHERITED}
 
@@ -130,22 +130,22 @@ def inherited_environment() -> dict[str, str]:
 class Stdio:
     """A client's transport to a server that it starts as a child process.
 
-    A child that cannot be opened with `server/discover`, because it exits, does not answer, or
-    refuses the handshake after it, is started a second time with the handshake first.
+    A child may exit after `server/discover`, not answer it, or refuse the handshake after it. In
+    these cases the child is started a second time, with the handshake first.
 
     Args:
         command: The program and its arguments. They are run without a shell.
-        env: Variables that are added to the inherited ones.
-        inherit_env: Whether the child inherits the whole environment. Without it, it inherits a
-            small set of variables that contains no secrets.
+        env: Variables in addition to the inherited ones.
+        inherit_env: Whether the child inherits the whole environment, secrets included. Otherwise
+            it inherits a small set of variables without secrets.
         cwd: The working directory of the child.
-        on_stderr: Gets each line that the server writes to stderr.
+        on_stderr: Called with each line that the server writes to stderr.
         patience: Seconds between the steps of a shutdown: stdin is closed, the child is terminated,
             the child is killed.
-        limit: The largest message, in bytes.
-        tap: Sees every frame, with "client" or "server" as its sender.
-        restart: Whether the next call starts a child again that has exited. Calls in flight fail,
-            except for read-only ones and those that are safe to repeat: they are sent again.
+        limit: The maximum size of a message, in bytes.
+        tap: Called with every frame, and with "client" or "server" as its sender.
+        restart: Whether the next call restarts a child that has exited. Running calls fail, except
+            for read-only and idempotent calls, which are sent again.
     """
 
     def __init__(
@@ -178,33 +178,33 @@ class Stdio:
 
     @property
     def pid(self) -> int | None:
-        """The child's process ID while the child exists."""
+        """The process ID of the child while it exists."""
         return self._child.pid if self._child is not None else None
 
     async def open(self, hello: Hello) -> Opened:
-        """Start the server and negotiate a revision. Raises Unreachable if it cannot be started or
-        ends at once.
+        """Start the server and negotiate a revision. Raises Unreachable if the server cannot be
+        started or exits at once.
         """
         opened = await self.connect(hello)
         self._recovery.opened(hello, opened)
         return opened
 
     async def __call__(self, exchange: Exchange) -> AnyResult:
-        """Send one exchange and return its result. A child that has ended is started again
-        first.
-        """
+        """Send one exchange and return its result. A child that has exited is restarted first."""
         return await self._recovery.carry(exchange)
 
     @property
     def is_broken(self) -> bool:
-        """Whether the child cannot answer any more, although it was not closed."""
+        """Whether the child can no longer respond, although this side has not closed the
+        connection.
+        """
         child = self._child
         if child is None:
             return False
         return not self._is_settled or child.duplex is None or child.duplex.is_broken
 
     async def connect(self, hello: Hello) -> Opened:
-        """Start a new child in place of the present one, and negotiate a revision; see
+        """Start a new child in place of the current one, and negotiate a revision; see
         `Recovery`.
         """
         before = self._child
@@ -222,7 +222,7 @@ class Stdio:
         return opened
 
     async def exchange(self, exchange: Exchange) -> AnyResult:
-        """Send one exchange to the present child, and return its result; see `Recovery`."""
+        """Send one exchange to the current child, and return its result; see `Recovery`."""
         child = self._child
         if child is None or child.duplex is None:
             raise t.Unreachable("The server was not started.")
@@ -232,7 +232,7 @@ class Stdio:
             raise
         except t.Unreachable as bad:
             if self._child is None:
-                raise  # closed by this side: the child's exit is not the cause
+                raise  # this side has closed it: the exit of the child is not the cause
             raise await child.explained(bad) from None
 
     def send_notification(self, method: str, params: Any) -> None:
@@ -241,13 +241,13 @@ class Stdio:
             self._child.duplex.send_notification(method, params)
 
     async def aclose(self) -> None:
-        """Close the child's stdin, wait for it to end, and kill it if it does not."""
+        """Close the child's stdin, wait for its exit, and kill it if it does not exit."""
         self._child = None
         await self._recovery.aclose()
         while self._children:
             child = self._children[0]
             await child.aclose(self.patience)
-            with contextlib.suppress(ValueError):  # ended in a task of `_end` meanwhile
+            with contextlib.suppress(ValueError):  # removed by a task of `_end` meanwhile
                 self._children.remove(child)
         if self._ending:
             await asyncio.wait(self._ending)
@@ -272,7 +272,7 @@ class Stdio:
     # -- opening -----------------------------------------------------------------------------------
 
     async def _take(self, hello: Hello, step: Step) -> Outcome:
-        """Take a step of the opening, with a new child if the step requires it."""
+        """Run a step of the opening, with a new child if the step requires it."""
         child = self._there()
         if not isinstance(step, Restart):
             return await child.run_step(step)
@@ -290,9 +290,9 @@ class Stdio:
     ) -> Outcome:
         """Return the first result of two children, and end the other child.
 
-        The old child has read the request and is silent. Most such servers have stopped, but it may
-        be a wrapper that reads for a server that still starts. Therefore it is not ended before the
-        new child has answered.
+        The old child has read the request and is silent. Most such servers hang, but it may be a
+        wrapper that reads for a server that is still starting. So it is not ended before the new
+        child has answered.
         """
         late = asyncio.ensure_future(rival.late_answer())
         new = asyncio.ensure_future(fresh.start_with(hello, first))
@@ -313,7 +313,7 @@ class Stdio:
             self._end(loser, self.patience)
 
     def _end(self, child: Child, patience: float) -> asyncio.Task[None]:
-        """End a child in a task of its own, which `aclose` waits for."""
+        """End a child in a separate task, which `aclose` waits for."""
 
         async def end() -> None:
             await child.aclose(patience)
@@ -327,8 +327,8 @@ class Stdio:
 
 
 def _with_advice(bad: t.Unreachable, command: Sequence[str]) -> t.Unreachable:
-    """For a Python file that ran to its end without serving: the error with advice for its
-    author.
+    """Return the error with advice for the author, if a Python file ran to its end without
+    serving.
     """
     file = next((part for part in command if part.endswith(".py")), None)
     if bad.exit_code != 0 or file is None:
