@@ -1,4 +1,4 @@
-"""Watching by polling: looks for changes again and again, only while a client listens."""
+"""Watching by polling: checks for changes periodically, only while a client is subscribed."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from interlock.watching import Poller
 
 
 class ChangePoller(Poller):
-    """Looks for changes while a client listens to the server, and announces them.
+    """Checks for changes while a client is subscribed, and notifies it.
 
-    Changes that happen while nobody listens are never announced.
+    Changes without a subscribed client are never reported.
     """
 
     def __init__(self, server: Server) -> None:
@@ -18,5 +18,5 @@ class ChangePoller(Poller):
 
     @property
     def is_wanted(self) -> bool:
-        """Whether a client listens to anything."""
+        """Whether a client is subscribed to anything."""
         return any(listener.wants_anything for listener in self.server.listeners)

@@ -23,8 +23,8 @@ from typing import IO, Any, TypeVar
 
 CHUNK = 64 * 1024
 _KILL = getattr(signal, "SIGKILL", signal.SIGTERM)
-_TICK = 0.1  # seconds between two looks at the time while a blocking read waits
-_PIPES_ARE_POLLED = os.name == "posix"  # an event loop can wait for a pipe by itself
+_TICK = 0.1  # seconds between two checks of the time during a blocking read
+_PIPES_ARE_POLLED = os.name == "posix"  # an event loop can wait for a pipe
 
 One = TypeVar("One")
 Other = TypeVar("Other")
@@ -33,7 +33,7 @@ Other = TypeVar("Other")
 async def both(
     one: Coroutine[Any, Any, One], other: Coroutine[Any, Any, Other]
 ) -> tuple[One, Other]:
-    """Run two coroutines at the same time. Where one fails, the other is cancelled and awaited."""
+    """Run two coroutines at the same time. If one fails, the other is cancelled and awaited."""
     tasks = asyncio.ensure_future(one), asyncio.ensure_future(other)
     try:
         return await asyncio.gather(*tasks)
@@ -53,7 +53,7 @@ class Pipe:
         os.set_blocking(file.fileno(), False)
 
     async def read(self, most: int) -> bytes:
-        """The next bytes, at most so many; nothing at the end."""
+        """The next bytes, at most `most`; empty at the end."""
         while True:
             try:
                 return os.read(self._file.fileno(), most)
@@ -61,7 +61,7 @@ class Pipe:
                 await self._ready()
 
     async def write(self, data: bytes) -> None:
-        """Write all of it. Raises BrokenPipeError where the reader has gone."""
+        """Write all bytes. Raises BrokenPipeError if the reader has closed the pipe."""
         view = memoryview(data)
         while view:
             try:
@@ -82,7 +82,7 @@ class Pipe:
             self._unwatch()
 
     def _unwatch(self) -> None:
-        """Stop watching. A closed descriptor must not be watched: its number is used again."""
+        """Stop watching. A closed descriptor must not be watched: its number is reused."""
         if self._waiting is not None:
             waiting = self._waiting
             self._waiting = None
@@ -91,7 +91,7 @@ class Pipe:
             waiting.cancel()
 
     def close(self) -> None:
-        """Close it, and cancel those who wait for it."""
+        """Close the pipe, and cancel tasks that wait for it."""
         if not self._file.closed:
             self._unwatch()
             self._file.close()
@@ -105,7 +105,7 @@ def _wake(waiting: asyncio.Future[None]) -> None:
 class PipeProcess:
     """A child process whose pipes the event loop polls itself.
 
-    asyncio's own subprocesses take a thread, transports and tasks each, which costs more than a
+    asyncio's own subprocesses need a thread, transports and tasks each, which costs more than a
     short run of git.
     """
 
@@ -118,7 +118,7 @@ class PipeProcess:
         fed: bool,
         errors: bool,
     ) -> None:
-        """Start it. Raises OSError."""
+        """Start the process. Raises OSError."""
         self._process = subprocess.Popen(
             command,
             cwd=cwd,
@@ -136,16 +136,16 @@ class PipeProcess:
 
     @property
     def pid(self) -> int:
-        """Its number, which is that of its process group too."""
+        """The process id, which is also the id of its process group."""
         return self._process.pid
 
     @property
     def returncode(self) -> int | None:
-        """Its exit code; None until its end was noticed."""
+        """The exit code; None until its end was noticed."""
         return self._process.returncode
 
     async def wait(self) -> int:
-        """Its exit code, once it has ended."""
+        """Wait for the process to end; return its exit code."""
         code = self._process.poll()
         if code is not None:
             return code
@@ -153,7 +153,7 @@ class PipeProcess:
             return await asyncio.to_thread(self._process.wait)
         try:
             watch = os.pidfd_open(self.pid)
-        except OSError:  # too many files are open, or the kernel is older
+        except OSError:  # too many open files, or an older kernel
             return await asyncio.to_thread(self._process.wait)
         loop = asyncio.get_running_loop()
         ended: asyncio.Future[None] = loop.create_future()
@@ -166,18 +166,18 @@ class PipeProcess:
         return self._process.wait()
 
     async def feed(self, data: bytes) -> None:
-        """Write its input, as far as it reads it, and close it."""
+        """Write its input, as far as it is read, and close the pipe."""
         assert self._stdin is not None
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             await self._stdin.write(data)
         self._stdin.close()
 
     def kill(self) -> None:
-        """Kill its process group."""
+        """Kill the process group."""
         _signal(self.pid, _KILL)
 
     def close(self) -> None:
-        """Close its pipes."""
+        """Close the pipes."""
         for pipe in (self._stdin, self.stdout, self.stderr):
             if pipe is not None:
                 pipe.close()
@@ -205,9 +205,9 @@ class StreamProcess:
         fed: bool = True,
         errors: int | None = None,
     ) -> StreamProcess:
-        """Start it.
+        """Start the process.
 
-        `errors` is where its standard error goes: by default to ours. Raises OSError.
+        `errors` is the target of its stderr, by default that of this process. Raises OSError.
         """
         starting = asyncio.ensure_future(
             asyncio.create_subprocess_exec(
@@ -221,7 +221,8 @@ class StreamProcess:
             )
         )
         try:
-            # It may run before asyncio says so. A caller that is cancelled still has to kill it.
+            # The process may run before asyncio returns it. If the caller is cancelled, it must
+            # still be killed.
             return cls(await asyncio.shield(starting))
         except asyncio.CancelledError:
             with contextlib.suppress(OSError):
@@ -230,11 +231,11 @@ class StreamProcess:
 
     @property
     def returncode(self) -> int | None:
-        """Its exit code; None while it runs."""
+        """The exit code; None while it runs."""
         return self._process.returncode
 
     async def feed(self, data: bytes) -> None:
-        """Write its input, as far as it reads it, and close it."""
+        """Write its input, as far as it is read, and close the pipe."""
         assert self.stdin is not None
         with contextlib.suppress(ConnectionError):
             self.stdin.write(data)
@@ -242,13 +243,13 @@ class StreamProcess:
         self.stdin.close()
 
     def kill(self) -> None:
-        """Kill its process group."""
+        """Kill the process group."""
         _signal(self.pid, _KILL)
 
     def close(self) -> None:
-        """Close its pipes."""
-        # No public method closes pipes that were not read to their end. The transport as a whole
-        # is left alone: its close() would reap the process behind the back of asyncio's watcher.
+        """Close the pipes."""
+        # No public method closes pipes that were not read to the end. The transport itself must not
+        # be closed: its close() would reap the process without asyncio's watcher.
         transport = self._process._transport  # type: ignore[attr-defined]  # private in asyncio
         for number in range(3):
             pipe = transport.get_pipe_transport(number)
@@ -270,16 +271,16 @@ async def running(
     memory: int | None = None,
     grace: float = 0.0,
 ) -> AsyncIterator[Process]:
-    """Run a program in a process group of its own. However you leave the block, the group is gone.
+    """Run a program in its own process group. However you leave the block, the group is killed.
 
     Args:
-        command: The program and its arguments; no shell takes part.
-        env: All of its environment.
-        cwd: Its working folder; ours by default.
+        command: The program and its arguments; no shell is used.
+        env: Its whole environment.
+        cwd: Its working folder; by default that of this process.
         feed: Its input, written while the block runs.
-        errors: Whether its standard error can be read. It is discarded otherwise.
-        memory: How many bytes it may allocate, where the platform lets another process say so.
-        grace: Seconds between SIGTERM and SIGKILL. Without them it is killed at once.
+        errors: Whether its stderr can be read. Otherwise it is discarded.
+        memory: How many bytes it may allocate, if the platform can set that for another process.
+        grace: Seconds between SIGTERM and SIGKILL. With 0 it is killed at once.
 
     Raises:
         OSError: The program cannot be started.
@@ -303,7 +304,7 @@ async def running(
 
 
 async def terminate(process: Process, grace: float) -> None:
-    """End a process and its group: SIGTERM, SIGKILL after `grace` seconds; then close its pipes."""
+    """End a process and its group: SIGTERM, SIGKILL after `grace` seconds; then close the pipes."""
     try:
         if grace and process.returncode is None:
             _signal(process.pid, signal.SIGTERM)
@@ -311,8 +312,8 @@ async def terminate(process: Process, grace: float) -> None:
                 await asyncio.wait_for(asyncio.shield(process.wait()), grace)
     finally:
         _signal(process.pid, _KILL)
-        # asyncio notices the end of a process only once its pipes have ended, and one that is full
-        # and paused never does. Pipes of ours are closed first, therefore.
+        # asyncio notices the end of a process only after its pipes have ended, and a full and
+        # paused pipe never ends. So the pipes are closed first.
         process.close()
         if process.returncode is None:
             await asyncio.shield(process.wait())
@@ -328,7 +329,7 @@ def _signal(pid: int, number: int) -> None:
 
 def _limit_memory(pid: int, memory: int) -> None:
     if sys.platform == "linux":
-        import resource  # not on every platform, and only here
+        import resource  # not on every platform, and needed only here
 
         with contextlib.suppress(OSError, ValueError):
             resource.prlimit(pid, resource.RLIMIT_DATA, (memory, memory))
@@ -336,7 +337,7 @@ def _limit_memory(pid: int, memory: int) -> None:
 
 
 async def read_into(kept: bytearray, process: Process, most: int) -> bool:
-    """Add what a process writes to `kept`; False once that is more than so many bytes."""
+    """Append the output of a process to `kept`; False once it is longer than `most` bytes."""
     while chunk := await process.stdout.read(CHUNK):
         kept += chunk
         if len(kept) > most:
@@ -345,16 +346,14 @@ async def read_into(kept: bytearray, process: Process, most: int) -> bool:
 
 
 async def read_output(process: Process, most: int) -> bytes:
-    """What a process writes, up to so many bytes."""
+    """The output of a process, up to `most` bytes."""
     kept = bytearray()
     await read_into(kept, process, most - 1)
     return bytes(kept[:most])
 
 
 class BlockingProcess:
-    """A child process for a thread, which waits for it in short steps and can be stopped
-    between.
-    """
+    """A child process for use in a thread, which waits in short steps so that it can be stopped."""
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         assert process.stdout is not None
@@ -362,14 +361,14 @@ class BlockingProcess:
         self._stdout = process.stdout
 
     def write(self, data: bytes) -> None:
-        """Write all of it to its input. Raises BrokenPipeError where it has ended."""
+        """Write all of its input. Raises BrokenPipeError if it has ended."""
         assert self._process.stdin is not None
         view = memoryview(data)
         while view:
             view = view[self._process.stdin.write(view) :]
 
     def read(self, stopped: Callable[[], bool]) -> bytes | None:
-        """The next bytes that it writes; nothing at the end, None once `stopped()` says so."""
+        """The next bytes of output; empty at the end, None once `stopped()` returns True."""
         with selectors.DefaultSelector() as selector:
             selector.register(self._stdout, selectors.EVENT_READ)
             while not selector.select(_TICK):
@@ -378,7 +377,7 @@ class BlockingProcess:
             return os.read(self._stdout.fileno(), CHUNK)
 
     def wait(self) -> int:
-        """Its exit code, once it has ended."""
+        """Wait for the process to end; return its exit code."""
         return self._process.wait()
 
 
@@ -391,14 +390,14 @@ def blocking(
     pass_fds: Sequence[int] = (),
     fed: bool = False,
 ) -> Iterator[BlockingProcess]:
-    """Run a program for a thread, in a process group of its own, which is killed after the block.
+    """Run a program for a thread, in its own process group, which is killed after the block.
 
     Args:
-        command: The program and its arguments; no shell takes part.
-        env: All of its environment; ours by default.
-        cwd: Its working folder; ours by default.
+        command: The program and its arguments; no shell is used.
+        env: Its whole environment; by default that of this process.
+        cwd: Its working folder; by default that of this process.
         pass_fds: Descriptors that it inherits.
-        fed: Whether it has an input that you write.
+        fed: Whether you write its input.
 
     Raises:
         OSError: The program cannot be started.

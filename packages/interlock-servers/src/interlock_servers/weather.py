@@ -1,8 +1,8 @@
 """Weather server: US alerts and forecasts, and climate normals of the world.
 
 `interlock serve weather` runs it over stdio. Climate normals come from a table in the package and
-need no network. INTERLOCK_WEATHER_URL names another address that answers as
-https://api.weather.gov does, INTERLOCK_WEATHER_SECONDS how long one answer may take.
+need no network. INTERLOCK_WEATHER_URL names another address with the API of
+https://api.weather.gov, and INTERLOCK_WEATHER_SECONDS the timeout of a response.
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ T = TypeVar("T")
 
 
 class WeatherSettings(Struct, frozen=True):
-    """Whom the server asks, and for how long: INTERLOCK_WEATHER_URL sets `url`,
+    """The service to ask and its timeout: INTERLOCK_WEATHER_URL sets `url`,
     INTERLOCK_WEATHER_SECONDS `seconds`.
     """
 
     url: str = NWS
-    seconds: float = 20.0  # that one answer may take
+    seconds: float = 20.0  # for one response
 
 
 # -- what the service answers, as far as it is needed ----------------------------------------------
@@ -172,7 +172,7 @@ class ClimateNormals(Struct, rename="camel"):
 
 
 class _Absent(Exception):
-    """The service has nothing at that path. `words` are its explanation."""
+    """The service has nothing at that path. `words` is its explanation."""
 
     def __init__(self, status: int, words: str) -> None:
         super().__init__(words)
@@ -181,9 +181,9 @@ class _Absent(Exception):
 
 
 class WeatherService:
-    """A client of the National Weather Service, or of an address that answers as it does.
+    """A client of the National Weather Service, or of an address with the same API.
 
-    Every misfortune is raised as a ToolError in words for the model.
+    Every failure is raised as a ToolError with a message for the model.
     """
 
     def __init__(self, address: str, seconds: float) -> None:
@@ -192,9 +192,9 @@ class WeatherService:
         self._client: AsyncClient | None = None
 
     async def get(self, path: str, kind: type[T]) -> T:
-        """What the service has under `path`, read as `kind`.
+        """Get `path` from the service, parsed as `kind`.
 
-        Raises _Absent for what it has not, ToolError for all else.
+        Raises _Absent if it does not exist, and ToolError for every other failure.
         """
         status, body = await self._fetch(path)
         if status in (400, 404):
@@ -219,7 +219,7 @@ class WeatherService:
 
     async def _fetch(self, path: str) -> tuple[int, bytes]:
         client = self._client = self._client or self._opened()
-        import httpx2  # loaded already, or `_opened` has said what to install
+        import httpx2  # imported already, or `_opened` has said what to install
 
         host = urlsplit(self.address).netloc
         try:
@@ -247,7 +247,7 @@ class WeatherService:
 
     def _opened(self) -> AsyncClient:
         try:
-            import httpx2  # at the first call: it takes longer to load than all the rest
+            import httpx2  # at the first call: importing it takes longest
         except ImportError:
             raise ToolError(
                 "The weather server needs an HTTP client. Install it with: pip install "
@@ -257,7 +257,7 @@ class WeatherService:
             headers={"User-Agent": "interlock-weather/1.0", "Accept": "application/geo+json"},
             timeout=self.seconds,
             limits=httpx2.Limits(max_connections=10),
-            follow_redirects=True,  # the service sends coordinates on to the form it likes best
+            follow_redirects=True,  # the service redirects coordinates to its canonical form
             max_redirects=3,
         )
 
@@ -307,8 +307,8 @@ async def get_forecast(
     where = f"{_degrees(latitude)},{_degrees(longitude)}"
     try:
         point = (await ctx.lifespan_state.get(f"/points/{where}", _PointAnswer)).properties
-        # Only the path is taken from the answer: whatever it says, the request goes to the service
-        # that we were told to ask.
+        # Only the path of the response is used: the request goes to the configured service in any
+        # case.
         found = urlsplit(point.forecast)
         answer = await ctx.lifespan_state.get(
             found.path + (f"?{found.query}" if found.query else ""), _ForecastAnswer
@@ -350,7 +350,7 @@ async def check_weather(city: City, date: datetime.date) -> ToolResult[ClimateNo
 def _normals(city: str, day: datetime.date, *, dated: bool = True) -> ClimateNormals:
     """The normals of a city for the month of a day.
 
-    Raises ToolError for a city that is not in the table.
+    Raises ToolError for an unknown city.
     """
     try:
         name = find_city(city)
@@ -417,9 +417,7 @@ def _add_climate(made: Server) -> None:
 
 
 def _dates_like(start: str, today: datetime.date) -> list[str]:
-    """Days whose date begins so: those from today on first, then those of the year that is
-    given.
-    """
+    """Dates that begin with a text: first those from today on, then those of the given year."""
     spans = [today.toordinal()]
     if len(start) >= 4 and start[:4].isdecimal() and start[:4].isascii() and start[:4] != "0000":
         spans.append(datetime.date(int(start[:4]), 1, 1).toordinal())
@@ -432,8 +430,8 @@ def _dates_like(start: str, today: datetime.date) -> list[str]:
 
 
 def _degrees(value: float) -> str:
-    """With the four digits that the service takes, and no zeros at the end, which it does not
-    like.
+    """Coordinates with four digits, as the service requires, and without trailing zeros, which it
+    rejects.
     """
     text = f"{value:.4f}".rstrip("0").rstrip(".")
     return "0" if text == "-0" else text
@@ -474,10 +472,10 @@ def _period(period: _Period) -> Period:
 
 
 def weather_server(address: str | None = None, seconds: float | None = None) -> Server:
-    """A weather server that asks `address`; the environment's, or the real service, where none is
-    given.
+    """Return a weather server that asks `address`; by default the environment's or the real
+    service.
 
-    `seconds` is how long one answer may take.
+    `seconds` is the timeout of a response.
     """
 
     @asynccontextmanager
@@ -515,9 +513,9 @@ def weather_server(address: str | None = None, seconds: float | None = None) -> 
 
 
 def server_of(*arguments: str) -> Server:
-    """The server for the command line.
+    """Return the server for the command line.
 
-    Raises ValueError for arguments, of which it takes none, and for settings that are none.
+    Raises ValueError for any argument, and for invalid settings.
     """
     if arguments:
         raise ValueError(

@@ -12,8 +12,6 @@ from interlock.cursors import encode_cursor
 
 from ..cursors import read_cursor
 
-# Terminal controls, direction changes and invisible characters are shown as escapes.
-
 
 def quoted(name: str) -> str:
     """A table or column name as a quoted SQL identifier."""

@@ -43,9 +43,9 @@ _MOST_INFO = 64 * 1024
 
 
 def throw_away(place: ResolvedPath, limits: FilesystemLimits) -> tuple[str, str]:
-    """Put something into the trash; its id there, and what it is.
+    """Move something into the trash; return its id there, and its kind.
 
-    A link goes as a link. Raises ToolError.
+    A symbolic link is moved as a link. Raises ToolError.
     """
     if place.name is None:
         raise ToolError("An allowed folder itself is not thrown away.")
@@ -82,7 +82,7 @@ def throw_away(place: ResolvedPath, limits: FilesystemLimits) -> tuple[str, str]
 
 
 def _made(folder: RootFolder) -> None:
-    """Make the trash of an allowed folder, where there is none; git is told to leave it alone."""
+    """Create the trash of an allowed folder if it is missing, ignored by git."""
     try:
         os.mkdir(TRASH, 0o700, dir_fd=folder.fd)
     except FileExistsError:
@@ -105,7 +105,7 @@ def _opened(name: str, fd: int) -> Iterator[int]:
 
 
 def list_trash(reach: CallRoots) -> TrashContents:
-    """What is in the trash of all allowed folders, the latest first."""
+    """The content of the trash of all allowed folders, latest first."""
     found: list[TrashedItem] = []
     problems: list[str] = []
     for folder in reach.folders:
@@ -113,7 +113,7 @@ def list_trash(reach: CallRoots) -> TrashContents:
             try:
                 info = _info(folder, id_)
             except PathNotFound:
-                continue  # somebody is at it, or was killed at it
+                continue  # another process is working on it, or was killed
             except (ToolError, OSError, ValueError, KeyError, TypeError):
                 problems.append(f"{id_} in {told(folder.path)} cannot be read.")
                 continue
@@ -130,7 +130,7 @@ def list_trash(reach: CallRoots) -> TrashContents:
 
 
 def _ids(folder: RootFolder) -> list[str]:
-    """The ids in the trash of a folder."""
+    """The ids in the trash of one folder."""
     try:
         with _opened(TRASH, folder.fd) as trash:
             own = again(trash)
@@ -144,7 +144,7 @@ def _ids(folder: RootFolder) -> list[str]:
 
 
 def _info(folder: RootFolder, id_: str) -> dict[str, Any]:
-    """What is written down of something in the trash. Raises what says that it is not so."""
+    """Read the record of an item in the trash. Raises an exception if it is missing or invalid."""
     with _opened(TRASH, folder.fd) as trash, _opened(id_, trash) as box:
         if not _is_full(box):
             raise PathNotFound(f"There is nothing in {id_} of the trash.")
@@ -170,7 +170,7 @@ def _info(folder: RootFolder, id_: str) -> dict[str, Any]:
 
 
 def _holder(reach: CallRoots, id_: str) -> RootFolder:
-    """The allowed folder in whose trash there is this. Raises ToolError."""
+    """The allowed folder whose trash contains the item. Raises ToolError."""
     if _ID.fullmatch(id_):
         for folder in reach.folders:
             with (
@@ -183,7 +183,7 @@ def _holder(reach: CallRoots, id_: str) -> RootFolder:
 
 
 def restore(reach: CallRoots, id_: str, target: str | None) -> str:
-    """Bring something back to where it was, or to another place; the path where it is now.
+    """Restore something to its original path, or to another path; return the path.
 
     Raises ToolError.
     """
@@ -217,14 +217,12 @@ def restore(reach: CallRoots, id_: str, target: str | None) -> str:
 
 
 def sweep(reach: CallRoots) -> None:
-    """Take away what is left of those who were killed while they threw something away or brought it
-    back: boxes with nothing in them.
-    """
+    """Remove empty boxes, which processes killed while trashing or restoring have left."""
     for folder in reach.folders:
         with contextlib.suppress(OSError), _opened(TRASH, folder.fd) as trash:
             for id_ in _ids(folder):
                 with contextlib.suppress(OSError), _opened(id_, trash) as box:
-                    if try_lock(box) and not _is_full(box):  # else somebody is at it
+                    if try_lock(box) and not _is_full(box):  # otherwise another process uses it
                         with contextlib.suppress(FileNotFoundError):
                             os.unlink(_INFO, dir_fd=box)
                         os.rmdir(id_, dir_fd=trash)
@@ -239,7 +237,7 @@ def _is_full(box: int) -> bool:
 
 
 def empty(reach: CallRoots, ids: list[str], progress: CallProgress) -> list[str]:
-    """Remove these for good; those that are gone by now are left out. Raises ToolError."""
+    """Delete these items for good; those that are gone already are left out. Raises ToolError."""
     removed: list[str] = []
     for id_ in ids:
         try:

@@ -1,4 +1,4 @@
-"""Walks through folders by descriptors. It never enters a link, another mount or the trash."""
+"""Walks through folders by descriptors. It never enters links, other mounts or the trash."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ from .roots import CallProgress, CallRoots
 
 
 class WalkedEntry(NamedTuple):
-    """Something on the way: the folder that holds it, opened for as long as one looks at it, its
-    name there, and the way to it.
+    """An entry found by a walk: its opened folder, its name, and the steps to it.
+
+    The folder is open only until the walk continues.
     """
 
     parent: int
@@ -31,12 +32,12 @@ class WalkedEntry(NamedTuple):
 
     @property
     def is_folder(self) -> bool:
-        """Whether it is a folder, and no link to one."""
+        """Whether it is a folder, and not a link to one."""
         return stat.S_ISDIR(self.stat.st_mode)
 
 
 class Walk:
-    """A walk through a folder, in the order of names, a folder before what is in it.
+    """A walk through a folder in the order of names, with each folder before its content.
 
     `cut` says whether something was left out.
     """
@@ -60,7 +61,7 @@ class Walk:
         self.cut = False
 
     def below(self, fd: int, steps: tuple[str, ...] = ()) -> Iterator[WalkedEntry]:
-        """What is in an opened folder and below it."""
+        """The entries in and below an opened folder."""
         stack = [(again(fd), iter(self._names(fd)), steps)]
         try:
             while stack:
@@ -77,7 +78,7 @@ class Walk:
                         here, name, (*way, name), os.stat(name, dir_fd=here, follow_symlinks=False)
                     )
                 except OSError:
-                    continue  # gone since it was listed
+                    continue  # it has vanished since it was listed
                 if self._without is not None and self._without.fits(found.steps[len(steps) :]):
                     continue
                 yield found
@@ -88,7 +89,7 @@ class Walk:
                 os.close(here)
 
     def here(self, fd: int) -> Iterator[tuple[str, os.stat_result]]:
-        """What is in an opened folder itself."""
+        """The entries directly in an opened folder."""
         for name in self._names(fd):
             if not self._progress.step():
                 self.cut = True
@@ -96,7 +97,7 @@ class Walk:
             try:
                 found = os.stat(name, dir_fd=fd, follow_symlinks=False)
             except OSError:
-                continue  # gone since it was listed
+                continue  # it has vanished since it was listed
             yield name, found
 
     def _enter(
@@ -110,7 +111,7 @@ class Walk:
             return
         with contextlib.suppress(
             OSError, OutsideRoots
-        ):  # a link by now, not ours to read, or another mount
+        ):  # it is a link by now, unreadable, or another mount
             fd = checked_folder(
                 step(found.name, FOLDER, found.parent, mounts=self._limits.mounts),
                 self._folder,
@@ -148,7 +149,7 @@ def listed(
     sort: str = "name",
     skip: int = 0,
 ) -> FolderEntries:
-    """What is in a folder itself. Raises ToolError."""
+    """The entries directly in a folder. Raises ToolError."""
     limits = reach.limits
     fd = place.open_folder()
     try:
@@ -198,8 +199,7 @@ def tree_of(
     hidden: bool,
     without: ExcludePatterns | None = None,
 ) -> tuple[TreeNode, bool]:
-    """A folder and what is below it down to a depth, and whether nothing above that depth is
-    missing.
+    """A folder and its content down to a depth, and whether it is complete down to that depth.
 
     Raises ToolError.
     """
@@ -254,37 +254,35 @@ class GlobPattern:
         return [None if part == "**" else re.compile(translate(part)) for part in names]
 
     def fits(self, steps: Sequence[str]) -> bool:
-        """Whether a way, from where one looks, fits."""
+        """Whether the steps to an entry match, from the folder of the search."""
         return any(_fits(way, steps) for way in self._ways)
 
 
 class ExcludePatterns:
-    """Globs for what is left out, with everything in it. Raises ToolError for an invalid glob."""
+    """Globs that exclude entries with all below them. Raises ToolError for an invalid glob."""
 
     def __init__(self, patterns: Sequence[str]) -> None:
         self.patterns = patterns
         self._all = [GlobPattern(one) for one in patterns]
 
     def fits(self, steps: Sequence[str]) -> bool:
-        """Whether something is left out, by the way to it from where one looks; what is above it is
-        not looked at.
+        """Whether an entry is excluded by its own path, from the folder of the search; its parents
+        are not checked.
         """
         return any(one.fits(steps) for one in self._all)
 
     def holds(self, steps: Sequence[str]) -> bool:
-        """Whether something, or a folder on the way to it, is left out."""
+        """Whether an entry, or a folder above it, is excluded."""
         return any(self.fits(steps[:n]) for n in range(1, len(steps) + 1))
 
 
 def without(patterns: Sequence[str] | None) -> ExcludePatterns | None:
-    """What some patterns leave out; None where there are none. Raises ToolError."""
+    """The patterns that exclude entries; None without patterns. Raises ToolError."""
     return ExcludePatterns(patterns) if patterns else None
 
 
 def _fits(way: Sequence[re.Pattern[str] | None], steps: Sequence[str]) -> bool:
-    """Which places of the pattern can be reached is worked out step by step, so that no pattern
-    takes long.
-    """
+    """Match step by step with the set of reachable states, so that no pattern takes long."""
     at = _skipping({0}, way)
     for name in steps:
         after: set[int] = set()
@@ -311,7 +309,7 @@ def _skipping(at: set[int], way: Sequence[re.Pattern[str] | None]) -> set[int]:
 
 
 def _spread(text: str) -> list[str]:
-    """The patterns that a pattern with braces stands for; at most 64."""
+    """Expand the braces of a pattern; at most 64 patterns."""
     done: list[str] = []
     todo = [text]
     while todo:
@@ -329,7 +327,7 @@ def _spread(text: str) -> list[str]:
 
 
 def names_of(place: ResolvedPath, most: int) -> list[tuple[str, bool]]:
-    """The names in a folder that are text, in order, and whether each is a folder.
+    """The names in a folder that are valid text, sorted, and whether each is a folder.
 
     Raises ToolError.
     """

@@ -1,4 +1,4 @@
-"""Announces changes of files to clients that listen.
+"""Notifies subscribed clients of changes to files.
 
 Changes are always found by a walk on opened folders.
 """
@@ -21,7 +21,7 @@ from .roots import AllowedRoots, CallProgress
 from .walk import Walk
 
 _MOST_TOLD = 1_000
-_LEISURE = 5  # times as long as a look takes, it rests
+_LEISURE = 5  # the pause after a check, as a multiple of the check's duration
 _LONGEST = 30.0
 
 
@@ -33,7 +33,7 @@ class _Snapshot(NamedTuple):
 
 
 class FolderWatcher(ChangePoller):
-    """Watches the allowed folders as long as a client listens."""
+    """Watches the allowed folders while a client is subscribed."""
 
     def __init__(self, server: Server, allowed: AllowedRoots) -> None:
         super().__init__(server)
@@ -42,7 +42,7 @@ class FolderWatcher(ChangePoller):
         self._events = FileEvents(recursive=False)
 
     async def look(self) -> bool:
-        """Walk through the folders, and announce what is not as it was."""
+        """Walk through the folders, and report changes."""
         now = await asyncio.to_thread(self._snapshot)
         if self._before is not None:
             self._announce(self._before, now)
@@ -69,7 +69,7 @@ class FolderWatcher(ChangePoller):
             for path, found in _walked(folder, CallProgress(None, limits), self._allowed):
                 entries[path] = (found.st_ino, found.st_mode, found.st_mtime_ns, found.st_size)
                 if stat.S_ISDIR(found.st_mode):
-                    # What changes in a folder is announced by itself.
+                    # Changes in a folder are reported for its entries.
                     entries[path] = (found.st_ino, found.st_mode, 0, 0)
                     with contextlib.suppress(UnicodeEncodeError):
                         path.encode()
@@ -79,7 +79,7 @@ class FolderWatcher(ChangePoller):
         return _Snapshot(entries, frozenset(folders))
 
     def _announce(self, before: _Snapshot, now: _Snapshot) -> None:
-        """Announce files that changed; where there are very many, only their allowed folders."""
+        """Report changed files; if there are very many, only their allowed folders."""
         paths = changed_paths(before.entries, now.entries)
         came_or_went = any(path not in before.entries or path not in now.entries for path in paths)
         if len(paths) > _MOST_TOLD:

@@ -295,7 +295,7 @@ def empty_trash(
     return ToolResult(TrashEmptied(removed), f"{len(removed)} are gone for good.")
 
 
-# -- what they have in common ----------------------------------------------------------------------
+# -- shared helpers --------------------------------------------------------------------------------
 
 
 def _written(
@@ -307,7 +307,7 @@ def _written(
     version: str | None = None,
     new: bool = False,
 ) -> ToolResult[WriteResult]:
-    """The result of writing a whole file."""
+    """Write a whole file, and return the result."""
     if place.name is None:
         raise ToolError(f"{plain(place.shown)} is an allowed folder and no file.")
     check_size(place, len(data), reach.limits)
@@ -330,9 +330,9 @@ def _changed(
     encoding: Encoding | None = None,
     missing: bool = False,
 ) -> ToolResult[WriteResult]:
-    """The result of changing the text of a file.
+    """Change the text of a file, and return the result.
 
-    Nobody else who uses this server writes between reading and writing.
+    Other calls of this server cannot write to it between reading and writing.
     """
     with (
         ctx.lifespan_state.reach(ctx) as reach,
@@ -379,7 +379,7 @@ def _told(
     diff: str | None = None,
     places: int | None = None,
 ) -> ToolResult[WriteResult]:
-    """The result of a change, once listeners were notified."""
+    """The result of a change, after clients were notified."""
     ctx.updated(place.uri)
     shown = told(reach.shown(place.folder, place.parts))
     answer = WriteResult(shown, place.uri, created, found.st_size, version_of(found), places)
@@ -388,7 +388,7 @@ def _told(
 
 
 def add_changing(made: Server) -> None:
-    """Add the tools that change something."""
+    """Add the tools that write."""
     adds = _hints(destructive=False, idempotent=False)
     alters = _hints(destructive=True, idempotent=False)
     made.add_tool(

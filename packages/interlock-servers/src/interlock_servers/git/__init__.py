@@ -1,8 +1,8 @@
 """Git server: reads and changes the repositories that were configured. Hooks are never run.
 
 `interlock serve git REPOSITORY...` runs it. Without arguments INTERLOCK_GIT_REPOSITORIES names the
-repositories, and else it is the one of the current folder. INTERLOCK_GIT_WORKTREES is the folder
-for new worktrees, INTERLOCK_GIT_AUTHOR who commits.
+repositories; the default is the repository of the current folder. INTERLOCK_GIT_WORKTREES is the
+folder for new worktrees, and INTERLOCK_GIT_AUTHOR the author of commits.
 """
 
 from __future__ import annotations
@@ -48,9 +48,7 @@ _READS: tuple[tuple[Callable[..., Any], str], ...] = (
     (git_stashes, "Stashes"),
     (git_show_stash, "Show a stash"),
 )
-_ADDS: tuple[
-    tuple[Callable[..., Any], str, bool], ...
-] = (  # and whether a second call with the same arguments changes nothing more
+_ADDS: tuple[tuple[Callable[..., Any], str, bool], ...] = (  # and whether the tool is idempotent
     (git_add, "Stage files", True),
     (git_commit, "Commit", False),
     (git_create_branch, "Create a branch", False),
@@ -75,12 +73,12 @@ def git_server(
     limits: GitLimits | None = None,
     suspend: bool = True,
 ) -> Server:
-    """A server over the repositories at these paths; of a path inside of one its whole.
+    """Return a server for the repositories at these paths, which may be paths inside repositories.
 
-    `worktrees` is the folder in which new worktrees are made, beside the repository where none is
-    named; `author` ("Name <address>") is who commits; `limits` are those of the environment unless
-    they are given; `suspend` is as for Server. Raises ValueError or OSError for a path that is none
-    of a repository, and ValueError for a limit of the environment that is none.
+    `worktrees` is the folder for new worktrees, by default beside each repository; `author` ("Name
+    <address>") is the author of commits; `limits` default to those of the environment; `suspend` is
+    as for Server. Raises ValueError or OSError for a path that is not in a repository, and
+    ValueError for an invalid limit in the environment.
     """
     limits = limits or settings_of(GitLimits, PREFIX)
     paths = [os.fspath(one) for one in repositories]
@@ -119,8 +117,8 @@ def git_server(
 
 
 def server_of(*repositories: str) -> Server:
-    """The server for what was typed, else for the repositories of the environment, else for the one
-    of the current folder.
+    """Return the server for the command line, for the environment, or for the repository of the
+    current folder.
 
     Raises ValueError or OSError for a path that is not in a repository.
     """
@@ -134,11 +132,11 @@ def server_of(*repositories: str) -> Server:
     )
 
 
-server: Server  # made when it is asked for, so that importing this module looks at no folder
+server: Server  # created on demand, so that importing this module reads no folder
 
 
 def __getattr__(name: str) -> Server:
-    """The `server` over the repositories of the environment, or the one of the current folder."""
+    """The `server` for the repositories of the environment, or the one of the current folder."""
     if name == "server":
         return server_of()
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -25,22 +25,22 @@ Text = Annotated[str, Meta(min_length=1, max_length=500)]
 Message = Annotated[str, Meta(min_length=1, max_length=20_000)]
 Cursor = Annotated[str, Meta(min_length=1, max_length=2000)]
 
-WHOLE = frozenset({".", "./"})  # what stands for everything in the repository
-# What a terminal obeys, and what turns the direction of text or cannot be seen: shown as escapes.
+WHOLE = frozenset({".", "./"})  # paths that mean the whole repository
+# Characters that HFS+ ignores in names.
 _IGNORED_BY_HFS = re.compile("[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]")
 _GIT_FOLDER = re.compile(r"(?:\.git|git~[0-9]+)[ .]*(?::.*)?", re.IGNORECASE | re.DOTALL)
 _COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 
 
 def read(data: bytes) -> str:
-    """What git wrote as text. Bytes that are no UTF-8 are written out."""
+    """Decode git's output. Invalid UTF-8 is written as escapes."""
     return data.decode("utf-8", "backslashreplace")
 
 
 def inside(path: str) -> str:
-    """A path below the top of a repository, as git takes it.
+    """Check a path below the top of a repository, for git.
 
-    Raises ToolError for one that could lead elsewhere or into `.git`.
+    Raises ToolError for a path that could lead elsewhere or into `.git`.
     """
     if "\0" in path:
         raise ToolError("A path cannot hold a NUL.")
@@ -60,14 +60,14 @@ def inside(path: str) -> str:
 
 
 def phrase(text: str, what: str) -> str:
-    """A text to look for, or a name: in one line. Raises ToolError."""
+    """Check a search text or a name: it must be one line. Raises ToolError."""
     if any(ord(one) < 32 or ord(one) == 127 for one in text):
         raise ToolError(f"The {what} cannot hold line breaks or other control characters.")
     return _storable(text, what)
 
 
 def stored(text: str) -> bytes:
-    """A message for git. Raises ToolError where nothing would be left of it."""
+    """Encode a message for git. Raises ToolError if nothing would be left of it."""
     if "\0" in text or not text.strip():
         raise ToolError("The message is empty, or holds a NUL.")
     return _storable(text, "message").encode()
@@ -82,7 +82,7 @@ def _storable(text: str, what: str) -> str:
 
 
 def is_commit(text: str) -> bool:
-    """Whether a text is the whole name of an object, which can be nothing else."""
+    """Whether a text is a full object name, which git cannot interpret in any other way."""
     return _COMMIT.fullmatch(text) is not None
 
 
@@ -90,10 +90,10 @@ def is_commit(text: str) -> bool:
 
 
 class PageCursor(msgspec.Struct, array_like=True):
-    """Where a next page begins: the revisions it is about, how much to skip, and the digest of what
-    is skipped (or nothing).
+    """The start of the next page: its revisions, the number to skip, and the digest of what is
+    skipped.
 
-    A caller can make one up, so nothing in it can be anything but commits and numbers.
+    A caller can forge a cursor, so it can contain only commits and numbers.
     """
 
     revisions: list[Annotated[str, Meta(pattern=rf"\A{_COMMIT.pattern}\Z")]]
@@ -102,10 +102,10 @@ class PageCursor(msgspec.Struct, array_like=True):
 
 
 def cursor_of(place: PageCursor) -> str:
-    """A place as callers hold it."""
+    """A cursor for callers."""
     return encode_cursor(place, "git")
 
 
 def place_of(cursor: str) -> PageCursor:
-    """The place of a cursor. Raises ToolError."""
+    """Decode a cursor. Raises ToolError."""
     return read_cursor(cursor, PageCursor, "git")

@@ -28,8 +28,8 @@ _FIELDS = (
 _FORMAT = "".join(f"%({field})%00" for field in _FIELDS)
 MOST_BRANCHES = 100
 
-# What git takes for HEAD ("@"), for a whole ref, for a pseudo ref such as FETCH_HEAD, or for the id
-# of a commit.
+# Names that git reads as HEAD ("@"), as a full ref, as a pseudo ref such as FETCH_HEAD, or as a
+# commit id.
 _AMBIGUOUS = re.compile(
     r"@|(?:refs|heads|tags|remotes)/.*|(?:[A-Z]+_)*HEAD|stash|[0-9a-f]{40}|[0-9a-f]{64}"
 )
@@ -179,13 +179,13 @@ async def git_switch(
     return ToolResult(done, f"Switched to {line(to)}, at {(done.commit or 'no commit yet')[:12]}.")
 
 
-# -- what they have in common ----------------------------------------------------------------------
+# -- shared helpers --------------------------------------------------------------------------------
 
 
 async def ref_of(repository: Repository, name: str) -> str:
-    """The whole name of a branch.
+    """The full ref of a branch.
 
-    Raises ToolError for what can be none, and for what git would take for something else.
+    Raises ToolError for an invalid name, and for a name that git would interpret differently.
     """
     phrase(name, "branch")
     ref = f"refs/heads/{name}"
@@ -199,7 +199,7 @@ async def ref_of(repository: Repository, name: str) -> str:
 
 
 async def commit_of(repository: Repository, name: str) -> str:
-    """The commit that a branch is at. Raises ToolError where there is no such branch."""
+    """The commit of a branch. Raises ToolError if there is no such branch."""
     ended = await repository.ask(
         "show-ref", "--verify", "--hash", "--", await ref_of(repository, name), fine=(0, 1, 128)
     )
@@ -209,7 +209,7 @@ async def commit_of(repository: Repository, name: str) -> str:
 
 
 def check_new(name: str) -> None:
-    """Refuse the name of a new branch that git reads as something else. Raises ToolError."""
+    """Reject a name for a new branch that git would interpret differently. Raises ToolError."""
     if _AMBIGUOUS.fullmatch(name):
         raise ToolError(
             f"{line(name)!r} cannot be the name of a new branch: git reads it as another revision."
@@ -217,9 +217,9 @@ def check_new(name: str) -> None:
 
 
 async def new_ref(repository: Repository, name: str) -> str:
-    """The whole name of a branch that does not exist yet.
+    """The full ref of a branch that does not exist yet.
 
-    Raises ToolError, also for a name that git reads as something else.
+    Raises ToolError, also for a name that git would interpret differently.
     """
     ref = await ref_of(repository, name)
     check_new(name)
@@ -231,7 +231,7 @@ async def new_ref(repository: Repository, name: str) -> str:
 
 
 async def create(repository: Repository, ref: str, commit: str) -> None:
-    """Create a branch where there is none by its name. Raises ToolError."""
+    """Create a branch that does not exist yet. Raises ToolError."""
     await repository.ask(
         "update-ref", "--create-reflog", "-m", "branch: created", ref, commit, "0" * len(commit)
     )

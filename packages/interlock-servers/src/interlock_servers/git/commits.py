@@ -1,4 +1,4 @@
-"""Parses the commits that git lists."""
+"""Parses the commits in git's output."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .arguments import read
 from .repositories import Repository
 from .results import Commit
 
-# NUL ends each field and each commit: nothing in a commit can hold one where git prints it.
+# NUL ends each field and each commit: git never prints one inside a commit's text.
 FORMAT = "--format=%H%x00%P%x00%an%x00%ae%x00%aI%x00%D%x00%s"
 FIELDS = 7
 _MOST_SUBJECT = 500
@@ -28,13 +28,13 @@ OUTPUT = (
 
 
 def commits_in(output: bytes) -> list[Commit]:
-    """The commits of an output in that format; what is cut off at its end is left out."""
+    """The commits in an output of that format; a truncated commit at its end is left out."""
     fields = read(output).split("\0")
     return [commit_in(fields[n : n + FIELDS]) for n in range(0, len(fields) - FIELDS, FIELDS)]
 
 
 def commit_in(fields: Sequence[str]) -> Commit:
-    """The commit of these fields."""
+    """Build a commit from its fields."""
     id_, parents, author, email, when, refs, subject = fields
     names = refs.split(", ") if refs else []
     return Commit(
@@ -49,7 +49,7 @@ def commit_in(fields: Sequence[str]) -> Commit:
 
 
 async def commits_of(repository: Repository, ids: Sequence[str]) -> list[Commit]:
-    """These commits, in this order. Raises ToolError."""
+    """Read commits by their ids, in this order. Raises ToolError."""
     ended = await repository.ask(
         "log",
         "--no-walk=unsorted",

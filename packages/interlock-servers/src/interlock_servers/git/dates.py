@@ -1,4 +1,4 @@
-"""Parses dates and times as people and git write them."""
+"""Parses dates and times in the forms that people and git use."""
 
 from __future__ import annotations
 
@@ -27,12 +27,11 @@ _SPAN = re.compile(r"(\d{1,6}|an?|one|last) (second|minute|hour|day|week|month|y
 
 
 def moment(text: str, *, end: bool = False, now: datetime | None = None) -> int:
-    """A day or a time as seconds since 1970; of a day its beginning or its end, UTC where it says
-    no zone.
+    """A day or time in seconds since 1970; of a day its beginning or its end, in UTC without a
+    zone.
 
-    It is written as ISO 8601, or so: now, today, yesterday, monday, last monday, 2 weeks ago, 1
-    year 2 months ago, last month. Git itself takes what it does not understand for now, which
-    nobody would notice: here that is refused. Raises ToolError.
+    It is ISO 8601, or one of: now, today, yesterday, monday, last monday, 2 weeks ago, 1 year 2
+    months ago, last month. Git silently reads an unknown text as now; here it raises ToolError.
     """
     now = (now or datetime.now(UTC)).astimezone(UTC)
     try:
@@ -49,9 +48,9 @@ def moment(text: str, *, end: bool = False, now: datetime | None = None) -> int:
 
 
 def _day(text: str, now: datetime) -> date | None:
-    """A whole day."""
+    """A whole day, or None."""
     words = text.lower().removeprefix("last ").strip()
-    if words in _DAYS:  # the last one that is over
+    if words in _DAYS:  # the last one that has passed
         return now.date() - timedelta((now.weekday() - _DAYS.index(words) - 1) % 7 + 1)
     if text.lower() in ("today", "yesterday"):
         return now.date() - timedelta(text.lower() == "yesterday")
@@ -59,7 +58,9 @@ def _day(text: str, now: datetime) -> date | None:
 
 
 def _ago(text: str, now: datetime) -> datetime | None:
-    """So long ago. Git has dots between the words too, and `ago` need not be said."""
+    """A relative time in the past. As in git, dots may separate the words, and `ago` is
+    optional.
+    """
     words = " ".join(text.lower().replace(".", " ").replace(",", " ").split())
     if words == "now":
         return now
@@ -77,6 +78,6 @@ def _ago(text: str, now: datetime) -> datetime | None:
 
 
 def _months(now: datetime, count: int) -> datetime:
-    """So many months before; where the month has no such day, its last one."""
+    """The date so many months ago; the last day if the month is shorter."""
     year, month = divmod(now.year * 12 + now.month - 1 - count, 12)
     return now.replace(year=year, month=month + 1, day=min(now.day, monthrange(year, month + 1)[1]))

@@ -21,10 +21,10 @@ from .repositories import Repository
 from .results import KINDS, Diff, FileDiff
 from .runner import OutputWindow
 
-MOST_PATCH = 48 * 1024  # bytes of a page
+MOST_PATCH = 48 * 1024  # bytes of a page of the patch
 INDEX = "index"
 WORK_TREE = "work tree"
-# Said with every comparison, for what a configuration says of these comes first otherwise.
+# Passed with every comparison, because a configuration could change these defaults.
 PLAIN = (
     "--no-color",
     "--no-ext-diff",
@@ -40,11 +40,11 @@ LISTED = (
     "-z",
     "--no-abbrev",
     *PLAIN,
-)  # the files, and how many lines of each
+)  # the files with their line counts
 
 
 def patched(context: int) -> tuple[str, ...]:
-    """What asks for a patch with so many lines around each change."""
+    """Options for a patch with this many context lines."""
     return "--patch", f"--unified={context}", "--src-prefix=a/", "--dst-prefix=b/", "--full-index"
 
 
@@ -83,8 +83,8 @@ async def compare(
             if not window.cut:
                 diff = diff_of(repository, before, after, window.preamble, cut=False)
                 return ToolResult(diff, page_of(diff, window, revisions))
-        # Of files in conflict, as the index has them, git says no more than their names where it is
-        # asked for both at once.
+        # For files in conflict in the index, git prints only their names if both are requested in
+        # one run.
         listing = repository.ask("diff", *LISTED, *command, *where, variables=variables)
         if not most:
             counted = await listing
@@ -105,7 +105,7 @@ async def patch_alone(
     most: int,
     variables: Mapping[str, str] | None = None,
 ) -> OutputWindow:
-    """A page of a patch, where the list of its files is too long to be read before it.
+    """A page of a patch whose list of files is too long to be read before it.
 
     Raises ToolError.
     """
@@ -122,7 +122,7 @@ async def patch_alone(
 
 
 def diff_of(repository: Repository, before: str, after: str, output: bytes, cut: bool) -> Diff:
-    """The files that differ, as git lists them, and whether those are all."""
+    """The files that differ, and whether the list is complete."""
     files, complete = files_of(output)
     listed = files[: repository.limits.listed]
     diff = Diff(
@@ -133,7 +133,7 @@ def diff_of(repository: Repository, before: str, after: str, output: bytes, cut:
 
 
 def page_of(diff: Diff, window: OutputWindow, revisions: list[str]) -> str:
-    """A page of a patch as text; where there is more, the difference is told where that begins."""
+    """A page of a patch as text. If there is more, `next` of the diff is set."""
     if window.more:
         diff.next = cursor_of(PageCursor(revisions, window.end, window.digest))
     end = f"\n... and more: go on with cursor {diff.next}" if diff.next else ""
@@ -142,9 +142,7 @@ def page_of(diff: Diff, window: OutputWindow, revisions: list[str]) -> str:
 
 @contextmanager
 def own_index(repository: Repository, needed: bool) -> Iterator[Mapping[str, str]]:
-    """A copy of the index to compare the work tree with: `git diff` would write what it finds out
-    into the real one.
-    """
+    """A copy of the index for comparing the work tree: `git diff` would write to the real one."""
     index = repository.folders.git / "index"
     if not needed or not index.exists():
         yield {}
@@ -155,12 +153,12 @@ def own_index(repository: Repository, needed: bool) -> Iterator[Mapping[str, str
         there = index.stat()
         os.utime(
             copy, ns=(there.st_atime_ns, there.st_mtime_ns)
-        )  # git goes by it where a file was changed in the same moment
+        )  # git uses it to detect a file that was changed at the same moment
         yield {"GIT_INDEX_FILE": str(copy)}
 
 
 def files_of(output: bytes) -> tuple[list[FileDiff], bool]:
-    """The files that `git diff --raw --numstat -z` lists, and whether nothing is cut off of it."""
+    """The files in the output of `git diff --raw --numstat -z`, and whether it is complete."""
     found: dict[str, FileDiff] = {}
     parts = iter(read(output).split("\0"))
     try:
@@ -184,7 +182,7 @@ def files_of(output: bytes) -> tuple[list[FileDiff], bool]:
 
 
 def words_of_diff(diff: Diff) -> str:
-    """The files of a comparison in lines."""
+    """The files of a diff, one a line."""
     if not diff.files:
         return "Nothing differs."
     lines = [

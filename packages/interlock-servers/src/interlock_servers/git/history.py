@@ -35,9 +35,9 @@ from .runner import GitResult
 MOST_HITS = 100
 MOST_BLAMED = 1_000  # lines
 MOST_FILE = 48 * 1024  # characters of a file in one answer
-MOST_TEXT = 500  # characters of a line that was found
-CHUNK = 2_000  # commits that are looked through at once
-LISTED = 100_000  # commits that are listed at once
+MOST_TEXT = 500  # characters of a matching line
+CHUNK = 2_000  # commits searched at a time
+LISTED = 100_000  # commits listed at a time
 _MOST_GREP = 8 * 1024 * 1024
 Page = Annotated[int, Meta(ge=1, le=200)]
 Number = Annotated[int, Meta(ge=1, le=100_000_000)]
@@ -77,7 +77,7 @@ async def git_log(
     where = [*map(inside, paths or ())]
     if not place.revisions and (
         filters or where
-    ):  # which commit it begins at is not among what is listed then
+    ):  # the first commit is not necessarily among those listed
         place.revisions = [await opened.object_of(revision)]
 
     async def listed(tip: str) -> GitResult:
@@ -137,7 +137,7 @@ async def git_search_history(
     async for ids in _chunks(opened, tip, where, at, end):
         ctx.progress(at - place.skip, end - place.skip, f"{at} of {total} commits")
         hits = await _changing(opened, ids, wanted, where)
-        if len(found) + len(hits) > limit:  # go on right after the last that there is room for
+        if len(found) + len(hits) > limit:  # continue right after the last one that fits
             hits = hits[: limit - len(found)]
             at = at + ids.index((found + hits)[-1]) + 1 if hits else at
             found = found + hits
@@ -160,8 +160,9 @@ async def git_search_history(
 async def _chunks(
     repository: Repository, tip: str, where: Sequence[str], begin: int, end: int
 ) -> AsyncIterator[list[str]]:
-    """The commits that lead to one, from a place in their list to another, some at a time; many are
-    listed at once, for each time git lists those before the place anew.
+    """The commits that lead to a commit, from one position to another, in chunks.
+
+    Many are listed at once, because each listing repeats those before the position.
     """
     at = begin
     while at < end:
@@ -177,7 +178,7 @@ async def _chunks(
 async def _changing(
     repository: Repository, ids: Sequence[str], text: str, where: Sequence[str]
 ) -> list[str]:
-    """Those of some commits that change how often a text occurs."""
+    """The commits among these that change how often a text occurs."""
     ended = await repository.ask(
         "diff-tree",
         "--stdin",
@@ -278,8 +279,7 @@ async def git_blame(
     last = last if last is not None else first + 199
     if not first <= last < first + MOST_BLAMED:
         raise ToolError(f"Ask for {MOST_BLAMED} lines at the most, from the first to the last.")
-    # Always at a commit: of a file in the work tree git would follow a folder that has become a
-    # link.
+    # Always at a commit: in the work tree git would follow a folder that has become a link.
     ended = await opened.ask(
         "blame",
         "--porcelain",
@@ -311,7 +311,7 @@ async def git_blame(
 
 
 def _blamed(output: bytes) -> list[BlamedLines]:
-    """Read `git blame --porcelain`: a commit is described where it first occurs."""
+    """Parse `git blame --porcelain`, which describes a commit only at its first occurrence."""
     known: dict[str, tuple[str, str, str]] = {}
     parts: list[BlamedLines] = []
     commit = ""
@@ -380,7 +380,7 @@ async def git_search(
     )
     if len(place.revisions) != (not staged):
         raise ToolError("This cursor is of another search.")
-    # Never in the work tree: git would read through a folder that has become a link, and it may
+    # Never in the work tree: git would read through a folder that has become a link, which could
     # lead anywhere.
     how = [
         "--extended-regexp" if regex else "--fixed-strings",
@@ -425,9 +425,7 @@ async def git_search(
 
 
 def _hits(output: bytes, prefix: str, most: int) -> list[GrepMatch]:
-    """The lines of `git grep -n -z`: a path and NUL, a number and NUL, and the text to the end of
-    the line.
-    """
+    """Parse `git grep -n -z`: a path and NUL, a number and NUL, and the text of the line."""
     found: list[GrepMatch] = []
     at = 0
     while len(found) < most:
@@ -449,9 +447,9 @@ def _hits(output: bytes, prefix: str, most: int) -> list[GrepMatch]:
 
 
 async def blob_at(repository: Repository, commit: str, path: str) -> tuple[str, int]:
-    """The blob of a file at a commit and its size in bytes.
+    """The blob of a file at a commit, and its size in bytes.
 
-    Raises ToolError where there is no file.
+    Raises ToolError if there is no such file.
     """
     ended = await repository.ask("ls-tree", "-z", "--full-tree", "--long", commit, "--", path)
     for entry in read(ended.output).split("\0"):

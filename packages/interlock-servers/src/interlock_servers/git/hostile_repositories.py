@@ -20,20 +20,19 @@ from .runner import ROOT, Git, Settings, failed
 
 MOST_CONFIGURATION = 1024 * 1024  # bytes
 MOST_PROGRAMS = 1_000  # filters and drivers that a configuration names
-# bytes of the names in a configuration, in which a long one may come again and again
+# bytes of the key names in a configuration, in which a long section name can repeat
 _MOST_KEYS = 16 * 1024 * 1024
 _CAREFUL = sum(
     getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY")
 )
-_MOST_ENTRIES = 200_000  # of a .git folder, its objects left out
+_MOST_ENTRIES = 200_000  # entries of a .git folder, without its objects
 _MOST_ALTERNATES = 50
 _UNWALKED = frozenset(
     {"modules", "lfs", "annex"}
-)  # other repositories' own, which git is not let into here
+)  # data of other repositories and tools, which git must not access here
 
-# The names that a configuration makes up: what a program of it is called, and what stands there
-# instead. `git merge-file` is what git itself does where no driver is named; `cat` shows a file as
-# it is.
+# Keys with names that a configuration can invent: the keys that run programs, and their harmless
+# values. `git merge-file` is git's default driver; `cat` shows a file unchanged.
 _PROGRAMS: tuple[tuple[re.Pattern[str], tuple[tuple[str, str], ...]], ...] = (
     (
         re.compile(r"filter\.(.+)\.[^.]+", re.DOTALL),
@@ -57,16 +56,16 @@ _PROGRAMS: tuple[tuple[re.Pattern[str], tuple[tuple[str, str], ...]], ...] = (
 
 
 class RepositoryConfig(NamedTuple):
-    """A configuration of a repository: what its file is called, and all that stands in it."""
+    """A configuration of a repository: the name of its file, and its content."""
 
     name: str
     text: bytes
 
 
 def configurations_in(folders: Iterable[Path]) -> list[RepositoryConfig]:
-    """The configurations in these git folders, as they are now.
+    """Read the current configurations in these git folders.
 
-    Raises ToolError for one that is not a plain file.
+    Raises ToolError for one that is not a regular file.
     """
     names = (
         (folder / name, name)
@@ -79,10 +78,10 @@ def configurations_in(folders: Iterable[Path]) -> list[RepositoryConfig]:
 
 
 async def disarmed(git: Git, configurations: Iterable[RepositoryConfig]) -> Settings:
-    """The settings that stand over the programs which these configurations name.
+    """The settings that override the programs named in these configurations.
 
-    What was found out about one is remembered by all that stands in it, so that no clock of a file
-    system has to be trusted. Raises ToolError for a configuration that includes other files.
+    Results are cached by the content of a configuration, so that no timestamp has to be trusted.
+    Raises ToolError for a configuration that includes other files.
     """
     found: dict[tuple[str, str], None] = {}
     for one in configurations:
@@ -100,9 +99,9 @@ async def disarmed(git: Git, configurations: Iterable[RepositoryConfig]) -> Sett
 
 
 def _instead(name: str, keys: Iterable[str]) -> Settings:
-    """What stands over the programs of a configuration with these keys.
+    """The settings that override the programs of a configuration with these keys.
 
-    Raises ToolError for one that includes other files.
+    Raises ToolError if it includes other files.
     """
     found: dict[tuple[str, str], None] = {}
     for key in keys:
@@ -119,7 +118,7 @@ def _instead(name: str, keys: Iterable[str]) -> Settings:
 
 
 async def _keys(git: Git, configuration: RepositoryConfig) -> list[str]:
-    """The keys of a configuration, sections and variables in lower case."""
+    """The keys of a configuration, with sections and variables in lower case."""
     command = ["config", "--file", "-", "--no-includes", "--null", "--name-only", "--list"]
     ended = await git.run(
         command,
@@ -130,19 +129,19 @@ async def _keys(git: Git, configuration: RepositoryConfig) -> list[str]:
     )
     if ended.code:
         raise failed(ended.code, ended.errors.replace("standard input", configuration.name))
-    if ended.cut:  # what comes after the cut would not be disarmed
+    if ended.cut:  # programs after the cut would not be overridden
         raise ToolError(f"The repository's {configuration.name} has too many or too long names.")
     return [key for key in read(ended.output).split("\0") if key]
 
 
 def _plain(path: Path) -> bytes | None:
-    """All of a file; None if there is none.
+    """The content of a file; None if there is none.
 
-    Raises ToolError where it is none that can be read without harm.
+    Raises ToolError for a file that is not safe to read.
     """
     if not _is_plain(path):
         return None
-    fd = os.open(path, os.O_RDONLY | _CAREFUL)  # by now it may be another one
+    fd = os.open(path, os.O_RDONLY | _CAREFUL)  # the file may have been replaced by now
     with open(fd, "rb") as file:
         if not stat.S_ISREG(os.fstat(fd).st_mode):
             raise _no_plain(path)
@@ -153,7 +152,7 @@ def _plain(path: Path) -> bytes | None:
 
 
 def _is_plain(path: Path) -> bool:
-    """Whether a file is there. Raises ToolError where it is none that can be read without harm."""
+    """Whether a file exists. Raises ToolError for one that is not safe to read."""
     try:
         there = path.lstat()
     except FileNotFoundError:
@@ -168,10 +167,9 @@ def _no_plain(path: Path) -> ToolError:
 
 
 def check_links(folder: Path, allowed: Iterable[Path]) -> None:
-    """Look through a git folder.
+    """Check the links and alternates of a git folder.
 
-    Raises ToolError where a link of it or the objects that it borrows lie elsewhere than in
-    `allowed`.
+    Raises ToolError if a link, or the objects that it borrows, are outside `allowed`.
     """
     within = [folder, *allowed]
     for link in _links(os.fspath(folder)):
@@ -197,11 +195,10 @@ def check_links(folder: Path, allowed: Iterable[Path]) -> None:
 
 
 def _links(folder: str) -> list[str]:
-    """The links in a git folder; of the objects only the folders and packs are looked at, for each
-    of the others is named by what it holds.
+    """The symbolic links in a git folder. Of the objects only folders and packs are checked: the
+    name of a loose object depends on its content.
 
-    Raises ToolError where there is too much. This is done for each call, and so has no step too
-    many.
+    Raises ToolError if there are too many files. This runs for each call, so it must be fast.
     """
     found: list[str] = []
     waiting = [(folder, 0, False)]
@@ -232,8 +229,7 @@ def _alternates(objects: Path) -> list[Path]:
         names = (_plain(path) or b"").splitlines()
     except NotADirectoryError:
         return []
-    # A name in quotes is one that git would unquote first: as it stands it lies nowhere, and is
-    # refused.
+    # Git would unquote a quoted name first. Here it stays quoted, does not exist, and is refused.
     return [
         Path(objects, os.fsdecode(name)) for name in names if name and not name.startswith(b"#")
     ]
@@ -242,6 +238,6 @@ def _alternates(objects: Path) -> list[Path]:
 def _lies_in(path: Path, within: Iterable[Path]) -> bool:
     try:
         real = path.resolve()
-    except (OSError, RuntimeError):  # a ring of links
+    except (OSError, RuntimeError):  # a cycle of links
         return False
     return any(real.is_relative_to(one) for one in within)

@@ -1,4 +1,4 @@
-"""Reads the index file for submodules and links that would lead git out of the repository."""
+"""Reads the index file to find submodules and paths that would lead git out of the repository."""
 
 from __future__ import annotations
 
@@ -19,22 +19,23 @@ from .hostile_repositories import RepositoryConfig
 if TYPE_CHECKING:
     from .repositories import Repository
 
-_MOST_INDEX = 128 * 1024 * 1024  # bytes of the list of an index
-_MOST_READ = 16 * 1024 * 1024  # bytes of an index that is known again
+_MOST_INDEX = 128 * 1024 * 1024  # bytes of the listing of an index
+_MOST_READ = 16 * 1024 * 1024  # bytes of an index that is cached by its digest
 _AT_ONCE = sum(
     getattr(os, name, 0) for name in ("O_NONBLOCK", "O_CLOEXEC", "O_BINARY")
-)  # without waiting for the other end of a FIFO
-# A part of a path that is empty, `.`, `..` or `.git`, in a list of an index: git takes the paths of
-# an index as they are.
+)  # never blocks on a FIFO
+# A path component that is empty, `.`, `..` or `.git`, in the listing of an index: git uses the
+# paths of an index unchecked.
 _ASTRAY = re.compile(rb"[\t/](?:\.\.?|\.git)?[/\0]", re.IGNORECASE)
-# An index that takes entries from another file, or folders from objects: what stands in it is not
-# all there is to its list.
+# An index that takes entries from another file, or folders from objects: its bytes do not determine
+# its listing.
 _ELSEWHERE = (b"link\0", b"sdir\0\0\0\0")
 
 
 def digest_of(folder: Path, configurations: Iterable[RepositoryConfig]) -> bytes | None:
-    """The digest of the index in a git folder, and of the configurations by which git reads it;
-    None where its list does not depend on these alone, and for one that is not a plain file, or
+    """The digest of an index and of the configurations that affect how git reads it.
+
+    None if its listing does not depend on these alone, if it is not a regular file, or if it is
     large.
     """
     try:
@@ -53,8 +54,7 @@ def digest_of(folder: Path, configurations: Iterable[RepositoryConfig]) -> bytes
 
 
 async def submodules_in(repository: Repository, digest: bytes | None) -> tuple[str, ...]:
-    """The paths of the submodules in the index of a repository, which are known already where its
-    digest is.
+    """The paths of the submodules in the index of a repository, cached by its digest.
 
     Raises ToolError for an index with paths that lead out of the work tree, and for one that is too
     large.

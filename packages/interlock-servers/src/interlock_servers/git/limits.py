@@ -10,10 +10,10 @@ PREFIX = "INTERLOCK_GIT_"
 class GitLimits(Struct, frozen=True, kw_only=True):
     """Sizes are in bytes, times in seconds. `INTERLOCK_GIT_SECONDS` sets `seconds`, and so on."""
 
-    seconds: float = 60.0  # that one run of git may take
-    call: float = 180.0  # that a call may take, which may run git several times
-    memory: int = 2 * 1024**3  # that one git may allocate, where the platform can bound that
-    output: int = 16 * 1024 * 1024  # that one git may write
+    seconds: float = 60.0  # for one run of git
+    call: float = 180.0  # for a call, which may run git several times
+    memory: int = 2 * 1024**3  # for one git process, if the platform can limit it
+    output: int = 16 * 1024 * 1024  # of one git process
     file: int = 1024 * 1024  # of a file that is read as a resource
-    blamed: int = 4 * 1024 * 1024  # of a file whose lines are asked about
-    listed: int = 1_000  # files of one kind in one answer
+    blamed: int = 4 * 1024 * 1024  # of a file for blame
+    listed: int = 1_000  # files of one kind in one result

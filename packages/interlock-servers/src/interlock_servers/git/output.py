@@ -10,16 +10,16 @@ from collections.abc import Callable
 
 from ..processes import CHUNK, Process
 
-MOST_ERRORS = 16 * 1024  # bytes of what git complains of that are kept
+MOST_ERRORS = 16 * 1024  # bytes of git's error messages that are kept
 _STEPS = re.compile(rb"\((\d{1,12})/(\d{1,12})\)")
 
 OnProgress = Callable[[int, int], None]
 
 
 class Preamble:
-    """Finds the end of what git writes before a patch.
+    """Finds the end of the part before a patch.
 
-    That is some fields that end with NUL each, and then a list that ends with two NULs.
+    It consists of fields that each end with NUL, followed by a list that ends with two NULs.
     """
 
     def __init__(self, fields: int = 0) -> None:
@@ -27,7 +27,7 @@ class Preamble:
         self._at = 0
 
     def length(self, data: bytes | bytearray) -> int | None:
-        """How long it is; None while it goes on. Each call has all that the one before had."""
+        """Its length; None while it is incomplete. Each call gets all data so far."""
         while self._left:
             found = data.find(b"\0", self._at)
             if found < 0:
@@ -42,7 +42,7 @@ class Preamble:
 async def split_preamble(
     process: Process, preamble: Preamble, most: int
 ) -> tuple[bytes, bytearray]:
-    """The preamble of a patch, and what was read beyond it."""
+    """Read up to the end of the preamble; return it, and the data read beyond it."""
     kept = bytearray()
     while len(kept) <= most and (chunk := await process.stdout.read(CHUNK)):
         kept += chunk
@@ -54,7 +54,7 @@ async def split_preamble(
 async def skip_output(
     process: Process, begun: bytearray, skip: int, seen: hashlib._Hash
 ) -> bytearray:
-    """Skip so many bytes, of which `begun` were read already, and return what was read beyond."""
+    """Skip `skip` bytes, of which `begun` were read already; return the data read beyond them."""
     left = skip
     chunk = bytes(begun)
     while left and (chunk := chunk or await process.stdout.read(CHUNK)):
@@ -66,7 +66,7 @@ async def skip_output(
 
 
 async def read_errors(process: Process, errors: bytearray, on_progress: OnProgress | None) -> None:
-    """Keep the first of what git complains of, and report its progress instead of keeping it."""
+    """Keep the beginning of git's error messages; report progress lines instead of keeping them."""
     assert process.stderr is not None
     while chunk := await process.stderr.read(CHUNK):
         if on_progress is not None:
@@ -78,7 +78,7 @@ async def read_errors(process: Process, errors: bytearray, on_progress: OnProgre
 
 
 def character_boundary(data: bytearray, end: int) -> int:
-    """The last index up to `end` that cuts no character of UTF-8 in two."""
+    """The last index up to `end` that does not split a UTF-8 character."""
     while end > 1 and data[end] & 0xC0 == 0x80:
         end -= 1
     return end

@@ -1,4 +1,4 @@
-"""Finds the repository that a caller names among those that were configured."""
+"""Finds the repository that a caller names among the configured ones."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from .runner import Git, GitResult, OutputWindow, Settings, failed
 
 VARIABLE = "INTERLOCK_GIT_REPOSITORIES"
 _MOST_SUBMODULES = 200
-# A revision that no git takes for an option, a range, several of them or a path.
+# A revision that git cannot take for an option, a range, several revisions, or a path.
 _SIMPLE = re.compile(r"[A-Za-z0-9_@][A-Za-z0-9_./@~^{}-]*")
-_MOST_POINTER = 4096  # bytes of a file that says where something lies
+_MOST_POINTER = 4096  # bytes of a pointer file such as `.git`
 
 
 Ran = TypeVar("Ran")
 
 
 class RepositoryPaths(NamedTuple):
-    """Where a repository lies: its top, its git folder, and the one that it shares with its
+    """The paths of a repository: its top folder, its git folder, and the git folder shared with its
     worktrees.
     """
 
@@ -41,8 +41,8 @@ class RepositoryPaths(NamedTuple):
 
 
 class RepositorySnapshot(NamedTuple):
-    """A repository as it lies there when it is opened: its configurations, and the digest of its
-    index (see `index`).
+    """A repository when it is opened: its configurations, and the digest of its index (see
+    `index`).
     """
 
     folders: RepositoryPaths
@@ -58,7 +58,7 @@ def _look(folders: RepositoryPaths, deep: bool) -> RepositorySnapshot:
 
 
 class Repository:
-    """A repository that may be worked in."""
+    """A repository that callers may use."""
 
     def __init__(
         self, name: str, folders: RepositoryPaths, git: Git, settings: Settings = ()
@@ -83,9 +83,9 @@ class Repository:
         on_progress: OnProgress | None = None,
         fine: Sequence[int] = (0,),
     ) -> GitResult:
-        """Run git in it.
+        """Run git in the repository.
 
-        Raises ToolError with git's complaint for any other exit code than those that are fine.
+        Raises ToolError with git's message for an exit code that is not in `fine`.
         """
         ended = await self.git.run(
             arguments,
@@ -110,7 +110,7 @@ class Repository:
         variables: Mapping[str, str] | None = None,
         preamble: Preamble | None = None,
     ) -> OutputWindow:
-        """A part of what git writes. Raises ToolError."""
+        """A part of git's output. Raises ToolError."""
         return await self.git.window(
             arguments,
             cwd=self.top,
@@ -124,17 +124,15 @@ class Repository:
 
     @property
     def limits(self) -> GitLimits:
-        """How much is done at most."""
+        """The limits for git."""
         return self.git.limits
 
     def _variables(self, more: Mapping[str, str] | None) -> dict[str, str]:
-        # Named outright, so that git looks nowhere itself and `core.worktree` says nothing.
+        # Set explicitly, so that git does not search for them and ignores `core.worktree`.
         return {"GIT_DIR": str(self.folders.git), "GIT_WORK_TREE": str(self.top), **(more or {})}
 
     def beside(self, other: Repository) -> Repository:
-        """This repository, with the settings that the other one needs too: git will look into
-        it.
-        """
+        """This repository with another one's settings added, for a command that accesses both."""
         return Repository(
             self.name,
             self.folders,
@@ -143,23 +141,23 @@ class Repository:
         )
 
     async def run_at(self, revision: str, run: Callable[[str], Awaitable[Ran]]) -> Ran:
-        """Run something at the commit that a revision means.
+        """Run something at the commit of a revision.
 
-        One that can be nothing else is left to git, which then runs once and not twice. Raises
-        ToolError where the revision means no commit.
+        A full object name is passed to git unresolved, which saves a run. Raises ToolError if the
+        revision is not a commit.
         """
         if not _SIMPLE.fullmatch(revision) or ".." in revision:
             return await run(await self.object_of(revision))
         try:
             return await run(f"{revision}^{{commit}}")
         except ToolError:
-            await self.object_of(revision)  # where this is the reason, it has better words
+            await self.object_of(revision)  # has a better message if this is the reason
             raise
 
     async def object_of(self, revision: str, kind: str = "commit") -> str:
-        """The whole name of the object that a revision means.
+        """The full name of the object of a revision.
 
-        Raises ToolError where it means none, or is no single revision.
+        Raises ToolError for an unknown or ambiguous revision.
         """
         phrase(revision, "revision")
         ended = await self.ask(
@@ -176,7 +174,7 @@ class Repository:
         return found
 
     async def head(self) -> str | None:
-        """The commit that HEAD is at; None before the first one."""
+        """The commit of HEAD; None before the first commit."""
         ended = await self.ask(
             "rev-parse",
             "--verify",
@@ -188,13 +186,13 @@ class Repository:
         return read(ended.output).strip() or None
 
     async def branch(self) -> str | None:
-        """The branch that is checked out; None where HEAD is detached."""
+        """The current branch; None if HEAD is detached."""
         ended = await self.ask("symbolic-ref", "--quiet", "HEAD", fine=(0, 1))
         return read(ended.output).strip().removeprefix("refs/heads/") or None
 
 
 class Repositories:
-    """The repositories that were given by their paths."""
+    """The configured repositories, by their paths."""
 
     def __init__(
         self,
@@ -203,9 +201,9 @@ class Repositories:
         git: Git | None = None,
         author: str | None = None,
     ) -> None:
-        """Raises ValueError or OSError for a path that is not in a repository.
+        """Raise ValueError or OSError for a path that is not in a repository.
 
-        `worktrees` is where new worktrees may be made.
+        `worktrees` is the folder for new worktrees.
         """
         self.git = git or Git()
         self.author = author
@@ -229,15 +227,15 @@ class Repositories:
 
     @property
     def names(self) -> list[str]:
-        """What the given repositories are called."""
+        """The names of the configured repositories."""
         return list(self._given)
 
     def is_given(self, top: Path) -> bool:
-        """Whether a folder is the top of a given repository."""
+        """Whether a folder is the top of a configured repository."""
         return top in self._given.values()
 
     def place_of_worktrees(self, repository: Repository) -> Path:
-        """The folder in which new worktrees of a repository are made; nowhere else are any."""
+        """The only folder in which new worktrees of a repository are created."""
         main = repository.folders.common.parent
         return (
             self._worktrees / main.name
@@ -246,15 +244,15 @@ class Repositories:
         )
 
     def lock(self, repository: Repository) -> asyncio.Lock:
-        """What those hold who change a repository."""
+        """The lock to hold while changing a repository."""
         return self._locks.setdefault(repository.folders.common, asyncio.Lock())
 
     async def open(self, word: str | None, *, deep: bool = False) -> Repository:
-        """The repository that a caller means: by its name, its path, or a path inside; the only one
-        where there is no word.
+        """The repository that a caller names: by its name, its path, or a path inside; without a
+        name the only one.
 
-        `deep` is for what looks at its work tree or changes it: git then goes by the index, and
-        looks into submodules. Raises ToolError for one that was not given, and for one that leads
+        `deep` is for commands that access the work tree: git then uses the index and enters
+        submodules. Raises ToolError for one that is not configured, and for one that leads
         elsewhere.
         """
         try:
@@ -276,7 +274,7 @@ class Repositories:
     async def _of_submodules(
         self, repository: Repository, seen: RepositorySnapshot
     ) -> list[RepositoryConfig]:
-        """The configurations of all submodules that are there, and of theirs."""
+        """The configurations of all existing submodules, recursively."""
         found: list[RepositoryConfig] = []
         waiting = [(repository, seen.digest)]
         count = 0
@@ -302,7 +300,7 @@ class Repositories:
         return found
 
     def _below(self, repository: Repository, links: Iterable[str]) -> list[RepositorySnapshot]:
-        """The submodules at these paths, where they are there.
+        """The submodules at these paths, if they exist.
 
         Raises ToolError for one that leads elsewhere.
         """
@@ -350,8 +348,8 @@ class Repositories:
         if top is None:
             raise self._unknown(word)
         if top not in self._given.values():
-            # Before anything of it is read: is it a place at which worktrees of a given repository
-            # are made?
+            # Before anything in it is read: it must be at a place for worktrees of a configured
+            # repository.
             tops = self._given.values()
             allowed = (
                 [self._worktrees]
@@ -363,8 +361,8 @@ class Repositories:
         return top
 
     def _ours(self, top: Path, main: Path) -> bool:
-        """Whether a folder is a worktree of a given repository, at the place where such are
-        made.
+        """Whether a folder is a worktree of a configured repository, at the place for its
+        worktrees.
         """
         place = (
             self._worktrees / main.name
@@ -381,8 +379,8 @@ class Repositories:
 
 
 def top_of(path: Path) -> Path | None:
-    """The nearest folder from a path upwards that has a `.git`; None if there is none, and for
-    what lies in a git folder.
+    """The nearest folder upwards from a path that has a `.git`; None without one, or inside a git
+    folder.
     """
     for folder in [path, *path.parents]:
         if folder.name.lower() == ".git":
@@ -395,7 +393,8 @@ def top_of(path: Path) -> Path | None:
 def folders_of(top: Path, given: Iterable[Path]) -> RepositoryPaths:
     """The git folders of a repository.
 
-    Raises ToolError where its `.git` leads to one that does not lead back or is not given.
+    Raises ToolError if its `.git` points to a folder that does not point back, or is not
+    configured.
     """
     pointer = top / ".git"
     mode = pointer.lstat().st_mode
@@ -422,7 +421,7 @@ def folders_of(top: Path, given: Iterable[Path]) -> RepositoryPaths:
     ):
         return RepositoryPaths(
             top, target, target
-        )  # a submodule of a given repository, or a git folder apart within one
+        )  # a submodule of a configured repository, or a separate git folder inside one
     raise ToolError(
         f"{line(top.name)}/.git leads to a folder that is not given, or does not lead back, and "
         "is not followed."
@@ -435,7 +434,7 @@ def _leads(file: Path, wanted: Path) -> bool:
 
 
 def _pointed(file: Path, prefix: str) -> Path | None:
-    """Where a file of one line points to."""
+    """The target of a pointer file, which has one line."""
     try:
         if not stat.S_ISREG(file.lstat().st_mode) or file.lstat().st_size > _MOST_POINTER:
             return None

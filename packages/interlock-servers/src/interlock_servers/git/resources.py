@@ -16,7 +16,7 @@ from .history import blob_at
 from .repositories import Repositories, Repository
 from .status import status_of, words_of_status
 
-# The revision is not a segment of the path: the names of branches have slashes.
+# The revision is not a path segment, because branch names contain slashes.
 FILE = "git://{repository}/file/{+path}{?revision}"
 LOG_OF = "git://{repository}/log{?revision}"
 _MOST_LOG = 50
@@ -26,7 +26,7 @@ _TEXT = "text/plain"
 
 
 def add_library(made: Server, repositories: Repositories) -> None:
-    """Add the resources, what completes them, and the prompts."""
+    """Add the resources, their completions, and the prompts."""
     _add_resources(made, repositories)
     _add_completions(made)
     _add_prompts(made)
@@ -138,7 +138,7 @@ def _add_completions(made: Server) -> None:
 
     @made.completion(FILE, "path")
     async def path(value: str, arguments: dict[str, str], ctx: Context[Repositories]) -> list[str]:
-        """The files and folders one level below what is typed so far."""
+        """The files and folders one level below the typed path."""
         folder, _, _ = value.rpartition("/")
         try:
             opened = await ctx.lifespan_state.open(arguments.get("repository"))
@@ -167,7 +167,7 @@ def _add_completions(made: Server) -> None:
 
 
 async def _refs(state: Repositories, repository: str | None, value: str) -> list[str]:
-    """Branches and tags that begin so, those that were committed to last first."""
+    """Branches and tags that begin with the text, the latest commits first."""
     try:
         opened = await state.open(repository)
     except ToolError:
@@ -242,9 +242,9 @@ async def _recent(repository: Repository) -> list[Any]:
 
 
 async def _patch(repository: Repository, command: list[str], what: str) -> str:
-    """A difference between marks that nothing in it can imitate.
+    """A diff between marks that it cannot imitate.
 
-    Raises McpError where there is none.
+    Raises McpError if there is no difference.
     """
     compared = await compare(repository, [one for one in command if one], "", "", most=_MOST_PROMPT)
     if not compared.data.files:

@@ -29,18 +29,18 @@ from .output import (
 )
 
 NEEDED = (2, 36)  # the first git whose `worktree list` has -z; GIT_CONFIG_GLOBAL came with 2.32
-_MOST_KNOWN = 64  # configurations and indexes whose contents are remembered
-MOST_AT_ONCE = "512m"  # in one piece: an object that says it is larger is not unpacked
-GRACE = 2.0  # seconds in which git may take its lock files away when it is stopped
-ROOT = os.path.abspath(os.sep)  # where git stands when it is asked about no repository
+_MOST_KNOWN = 64  # configurations and indexes whose analysis is cached
+MOST_AT_ONCE = "512m"  # in one allocation: an object that claims to be larger is not unpacked
+GRACE = 2.0  # seconds for git to remove its lock files when it is stopped
+ROOT = os.path.abspath(os.sep)  # git's current folder for commands without a repository
 
 Settings = Sequence[tuple[str, str]]
 
-# What git is told besides, over whatever the repository's own configuration says. The names that a
-# repository makes up itself (filters, drivers) come with each run: see `fences`.
+# Settings that override the repository's own configuration. Overrides for names that a repository
+# invents (filters, drivers) are added to each run: see `hostile_repositories.disarmed`.
 _NOTHING = os.devnull
 SETTINGS: Settings = (
-    # programs: none is run
+    # programs: none are run
     ("core.hooksPath", _NOTHING),
     ("core.fsmonitor", "false"),
     ("core.editor", ":"),
@@ -66,7 +66,7 @@ SETTINGS: Settings = (
     ("diff.submodule", "short"),
     ("diff.ignoreSubmodules", "dirty"),
     ("status.submoduleSummary", "false"),
-    # files elsewhere: none is read
+    # files elsewhere: none are read
     ("core.attributesFile", _NOTHING),
     ("diff.orderFile", _NOTHING),
     ("blame.ignoreRevsFile", ""),
@@ -74,16 +74,16 @@ SETTINGS: Settings = (
     ("mailmap.blob", ""),
     ("commit.template", ""),
     ("init.templateDir", ""),
-    # what may be written: nothing by a name that another system reads as `.git`
+    # writing: no names that another system reads as `.git`
     ("core.protectHFS", "true"),
     ("core.protectNTFS", "true"),
     ("rerere.enabled", "false"),
     ("branch.autoSetupMerge", "false"),
-    # how much
+    # sizes
     ("core.bigFileThreshold", "16m"),
     ("core.packedGitWindowSize", "32m"),
     ("core.packedGitLimit", "256m"),
-    # how it is written: as it is read here
+    # output: in the form that is parsed here
     ("core.quotePath", "false"),
     ("color.ui", "false"),
     ("diff.noprefix", "false"),
@@ -112,11 +112,10 @@ class GitResult(NamedTuple):
 
 
 class OutputWindow(NamedTuple):
-    """A part of what git wrote: its bytes, the digest of everything up to its end, where it ends,
-    and whether there is more.
+    """A part of git's output: its bytes, the digest of everything up to its end, its end, and
+    whether there is more.
 
-    `preamble` is what stood before all that; where it was too long (`cut`), it is all there is
-    here.
+    `preamble` is the part before the output; if that was too long (`cut`), it is all there is.
     """
 
     data: bytes
@@ -131,7 +130,7 @@ class Git:
     """The git program of this machine."""
 
     def __init__(self, program: str | None = None, limits: GitLimits | None = None) -> None:
-        """`program` is the path of git; without one it is looked for when it is first needed."""
+        """`program` is the path of git; by default git is searched for on first use."""
         self._program = program
         self.limits = limits or GitLimits()
         self._checked = False
@@ -145,7 +144,7 @@ class Git:
         )  # the submodules of an index, by its digest
 
     async def program(self) -> str:
-        """The path of git. Raises ToolError where there is none, or an old one."""
+        """The path of git. Raises ToolError if it is missing or too old."""
         if self._program is None:
             self._program = shutil.which("git", path=search_path())
         if self._program is None:
@@ -157,7 +156,7 @@ class Git:
             try:
                 async with self._briefly([self._program, "version"], environment()) as process:
                     said = await read_output(process, 1000)
-            except OSError as bad:  # of which TimeoutError is one
+            except OSError as bad:  # includes TimeoutError
                 raise ToolError(
                     f"Git cannot be run: {bad.strerror or 'it does not answer'}."
                 ) from None
@@ -171,8 +170,9 @@ class Git:
         return self._program
 
     async def own(self, key: str) -> str | None:
-        """What the configuration of the person who runs this server says; it is read once, and only
-        a few keys of it are used.
+        """A value in the configuration of the user who runs this server.
+
+        The configuration is read once, and only a few of its keys are used.
         """
         if self._own is None:
             self._own = {}
@@ -203,7 +203,7 @@ class Git:
     async def _briefly(
         self, command: Sequence[str], env: Mapping[str, str]
     ) -> AsyncIterator[Process]:
-        """A process that is asked about no repository. Raises TimeoutError."""
+        """Start a process that needs no repository. Raises TimeoutError."""
         async with (
             asyncio.timeout(self.limits.seconds),
             running(command, cwd=ROOT, env=env, memory=self.limits.memory, grace=GRACE) as process,
@@ -211,7 +211,7 @@ class Git:
             yield process
 
     async def _excluded(self) -> str:
-        """The person's own list of files to ignore; which one that is is found out once."""
+        """The user's own list of files to ignore; its path is determined once."""
         if self._excludes is None:
             self._excludes = await asyncio.to_thread(
                 _ignored_by_the_person, await self.own("core.excludesfile")
@@ -230,11 +230,10 @@ class Git:
         seconds: float | None = None,
         on_progress: OnProgress | None = None,
     ) -> GitResult:
-        """Run git to its end, or until it has written `most` bytes; `feed` is its input,
-        `on_progress` hears how far it is.
+        """Run git to its end, or until it has written `most` bytes.
 
-        Raises ToolError where it takes too long. Whoever cancels this ends git, and whatever git
-        has started.
+        `feed` is its input; `on_progress` receives its progress. Raises ToolError if it takes too
+        long. A cancellation ends git and its child processes.
         """
         errors = bytearray()
         most = most or self.limits.output
@@ -263,13 +262,11 @@ class Git:
         digest: str = "",
         preamble: Preamble | None = None,
     ) -> OutputWindow:
-        """A part of what git writes, ended at a line where it can be; what is before it goes by and
-        is not kept.
+        """A part of git's output, which ends at a line if possible; skipped output is not kept.
 
-        With a `preamble` the part is one of what comes after that.
+        With a `preamble`, `skip` counts from its end.
 
-        Raises ToolError where `digest` is not that of what was skipped: it is no longer what it
-        was.
+        Raises ToolError if the digest of the skipped output is not `digest`: it has changed.
         """
         errors = bytearray()
         head = b""
@@ -344,12 +341,12 @@ class Git:
                 f"Git took more than {seconds:g} seconds, and was stopped. Ask for less: a path, "
                 "a range or a later date."
             ) from None
-        except OSError as bad:  # too many arguments for this platform, or the folder is gone
+        except OSError as bad:  # too many arguments for this platform, or the folder was removed
             raise ToolError(f"Git cannot be run: {bad.strerror or bad}.") from None
 
 
 def failed(code: int, errors: str) -> ToolError:
-    """What git complained of, in words for the model."""
+    """The error for git's error messages, in words for the model."""
     lines = [
         found for found in errors.splitlines() if found.strip() and not found.startswith("hint:")
     ]
@@ -367,7 +364,7 @@ def _ignored_by_the_person(told: str | None) -> str:
             os.environ.get("XDG_CONFIG_HOME") or os.path.join("~", ".config"), "git", "ignore"
         )
     path = os.path.expanduser(told)
-    # One that is not there yet may come; git goes without it until then.
+    # A missing file may be created later; until then git runs without it.
     return (
         path
         if os.path.isabs(path) and (os.path.isfile(path) or not os.path.lexists(path))
@@ -376,8 +373,8 @@ def _ignored_by_the_person(told: str | None) -> str:
 
 
 def search_path() -> str:
-    """The PATH without what is relative: a repository is git's current folder, and a program of it
-    must not be found there.
+    """PATH without relative folders: git runs inside the repository, whose programs must not be
+    found.
     """
     return os.pathsep.join(
         one for one in os.environ.get("PATH", os.defpath).split(os.pathsep) if os.path.isabs(one)
@@ -385,8 +382,8 @@ def search_path() -> str:
 
 
 def environment(settings: Settings = ()) -> dict[str, str]:
-    """All that git sees of the environment: nothing of the person's own but where programs and
-    temporary files are.
+    """The whole environment of git: from the user's own only the paths of programs and temporary
+    files.
     """
     kept = {
         name: os.environ[name]

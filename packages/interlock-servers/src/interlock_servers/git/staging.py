@@ -22,7 +22,7 @@ Author = Annotated[
     str, Meta(min_length=3, max_length=300, examples=["Ada Lovelace <ada@example.com>"])
 ]
 _AUTHOR = re.compile(r"\s*([^<>]*[^<>\s])\s*<([^<>\s]+)>\s*")
-_MOST_NAMED = 20  # files in a question
+_MOST_NAMED = 20  # files named in a question
 
 
 async def git_add(
@@ -139,8 +139,8 @@ async def git_unstage(
 
 
 async def _staged(repository: Repository, where: list[str]) -> dict[str, bool]:
-    """The files that are staged, each with whether what is staged of it stands neither in HEAD nor
-    in the file.
+    """The staged files, each with whether its staged content exists neither in HEAD nor in the
+    file.
 
     Raises ToolError.
     """
@@ -195,9 +195,9 @@ async def git_restore(
 
 
 async def _differing(repository: Repository, paths: list[str], command: list[str]) -> list[str]:
-    """Those of some single files that differ.
+    """The files that differ, among single files.
 
-    Raises ToolError for a folder, of which nobody could say what would be lost.
+    Raises ToolError for a folder, because nobody could tell what would be lost.
     """
     wanted = list(dict.fromkeys(map(inside, paths)))
     if WHOLE & set(wanted):
@@ -229,10 +229,10 @@ def _named(paths: list[str]) -> str:
 async def _people(
     state: Repositories, repository: Repository, author: str | None
 ) -> dict[str, str]:
-    """Who the author and the committer are: as said, as the server was told, as configured in the
-    repository or by the person.
+    """The author and the committer: from the call, from the server's settings, or from git's
+    configuration.
 
-    Raises ToolError where nobody says.
+    Raises ToolError if there is none.
     """
     own = state.author and _parsed(state.author)
     if not own:
@@ -265,12 +265,12 @@ def _parsed(author: str) -> tuple[str, str]:
 
 
 async def done_in(repository: Repository, paths: list[str] | None = None) -> ActionResult:
-    """What is checked out after a change."""
+    """The result of a change: what is checked out now."""
     branch, head = await both(repository.branch(), repository.head())
     return ActionResult(repository.name, branch, head, paths or [])
 
 
 def touched(ctx: Context[Repositories], repository: Repository, commits: bool = True) -> None:
-    """Tell those who watch a repository that something in it has changed."""
+    """Notify clients that are subscribed to a repository."""
     for uri in ("status", "log") if commits else ("status",):
         ctx.updated(f"git://{repository.name}/{uri}")

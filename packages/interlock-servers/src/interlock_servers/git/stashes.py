@@ -19,7 +19,7 @@ from .status import Bytes, status_of
 Number = Annotated[int, Meta(ge=0, le=100_000)]
 _FORMAT = "--format=%H%x00%gd%x00%aI%x00%gs"
 _FIELDS = 4
-# Stashes are commits, which somebody has made; where nobody is configured, git is told this.
+# A stash is a commit and needs an author. This one is used if none is configured.
 _SOMEBODY = {
     f"GIT_{who}_{what}": value
     for who in ("AUTHOR", "COMMITTER")
@@ -44,7 +44,7 @@ async def git_stash(
     opened = await ctx.lifespan_state.open(repository, deep=True)
     options = [f"--message={phrase(message, 'message')}"] if message else []
     options += ["--include-untracked"] * untracked
-    # Without paths git cleans up by one of its own, `:/`, which it has to read as it means it.
+    # Without paths git uses its own pathspec `:/`, which must not be taken literally.
     magic = {} if paths else {"GIT_LITERAL_PATHSPECS": "0"}
     async with ctx.lifespan_state.lock(opened):
         before = await _newest(opened)

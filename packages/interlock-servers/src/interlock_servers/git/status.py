@@ -34,8 +34,8 @@ Bytes = Annotated[int, Meta(ge=1_000, le=512 * 1024)]
 Lines = Annotated[int, Meta(ge=0, le=100)]
 Which = Literal["unstaged", "staged", "all"]
 
-# A commit with its committer and message, and then its differences as against its first parent; git
-# ends what it says of a commit with one NUL more.
+# A commit with its committer and message, followed by its diff against the first parent; git ends
+# the commit's own part with an extra NUL.
 _DETAILS = (
     "--no-notes",
     "--no-show-signature",
@@ -184,7 +184,7 @@ async def git_show(
     return ToolResult(shown, ("" if place.skip else head) + text)
 
 
-# -- what they have in common ----------------------------------------------------------------------
+# -- shared helpers --------------------------------------------------------------------------------
 
 
 async def status_of(repository: Repository, untracked: bool = True) -> Status:
@@ -248,7 +248,7 @@ def _head(found: Status, rest: str) -> None:
 
 
 def words_of_status(status: Status) -> str:
-    """A status in lines."""
+    """A status, one file a line."""
     at = f"on {line(status.branch)}" if status.branch else "detached"
     lines = [
         f"{line(status.repository)}: {at}, "
@@ -277,7 +277,7 @@ def words_of_status(status: Status) -> str:
 async def _compared(
     repository: Repository, what: Which, commits: list[str]
 ) -> tuple[list[str], str, str]:
-    """What `git diff` is told to compare, and what both sides are called."""
+    """The arguments of `git diff`, and the names of both sides."""
     if len(commits) == 2:
         return commits, *commits  # type: ignore[return-value]  # there are two
     if not commits and what == "unstaged":
@@ -290,6 +290,6 @@ async def _compared(
 
 
 async def empty_tree(repository: Repository) -> str:
-    """What there is before the first commit, by the repository's way to name objects."""
+    """The empty tree, in the object format of the repository."""
     found = await repository.ask("rev-parse", "--show-object-format")
     return EMPTY_TREES[64 if read(found.output).strip() == "sha256" else 40]

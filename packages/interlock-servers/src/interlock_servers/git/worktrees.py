@@ -92,8 +92,8 @@ async def git_add_worktree(
             commit = await commit_of(opened, branch)
             target = ["--", str(path), branch]
         ctx.progress(0, 2, "making the work tree")
-        # Without files at first: which filters its own configuration names is known once it is
-        # there.
+        # Without files at first: the filters in its own configuration are known only once it
+        # exists.
         await opened.ask("worktree", "add", "--no-checkout", "--no-guess-remote", *target)
         ctx.progress(1, 2, "checking out its files")
         try:
@@ -110,7 +110,7 @@ async def git_add_worktree(
 
 
 def _free(place: Path, name: str) -> Path:
-    """The path of a new work tree. Raises ToolError."""
+    """The path of a new worktree. Raises ToolError."""
     if not _NAME.fullmatch(name) or name.lower().startswith(("git~", ".git")):
         raise ToolError(
             "The name of a work tree has letters, digits, dots, dashes and underscores only."
@@ -155,7 +155,7 @@ async def git_remove_worktree(
         else opened
     )
     async with ctx.lifespan_state.lock(opened):
-        # What the settings of its own configuration need goes with those of the main one.
+        # The settings for its own configuration are combined with those of the main repository.
         await opened.beside(there).ask(
             "worktree", "remove", *(["--force"] if discard else []), "--", str(path)
         )

@@ -1,8 +1,8 @@
 """Mail server: drafts and sends mail by SMTP, or into a local Maildir.
 
 `interlock serve mail` runs it. INTERLOCK_SMTP_HOST, _PORT, _USER, _PASSWORD and _TLS (starttls, tls
-or none) name the server, INTERLOCK_MAIL_FROM whom letters come from, INTERLOCK_MAIL_FOLDER the
-Maildir in which drafts and what was sent are kept.
+or none) set the SMTP server, INTERLOCK_MAIL_FROM the sender, and INTERLOCK_MAIL_FOLDER the Maildir
+for drafts and sent messages.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ DRAFTS = "mail://drafts/{id}"
 
 _ADDRESS = {"type": "string", "minLength": 1, "maxLength": 20_000}
 _WHOM = {"anyOf": [_ADDRESS, {"type": "array", "items": _ADDRESS, "maxItems": MOST_RECIPIENTS}]}
-# `from` is not a name for a parameter in Python, so that the schema is written by hand.
+# `from` cannot be the name of a Python parameter, so the schema is written by hand.
 _LETTER = {
     "type": "object",
     "properties": {
@@ -86,21 +86,21 @@ class MailList(Struct):
 
 
 class Mailer(Struct, frozen=True):
-    """What the tools work with: the Maildir and the SMTP sender."""
+    """The dependencies of the tools: the Maildir and the SMTP sender."""
 
     boxes: Maildir
-    post: SmtpSender | None  # None: as the environment says
+    post: SmtpSender | None  # None: from the environment
 
     def the_post(self) -> SmtpSender:
-        """How letters go out now. Raises ToolError where the environment makes no sense."""
+        """The current SMTP sender. Raises ToolError for invalid settings in the environment."""
         return self.post or SmtpSender.from_environment()
 
 
 def mail_server(
     folder: str | os.PathLike[str] | None = None, post: SmtpSender | None = None
 ) -> Server:
-    """A server over the Maildir at `folder`, sending by `post`; both as the environment says where
-    they are not given.
+    """Return a server for the Maildir at `folder` that sends by `post`; both default to the
+    environment.
     """
     desk = Mailer(Maildir(folder), post)
 
@@ -145,7 +145,7 @@ def mail_server(
     return made
 
 
-# -- the tools: plain functions, for the post and the disk take their time -------------------------
+# -- the tools: plain functions, because SMTP and the disk take time -------------------------------
 
 
 def send_mail(arguments: dict[str, Any], ctx: Context[Mailer]) -> ToolResult[SendResult]:
@@ -189,7 +189,7 @@ def send_draft(draft: Id, ctx: Context[Mailer]) -> ToolResult[SendResult]:
         kept: Any = BytesParser(policy=ON_THE_WIRE).parsebytes(data)
         _check(kept, post)
         answer = _sent(ctx, post, kept)
-        with suppress(KeyError):  # another program may have taken it away meanwhile
+        with suppress(KeyError):  # another program may have removed it in the meantime
             boxes.remove("drafts", draft)
     ctx.updated(f"mail://drafts/{quote(draft, safe='')}")
     return answer
@@ -276,7 +276,7 @@ def out_of_office(
     )
 
 
-# -- what they have in common ----------------------------------------------------------------------
+# -- shared helpers --------------------------------------------------------------------------------
 
 
 def _written(arguments: dict[str, Any], post: SmtpSender) -> EmailMessage:
@@ -286,7 +286,8 @@ def _written(arguments: dict[str, Any], post: SmtpSender) -> EmailMessage:
 
 
 def _check(kept: Any, post: SmtpSender) -> None:
-    """What another program may have left as a draft: whether it may go out, and for whom.
+    """Check a draft that another program may have written: whether it may be sent, and its
+    recipients.
 
     Raises ToolError.
     """
@@ -306,7 +307,7 @@ def _check(kept: Any, post: SmtpSender) -> None:
 
 
 def _sent(ctx: Context[Mailer], post: SmtpSender, message: EmailMessage) -> ToolResult[SendResult]:
-    """Hand a letter to the post, keep a copy, and say truly what became of it."""
+    """Send a message, keep a copy, and report the actual outcome."""
     how: Literal["smtp", "local"] = "smtp" if post.host else "local"
     refused = post.send(message) if post.host else {}
     try:

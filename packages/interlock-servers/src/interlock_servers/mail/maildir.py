@@ -21,13 +21,13 @@ from interlock.store import StoreError, own_path, try_lock, write_new
 from .messages import HOW, MailMessage, letter_of
 
 FOLDER_VARIABLE = "INTERLOCK_MAIL_FOLDER"
-MOST_BYTES = 4 * 1024 * 1024  # of one letter that is read
+MOST_BYTES = 4 * 1024 * 1024  # of one message
 MOST_SEARCHED = 2000
 Box = Literal["drafts", "sent"]
 
 _NAMES: dict[Box, str] = {"drafts": ".Drafts", "sent": ".Sent"}
 _FLAGS: dict[Box, str] = {"drafts": "DS", "sent": "S"}
-_COLON = "!" if sys.platform == "win32" else ":"  # between a letter's name and its flags
+_COLON = "!" if sys.platform == "win32" else ":"  # separates a message's name from its flags
 
 
 class Maildir:
@@ -41,7 +41,7 @@ class Maildir:
 
     @property
     def folder(self) -> Path:
-        """The Maildir: the folder given, that of the environment, or one among the user's data."""
+        """The path of the Maildir: the one given, the environment's, or the user's default."""
         if self._folder is None:
             try:
                 self._folder = own_path(FOLDER_VARIABLE, "mail")
@@ -50,12 +50,12 @@ class Maildir:
         return self._folder
 
     def put(self, box: Box, message: EmailMessage, how: str = "") -> MailMessage:
-        """Keep a letter; `how` it was sent is written into it. It is there whole, or not at all."""
+        """Store a message atomically, and write into it `how` it was sent."""
         data = message.as_bytes(policy=plain)
         if how:
             data = f"{HOW}: {how}\n".encode() + data
         seconds, nanoseconds = divmod(time.time_ns(), 1_000_000_000)
-        # Sorted by when it was made, and never given twice, whoever else writes.
+        # Sortable by time of creation, and unique among all programs that write.
         id_ = f"{seconds}.M{nanoseconds // 1000:06}P{os.getpid()}R{secrets.token_hex(6)}.interlock"
         try:
             place = self._made(box)
@@ -74,25 +74,25 @@ class Maildir:
         return self._letter(box, id_, data, whole=True)
 
     def get(self, box: Box, id_: str) -> MailMessage | None:
-        """A letter with its body; None if there is none of that id."""
+        """A message with its body; None if there is no such id."""
         path = self._paths(box).get(id_)
         data = _read(path) if path is not None else None
         return self._letter(box, id_, data, whole=True) if data is not None else None
 
     def ids(self, box: Box) -> list[str]:
-        """The ids of the letters, the latest first."""
+        """The ids of the messages, latest first."""
         return sorted(self._paths(box), key=_age, reverse=True)
 
     def letters(self, box: Box, *, whole: bool = False) -> Iterator[MailMessage]:
-        """The letters, the latest first."""
+        """The messages, latest first."""
         paths = self._paths(box)
         for id_ in sorted(paths, key=_age, reverse=True):
             data = _read(paths[id_])
-            if data is not None:  # it may have been taken away since
+            if data is not None:  # it may have been removed in the meantime
                 yield self._letter(box, id_, data, whole=whole)
 
     def remove(self, box: Box, id_: str) -> None:
-        """Take a letter out. Raises KeyError where there is none of that id."""
+        """Remove a message. Raises KeyError for an unknown id."""
         path = self._paths(box)[id_]
         try:
             path.unlink()
@@ -103,10 +103,10 @@ class Maildir:
 
     @contextlib.contextmanager
     def claimed(self, id_: str) -> Iterator[bytes | None]:
-        """A draft's bytes, for one alone among all threads and processes: who sends it; None where
-        it is gone.
+        """Claim a draft for sending, among all threads and processes; its bytes, or None if it is
+        gone.
 
-        Raises ToolError where somebody else has claimed it.
+        Raises ToolError if another process has claimed it.
         """
         path = self._paths("drafts").get(id_)
         try:
@@ -119,13 +119,13 @@ class Maildir:
         with file:
             if not try_lock(file.fileno()):
                 raise ToolError("This draft is being sent already.")
-            # The process that held it may have removed it while we opened it.
+            # The process that held the claim may have removed the file while it was being opened.
             yield file.read() if os.fstat(file.fileno()).st_nlink else None
 
     # -- the folders -------------------------------------------------------------------------------
 
     def _made(self, box: Box) -> Path:
-        """The folder of a box, whose parts are made where they are missing."""
+        """The folder of a box, created with its subfolders if missing."""
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         place = self.folder / _NAMES[box]
         for whole in (self.folder, place):
@@ -135,7 +135,7 @@ class Maildir:
         return place
 
     def _paths(self, box: Box) -> dict[str, Path]:
-        """The files of the letters by their ids; nothing is made."""
+        """The files of the messages by id; nothing is created."""
         found: dict[str, Path] = {}
         for part in ("new", "cur"):
             try:
@@ -158,7 +158,7 @@ class Maildir:
 
 
 def _read(path: Path) -> bytes | None:
-    """A letter's bytes, as many as are read; None where it is gone."""
+    """A message's bytes, up to the limit; None if it is gone."""
     try:
         with path.open("rb") as file:
             return file.read(MOST_BYTES)
@@ -169,6 +169,6 @@ def _read(path: Path) -> bytes | None:
 
 
 def _age(key: str) -> tuple[int, int, str]:
-    """When a letter was put in, by its name: seconds, and microseconds where it says them."""
+    """When a message was stored, from its name: seconds, and microseconds if it has them."""
     found = re.match(r"(\d{1,15})(?:\.M(\d{1,6}))?", key)
     return (int(found[1]), int(found[2] or 0), key) if found is not None else (0, 0, key)

@@ -19,13 +19,13 @@ from interlock import ToolError
 MOST_RECIPIENTS = 50
 MOST_SUBJECT = 500  # characters
 MOST_BODY = 512 * 1024  # bytes
-HOW = "X-Interlock-Sent"  # of the copy that is kept: how it was sent
+HOW = "X-Interlock-Sent"  # header of the stored copy: how it was sent
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _LOCAL = re.compile(r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}")  # RFC 5322, section 3.2.3
 _DOMAIN = re.compile(r"(?!.{254})(?:[^\W_](?:[\w-]{0,61}[^\W_])?\.)*[^\W_](?:[\w-]{0,61}[^\W_])?")
 _registry = HeaderRegistry()
-ON_THE_WIRE = policy.SMTP.clone(cte_type="7bit")  # every server takes that
+ON_THE_WIRE = policy.SMTP.clone(cte_type="7bit")  # accepted by every server
 
 
 class MailMessage(Struct, rename={"sender": "from"}, omit_defaults=True):
@@ -54,7 +54,7 @@ def written(
     *,
     now: datetime | None = None,
 ) -> EmailMessage:
-    """A letter, ready to be sent. Raises ToolError for whatever is wrong with it."""
+    """Create a message for sending. Raises ToolError for invalid arguments."""
     whom = addresses(to, "to")
     copies = addresses(cc, "cc")
     if not whom:
@@ -81,7 +81,7 @@ def written(
 
 
 def addresses(given: str | Sequence[str], argument: str) -> list[Address]:
-    """The addresses in a text, or in several, each once. Raises ToolError for anything else."""
+    """The addresses in one or several texts, each once. Raises ToolError for anything else."""
     found: dict[str, Address] = {}
     for text in [given] if isinstance(given, str) else given:
         if control := _CONTROL.search(text):
@@ -105,8 +105,8 @@ def addresses(given: str | Sequence[str], argument: str) -> list[Address]:
 
 
 def _read(text: str) -> Sequence[Address | None]:
-    """The addresses in a text; None among them for what is none, and for a group, of which nobody
-    knows who is in it.
+    """The addresses in a text, with None for an invalid one and for a group, whose members are
+    unknown.
     """
     try:
         header = cast(Any, _registry("To", text))
@@ -118,14 +118,14 @@ def _read(text: str) -> Sequence[Address | None]:
         LookupError,
         AttributeError,
         TypeError,
-    ):  # the library stumbles over some of what is not an address at all
+    ):  # the library raises for some invalid addresses
         return [None]
 
 
 def _plain(address: Address) -> Address | None:
-    """An address that every server takes: a domain in other scripts is written as IDNA has it.
+    """An address that every server accepts, with an international domain in IDNA form.
 
-    None where there is no writing it so.
+    None if it has no such form.
     """
     local = address.username
     domain = address.domain
@@ -146,9 +146,9 @@ def _plain(address: Address) -> Address | None:
 
 
 def letter_of(data: bytes, id_: str, uri: str, *, whole: bool) -> MailMessage:
-    """What is kept under an id; with its body where the `whole` of it is wanted.
+    """Parse a stored message; with its body if `whole`.
 
-    Whatever stands there, this raises nothing.
+    It never raises, whatever the file contains.
     """
     message = BytesParser(policy=policy.default).parsebytes(data, headersonly=False)
     try:

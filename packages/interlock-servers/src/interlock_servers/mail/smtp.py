@@ -28,14 +28,13 @@ FROM = "INTERLOCK_MAIL_FROM"
 SECONDS = "INTERLOCK_SMTP_SECONDS"
 _PORTS = {"starttls": 587, "tls": 465, "none": 25}
 _LONGEST_REPLY = 300
-_OURSELVES = "[127.0.0.1]"  # what we call ourselves: the name of this machine is nobody's business
+_OURSELVES = "[127.0.0.1]"  # the name in EHLO, which does not reveal the name of this machine
 
 
 class SmtpSender(Struct, frozen=True):
-    """How letters go out: through the server at `host`, or, where there is none, not at all.
+    """Sends mail through the server at `host`; without a host nothing is sent.
 
-    `senders` are the addresses that a letter may come from, the first one unless it says otherwise;
-    any where there are none.
+    `senders` are the allowed sender addresses, of which the first is the default; empty allows any.
     """
 
     host: str = ""
@@ -51,7 +50,7 @@ class SmtpSender(Struct, frozen=True):
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> SmtpSender:
-        """As the variables say. Raises ToolError for those that make no sense."""
+        """Read the environment variables. Raises ToolError for invalid ones."""
         given = environment.get
         tls = (given(TLS) or "starttls").lower()
         if tls not in _PORTS:
@@ -78,7 +77,7 @@ class SmtpSender(Struct, frozen=True):
         return post
 
     def sender(self, wanted: str | None) -> Address:
-        """Whom a letter comes from. Raises ToolError for an address that is not one of ours."""
+        """The sender of a message. Raises ToolError for an address that is not allowed."""
         if wanted is not None:
             found = addresses(wanted, "from")
             if len(found) != 1:
@@ -103,10 +102,10 @@ class SmtpSender(Struct, frozen=True):
         return Address("", "me", "localhost")
 
     def send(self, message: EmailMessage) -> dict[str, str]:
-        """Hand a letter to the server. Returns whom the server refused, and why; the others get it.
+        """Send a message. Returns the refused recipients with the reasons; the others get it.
 
-        Raises ToolError, in words without the password, where nobody gets it, or where that cannot
-        be known.
+        Raises ToolError, without the password in its message, if nobody gets it, or if the outcome
+        is unknown.
         """
         place = f"{self.host}:{self.port}"
         line: _SmtpConnection | None = None
@@ -136,7 +135,7 @@ class SmtpSender(Struct, frozen=True):
         finally:
             if line is not None:
                 with contextlib.suppress(smtplib.SMTPException, OSError):
-                    # Whatever the server says to that, the letter is sent or not by now
+                    # whatever the answer to this, the outcome is known by now
                     line.quit()
                 line.close()
         return {one: self._clean(words) for one, (_, words) in refused.items()}
@@ -198,8 +197,8 @@ class SmtpSender(Struct, frozen=True):
         )
 
     def _clean(self, words: str | bytes) -> str:
-        """What a server said, in one line; should it say our password again, in whatever clothes,
-        that is cut out.
+        """A server's reply in one line, with the password redacted in every encoding in which it
+        may return.
         """
         text = words.decode("utf-8", "replace") if isinstance(words, bytes) else words
         if self.password:
@@ -216,7 +215,7 @@ class SmtpSender(Struct, frozen=True):
 
 
 class _SmtpConnection(smtplib.SMTP):
-    """An SMTP connection that remembers whether the message was handed over, and so may have been
+    """An SMTP connection that records whether the message was handed over, and so may have been
     sent.
     """
 
@@ -228,7 +227,7 @@ class _SmtpConnection(smtplib.SMTP):
 
 
 class _TlsConnection(smtplib.SMTP_SSL, _SmtpConnection):
-    """The same with TLS from the first byte."""
+    """The same, with TLS from the first byte."""
 
 
 def _number(text: str | None, name: str, otherwise: float, most: float) -> float:
@@ -242,7 +241,7 @@ def _number(text: str | None, name: str, otherwise: float, most: float) -> float
 
 
 def _is_here(host: str) -> bool:
-    """Whether a server runs on this machine."""
+    """Whether a server is on this machine."""
     if host == "localhost":
         return True
     try:

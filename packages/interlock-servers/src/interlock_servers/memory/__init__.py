@@ -1,9 +1,9 @@
 """Memory server: a knowledge graph of entities, observations and relations, with undo.
 
-`interlock serve memory [FILE]` runs it. INTERLOCK_MEMORY_DB names the file where no argument does;
-by default it is in the user's own folder for data. Several processes may use one file at once.
-`python -m interlock_servers.memory import FILE` takes over the file of another memory server, and
-`export` writes one.
+`interlock serve memory [FILE]` runs it. Without an argument INTERLOCK_MEMORY_DB names the file; the
+default is in the user's data folder. Several processes may use one file at the same time. `python
+-m interlock_servers.memory import FILE` imports the file of another memory server, and `export`
+writes one.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from .write_tools import add_changing, uris_of
 __all__ = ["IMPORTS", "VARIABLE", "Graph", "MemoryLimits", "memory_server", "server", "server_of"]
 
 IMPORTS = "INTERLOCK_MEMORY_IMPORTS"
-"""Names the folder whose files a model may import by name. Unset, there is none."""
+"""Names the folder from which a model may import files by name; by default there is none."""
 INSTRUCTIONS = (
     "This is the memory of earlier conversations. Call search_nodes before you answer a question "
     "that it may cover, and before you create an entity, which may exist under another name. Put "
@@ -44,11 +44,11 @@ def memory_server(
     imports: str | os.PathLike[str] | None = None,
     suspend: bool = True,
 ) -> Server:
-    """A server over the graph in the file at `path`; the environment's, or the user's own, where
-    none is given.
+    """Return a server for the graph in the file at `path`; by default the environment's or the
+    user's file.
 
-    `imports` is the folder whose files import_graph may read, the environment's where none is
-    given; `suspend` is as for Server. Nothing is opened before the first call.
+    `imports` is the folder that import_graph may read, by default the environment's; `suspend` is
+    as for Server. Nothing is opened before the first call.
     """
 
     @asynccontextmanager
@@ -80,9 +80,10 @@ def memory_server(
 
 
 def server_of(*arguments: str) -> Server:
-    """The server for the file that was typed, else for the environment's or the user's own.
+    """Return the server for the file on the command line, else for the environment's or the user's
+    file.
 
-    Raises ValueError or OSError in words.
+    Raises ValueError or OSError.
     """
     if len(arguments) > 1:
         raise ValueError("One file is one graph: name one file, or none.")
@@ -95,4 +96,4 @@ def server_of(*arguments: str) -> Server:
 
 
 server = memory_server()
-"""Over the file of the environment, or the user's own."""
+"""For the file of the environment, or the user's file."""

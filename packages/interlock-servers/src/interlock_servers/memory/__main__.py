@@ -19,11 +19,11 @@ from .read_tools import counts
 from .results import counted
 from .texts import kept
 
-_LONG = 86_400.0  # seconds: who typed this can end it
+_LONG = 86_400.0  # seconds; the user can interrupt it
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Do what was typed; the exit code is 1 where it could not be done, or lines were left out."""
+    """Run the command line; the exit code is 1 after an error, or if lines were left out."""
     parser = argparse.ArgumentParser(prog="python -m interlock_servers.memory", description=__doc__)
     parser.add_argument(
         "--graph",

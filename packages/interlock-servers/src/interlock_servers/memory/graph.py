@@ -1,4 +1,4 @@
-"""The SQLite file of a graph, created at first use and safe for several processes at once."""
+"""The SQLite file of a graph, created on first use and safe for several processes."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ from .limits import PREFIX, MemoryLimits
 from .schema import VARIABLE
 from .transaction import Transaction
 
-# instructions of SQLite's machine between two looks at whether somebody still waits
+# SQLite virtual machine instructions between two checks for cancellation
 _LOOKS = 20_000
-_IDLE = 8  # connections that are kept open
+_IDLE = 8  # idle connections that are kept
 
 
 class ChangeObserver(Protocol):
-    """Is told which changes this process made."""
+    """Receives the numbers of changes made by this process."""
 
     def knows(self, change: int) -> None:
-        """A change of this process."""
+        """Record a change of this process."""
         ...
 
 
@@ -52,18 +52,16 @@ class CallProgress:
 
     @property
     def cancelled(self) -> bool:
-        """Whether nobody waits any more."""
+        """Whether the call was cancelled."""
         return self._ctx is not None and self._ctx.cancelled
 
     @property
     def over(self) -> bool:
-        """Whether it is to end, for one reason or the other."""
+        """Whether the call must end: cancelled or too late."""
         return self.cancelled or time.monotonic() > self._end
 
     def check(self) -> None:
-        """Raise CancelledError where nobody waits any more, and ToolError where it took too
-        long.
-        """
+        """Raise CancelledError if the call was cancelled, and ToolError if it took too long."""
         if self.cancelled:
             raise asyncio.CancelledError
         if time.monotonic() > self._end:
@@ -73,14 +71,14 @@ class CallProgress:
             )
 
     def report(self, done: int, total: int | None, message: str) -> None:
-        """Say how far it is; raises as `check` does."""
+        """Report progress; raises like `check`."""
         self.check()
         self._done = done
         if self._ctx is not None:
             self._ctx.progress(done, total, message)
 
     def further(self, done: int, total: int) -> None:
-        """Say how much of what comes at the end is done; raises as `check` does."""
+        """Report the progress of the last phase; raises like `check`."""
         self.check()
         if self._ctx is not None and done:
             self._ctx.progress(
@@ -91,10 +89,10 @@ class CallProgress:
 
 
 class Graph:
-    """The graph in the file at `path`; the environment's, or the user's own, where none is given.
+    """The graph in the file at `path`; by default the environment's or the user's file.
 
-    Each piece of work has a connection to itself, so that any thread may do it. Every misfortune is
-    a ToolError that names the file.
+    Each operation has its own connection, so any thread may run it. Every failure is a ToolError
+    that names the file.
     """
 
     def __init__(self, path: Path | None = None, limits: MemoryLimits | None = None) -> None:
@@ -103,14 +101,14 @@ class Graph:
         self._lock = threading.Lock()
         self._idle: list[sqlite3.Connection] = []
         self._sqlite: SqliteFile | None = None
-        self._file: tuple[int, int] | None = None  # the one that the idle connections have open
+        self._file: tuple[int, int] | None = None  # the file that the idle connections have open
         self.indexed = True
-        self.imports: Path | None = None  # the folder whose files may be imported by name
-        self.watcher: ChangeObserver | None = None  # while the server runs
+        self.imports: Path | None = None  # the folder for imports by name
+        self.watcher: ChangeObserver | None = None  # set while the server runs
 
     @property
     def path(self) -> Path:
-        """Where the file is. Raises ToolError where the user has no folder for data."""
+        """The path of the file. Raises ToolError if the user has no data folder."""
         if self._path is None:
             self._path = named_path()
         self._path = self._path.absolute()
@@ -118,9 +116,9 @@ class Graph:
 
     @property
     def limits(self) -> MemoryLimits:
-        """What may be kept and done.
+        """The limits of the graph.
 
-        Raises ToolError where the environment sets one that is none.
+        Raises ToolError for an invalid limit in the environment.
         """
         if self._limits is None:
             try:
@@ -130,14 +128,14 @@ class Graph:
         return self._limits
 
     def progress(self, ctx: Context[Graph] | None, times: int = 1) -> CallProgress:
-        """How a call goes that may take so many times as long as others."""
+        """The progress of a call, with the time limit multiplied by `times`."""
         return CallProgress(ctx, self.limits.seconds * times)
 
     @contextmanager
     def reading(self, progress: CallProgress) -> Iterator[sqlite3.Connection]:
-        """A connection that can change nothing.
+        """A read-only connection.
 
-        All that is read in the block is of one moment, whoever writes meanwhile.
+        All reads in the block see the same snapshot, whatever others write.
         """
         with self._trouble("read", progress), self._connected(progress) as db:
             if self.indexed and schema.index_waits(db):
@@ -156,11 +154,10 @@ class Graph:
     def changing(
         self, progress: CallProgress, tool: str, client: str = "", *, undoes: int | None = None
     ) -> Iterator[Transaction]:
-        """A change, which is kept whole where the block ends well, and else not at all; no other
-        process changes anything meanwhile.
+        """A write transaction, committed if the block succeeds and otherwise rolled back.
 
-        `tool` and `client` say in the history who made it by what; `undoes` is the change that it
-        undoes.
+        No other process writes in the meantime. `tool` and `client` are recorded in the history;
+        `undoes` is the change that this one undoes.
         """
         with (
             self._trouble("written", progress),
@@ -173,21 +170,21 @@ class Graph:
             yield change
             change.finish(progress.further)
             if change.id is not None and self.watcher is not None:
-                self.watcher.knows(change.id)  # before anybody can see it
+                self.watcher.knows(change.id)  # before other processes can see it
 
     @contextmanager
     def raw(self) -> Iterator[sqlite3.Connection]:
-        """A connection without a transaction, for what cannot be in one."""
+        """A connection without a transaction, for statements that cannot be in one."""
         progress = CallProgress(None, self.limits.seconds)
         with self._trouble("used", progress), self._connected(progress) as db:
             yield db
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the idle connections."""
         with self._lock:
             idle = self._idle
             self._idle = []
-            self._file = None  # what is still in use is not kept when it comes back
+            self._file = None  # connections in use are closed when they are returned
         for db in idle:
             db.close()
 
@@ -207,10 +204,10 @@ class Graph:
                 self._give_back(db)
 
     def _take(self) -> sqlite3.Connection:
-        """A connection to the file that is there now; it is made where there is none."""
+        """A connection to the current file, which is created if it is missing."""
         with self._lock:
             file = self._seen()
-            if file is None or file != self._file:  # it was removed, or another one took its place
+            if file is None or file != self._file:  # the file was removed or replaced
                 for db in self._idle:
                     db.close()
                 self._idle.clear()
@@ -244,7 +241,7 @@ class Graph:
             journal="wal",
             pragmas=(
                 f"synchronous = {'FULL' if self.limits.sync else 'NORMAL'}",
-                "secure_delete = ON",  # what is forgotten is gone
+                "secure_delete = ON",  # deleted content is overwritten
             ),
             patience=self.limits.waiting,
         )
@@ -271,9 +268,9 @@ class Graph:
 
 
 def named_path() -> Path:
-    """The file that the environment names, or the user's own.
+    """The path from the environment, or the user's default.
 
-    Raises ToolError where the user has no folder for data.
+    Raises ToolError if the user has no data folder.
     """
     try:
         return own_path(VARIABLE, "memory", "graph.db")

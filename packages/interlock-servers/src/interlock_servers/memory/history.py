@@ -18,16 +18,16 @@ from .results import ChangeList, ChangeResult, ChangeSteps, ChangeView, StepView
 from .schema import sweep_index
 from .transaction import EntityRow, ObservationRow, RelationRow, Transaction
 
-_LOOKS = 1024  # steps between two looks at whether somebody still waits
+_LOOKS = 1024  # steps between two checks for cancellation
 _MOST_NAMED = 5
 TRACES = (
     "Yet traces of it are left: another program reads the memory now, or has made an index that "
     "this one's SQLite cannot reach. "
     "Forget again later, or by that program, for these to go too."
 )
-"""Said where something was forgotten and not every byte of it is gone."""
+"""Shown if traces of forgotten content remain in the file."""
 _COLUMNS = "id, at, client, tool, words, size, undoes, undone_by"
-# The tables that an import fills, with what tells their rows apart.
+# The tables that an import fills, with the columns for the digest of their rows.
 _FILLED = {
     "entities": "id, name, kind",
     "observations": "id, entity, text",
@@ -36,9 +36,7 @@ _FILLED = {
 
 
 def changes(db: sqlite3.Connection, name: str | None, before: int | None, limit: int) -> ChangeList:
-    """The latest changes, of an entity where one is named, before the one with the number
-    `before`.
-    """
+    """The latest changes before number `before`; of one entity if a name is given."""
     where = ["id < ?"]
     values = [before if before is not None else 1 << 62]
     if name is not None:
@@ -56,7 +54,7 @@ def changes(db: sqlite3.Connection, name: str | None, before: int | None, limit:
 
 
 def change_of(db: sqlite3.Connection, id: int) -> ChangeView:
-    """A change. Raises ToolError where it is not in the history."""
+    """A change. Raises ToolError if it is not in the history."""
     found = db.execute(f"SELECT {_COLUMNS} FROM changes WHERE id = ?", (id,)).fetchone()
     if found is None:
         raise ToolError(f"There is no change {id} in the history; list_changes has the numbers.")
@@ -64,7 +62,7 @@ def change_of(db: sqlite3.Connection, id: int) -> ChangeView:
 
 
 def steps(db: sqlite3.Connection, id: int, after: int, limit: int) -> ChangeSteps:
-    """A change, and its parts from one on. Raises ToolError where it is not in the history."""
+    """A change with its steps from a position. Raises ToolError if it is not in the history."""
     change = change_of(db, id)
     query = (
         "SELECT place, kind, name, data FROM steps WHERE change = ? AND place >= ? ORDER BY place "
@@ -99,7 +97,7 @@ def _step(kind: str, name: str, data: str) -> StepView:
     return StepView(what, told if how == "-" else None, told if how == "+" else None)
 
 
-# -- taking back -----------------------------------------------------------------------------------
+# -- undo ------------------------------------------------------------------------------------------
 
 
 class UndoConflict(Exception):
@@ -114,9 +112,9 @@ class UndoConflict(Exception):
 def undo(
     graph: Graph, id: int, client: str, progress: CallProgress
 ) -> tuple[ChangeResult, Transaction | None]:
-    """Take a change back, by another one.
+    """Undo a change by a new change.
 
-    Raises ToolError where later changes stand in its way; then nothing is changed.
+    Raises ToolError if later changes conflict; then nothing is changed.
     """
     with graph.changing(progress, "undo", client, undoes=id) as change:
         view = change_of(change.db, id)
@@ -126,7 +124,7 @@ def undo(
                 f"Change {id} was undone by change {view.undone_by} already. Nothing had to be "
                 "changed.",
             ), None
-        # and not all that went to and fro before
+        # only the undone change, not the whole chain of undos before it
         of = view.words if view.undoes is None else f"which undid change {view.undoes}"
         change.words = f"change {id} undone ({of})"
         rows = change.db.execute(
@@ -257,9 +255,7 @@ def _relation_went(
 
 
 def _imported(change: Transaction, name: str, data: dict[str, Any], progress: CallProgress) -> None:
-    """Take away what an import added, where all of it is there as it was, and nothing was put
-    beside it.
-    """
+    """Remove what an import added, if all of it is unchanged, and nothing was added to it."""
     db = change.db
     for table in _FILLED:
         if digest(db, table, *data[table]) != data["digests"][table]:
@@ -293,9 +289,7 @@ def _imported(change: Transaction, name: str, data: dict[str, Any], progress: Ca
 def _rows(
     db: sqlite3.Connection, table: str, columns: str, data: dict[str, Any]
 ) -> Iterator[tuple[Any, ...]]:
-    """The imported rows, the last one first: as the steps are that put them back again, from their
-    end.
-    """
+    """The imported rows, last one first, because the steps to restore them are read backwards."""
     yield from db.execute(
         f"SELECT {columns} FROM {table} WHERE id BETWEEN ? AND ? ORDER BY id DESC", data[table]
     ).fetchall()
@@ -319,7 +313,7 @@ _INVERSES = {
 
 
 def digest(db: sqlite3.Connection, table: str, first: int, last: int) -> str:
-    """Changes whenever rows between two numbers do."""
+    """A digest that changes with any row between two numbers."""
     made = hashlib.sha256()
     for row in db.execute(
         f"SELECT {_FILLED[table]} FROM {table} WHERE id BETWEEN ? AND ? ORDER BY id", (first, last)
@@ -329,14 +323,14 @@ def digest(db: sqlite3.Connection, table: str, first: int, last: int) -> str:
 
 
 def changes_of(db: sqlite3.Connection, name: str | None) -> list[int]:
-    """The numbers of all changes that had to do with an entity, whatever it was called then; of all
-    there are, where none is named.
+    """The numbers of all changes that affected an entity under any of its names; without a name all
+    changes.
     """
     if name is None:
         return [id_ for (id_,) in db.execute("SELECT id FROM changes ORDER BY id")]
     names = [name]
     found = set[int]()
-    for one in names:  # which grows by the names before and after a renaming
+    for one in names:  # grows by the names before and after a renaming
         for column in ("name", "other"):
             for change, kind, *pair in db.execute(
                 f"SELECT change, kind, name, other FROM steps WHERE {column} = ?", (one,)
@@ -349,11 +343,11 @@ def changes_of(db: sqlite3.Connection, name: str | None) -> list[int]:
 
 
 def forget(graph: Graph, ids: list[int], progress: CallProgress) -> tuple[int, bool]:
-    """Take changes out of the history for good: how many it were, and whether no byte of what was
-    deleted is left in the file.
+    """Delete changes from the history; return how many, and whether no trace of deleted content is
+    left.
 
-    Some is where another program reads, as what is beside the file then stays as it is, and where
-    this SQLite cannot reach the index that others made. The graph stays as it is.
+    Traces remain if another program is reading, which keeps the WAL file as it is, or if this
+    SQLite cannot update an index that others created. The graph stays unchanged.
     """
     with graph.changing(progress, "forget_changes") as change:
         change.db.executemany("DELETE FROM steps WHERE change = ?", [(id,) for id in ids])

@@ -25,9 +25,9 @@ from .results import BadLine, ImportResult, counted
 from .texts import kept, name_of
 from .transaction import Transaction
 
-_MOST_BAD = 100  # lines that are named
+_MOST_BAD = 100  # invalid lines that are listed
 _LONGEST = 64 * 1024 * 1024  # bytes of a line
-_LOOKS = 256  # lines between two looks at whether somebody still waits
+_LOOKS = 256  # lines between two checks for cancellation
 _MOST_WHY = 300
 _TABLES = ("entities", "observations", "relations")
 
@@ -66,12 +66,10 @@ def import_lines(
     dry_run: bool = False,
     whence: str = "",
 ) -> tuple[ImportResult, Transaction | None]:
-    """Add what lines say to a graph, all in one change.
+    """Import lines into a graph, in one change.
 
-    What is there already is left as it is, so that it may be repeated.
-
-    Lines that cannot be read are counted and named, and left out. `whence` they come stands in the
-    history. Raises ToolError.
+    Existing items stay unchanged, so an import can be repeated. Invalid lines are counted, listed,
+    and left out. `whence` is the source for the history. Raises ToolError.
     """
     found = ImportResult(0, 0, 0, 0)
     try:
@@ -100,7 +98,7 @@ def import_lines(
 
 
 def words_of(found: ImportResult) -> str:
-    """What an import did, for people."""
+    """The result of an import, for people."""
     words = f"{_sum(found)} {'would be' if found.dry_run else 'were'} added."
     if found.known:
         words += f" {counted(found.known, 'line')} said nothing new."
@@ -124,7 +122,7 @@ def _sum(found: ImportResult) -> str:
 
 
 class _Reader:
-    """Reads lines into a transaction."""
+    """Parses lines and adds them to a transaction."""
 
     def __init__(self, change: Transaction, found: ImportResult) -> None:
         self.change = change
@@ -132,7 +130,7 @@ class _Reader:
         self.found = found
 
     def add(self, number: int, line: bytes) -> None:
-        """Read a line; one that cannot be read changes nothing."""
+        """Add a line; an invalid one changes nothing."""
         line = line.removeprefix(b"\xef\xbb\xbf").strip()
         if not line:
             return
@@ -185,9 +183,7 @@ class _Reader:
 
 
 def lines_of(file: IO[bytes]) -> Iterator[bytes]:
-    """The lines of a file, of which none takes more than its share of memory: one that is too long
-    is cut.
-    """
+    """The lines of a file, each cut at a maximum length to limit memory."""
     while line := file.readline(_LONGEST):
         yield line
         while len(line) == _LONGEST and not line.endswith(b"\n"):
@@ -195,7 +191,7 @@ def lines_of(file: IO[bytes]) -> Iterator[bytes]:
 
 
 def opened(folder: Path, name: str, limits: MemoryLimits) -> IO[bytes]:
-    """A file in a folder, by its name alone: no path, no link, nothing but a file.
+    """Open a file in a folder by its plain name: no path, no link, only a regular file.
 
     Raises ToolError.
     """
@@ -224,11 +220,11 @@ def opened(folder: Path, name: str, limits: MemoryLimits) -> IO[bytes]:
     return file
 
 
-# -- the other way ---------------------------------------------------------------------------------
+# -- export ----------------------------------------------------------------------------------------
 
 
 class ExportPlace(NamedTuple):
-    """A place in the lines of a graph: the last entity and the last relation before it."""
+    """A position in the export: the last entity and the last relation before it."""
 
     entities: Annotated[int, Meta(ge=-1)] = 0
     relations: Annotated[int, Meta(ge=0)] = 0
@@ -237,11 +233,10 @@ class ExportPlace(NamedTuple):
 def export_lines(
     db: sqlite3.Connection, entities: int = 0, relations: int = 0
 ) -> Iterator[tuple[ExportPlace, bytes]]:
-    """The lines of a graph, each with the place of the next: entities and then relations, each in
-    the order in which they came.
+    """The lines of a graph, each with the position after it: entities and then relations, in the
+    order of their creation.
 
-    The same graph gives the same bytes. They begin after these numbers; after -1 none of a kind
-    comes.
+    The same graph gives the same bytes. They start after these numbers; -1 leaves a kind out.
     """
     if entities >= 0:
         rows = db.execute(
@@ -263,10 +258,10 @@ def export_lines(
 
 
 def cursor_of(place: ExportPlace) -> str:
-    """The cursor of a place in the lines of a graph."""
+    """The cursor of a position in the export."""
     return encode_cursor(place, "export_graph")
 
 
 def place_of(cursor: str | None) -> ExportPlace:
-    """Where a cursor of `export_graph` goes on. Raises ToolError for an invalid one."""
+    """Decode a cursor of `export_graph`. Raises ToolError for an invalid one."""
     return ExportPlace() if cursor is None else read_cursor(cursor, ExportPlace, "export_graph")

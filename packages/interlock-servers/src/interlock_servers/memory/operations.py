@@ -27,7 +27,7 @@ from .texts import kept, name_of
 from .transaction import EntityRow as Row
 from .transaction import Transaction
 
-_MOST_COMPARED = 20  # new names in one call
+_MOST_COMPARED = 20  # new names compared with existing ones in one call
 NAME = "The name of an entity"
 TYPE = "The type of an entity"
 RELATION = "The type of a relation"
@@ -35,7 +35,7 @@ OBSERVATION = "An observation"
 
 
 def check_count(limits: MemoryLimits, *counts: int) -> None:
-    """Raise ToolError where a call has too many things in it."""
+    """Raise ToolError if a call contains too many items."""
     if sum(counts) > limits.items:
         raise ToolError(
             f"At most {limits.items:,} are taken in one call, and these are {sum(counts):,}. Send "
@@ -44,7 +44,7 @@ def check_count(limits: MemoryLimits, *counts: int) -> None:
 
 
 def create_entities(change: Transaction, entities: Sequence[NewEntity]) -> CreatedEntities:
-    """Add those that are not there. Raises ToolError."""
+    """Add entities that do not exist. Raises ToolError."""
     limits = change.limits
     check_count(limits, len(entities))
     made: list[Entity] = []
@@ -78,7 +78,7 @@ def create_entities(change: Transaction, entities: Sequence[NewEntity]) -> Creat
 
 
 def create_relations(change: Transaction, relations: Sequence[Relation]) -> CreatedRelations:
-    """Add those that are not there. Raises ToolError."""
+    """Add relations that do not exist. Raises ToolError."""
     check_count(change.limits, len(relations))
     made = [
         one
@@ -93,7 +93,7 @@ def create_relations(change: Transaction, relations: Sequence[Relation]) -> Crea
 def add_observations(
     change: Transaction, observations: Sequence[NewObservations]
 ) -> AddedObservations:
-    """Add what each entity has not yet. Raises ToolError, where an entity is not there."""
+    """Add observations that an entity lacks. Raises ToolError, also for an unknown entity."""
     limits = change.limits
     check_count(limits, *(len(one.contents) for one in observations))
     results: list[AddedToEntity] = []
@@ -143,7 +143,7 @@ def delete_entities(change: Transaction, names: Sequence[str]) -> ChangeResult:
 
 
 def delete_observations(change: Transaction, deletions: Sequence[Deletion]) -> ChangeResult:
-    """Remove observations that are there. Raises ToolError."""
+    """Remove existing observations. Raises ToolError."""
     check_count(change.limits, *(len(one.observations) for one in deletions))
     missing: list[str] = []
     names: list[str] = []
@@ -169,7 +169,7 @@ def delete_observations(change: Transaction, deletions: Sequence[Deletion]) -> C
 
 
 def delete_relations(change: Transaction, relations: Sequence[Relation]) -> ChangeResult:
-    """Remove relations that are there. Raises ToolError."""
+    """Remove existing relations. Raises ToolError."""
     check_count(change.limits, len(relations))
     missing: list[str] = []
     deleted: list[str] = []
@@ -184,9 +184,9 @@ def delete_relations(change: Transaction, relations: Sequence[Relation]) -> Chan
 
 
 def rename_entity(change: Transaction, name: str, new: str) -> ChangeResult:
-    """Give an entity another name, in its relations too.
+    """Rename an entity, also in its relations.
 
-    Raises ToolError where there is none, or one of the new name.
+    Raises ToolError if it does not exist, or the new name is taken.
     """
     name = kept(name, NAME, change.limits.name)
     new = name_of(new, NAME, change.limits.name)
@@ -211,7 +211,7 @@ def rename_entity(change: Transaction, name: str, new: str) -> ChangeResult:
 
 
 def set_entity_type(change: Transaction, name: str, kind: str) -> ChangeResult:
-    """Give an entity another type. Raises ToolError if there is none."""
+    """Change the type of an entity. Raises ToolError if it does not exist."""
     row = change.known(kept(name, NAME, change.limits.name))
     kind = name_of(kind, TYPE, change.limits.name)
     if row.kind != kind:
@@ -220,7 +220,7 @@ def set_entity_type(change: Transaction, name: str, kind: str) -> ChangeResult:
 
 
 def replace_observation(change: Transaction, name: str, old: str, new: str) -> ChangeResult:
-    """Put an observation in the place of another one. Raises ToolError where that is not there."""
+    """Replace an observation. Raises ToolError if it does not exist."""
     row = change.known(kept(name, NAME, change.limits.name))
     old = kept(old, OBSERVATION, change.limits.observation)
     new = name_of(new, OBSERVATION, change.limits.observation)
@@ -245,9 +245,9 @@ def replace_observation(change: Transaction, name: str, old: str, new: str) -> C
 
 
 def merge_entities(change: Transaction, names: Sequence[str], into: str) -> ChangeResult:
-    """Have one entity know what several knew, and take their place in all relations.
+    """Merge entities into one, with their observations and relations.
 
-    Raises ToolError where it is not there.
+    Raises ToolError if it does not exist.
     """
     check_count(change.limits, len(names))
     target = change.known(kept(into, NAME, change.limits.name))
@@ -274,7 +274,7 @@ def merge_entities(change: Transaction, names: Sequence[str], into: str) -> Chan
     )
 
 
-# -- what they have in common ----------------------------------------------------------------------
+# -- shared helpers --------------------------------------------------------------------------------
 
 
 def _merge(change: Transaction, row: Row, target: Row) -> None:
@@ -286,8 +286,8 @@ def _merge(change: Transaction, row: Row, target: Row) -> None:
 
 
 def _lead(change: Transaction, old: str, new: str) -> None:
-    """Have the relations from and to one name lead from and to another; what would lead from it to
-    itself only so is dropped.
+    """Move the relations of one name to another; a relation that would become a self-loop is
+    dropped.
     """
     for one in change.relations(old):
         change.remove_relation(one)

@@ -245,7 +245,7 @@ def graph_statistics(ctx: Ctx) -> ToolResult[GraphCounts]:
 
 
 def counts(graph: Graph, db: sqlite3.Connection) -> GraphCounts:
-    """What there is in a graph."""
+    """The size of a graph."""
 
     def number(query: str) -> int:
         return int(db.execute(query).fetchone()[0])
@@ -370,7 +370,7 @@ def export_graph(ctx: Ctx, cursor: Cursor | None = None) -> ToolResult[ExportRes
 
 
 def add_looking(made: Server) -> None:
-    """Add the tools that only look."""
+    """Add the read-only tools."""
     made.add_tool(read_graph, title="Read the graph", annotations=READS)
     made.add_tool(search_nodes, title="Search for entities", annotations=READS)
     made.add_tool(open_nodes, title="Open entities", annotations=READS)

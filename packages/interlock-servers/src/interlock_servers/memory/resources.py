@@ -16,14 +16,14 @@ from .results import GraphCounts
 from .texts import kept
 from .write_tools import CHANGES, EXPORT, GRAPH, STATISTICS
 
-ENTITY = "memory://entity/{+name}"  # a name may have slashes in it
+ENTITY = "memory://entity/{+name}"  # a name may contain slashes
 _RELATION = b'{"type":"relation"'
 _MOST_COMPLETED = 100
 _NAME = "The name of an entity"
 
 
 def add_resources(made: Server) -> None:
-    """Add the resources, the template of all entities, and what completes it."""
+    """Add the resources, the template of all entities, and its completion."""
 
     def graph(ctx: Context[Graph]) -> str:
         """All entities and relations, of one moment. Watch it to hear of every change."""
@@ -89,7 +89,7 @@ def add_resources(made: Server) -> None:
                     db, value, _MOST_COMPLETED, indexed=ctx.lifespan_state.indexed
                 )
         except ToolError:
-            return []  # nobody is helped by words here; whoever reads is told
+            return []  # completion has no room for an error; reading the resource reports it
 
     json = "application/json"
     made.add_resource(
@@ -127,7 +127,7 @@ def add_resources(made: Server) -> None:
 
 
 def _exported(ctx: Context[Graph]) -> list[bytes]:
-    """The lines of the whole graph. Raises McpError where it is too large for one answer."""
+    """The lines of the whole graph. Raises McpError if it is too large for one result."""
     lines: list[bytes] = []
     room = ctx.lifespan_state.limits.exported
     with _words(), ctx.lifespan_state.reading(ctx.lifespan_state.progress(ctx)) as db:
@@ -143,7 +143,7 @@ def _exported(ctx: Context[Graph]) -> list[bytes]:
 
 @contextmanager
 def _words() -> Iterator[None]:
-    """What goes wrong is told to who reads, in the same words as to who calls a tool."""
+    """Report errors to readers in the same words as to callers of tools."""
     try:
         yield
     except ToolError as bad:

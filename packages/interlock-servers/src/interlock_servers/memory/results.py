@@ -9,7 +9,7 @@ from msgspec import Meta, Struct, field
 
 from interlock.untrusted.invisible import visible_line as shown
 
-# Lengths are those of the limits, whose words are better; here only what nobody means.
+# The limits of the server have better error messages; this only excludes absurd lengths.
 Text = Annotated[str, Meta(max_length=16 * 1024 * 1024)]
 
 
@@ -22,7 +22,7 @@ class Entity(Struct, rename="camel", omit_defaults=True):
     more: int = 0
 
     def lines(self) -> list[str]:
-        """A line of its own, and one for each observation."""
+        """A line for the entity, and one for each observation."""
         rest = [f"- ... and {self.more:,} more: open_nodes with skip"] if self.more else []
         return [
             f"{shown(self.name)} ({shown(self.entity_type)})",
@@ -41,7 +41,7 @@ class Relation(
     kind: Text
 
     def line(self) -> str:
-        """As people read it."""
+        """The relation in readable form."""
         return f"{shown(self.source)} -[{shown(self.kind)}]-> {shown(self.target)}"
 
 
@@ -79,7 +79,7 @@ class Subgraph(Struct, omit_defaults=True):
     note: str | None = None
 
     def words(self, nothing: str) -> str:
-        """The entities and then the relations, a line for each thing that is known."""
+        """The entities and then the relations, one fact a line."""
         lines = [line for one in self.entities for line in one.lines()] + [
             one.line() for one in self.relations
         ]
@@ -177,7 +177,7 @@ class ChangeView(Struct, rename="camel", omit_defaults=True):
     undone_by: int | None = None
 
     def line(self) -> str:
-        """As people read it."""
+        """The change in readable form."""
         by = f" by {shown(self.client)}" if self.client else ""
         undone = f" (undone by {self.undone_by})" if self.undone_by is not None else ""
         return f"{self.id}  {self.at}  {self.tool}{by}: {self.words}{undone}"
@@ -249,11 +249,11 @@ class PurgeResult(Struct, omit_defaults=True):
 
 
 def counted(number: int, one: str, several: str | None = None) -> str:
-    """A number of things in words."""
+    """A number with its noun."""
     return f"{number:,} {one if number == 1 else several or f'{one}s'}"
 
 
 def listed(names: Iterable[str], most: int = 5) -> str:
-    """Some names in words."""
+    """Some names, as text."""
     all_ = [shown(name) for name in names]
     return ", ".join(all_[:most]) + (f" and {len(all_) - most:,} more" if len(all_) > most else "")

@@ -11,15 +11,15 @@ from interlock.store import SqliteSchema
 from .texts import folded, sign_of, signs_of, words_of
 
 VARIABLE = "INTERLOCK_MEMORY_DB"
-"""The environment variable that names the file, where no argument does."""
-_INDEX = "2"  # the form of what is in the index; another one is made anew
+"""The environment variable that names the file if there is no argument."""
+_INDEX = "2"  # the format of the index; an index in another format is rebuilt
 
 _MANY = 2_000  # entities
-_BETWEEN = " ¶ "  # between observations, where no phrase goes on; no word has it
+_BETWEEN = " ¶ "  # separates observations: phrases do not match across it, and no word contains it
 
 _TABLES = (
-    # Numbers are never given twice: what was deleted comes back under its own, and a change can
-    # tell what came after it.
+    # Numbers are never reused: a restored row gets its old number back, and a change can tell which
+    # rows are newer.
     """CREATE TABLE entities (id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL UNIQUE,
            kind TEXT NOT NULL, at TEXT NOT NULL)""",
     "CREATE INDEX entities_kind ON entities (kind, id)",
@@ -27,7 +27,7 @@ _TABLES = (
            text TEXT NOT NULL, at TEXT NOT NULL,
            UNIQUE (entity, text))""",
     "CREATE INDEX observations_entity ON observations (entity, id)",
-    # By names and not by numbers: a relation may be there before the entity that it leads to.
+    # By names and not by numbers: a relation may exist before its target entity.
     """CREATE TABLE relations (id INTEGER PRIMARY KEY AUTOINCREMENT,
            source TEXT NOT NULL, target TEXT NOT NULL, kind TEXT NOT NULL, at TEXT NOT NULL,
            UNIQUE (source, target, kind))""",
@@ -41,18 +41,18 @@ _TABLES = (
            PRIMARY KEY (change, place)) WITHOUT ROWID""",
     "CREATE INDEX steps_name ON steps (name, change)",
     "CREATE INDEX steps_other ON steps (other, change) WHERE other IS NOT NULL",
-    # Entities that are not in the index as they are: a process whose SQLite has no full-text search
-    # changed them.
+    # Entities with an outdated index: they were changed by a process whose SQLite has no full-text
+    # search.
     "CREATE TABLE stale (id INTEGER PRIMARY KEY)",
     "CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
 )
 _INDEXES = (
-    # Words come in as they are compared, so that nothing is left to do but to part them.
+    # Words are inserted in normalized form, so the tokenizer only splits them.
     "CREATE VIRTUAL TABLE words USING fts5(name, kind, texts, tokenize = 'ascii', prefix = '1 2')",
     "CREATE VIRTUAL TABLE pieces USING fts5(text, tokenize = 'trigram case_sensitive 1', detail = "
     "none)",
-    # What is too short for a piece and no word, such as the ends of c# and c++, each written as a
-    # word.
+    # Signs that are too short for trigrams and not words, such as the ends of c# and c++, each
+    # encoded as a word.
     "CREATE VIRTUAL TABLE signs USING fts5(text, tokenize = 'ascii', detail = none, columnsize = "
     "0)",
 )
@@ -60,7 +60,7 @@ INDEXES = ("words", "pieces", "signs")
 
 
 def make_tables(db: sqlite3.Connection) -> None:
-    """Make the tables, within a transaction."""
+    """Create the tables, within a transaction."""
     for statement in _TABLES:
         db.execute(statement)
 
@@ -74,7 +74,7 @@ SCHEMA = SqliteSchema(
 
 
 def can_index() -> bool:
-    """Whether this SQLite has full-text search, with pieces of three characters."""
+    """Whether this SQLite has full-text search with trigrams."""
     with closing(sqlite3.connect(":memory:")) as db:
         try:
             for statement in _INDEXES:
@@ -85,7 +85,7 @@ def can_index() -> bool:
 
 
 def index_waits(db: sqlite3.Connection) -> bool:
-    """Whether something has to be done to the index before it can be searched."""
+    """Whether the index must be updated before a search."""
     made = db.execute("SELECT value FROM facts WHERE name = 'index'").fetchone()
     return (
         made is None
@@ -95,7 +95,7 @@ def index_waits(db: sqlite3.Connection) -> bool:
 
 
 def catch_up(db: sqlite3.Connection) -> None:
-    """Make the index what it has to be, within a transaction."""
+    """Create or update the index, within a transaction."""
     made = db.execute("SELECT value FROM facts WHERE name = 'index'").fetchone()
     if made is None or made[0] != _INDEX:
         for table in INDEXES:
@@ -111,8 +111,8 @@ def catch_up(db: sqlite3.Connection) -> None:
 
 
 def thinned_out(db: sqlite3.Connection, gone: int) -> bool:
-    """Make the index anew where that is quicker than to take so many entities out of it; whether it
-    was.
+    """Rebuild the index if that is faster than removing so many entities from it; return whether it
+    was rebuilt.
     """
     ((left,),) = db.execute("SELECT count(*) FROM entities").fetchall()
     if gone < _MANY or 2 * left > gone:
@@ -123,7 +123,7 @@ def thinned_out(db: sqlite3.Connection, gone: int) -> bool:
 
 
 def index(db: sqlite3.Connection, ids: Iterable[int]) -> None:
-    """Have these entities found as they are now, and those that are gone no more."""
+    """Index these entities in their current form, and remove deleted ones."""
     for id_ in ids:
         for table in INDEXES:
             db.execute(f"DELETE FROM {table} WHERE rowid = ?", (id_,))
@@ -151,11 +151,11 @@ def _worded(text: str) -> str:
 
 
 def mark_stale(db: sqlite3.Connection, ids: Iterable[int]) -> None:
-    """Leave these entities to a process that can index them."""
+    """Mark these entities for a process that can index them."""
     db.executemany("INSERT OR IGNORE INTO stale VALUES (?)", [(id_,) for id_ in ids])
 
 
 def sweep_index(db: sqlite3.Connection) -> None:
-    """Take what is left of deleted texts out of the index."""
+    """Remove the remains of deleted texts from the index."""
     for table in INDEXES:
         db.execute(f"INSERT INTO {table} ({table}) VALUES ('optimize')")

@@ -20,12 +20,12 @@ from .texts import folded, sign_of, words_of
 _TERM = re.compile(r'"([^"]*)"|(\S+)')
 _MOST_QUERY = 2_000  # characters
 _MOST_TERMS = 32
-_MOST_PIECES = 48  # trigrams that are looked up for a term; the rest is compared
+_MOST_PIECES = 48  # trigrams of a term that are looked up; the rest is compared
 _PIECE = 3
 _LOOKS = 512
-_COMMON = 2_000  # entities that have a word, from which on it tells little of any of them
-# By how much an entity comes before others whose name is what is looked for, or has it, or which
-# has it as whole words.
+_COMMON = 2_000  # matching entities from which a word counts as too common to rank by
+# The bonus of an entity whose name equals the query, whose name matches it, or that contains it as
+# whole words.
 _EXACT = 4_000.0
 _NAMED = 2_000.0
 _WHOLE = 1_000.0
@@ -45,15 +45,15 @@ class SearchTerm(NamedTuple):
 
     @property
     def is_word(self) -> bool:
-        """Whether it is nothing but a word (or several of a script without spaces)."""
+        """Whether it is a single word (or several of a script without spaces)."""
         return "".join(self.words) == self.text
 
     def phrase(self, *, whole: bool = False) -> str:
-        """For the index of words: these, one after the other, the last one perhaps only begun."""
+        """The expression for the word index: a phrase, whose last word may be incomplete."""
         return f'"{" ".join(self.words)}"' + ("" if whole else " *")
 
     def begins_one_of(self, terms: list[SearchTerm]) -> bool:
-        """Whether whatever has one of these has this too, as its beginning."""
+        """Whether every match of one of these terms is a match of this one too, as its prefix."""
         return any(
             len(self.words) == len(one.words) == 1
             and one != self
@@ -62,7 +62,7 @@ class SearchTerm(NamedTuple):
         )
 
     def pieces(self) -> str:
-        """For the index of pieces: all of them, in whatever order."""
+        """The expression for the trigram index: all trigrams, in any order."""
         cut = dict.fromkeys(self.text[n : n + _PIECE] for n in range(len(self.text) - _PIECE + 1))
         return " AND ".join(
             '"' + piece.replace('"', '""') + '"' for piece in list(cut)[:_MOST_PIECES]
@@ -77,9 +77,9 @@ class SearchHits(NamedTuple):
 
 
 def terms_of(query: str) -> list[SearchTerm]:
-    """What a query asks for: words, or phrases in quotation marks; all of them.
+    """Split a query into terms: words, or phrases in quotation marks. All of them must match.
 
-    Raises ToolError for one that is too long.
+    Raises ToolError if it is too long.
     """
     if len(query) > _MOST_QUERY:
         raise ToolError(
@@ -104,11 +104,11 @@ def search(
     *,
     indexed: bool,
 ) -> SearchHits:
-    """What has all the words of a query, or some where nothing has all; of a type where one is
-    named.
+    """The entities that match all words of a query, or some words if none match all; optionally of
+    one type.
 
-    Where fewer than `enough` have them as words, or their beginnings, the middle of words is looked
-    at as well. At most `most` are found.
+    If fewer than `enough` match by words or prefixes, parts of words match too. The result has at
+    most `most`.
     """
     terms = terms_of(query)
     allowed = (
@@ -139,14 +139,14 @@ def _all(
     most: int,
     counts: dict[str, int],
 ) -> list[int]:
-    """What has all of them: those that are words as words, others as they stand."""
+    """The entities that match all terms: words as words, others literally."""
     if all(term.is_word for term in terms):
         return _in_order(db, terms, query, allowed, most, counts)
     having = _first(_having(db, terms), allowed, most)
     found = _in_order(db, [term for term in terms if term.words], query, set(having), most, counts)
     return found + _first(
         having, None, most - len(found), but=set(found)
-    )  # what has them, but not where a word begins
+    )  # matches that do not begin at a word
 
 
 def _in_order(
@@ -157,14 +157,14 @@ def _in_order(
     most: int,
     counts: dict[str, int],
 ) -> list[int]:
-    """What has all of these as words or their beginnings, in the order of how well it fits."""
+    """The entities that match all terms as words or prefixes, best first."""
     words = " AND ".join(term.phrase() for term in terms)
     if not words or (allowed is not None and not allowed):
         return []
     ids = _ranked(db, terms, " AND ", allowed, most, counts)
     if not ids:
         return []
-    # Names before all else, also where so many were found that not all of them are put in order.
+    # Matches of names first, even if there are too many matches to rank them all.
     whole = " AND ".join(term.phrase(whole=True) for term in terms)
     ids |= {
         id_: ids.get(id_, 0.0) - _WHOLE
@@ -191,12 +191,10 @@ def _ranked(
     most: int,
     counts: dict[str, int],
 ) -> dict[int, float]:
-    """What the index of words has: the newest, with how well each fits (the smaller the better).
+    """The newest matches in the word index, with their scores (lower is better).
 
-    `counts` remembers who has what.
-
-    Words that very many have say nothing of that, and to weigh them SQLite looks at every entity
-    that has them: they are left out of it.
+    `counts` caches how many entities match a phrase. Very common words are left out of the score:
+    they say little, and SQLite would read every entity that contains them.
     """
     any_ = joint == " OR "
     phrases = [term.phrase() for term in terms if any_ or not term.begins_one_of(terms)]
@@ -225,7 +223,7 @@ def _ranked(
 
 
 def _count(db: sqlite3.Connection, phrase: str) -> int:
-    """How many entities have something, as far as that matters."""
+    """How many entities match a phrase, up to the number that counts as common."""
     ((count,),) = db.execute(
         f"SELECT count(*) FROM (SELECT 1 FROM words WHERE words MATCH ? LIMIT {_COMMON})", (phrase,)
     ).fetchall()
@@ -235,8 +233,8 @@ def _count(db: sqlite3.Connection, phrase: str) -> int:
 def _having(
     db: sqlite3.Connection, terms: list[SearchTerm], *, in_words: bool = False
 ) -> Iterator[int]:
-    """What has all of them somewhere, the newest first: words at their beginning, or where they are
-    long enough `in_words` as well.
+    """The entities that match all terms, newest first: as prefixes of words, or with `in_words`
+    also inside words if the term is long enough.
     """
     plain = [term for term in terms if term.is_word and not (in_words and len(term.text) >= _PIECE)]
     others = [term for term in terms if term not in plain]
@@ -257,7 +255,7 @@ def _having(
 
 
 def _matching(db: sqlite3.Connection, table: str, expression: str) -> Iterator[int]:
-    """What an index has for an expression, the newest first."""
+    """The matches of an expression in an index, newest first."""
     for (id_,) in db.execute(
         f"SELECT rowid FROM {table} WHERE {table} MATCH ? ORDER BY rowid DESC", (expression,)
     ):
@@ -265,7 +263,7 @@ def _matching(db: sqlite3.Connection, table: str, expression: str) -> Iterator[i
 
 
 def _both(one: Iterator[int], other: Iterator[int]) -> Iterator[int]:
-    """What is in both; each has its numbers from the largest to the smallest."""
+    """The intersection of two descending streams of numbers."""
     left = next(one, None)
     right = next(other, None)
     while left is not None and right is not None:
@@ -286,9 +284,7 @@ def _looked_at(
     most: int,
     progress: CallProgress,
 ) -> list[int]:
-    """What has all of them somewhere, found without an index: those whose name has them before the
-    others.
-    """
+    """The entities that match all terms, without an index: matches in names come first."""
     named: list[int] = []
     others: list[int] = []
     for count, (id_, name, kind) in enumerate(
@@ -319,9 +315,7 @@ def _first(
 
 
 def names_alike(db: sqlite3.Connection, name: str) -> list[str]:
-    """Names of others that look like one: they differ in nothing but case, accents, and what parts
-    the words.
-    """
+    """Other names that differ only in case, accents, or the characters between words."""
     words = " ".join(words_of(folded(name)))
     if not words:
         return []
@@ -340,7 +334,7 @@ def _plain(name: str) -> str:
 
 
 def names_like(db: sqlite3.Connection, begun: str, most: int, *, indexed: bool) -> list[str]:
-    """Names that begin as what was typed, or that have a word which does."""
+    """Names that begin with a text, or contain a word that does."""
     escaped = re.sub(r"([%_\\])", r"\\\1", begun)
     query = "SELECT name FROM entities WHERE name LIKE ? ESCAPE '\\' ORDER BY name LIMIT ?"
     names = [name for (name,) in db.execute(query, (f"{escaped}%", most))]

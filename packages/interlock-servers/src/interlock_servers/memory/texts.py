@@ -9,8 +9,7 @@ from urllib.parse import quote
 from interlock import ToolError
 from interlock.untrusted.invisible import visible_line as shown
 
-# Scripts that put no spaces between words: each character counts as a word, and a word as a phrase
-# of them.
+# Scripts without spaces between words: each character counts as a word, and a word as a phrase.
 _ALONE = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3105-\u312f\u3400-\u9fff\uac00-\ud7af"
     "\uf900-\ufaff\U00020000-\U0003ffff"
@@ -18,23 +17,22 @@ _ALONE = (
 _PICTURES = "\u2190-\u2bff\U0001f000-\U0001faff"
 _SIGN = re.compile(rf"[^\w\s{_ALONE}{_PICTURES}]|_")
 _WORD = re.compile(rf"[{_ALONE}{_PICTURES}]|[^\W_{_ALONE}]+")
-# Accents, and the points of Hebrew and Arabic, which people leave out when they look for something.
-# Marks of other scripts are letters.
+# Accents, and the points of Hebrew and Arabic, which people leave out in searches. Marks of other
+# scripts are letters.
 _MARKS = re.compile(
     "[\u0300-\u036f\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u0640\u064b-\u065f\u0670]"
 )
 _UNSEEN = re.compile("[\ufe00-\ufe0f\u200b-\u200f\u00ad\u2060\ufeff]")
-# What is not printable to Python and yet belongs to words and emoji.
+# Not printable for Python, but part of words and emoji.
 _JOINERS = "\u200c\u200d"
-_MOST_SHOWN = 200  # characters of something that is refused
+_MOST_SHOWN = 200  # characters of a rejected text in an error message
 
 
 def kept(text: str, what: str, most: int) -> str:
-    """A text in the form in which it is kept (NFC), so that what looks alike is alike.
+    """Normalize a text for storage (NFC), so that texts that look the same are the same.
 
-    Raises ToolError for what cannot be kept.
-
-    `what` it is stands in the words of the refusal; `most` is how many characters it may have.
+    Raises ToolError for text that cannot be stored. `what` names it in the error message; `most` is
+    its maximum length in characters.
     """
     if len(text) > most:
         raise ToolError(f"{what} has {len(text):,} characters, and {most:,} are the most.")
@@ -51,7 +49,7 @@ def kept(text: str, what: str, most: int) -> str:
 
 
 def name_of(text: str, what: str, most: int) -> str:
-    """A name or a type as it is kept. Raises ToolError for one that nobody could see."""
+    """Normalize a name or a type. Raises ToolError for an invisible one."""
     made = kept(text, what, most)
     if not made.strip():
         raise ToolError(f"{what} is empty.")
@@ -59,7 +57,7 @@ def name_of(text: str, what: str, most: int) -> str:
 
 
 def folded(text: str) -> str:
-    """A text as it is compared in a search: without case, accents and differences of width."""
+    """Fold a text for searching: without case, accents and width."""
     if text.isascii():
         return text.lower()
     apart = _UNSEEN.sub("", _MARKS.sub("", unicodedata.normalize("NFKD", text)))
@@ -69,12 +67,12 @@ def folded(text: str) -> str:
 
 
 def words_of(text: str) -> list[str]:
-    """The words of a folded text, in their order."""
+    """The words of a folded text, in order."""
     return _WORD.findall(text)
 
 
 def signs_of(text: str) -> set[str]:
-    """The signs of a folded text that belong to no word, alone and with what stands beside each."""
+    """The signs of a folded text that are not part of words, alone and with their neighbours."""
     places = [found.start() for found in _SIGN.finditer(text)]
     found = {
         text[start : start + length]
@@ -85,7 +83,7 @@ def signs_of(text: str) -> set[str]:
 
 
 def sign_of(text: str) -> str:
-    """A sign as a word of ASCII, for the index."""
+    """A sign encoded as an ASCII word for the index."""
     return text.encode("utf-8", "surrogatepass").hex()
 
 

@@ -15,10 +15,10 @@ from interlock.untrusted.invisible import visible_line as shown
 from . import schema
 from .limits import MemoryLimits
 
-_SWEEPS = 32  # changes between two looks at whether the history has grown too long
-# entities that are put into the index between two looks at whether somebody still waits
+_SWEEPS = 32  # changes between two checks of the history's length
+# entities indexed between two checks for cancellation
 _LOOKS = 256
-_MOST_WORDS = 300  # characters that say what a change was
+_MOST_WORDS = 300  # characters of a change's description
 
 
 class EntityRow(NamedTuple):
@@ -49,13 +49,13 @@ class RelationRow(NamedTuple):
     at: str
 
     def words(self) -> str:
-        """As people read it."""
+        """The relation in readable form."""
         return f"{shown(self.source)} -[{shown(self.kind)}]-> {shown(self.target)}"
 
 
 class ChangeStep(NamedTuple):
-    """A row of `steps`: what was done (`entity+` created, `entity-` deleted, `entity~` changed),
-    and to whom.
+    """A row of `steps`: the operation (`entity+` created, `entity-` deleted, `entity~` changed) and
+    its object.
     """
 
     kind: str
@@ -65,9 +65,9 @@ class ChangeStep(NamedTuple):
 
 
 class Transaction:
-    """A change in a database transaction.
+    """A change within a database transaction.
 
-    `steps` records it; `id` is its number once it is finished.
+    `steps` records it; `id` is its number after `finish`.
     """
 
     def __init__(
@@ -90,21 +90,22 @@ class Transaction:
         self.steps: list[ChangeStep] = []
         self.words = ""
         self.id: int | None = None
-        # steps are not written down one by one, but as a whole by who makes them
+        # steps are not recorded one by one; the caller records them as a whole
         self.silent = False
         self._dirty: dict[int, None] = {}
 
-    # -- what is there -----------------------------------------------------------------------------
+    # -- reading
+    # ---------------------------------------------------------------------------------------
 
     def entity(self, name: str) -> EntityRow | None:
-        """The entity of a name."""
+        """The entity with a name, or None."""
         found = self.db.execute(
             "SELECT id, name, kind, at FROM entities WHERE name = ?", (name,)
         ).fetchone()
         return EntityRow(*found) if found else None
 
     def known(self, name: str) -> EntityRow:
-        """The entity of a name. Raises ToolError if there is none."""
+        """The entity with a name. Raises ToolError if there is none."""
         found = self.entity(name)
         if found is None:
             raise ToolError(
@@ -114,7 +115,7 @@ class Transaction:
         return found
 
     def observations(self, entity: int) -> list[ObservationRow]:
-        """The observations of an entity, in their order."""
+        """The observations of an entity, in order."""
         rows = self.db.execute(
             "SELECT id, entity, text, at FROM observations WHERE entity = ? ORDER BY id", (entity,)
         )
@@ -134,7 +135,7 @@ class Transaction:
         ]
 
     def relation(self, source: str, target: str, kind: str) -> RelationRow | None:
-        """A relation."""
+        """A relation, or None."""
         query = (
             "SELECT id, source, target, kind, at FROM relations WHERE source = ? AND target = ? "
             "AND kind = ?"
@@ -143,7 +144,7 @@ class Transaction:
         return RelationRow(*found) if found else None
 
     def next(self, table: str) -> int:
-        """The number that the next new row will have."""
+        """The number of the next new row."""
         found = self.db.execute(
             "SELECT seq FROM sqlite_sequence WHERE name = ?", (table,)
         ).fetchone()
@@ -154,9 +155,9 @@ class Transaction:
     def add_entity(
         self, name: str, kind: str, *, id: int | None = None, at: str | None = None
     ) -> int:
-        """Add an entity, which must not be there; with a number and a time that it had before.
+        """Add an entity, which must not exist; `id` and `at` restore its old number and time.
 
-        Its number is returned.
+        Returns its number.
         """
         at = at or self.at
         made = self.db.execute(
@@ -165,7 +166,7 @@ class Transaction:
         assert made is not None
         self._dirty[made] = None
         if not self.silent:
-            # Those that come later would lead to nothing if this were undone.
+            # Later relations would dangle if this were undone.
             dangling = [one.id for one in self.relations(name)]
             self._note(
                 "entity+",
@@ -176,7 +177,7 @@ class Transaction:
         return made
 
     def remove_entity(self, row: EntityRow) -> None:
-        """Remove an entity, which has no observations any more."""
+        """Remove an entity that has no more observations."""
         self.db.execute("DELETE FROM entities WHERE id = ?", (row.id,))
         self._dirty[row.id] = None
         self._note(
@@ -187,7 +188,7 @@ class Transaction:
         )
 
     def alter_entity(self, row: EntityRow, name: str, kind: str) -> None:
-        """Give an entity another name or type; its relations are not looked at."""
+        """Change the name or type of an entity; its relations are not changed."""
         self.db.execute("UPDATE entities SET name = ?, kind = ? WHERE id = ?", (name, kind, row.id))
         self._dirty[row.id] = None
         before = {"name": row.name, "type": row.kind}
@@ -202,7 +203,7 @@ class Transaction:
     def add_observation(
         self, entity: int, name: str, text: str, *, id: int | None = None, at: str | None = None
     ) -> bool:
-        """Add an observation to an entity of that name; False where it has it already."""
+        """Add an observation to the entity; False if it has it already."""
         at = at or self.at
         done = self.db.execute(
             "INSERT OR IGNORE INTO observations VALUES (?, ?, ?, ?)", (id, entity, text, at)
@@ -220,7 +221,7 @@ class Transaction:
         return True
 
     def remove_observation(self, row: ObservationRow, name: str) -> None:
-        """Remove an observation of the entity of that name."""
+        """Remove an observation of the entity."""
         self.db.execute("DELETE FROM observations WHERE id = ?", (row.id,))
         self._dirty[row.entity] = None
         self._note(
@@ -233,7 +234,7 @@ class Transaction:
     def add_relation(
         self, source: str, target: str, kind: str, *, id: int | None = None, at: str | None = None
     ) -> bool:
-        """Add a relation; False where it is there already."""
+        """Add a relation; False if it exists already."""
         at = at or self.at
         done = self.db.execute(
             "INSERT OR IGNORE INTO relations VALUES (?, ?, ?, ?, ?)", (id, source, target, kind, at)
@@ -264,23 +265,24 @@ class Transaction:
         self._note("relation-", row.source, row.target, data)
 
     def note_import(self, data: dict[str, Any]) -> None:
-        """Write down as one step what was added silently."""
+        """Record as one step what was added silently."""
         self.silent = False
         self._note("import", "", None, data)
 
     def _note(self, kind: str, name: str, other: str | None, data: Any) -> None:
         self.steps.append(ChangeStep(kind, name, other, data))
 
-    # -- at the end --------------------------------------------------------------------------------
+    # -- finishing
+    # -------------------------------------------------------------------------------------
 
     def names(self) -> set[str]:
-        """The entities that it had to do with."""
+        """The entities that the change affects."""
         return {name for step in self.steps for name in (step.name, step.other) if name}
 
     def finish(self, tell: Callable[[int, int], None]) -> None:
-        """Have what was changed found, and write down what was done; nothing where nothing was.
+        """Update the index and record the change; without steps do nothing.
 
-        `tell` is told how many of how many entities are in the index; it raises where it is to end.
+        `tell` receives how many of how many entities are indexed; it raises to stop.
         """
         if not self.steps:
             return
@@ -307,7 +309,7 @@ class Transaction:
         self.db.executemany("INSERT INTO steps VALUES (?, ?, ?, ?, ?, ?)", self._rows())
         if self.undoes is not None:
             self.db.execute("UPDATE changes SET undone_by = ? WHERE id = ?", (self.id, self.undoes))
-            # Who undoes an undoing has what was undone back again.
+            # Undoing an undo restores the original change.
             self.db.execute(
                 "UPDATE changes SET undone_by = NULL WHERE undone_by = ?", (self.undoes,)
             )
@@ -321,9 +323,7 @@ class Transaction:
 
 
 def sweep(db: sqlite3.Connection, limits: MemoryLimits) -> None:
-    """Forget the oldest changes, where there are too many or they are too large; the last one
-    stays.
-    """
+    """Delete the oldest changes if there are too many or they are too large; the last one stays."""
     rows = db.execute("SELECT id, size FROM changes ORDER BY id DESC").fetchall()
     room = limits.steps
     for count, (id_, size) in enumerate(rows):

@@ -22,7 +22,7 @@ _BUSY = "there are too many relations to look at all of them"
 def entity_of(
     db: sqlite3.Connection, id: int, limits: MemoryLimits, skip: int = 0
 ) -> Entity | None:
-    """An entity, with as many observations as an answer shows."""
+    """An entity, with as many observations as a result shows."""
     found = db.execute("SELECT name, kind FROM entities WHERE id = ?", (id,)).fetchone()
     if found is None:
         return None
@@ -44,8 +44,8 @@ def subgraph(
     skip: int = 0,
     direction: Direction = "both",
 ) -> tuple[Subgraph, int]:
-    """As many of these entities as an answer has room for, with the relations from and to them; and
-    how many they are.
+    """As many of these entities as fit in a result, with the relations from and to them, and their
+    number.
     """
     entities: list[Entity] = []
     room = limits.answer
@@ -68,7 +68,7 @@ def subgraph(
 def relations_of(
     db: sqlite3.Connection, names: Sequence[str], most: int, direction: Direction = "both"
 ) -> list[Relation]:
-    """The relations from or to some names, each once, in the order in which they came."""
+    """The relations from or to some names, without duplicates, in the order of their creation."""
     found: dict[int, Relation] = {}
     columns = {"out": ("source",), "in": ("target",), "both": ("source", "target")}[direction]
     for chunk in _chunks(names):
@@ -83,7 +83,7 @@ def relations_of(
 
 
 def adrift(db: sqlite3.Connection, most: int) -> list[Relation]:
-    """The relations that begin at what is no entity."""
+    """The relations whose source is not an entity."""
     query = (
         "SELECT source, target, kind FROM relations WHERE source NOT IN (SELECT name FROM "
         "entities) ORDER BY id LIMIT ?"
@@ -101,7 +101,7 @@ def _marks(values: Sequence[object]) -> str:
 
 
 def ids_of(db: sqlite3.Connection, names: Sequence[str]) -> dict[str, int]:
-    """The numbers of the entities of these names, as far as they are there."""
+    """The numbers of the entities with these names, if they exist."""
     found: dict[str, int] = {}
     for chunk in _chunks(names):
         found.update(
@@ -112,11 +112,11 @@ def ids_of(db: sqlite3.Connection, names: Sequence[str]) -> dict[str, int]:
     return {name: found[name] for name in dict.fromkeys(names) if name in found}
 
 
-# -- from one to another ---------------------------------------------------------------------------
+# -- paths -----------------------------------------------------------------------------------------
 
 
 class _Walk:
-    """Follows relations from some entities, step by step, within the limits."""
+    """Follows relations from some entities, step by step, within limits."""
 
     def __init__(
         self,
@@ -135,8 +135,8 @@ class _Walk:
         self.cut = False
 
     def step(self, names: Sequence[str], seen: dict[str, tuple[str, Relation] | None]) -> list[str]:
-        """The names that lie one step further, which are noted in `seen` with whence they were
-        reached and how.
+        """The names one step further; `seen` records the name and relation by which each was
+        reached.
         """
         self._progress.check()
         reached: list[str] = []
@@ -170,9 +170,9 @@ def neighbours(
     limits: MemoryLimits,
     progress: CallProgress,
 ) -> tuple[list[str], bool]:
-    """The names that so many steps lead to, the nearest first, and whether there may be more.
+    """The names within some steps, nearest first, and whether there may be more.
 
-    The one they begin at comes first.
+    The start comes first.
     """
     walk = _Walk(db, direction, kinds, limits, progress)
     seen: dict[str, tuple[str, Relation] | None] = {name: None}
@@ -195,7 +195,7 @@ def way(
     limits: MemoryLimits,
     progress: CallProgress,
 ) -> ShortestPath:
-    """A shortest way. Raises ToolError where one of the ends is not known."""
+    """A shortest path. Raises ToolError if one of the ends is unknown."""
     for name in (start, end):
         if not ids_of(db, [name]) and not relations_of(db, [name], 1):
             raise ToolError(f"There is no entity {shown(name)}; search_nodes finds names.")

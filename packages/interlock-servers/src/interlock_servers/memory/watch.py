@@ -1,4 +1,4 @@
-"""Announces to clients that listen what other processes changed in the graph."""
+"""Notifies subscribed clients of changes that other processes made to the graph."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ log = logging.getLogger("interlock_servers.memory")
 
 
 class HistoryWatcher(ChangePoller):
-    """Looks for changes in the history that this process has not made itself."""
+    """Polls the history for changes that this process did not make."""
 
     def __init__(
         self, server: Server, graph: Graph, uris_of: Callable[[set[str]], list[str]]
@@ -31,21 +31,21 @@ class HistoryWatcher(ChangePoller):
         self._lock = threading.Lock()
 
     def knows(self, change: int) -> None:
-        """Note a change of this process, which was announced already."""
+        """Record a change of this process, which was reported already."""
         if self.watching:
             with self._lock:
                 self._own.add(change)
 
     async def look(self) -> bool:
-        """Announce the changes since the last look."""
+        """Report the changes since the last check."""
         try:
             self._last = await asyncio.to_thread(self._look, self._last)
-        except (ToolError, sqlite3.Error) as bad:  # a caller of a tool sees the same error
+        except (ToolError, sqlite3.Error) as bad:  # callers of tools see the same error
             log.debug("the memory cannot be watched: %s", bad)
         return self._last is not None
 
     async def forget(self) -> None:
-        """Drop the last change that was seen."""
+        """Forget the last seen change."""
         self._last = None
         self._own.clear()
 
@@ -60,7 +60,7 @@ class HistoryWatcher(ChangePoller):
             return 1.0
 
     def _look(self, last: int | None) -> int:
-        """Announce the changes after `last`, and return the newest."""
+        """Report the changes after `last`, and return the newest."""
         names: set[str] = set()
         with (
             self._graph.raw() as db,

@@ -36,8 +36,8 @@ GRAPH = "memory://knowledge-graph"
 EXPORT = "memory://export"
 CHANGES = "memory://changes"
 STATISTICS = "memory://statistics"
-_MOST_TOLD = 1_000  # entities that are named to who listens
-_LONG = 10  # times as long as other calls an import may take
+_MOST_TOLD = 1_000  # entities named in notifications
+_LONG = 10  # factor of the time limit of an import
 
 
 def create_entities(entities: list[NewEntity], ctx: Ctx) -> ToolResult[CreatedEntities]:
@@ -324,7 +324,7 @@ def import_graph(
 
 
 def add_changing(made: Server) -> None:
-    """Add the tools that change something."""
+    """Add the tools that write."""
 
     def hints(*, destructive: bool) -> ToolAnnotations:
         return ToolAnnotations(
@@ -351,18 +351,18 @@ def add_changing(made: Server) -> None:
     made.add_tool(import_graph, title="Import a graph", annotations=adds)
 
 
-# -- what they have in common ----------------------------------------------------------------------
+# -- shared helpers --------------------------------------------------------------------------------
 
 
 def _once() -> ToolAnnotations:
-    """Of what is refused when it is asked for again."""
+    """The annotations of a tool that fails when it is repeated."""
     return ToolAnnotations(
         read_only_hint=False, destructive_hint=True, idempotent_hint=False, open_world_hint=False
     )
 
 
 def client_of(ctx: Context[Graph]) -> str:
-    """Who makes a change: the program that calls, and on whose behalf where that is known."""
+    """The author of a change: the calling program, and its principal if known."""
     info = ctx.caller.info
     principal = ctx.caller.principal
     name = info.name if info is not None else ""
@@ -370,7 +370,7 @@ def client_of(ctx: Context[Graph]) -> str:
 
 
 def told(ctx: Context[Graph], change: Transaction) -> int | None:
-    """Say to those who listen what a change changed; its number."""
+    """Notify clients of a change; return its number."""
     if change.id is None:
         return None
     for uri in uris_of(change.names()):
@@ -379,7 +379,7 @@ def told(ctx: Context[Graph], change: Transaction) -> int | None:
 
 
 def uris_of(names: Iterable[str]) -> list[str]:
-    """The resources that are not as they were, where these entities are not."""
+    """The URIs of the resources that show these entities."""
     return [GRAPH, EXPORT, CHANGES, STATISTICS, *map(uri_of, sorted(names)[:_MOST_TOLD])]
 
 

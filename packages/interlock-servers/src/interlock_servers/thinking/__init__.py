@@ -1,8 +1,8 @@
 """Sequential thinking server: chains of thoughts with revisions and branches.
 
-`interlock serve thinking` runs it. Chains are in memory and end with the process.
-INTERLOCK_THINKING_STORE names another vault, such as sqlite:thoughts.db, which several workers may
-share. INTERLOCK_THINKING_THOUGHT and the like set the limits.
+`interlock serve thinking` runs it. Chains are in memory and are lost when the process ends.
+INTERLOCK_THINKING_STORE names another vault, such as sqlite:thoughts.db, which several workers can
+share. INTERLOCK_THINKING_THOUGHT and similar variables set the limits.
 """
 
 # ruff: noqa: N803 - the arguments of sequentialthinking have the names by which callers know them
@@ -148,14 +148,13 @@ async def sequentialthinking(
 
 
 async def _latest(ctx: Context[ChainStore]) -> str:
-    """The chain that is meant where none is named: the last one, where there is one conversation
-    only.
+    """The chain that a call without a name means: the last one, if there is only one conversation.
 
     Raises ToolError.
     """
     owner = owner_of(ctx.caller)
-    # A principal may have several conversations at once, and of strangers nobody knows which is
-    # which.
+    # A principal may have several conversations at once, and anonymous callers cannot be told
+    # apart.
     with _kept():
         ids = (
             await ctx.lifespan_state.ids(owner)
@@ -238,12 +237,10 @@ def _kept() -> Iterator[None]:
 def thinking_server(
     store: Vault | str | None = None, limits: ThinkingLimits | None = None
 ) -> Server:
-    """A server to think with.
+    """Return a thinking server.
 
-    `store` is where chains are kept, a vault or the URL of one; without it memory, until the last
-    client goes.
-
-    A vault that is handed in is not closed.
+    `store` is the vault for chains, or its URL; by default memory, until the last client
+    disconnects. A vault object is not closed.
     """
     bounds = limits or ThinkingLimits()
 
@@ -291,7 +288,7 @@ def thinking_server(
 
 
 def _add_reading(made: Server) -> None:
-    """Add the chains as resources, what completes them, and the prompt."""
+    """Add the chains as resources, their completion, and the prompt."""
 
     @made.resource(
         CHAIN,
@@ -329,9 +326,7 @@ def _add_reading(made: Server) -> None:
 
 
 def unquoted(handler: Handler) -> Handler:
-    """Read numbers and truth values that came as strings: some models send them so, and there is no
-    doubt what they mean.
-    """
+    """Accept numbers and booleans that a model sent as strings: the meaning is clear."""
 
     async def handle(x: Exchange) -> AnyResult:
         if x.method == "tools/call" and x.params.name == "sequentialthinking":
@@ -339,7 +334,7 @@ def unquoted(handler: Handler) -> Handler:
                 given = msgspec.json.decode(x.params.arguments)
                 plain = {name: _plain(name, value) for name, value in given.items()}
             except (msgspec.DecodeError, AttributeError, UnicodeDecodeError):
-                return await handler(x)  # which says what is wrong with it
+                return await handler(x)  # it reports the error
             if plain != given:
                 x.params = msgspec.structs.replace(
                     x.params, arguments=Raw(msgspec.json.encode(plain))
@@ -358,9 +353,9 @@ def _plain(name: str, value: Any) -> Any:
 
 
 def server_of(*arguments: str) -> Server:
-    """The server as the environment wants it.
+    """Return the server for the command line and the environment.
 
-    Raises ValueError for arguments, for a store that is none, and for a limit that is none.
+    Raises ValueError for any argument, an invalid store, and an invalid limit.
     """
     if arguments:
         raise ValueError(
@@ -369,14 +364,14 @@ def server_of(*arguments: str) -> Server:
     url = os.environ.get(f"{PREFIX}STORE") or None
     try:
         if url is not None:
-            open_vault(url)  # which makes nothing yet, but knows whether it could
+            open_vault(url)  # creates nothing, but checks the URL
     except (StoreError, ValueError) as bad:
         raise ValueError(f"{PREFIX}STORE: {bad}") from None
     return thinking_server(url, settings_of(ThinkingLimits, PREFIX))
 
 
 server = thinking_server()
-"""With its thoughts in memory."""
+"""With thoughts in memory."""
 
 if __name__ == "__main__":
     server_of(*sys.argv[1:]).run()

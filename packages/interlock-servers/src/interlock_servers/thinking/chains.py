@@ -18,17 +18,17 @@ PREFIX = "INTERLOCK_THINKING_"
 MAIN = "main"
 HERE = "here"
 _ID = re.compile(r"[\w-]{22}", re.ASCII)
-_MOST_TRIES = 100  # to write what others write at the same time
+_MOST_TRIES = 100  # attempts to write while others write
 
 
 class ThinkingLimits(Struct, frozen=True, kw_only=True):
-    """How much is kept: INTERLOCK_THINKING_THOUGHT sets `thought`, and so on."""
+    """The limits of chains: INTERLOCK_THINKING_THOUGHT sets `thought`, and so on."""
 
     thought: int = 16 * 1024  # bytes of one thought
     thoughts: int = 500  # in one chain
     size: int = 512 * 1024  # bytes of one chain
     branches: int = 50  # in one chain
-    chains: int = 100  # of one caller; the one that was used longest ago goes first
+    chains: int = 100  # of one caller; the least recently used is dropped first
     total: int = 64 * 1024 * 1024  # bytes of all chains of all callers, in memory
     seconds: int = 24 * 3600  # for which a chain stays after its last thought
 
@@ -46,7 +46,7 @@ class Thought(Struct, rename="camel", omit_defaults=True, frozen=True):
 
 
 class Fork(Struct, frozen=True):
-    """Where a branch begins: after which thought of which branch."""
+    """The start of a branch: after which thought of which branch."""
 
     line: str
     number: int
@@ -55,7 +55,7 @@ class Fork(Struct, frozen=True):
 class Chain(Struct):
     """Thoughts in order, and their branches.
 
-    Only its owner can see it. A chain of an anonymous caller is visible to those who know its id.
+    Only its owner can see it. A chain of an anonymous caller is visible to anyone who knows its id.
     """
 
     id: str
@@ -64,10 +64,10 @@ class Chain(Struct):
     forks: dict[str, Fork] = field(default_factory=dict)
 
     def along(self, line: str) -> dict[int, Thought]:
-        """The thoughts that one sees from the end of a line, by number: its own, and those before
-        it branched off.
+        """The thoughts that lead to the end of a line, by number: its own, and those before it
+        branched off.
         """
-        reach: dict[str, float] = {line: float("inf")}  # up to which number each line counts
+        reach: dict[str, float] = {line: float("inf")}  # the last number that counts of each line
         while (fork := self.forks.get(line)) is not None:
             reach[fork.line] = min(reach[line], fork.number)
             line = fork.line
@@ -78,12 +78,12 @@ class Chain(Struct):
         }
 
     def add(self, thought: Thought, fork_from: int | None) -> bool:
-        """Add a thought; False where it is the last one once more.
+        """Add a thought; False if it repeats the last one.
 
-        Raises ToolError, which says what would do.
+        Raises ToolError, which says what to do instead.
         """
         if self.thoughts and self.thoughts[-1] == thought:
-            return False  # its answer was lost, and it was sent again
+            return False  # its response was lost, and it was sent again
         line = thought.branch
         if line != MAIN and line not in self.forks:
             self.forks[line] = self._fork(line, fork_from)
@@ -110,8 +110,8 @@ class Chain(Struct):
         return True
 
     def _fork(self, name: str, number: int | None) -> Fork:
-        """Where a new branch begins: on the line that was thought along last, else on the first
-        that has such a thought.
+        """The start of a new branch: on the line of the last thought, else on the first line with
+        that number.
         """
         if number is None:
             raise ToolError(
@@ -129,13 +129,11 @@ class Chain(Struct):
 
     @property
     def finished(self) -> bool:
-        """Whether the last thought said that no other is needed."""
+        """Whether the last thought said that no further one is needed."""
         return bool(self.thoughts) and not self.thoughts[-1].next_thought_needed
 
     def revised(self) -> dict[tuple[str, int], list[int]]:
-        """Which thoughts were revised, by line and number, and the numbers of those that revise
-        them.
-        """
+        """The revised thoughts, by line and number, with the numbers of their revisions."""
         found: dict[tuple[str, int], list[int]] = {}
         for one in self.thoughts:
             if (
@@ -147,16 +145,16 @@ class Chain(Struct):
 
 
 def words_of(line: str) -> str:
-    """A line in words."""
+    """A line as text."""
     return "the main line" if line == MAIN else f"branch {line}"
 
 
 def numbers(found: Iterable[int]) -> str:
-    """Numbers in words."""
+    """Numbers as text."""
     return ", ".join(map(str, sorted(set(found)))) or "none"
 
 
-# -- where chains are kept -------------------------------------------------------------------------
+# -- storage ---------------------------------------------------------------------------------------
 
 
 class ChainStore:
@@ -170,7 +168,7 @@ class ChainStore:
         self._clock = clock
 
     async def find(self, id: str, caller: Caller) -> Chain | None:
-        """A chain; None if there is none, or it is somebody else's."""
+        """A chain; None if there is none, or it belongs to another caller."""
         raw = await self._vault.get("chain", id) if _ID.fullmatch(id) else None
         chain = msgspec.json.decode(raw, type=Chain) if raw is not None else None
         return chain if chain is not None and chain.owner == owner_of(caller) else None
@@ -178,8 +176,7 @@ class ChainStore:
     async def think(
         self, id: str | None, caller: Caller, thought: Thought, fork_from: int | None
     ) -> Chain:
-        """Add a thought to a chain, or to a new one; of many who do so at once each finds the
-        thoughts of the others.
+        """Add a thought to a chain, or to a new one. Concurrent calls see each other's thoughts.
 
         Raises ToolError.
         """
@@ -225,19 +222,19 @@ class ChainStore:
         return await self._vault.swap(kind, key, was, written, until=until)
 
     async def ids(self, owner: str) -> list[str]:
-        """The ids of a caller's chains, the one used last at the end; of those whom nobody can tell
-        apart none.
+        """The ids of a caller's chains, the most recently used last; none for callers who cannot be
+        told apart.
         """
         raw = await self._vault.get("shelf", owner) if owner else None
         return msgspec.json.decode(raw, type=list[str]) if raw is not None else []
 
     async def chains(self, caller: Caller) -> list[Chain]:
-        """A caller's chains, the one used last first."""
+        """A caller's chains, the most recently used first."""
         found = [await self.find(id, caller) for id in reversed(await self.ids(owner_of(caller)))]
         return [one for one in found if one is not None]
 
     async def forget(self, id: str, caller: Caller) -> bool:
-        """Drop a chain; False where there is none, or it is somebody else's."""
+        """Drop a chain; False if there is none, or it belongs to another caller."""
         if await self.find(id, caller) is None:
             return False
         await self._vault.pop("chain", id)
@@ -247,8 +244,8 @@ class ChainStore:
     async def _list(
         self, owner: str, until: float, used: str | None, gone: str | None = None
     ) -> None:
-        """Put a chain at the end of its owner's list, or take it from there; what is too much
-        goes.
+        """Put a chain at the end of its owner's list, or remove it; chains beyond the limit are
+        dropped.
         """
         if not owner:
             return
@@ -270,9 +267,9 @@ class ChainStore:
 
 
 def owner_of(caller: Caller) -> str:
-    """Whom a chain belongs to: a principal, a session, the person at this machine.
+    """The owner of a chain: a principal, a session, or the user of this machine.
 
-    Strangers without either cannot be told apart.
+    Anonymous callers without a session cannot be told apart.
     """
     if caller.principal is not None:
         return f"principal {hashlib.sha256(caller.principal.key.encode()).hexdigest()}"
@@ -282,7 +279,7 @@ def owner_of(caller: Caller) -> str:
 
 
 def unknown(id: str) -> ToolError:
-    """The refusal for an id, the same whether there is none or it is somebody else's."""
+    """The error for an id: the same for an unknown chain and for one of another caller."""
     return ToolError(
         f"There is no chain {id[:40]!r}, or it has ended. Leave `chain` out and send "
         "thoughtNumber 1 to begin a new one."

@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from .chains import MAIN, Chain, Thought, numbers, words_of
 
-_SHORT = 60  # characters of a thought in a drawing or a list
+_SHORT = 60  # characters of a thought in a diagram or a list
 
 
 class ThoughtResult(Struct, rename="camel"):
@@ -62,7 +62,7 @@ class DeleteResult(Struct):
 def outline(chain: Chain) -> str:
     """A chain in Markdown, line by line.
 
-    A thought is quoted, so that nothing in it becomes a part of the outline.
+    Thoughts are quoted, so that their text cannot become part of the outline.
     """
     revised = chain.revised()
     parts = [
@@ -86,7 +86,7 @@ def outline(chain: Chain) -> str:
 
 
 def drawing(chain: Chain) -> str:
-    """A chain as a flowchart for Mermaid: lines downwards, revisions as dotted arrows back."""
+    """A chain as a Mermaid flowchart: lines downwards, revisions as dotted arrows back."""
     places = {(one.branch, one.thought_number): f"t{n}" for n, one in enumerate(chain.thoughts)}
     rows = ["flowchart TD"]
     for one in chain.thoughts:
@@ -106,13 +106,13 @@ def drawing(chain: Chain) -> str:
 
 
 def _drawn(text: str) -> str:
-    """A text in a drawing: short, and with nothing that means something to Mermaid."""
+    """A text for a diagram: short, and without Mermaid syntax."""
     return "".join(
         one if one.isalnum() or one in " .,-" else f"#{ord(one)};" for one in short(text)
     )
 
 
 def short(text: str) -> str:
-    """The beginning of a text, in one line."""
+    """The beginning of a text, on one line."""
     line = " ".join(text.split())
     return line if len(line) <= _SHORT else f"{line[: _SHORT - 4]} ..."

@@ -1,7 +1,7 @@
 """Time server: the time anywhere, conversions, durations and clock changes.
 
-`interlock serve time [ZONE]` runs it. ZONE is the person's own time zone; without it
-INTERLOCK_TIME_ZONE, TZ or the system says it.
+`interlock serve time [ZONE]` runs it. ZONE is the user's own time zone; the default is from
+INTERLOCK_TIME_ZONE, TZ or the system.
 """
 
 from __future__ import annotations
@@ -70,8 +70,7 @@ MOST_ZONES = 50  # in one conversion
 NOW = "time://now/{+zone}"
 CHANGES = "time://changes/{+zone}"
 ZONES = "time://zones"
-# That the answer is another one a moment later is no effect: a clock may be looked at as often as
-# one likes.
+# A different result a moment later is not a side effect: reading a clock is idempotent.
 _LOOKS = ToolAnnotations(
     read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False
 )
@@ -79,18 +78,18 @@ _LOOKS = ToolAnnotations(
 
 @dataclass(frozen=True)
 class TimeService:
-    """What each call needs: the clock, the zones, and the person's own zone."""
+    """The dependencies of each call: the clock, the zones, and the user's own zone."""
 
     clock: Callable[[], datetime]
     zones: Zones
     own: str
 
     def now(self) -> datetime:
-        """This second."""
+        """The current second."""
         return self.clock().replace(microsecond=0)
 
     def zone(self, name: str | None) -> tzinfo:
-        """A zone by its name; the person's own without one. Raises ToolError."""
+        """A zone by its name; without a name the user's own. Raises ToolError."""
         return self.zones.zone(self.own if name is None else name)
 
 
@@ -262,12 +261,12 @@ def find_timezones(
 def time_server(
     zone: str | None = None, now: Callable[[], datetime] = lambda: datetime.now(UTC)
 ) -> Server:
-    """A server that tells the time.
+    """Return a time server.
 
-    `zone` is the person's own, else INTERLOCK_TIME_ZONE, TZ or the system says it; `now` is its
+    `zone` is the user's own, by default from INTERLOCK_TIME_ZONE, TZ or the system; `now` is its
     clock.
 
-    Raises ValueError where there is no such zone.
+    Raises ValueError for an unknown zone.
     """
     zones = Zones()
     if zone is not None:
@@ -303,9 +302,7 @@ def time_server(
 
 
 def _add_reading(made: Server) -> None:
-    """Add what is read rather than called: resources, a prompt, and what completes the zones of
-    both.
-    """
+    """Add resources, a prompt, and the completion of zones for both."""
 
     @made.resource(
         NOW, name="now", title="The time in a zone", mime_type="application/json", ttl_ms=0
@@ -372,9 +369,9 @@ def _named(ctx: Context[TimeService], name: str) -> tzinfo:
 
 
 def server_of(*arguments: str) -> Server:
-    """The server for what was typed: a person's zone, or nothing.
+    """Return the server for the command line: the user's zone, or nothing.
 
-    Raises ValueError for more, and for no zone.
+    Raises ValueError for more arguments, and for an unknown zone.
     """
     if len(arguments) > 1:
         raise ValueError("Name one zone, such as Europe/Madrid, or none.")
@@ -382,7 +379,7 @@ def server_of(*arguments: str) -> Server:
 
 
 server = time_server()
-"""In the zone that the environment or the system names."""
+"""In the zone of the environment or the system."""
 
 if __name__ == "__main__":
     server_of(*sys.argv[1:]).run()

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from interlock import ToolError
 
-YEARS = (2, 9998)  # so that no zone can lead beyond what a date can hold
-HORIZON = timedelta(days=366 * 20)  # how far changes of clocks are looked for
+YEARS = (2, 9998)  # so that no offset leads beyond the range of dates
+HORIZON = timedelta(days=366 * 20)  # how far ahead clock changes are searched
 _DAY = timedelta(days=1)
 _SECOND = timedelta(seconds=1)
 _TIME = r"(?P<hour>[01]?\d|2[0-3]):(?P<rest>[0-5]\d(?::[0-5]\d(?:[.,]\d{1,6})?)?)"
@@ -45,7 +45,7 @@ class OffsetChange(NamedTuple):
 
     @property
     def clocks(self) -> tuple[datetime, datetime]:
-        """What the clocks say at that moment, by the old time and by the new."""
+        """The local times at that moment, before and after the change."""
         naive = self.at.replace(tzinfo=None)
         return naive + self.before, naive + self.after
 
@@ -58,7 +58,7 @@ class CalendarSpan(NamedTuple):
     seconds: timedelta
 
     def __str__(self) -> str:
-        """As ISO 8601 has it, such as P1Y2M3DT4H."""
+        """ISO 8601, such as P1Y2M3DT4H."""
         negative = (self.months, self.days, self.seconds) < (0, 0, timedelta())
         months = abs(self.months)
         days = abs(self.days)
@@ -84,12 +84,11 @@ class CalendarSpan(NamedTuple):
 
 
 def read_moment(text: str, zone: tzinfo, now: datetime, *, second: bool = False) -> ParsedMoment:
-    """The moment of a text, shown in a zone.
+    """Parse a moment, and show it in a zone.
 
-    Of a local time that comes twice it is the first, or the `second`. Raises ToolError.
-
-    A text is `now`, a date (its first moment), a time (of today in that zone), both, with an offset
-    or without, or Unix seconds after an @.
+    A text is `now`, a date (its first moment), a time (of today in that zone), both, with or
+    without an offset, or Unix seconds after an @. Of an ambiguous local time this is the first, or
+    the `second`. Raises ToolError.
     """
     text = text.strip()
     if text.lower() == "now":
@@ -109,7 +108,7 @@ def read_moment(text: str, zone: tzinfo, now: datetime, *, second: bool = False)
             else "00:00"
         )
         offset = (parts["offset"] or "").upper()
-        # Today is that of the offset where the text has one, else that of the zone.
+        # Today in the offset of the text if it has one, else in the zone.
         day = (
             parts.get("date")
             or now.astimezone(datetime.fromisoformat(f"2000-01-01T00:00{offset}").tzinfo or zone)
@@ -130,7 +129,7 @@ def read_moment(text: str, zone: tzinfo, now: datetime, *, second: bool = False)
 
 
 def shown(moment: datetime, zone: tzinfo) -> datetime:
-    """A moment by the clock of a zone. Raises ToolError for one that is too far away."""
+    """A moment in a zone. Raises ToolError if it is too far away."""
     if not YEARS[0] <= moment.year <= YEARS[1]:
         raise ToolError(
             f"The year {moment.year} is too far away. There are the years {YEARS[0]} to {YEARS[1]}."
@@ -139,8 +138,8 @@ def shown(moment: datetime, zone: tzinfo) -> datetime:
 
 
 def settled(local: datetime, zone: tzinfo, *, second: bool = False) -> ParsedMoment:
-    """The moment at which the clocks of a zone say this; where none or two do, a note says which
-    was taken.
+    """The moment of a local time in a zone; for a missing or ambiguous time a note says which was
+    taken.
 
     Raises ToolError.
     """
@@ -183,12 +182,12 @@ def _clock(clock: datetime, local: datetime) -> str:
 
 
 def name_of(zone: tzinfo) -> str:
-    """The name of a zone; of an offset UTC and how much."""
+    """The name of a zone; for an offset, UTC and the offset."""
     return getattr(zone, "key", None) or str(zone)
 
 
 def read_duration(text: str) -> CalendarSpan:
-    """A duration of ISO 8601, such as P1M, -P2D or PT1H30M; a sign is for all of it.
+    """Parse an ISO 8601 duration, such as P1M, -P2D or PT1H30M; a sign applies to all of it.
 
     Raises ToolError.
     """
@@ -212,16 +211,16 @@ def read_duration(text: str) -> CalendarSpan:
     )
 
 
-# -- changes of clocks -----------------------------------------------------------------------------
+# -- clock changes ---------------------------------------------------------------------------------
 
 
 def offset_at(zone: tzinfo, moment: datetime) -> timedelta:
-    """How far the clocks of a zone are from UTC at a moment."""
+    """The UTC offset of a zone at a moment."""
     return moment.astimezone(zone).utcoffset() or timedelta()
 
 
 def changes_after(zone: tzinfo, moment: datetime, count: int) -> list[OffsetChange]:
-    """The next changes of a zone's clocks after a moment, at most so many, within the next twenty
+    """The next clock changes of a zone after a moment, at most `count`, within the next twenty
     years.
     """
     found: list[OffsetChange] = []
@@ -231,7 +230,7 @@ def changes_after(zone: tzinfo, moment: datetime, count: int) -> list[OffsetChan
         if here.year < YEARS[1]
         else here
     )
-    # A day at a time: no zone has changed its clocks and changed them back within one.
+    # One day at a time: no zone has changed its clocks and changed them back within a day.
     while here < end and len(found) < count:
         there = here + _DAY
         if offset_at(zone, here) != offset_at(zone, there):
@@ -243,7 +242,7 @@ def changes_after(zone: tzinfo, moment: datetime, count: int) -> list[OffsetChan
 
 
 def _change_between(zone: tzinfo, low: datetime, high: datetime) -> OffsetChange:
-    """The change of clocks after `low` and not after `high`, by halves."""
+    """The clock change after `low` and not after `high`, by bisection."""
     low, high = (
         low.replace(microsecond=0),
         high.replace(microsecond=0),
@@ -259,8 +258,8 @@ def _change_between(zone: tzinfo, low: datetime, high: datetime) -> OffsetChange
 
 
 def is_summer_time(moment: datetime) -> bool:
-    """Whether clocks are ahead of what they are at other times of the year, also where the law
-    calls that standard time (Ireland).
+    """Whether clocks are ahead of another time of the year, even if the law calls that standard
+    time (Ireland).
     """
     ahead = moment.dst() or timedelta()
     if ahead or moment.tzinfo is None:
@@ -269,16 +268,16 @@ def is_summer_time(moment: datetime) -> bool:
     return any((one.astimezone(moment.tzinfo).dst() or timedelta()) < timedelta() for one in near)
 
 
-# -- adding and counting ---------------------------------------------------------------------------
+# -- arithmetic ------------------------------------------------------------------------------------
 
 
 def added(moment: datetime, span: CalendarSpan) -> ParsedMoment:
-    """A moment and a length of time: months and days by the calendar of its zone, the rest as it
-    passes.
+    """Add a span to a moment: months and days by the calendar of its zone, the rest as elapsed
+    time.
 
     Raises ToolError.
 
-    A day that the month does not have is its last one.
+    A day that the month does not have becomes its last day.
     """
     zone = moment.tzinfo or UTC
     notes: list[str] = []
@@ -297,7 +296,7 @@ def added(moment: datetime, span: CalendarSpan) -> ParsedMoment:
 
 
 def _by_calendar(moment: datetime, span: CalendarSpan) -> tuple[datetime, str | None]:
-    """What the clock says so many months and days later, and a note where the month is too short.
+    """The local time after months and days, and a note if the month is too short.
 
     Raises ValueError, OverflowError.
     """
@@ -313,11 +312,11 @@ def _by_calendar(moment: datetime, span: CalendarSpan) -> tuple[datetime, str | 
 
 
 def between(start: datetime, end: datetime) -> CalendarSpan:
-    """From one moment to another by the calendar of the first one's zone: whole months, whole days,
-    and the rest as it passed.
+    """The span between two moments by the calendar of the first one's zone: whole months, whole
+    days, and the elapsed rest.
 
-    It is counted from the earlier to the later, and is negative where the end comes first: the
-    earlier `added` to it is the later.
+    It is counted from the earlier moment, and negative if the end comes first: the earlier moment
+    plus the span is the later one.
     """
     first, last = sorted((start.astimezone(UTC), end.astimezone(UTC)))
     sign = 1 if first == start.astimezone(UTC) else -1

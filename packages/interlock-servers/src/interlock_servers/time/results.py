@@ -142,7 +142,7 @@ def moment_of(moment: datetime) -> Moment:
 
 
 def words_of(moment: Moment) -> str:
-    """The same in a line."""
+    """A moment in one line."""
     return (
         f"{moment.timezone}: {moment.day_of_week}, {moment.datetime} ({moment.abbreviation}, week "
         f"{moment.week})"
@@ -150,7 +150,7 @@ def words_of(moment: Moment) -> str:
 
 
 def difference_of(first: ParsedMoment, last: ParsedMoment) -> Difference:
-    """What lies between two moments, as data; all parts of it have the same sign."""
+    """The difference of two moments as data; all parts have the same sign."""
     start = first.moment
     end = last.moment
     span = between(start, end)
@@ -172,7 +172,7 @@ def difference_of(first: ParsedMoment, last: ParsedMoment) -> Difference:
 
 
 def changes_of(zone: tzinfo, moment: datetime, count: int) -> ClockChanges:
-    """The next changes of a zone's clocks after a moment, as data."""
+    """The next clock changes of a zone after a moment, as data."""
     listed = [_change(one) for one in changes_after(zone, moment, count)]
     return ClockChanges(name_of(zone), signed(offset_at(zone, moment)), listed)
 
@@ -200,7 +200,7 @@ def _fields(moment: Moment) -> dict[str, Any]:
 
 
 def signed(length: timedelta) -> str:
-    """A length of time as an offset is written: +05:45."""
+    """A duration as an offset: +05:45."""
     seconds = abs(length) // timedelta(seconds=1)
     more = f":{seconds % 60:02d}" if seconds % 60 else ""
     return (
@@ -210,5 +210,5 @@ def signed(length: timedelta) -> str:
 
 
 def joined(*read: ParsedMoment) -> str | None:
-    """What is odd about the times that were read, once each."""
+    """The notes of the parsed times, without duplicates."""
     return " ".join(dict.fromkeys(one.note for one in read if one.note)) or None

@@ -17,11 +17,11 @@ from typing import NamedTuple
 from interlock import ToolError
 
 VARIABLE = "INTERLOCK_TIME_ZONE"
-MOST_LETTERS = 100  # of a name or a search
+MOST_LETTERS = 100  # in a name or a search
 _OFFSET = re.compile(r"(?:UTC|GMT)?\s*([+-])(\d{1,2})(?::?([0-5]\d))?", re.ASCII | re.IGNORECASE)
-_NOT_FOR_USE = {"Factory", "localtime"}  # what a fresh machine has, and whatever this one has
+_NOT_FOR_USE = {"Factory", "localtime"}  # placeholders, not zones
 _HALF_A_YEAR = timedelta(days=182)
-# Large cities after which no zone is named.
+# Large cities that no zone is named after.
 _CITIES = {
     "Africa/Johannesburg": "Cape Town, Durban, Pretoria",
     "America/Chicago": "Austin, Dallas, Houston, Minneapolis, New Orleans, San Antonio",
@@ -66,7 +66,7 @@ class Zones:
 
     @cached_property
     def names(self) -> dict[str, str]:
-        """Each name by itself without case. Raises ToolError where there are none."""
+        """The names by their case-folded form. Raises ToolError if there are none."""
         found = sorted(zoneinfo.available_timezones() - _NOT_FOR_USE)
         if not found:
             raise ToolError(
@@ -76,26 +76,26 @@ class Zones:
         return {name.casefold(): name for name in found}
 
     def zone(self, name: str) -> tzinfo:
-        """The zone of this name, whatever its case, or of an offset such as +05:30.
+        """The zone with a name in any case, or for an offset such as +05:30.
 
-        Raises ToolError, which says what is near.
+        Raises ToolError, with similar names.
         """
         text = name.strip()[:MOST_LETTERS]
         if text.casefold() in ("utc", "z"):
-            return UTC  # which needs no data
+            return UTC  # needs no data
         known = self.names.get(text.replace(" ", "_").casefold())
-        if known is not None:  # nothing else is opened, whatever was sent
+        if known is not None:  # no other file is opened, whatever the caller sent
             return zoneinfo.ZoneInfo(known)
         if (offset := offset_of(text)) is not None:
             return timezone(offset)
         raise ToolError(f"There is no time zone {text!r}. {self._advice(text)}")
 
     def _advice(self, text: str) -> str:
-        now = datetime.now(UTC)  # what abbreviations mean changes slowly, so that any clock will do
+        now = datetime.now(UTC)  # abbreviations rarely change, so any clock will do
         found = self.search(text.rpartition("/")[2], now, len(self.names))
         if found and found[0].by == "abbreviation":
-            # One for each offset, which is what they differ in: nobody wants to read all of a
-            # continent.
+            # One zone for each offset, because only that differs: a whole continent would be too
+            # long to read.
             apart = {
                 now.astimezone(self._opened[one.name]).utcoffset(): one.name
                 for one in reversed(found)
@@ -113,7 +113,7 @@ class Zones:
         return f"{meant}Names are like Europe/Madrid; find_timezones finds them by city or country."
 
     def completed(self, value: str) -> list[str]:
-        """The names that begin so, then those of which a part does."""
+        """The names that begin with a text, then those with a part that does."""
         wanted = value.strip().replace(" ", "_").casefold()
         first = [name for key, name in self.names.items() if key.startswith(wanted)]
         part = re.compile(rf"(?<=[/_-]){re.escape(wanted)}") if wanted else None
@@ -128,7 +128,7 @@ class Zones:
     def search(self, text: str, moment: datetime, limit: int) -> list[ZoneMatch]:
         """The zones that a text may mean, best first.
 
-        `moment` says when offsets and abbreviations are looked at.
+        `moment` is the time for which offsets and abbreviations are compared.
         """
         wanted = _plain(text)
         offset = offset_of(text.strip())
@@ -136,7 +136,7 @@ class Zones:
             return []
         ranked: list[
             tuple[int, bool, str, str]
-        ] = []  # names that have no country come later: most are old ones
+        ] = []  # names without a country come later: most are old
         for name in self.names.values():
             if offset is not None:
                 if moment.astimezone(self._opened[name]).utcoffset() == offset:
@@ -149,7 +149,7 @@ class Zones:
         ]
 
     def _match(self, name: str, wanted: str, moment: datetime) -> tuple[int, str] | None:
-        """How well a zone fits, 0 best, and by what; None where it does not."""
+        """How well a zone matches (0 is best), and by what; None if it does not."""
         code, country, about = self._country(name)
         whole = _plain(name)
         city = _plain(name.rpartition("/")[2])
@@ -162,7 +162,7 @@ class Zones:
             return 2, "country"
         if city.startswith(wanted) or any(one.startswith(wanted) for one in cities):
             return 3, "city"
-        if len(wanted) > 2:  # two letters are in everything
+        if len(wanted) > 2:  # two letters occur in too many names
             if wanted in whole:
                 return 4, "city"
             if wanted in _plain(country) or wanted in _plain(about):
@@ -181,8 +181,8 @@ class Zones:
         return {name: zoneinfo.ZoneInfo(name) for name in self.names.values()}
 
     def _country(self, name: str) -> tuple[str, str, str]:
-        """The code and name of a zone's country, and what the table says of the zone itself; empty
-        where it knows nothing.
+        """The code and name of a zone's country, and the table's comment on the zone; empty if
+        unknown.
         """
         return self._places.get(name, ("", "", ""))
 
@@ -196,10 +196,10 @@ class Zones:
 
 
 def own_zone(environment: Mapping[str, str] = os.environ, etc: Path = Path("/etc")) -> str:
-    """The name of the person's zone: that of INTERLOCK_TIME_ZONE or TZ, else that of the system
-    (`etc`), else UTC.
+    """The name of the user's zone: from INTERLOCK_TIME_ZONE or TZ, else from the system (`etc`),
+    else UTC.
 
-    A rule such as CET-1CEST in TZ has no name and is not heeded.
+    A rule such as CET-1CEST in TZ has no name and is ignored.
     """
     if told := environment.get(VARIABLE, "").strip():
         return told
@@ -216,7 +216,7 @@ def own_zone(environment: Mapping[str, str] = os.environ, etc: Path = Path("/etc
 
 
 def offset_of(text: str) -> timedelta | None:
-    """An offset as people write it: +05:30, UTC+2, GMT-3; None for anything else."""
+    """An offset in common notation: +05:30, UTC+2, GMT-3; None for anything else."""
     found = _OFFSET.fullmatch(text)
     if found is None or int(found[2]) > 23:
         return None
@@ -240,9 +240,7 @@ def _is_zone(name: str) -> bool:
 
 
 def _rows(name: str) -> Iterator[list[str]]:
-    """The rows of a table that comes with the zones; none where this machine has zones
-    without it.
-    """
+    """The rows of a table from the time zone database; none if this machine's database lacks it."""
     for folder in zoneinfo.TZPATH:
         try:
             text = Path(folder, name).read_text(encoding="utf-8")
@@ -258,7 +256,7 @@ def _rows(name: str) -> Iterator[list[str]]:
 
 
 def _plain(text: str) -> str:
-    """A text without case, accents, underscores and needless space."""
+    """A text without case, accents, underscores and extra spaces."""
     letters = "".join(
         one
         for one in unicodedata.normalize("NFKD", text[:MOST_LETTERS])

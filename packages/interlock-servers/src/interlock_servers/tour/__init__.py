@@ -1,6 +1,4 @@
-"""`interlock tour`: servers over real input, and every message of six conversations with them as it
-goes by.
-"""
+"""`interlock tour`: shows every message of six conversations with servers, over real input."""
 
 from __future__ import annotations
 
@@ -18,11 +16,11 @@ from .walk import PARTS, Tour
 
 
 def main(arguments: Sequence[str] = ()) -> int:
-    """Walk through the protocol and say how it went; returns the exit code: 0 where all went well,
-    1 where something did not.
+    """Walk through the protocol and print the outcome; the exit code is 0, or 1 if something
+    failed.
 
-    `--folder PATH` is the folder to show (the current one), `--interactive` lets the person at the
-    terminal answer the questions.
+    `--folder PATH` is the folder to show (by default the current one). With `--interactive` the
+    person at the terminal answers the questions.
     """
     parser = argparse.ArgumentParser(
         prog="interlock tour", description="Watch the protocol at work."

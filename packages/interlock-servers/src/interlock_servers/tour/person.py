@@ -1,6 +1,4 @@
-"""Who answers the servers' questions in the tour: the tour itself, or whoever sits at the
-terminal.
-"""
+"""The answers to the servers' questions in the tour: scripted, or from the terminal."""
 
 from __future__ import annotations
 
@@ -17,7 +15,7 @@ _HINTS = {"boolean": "yes or no", "integer": "a number", "number": "a number"}
 
 
 class Scripted:
-    """Answers forms with what the tour has decided beforehand, and shows it."""
+    """Answers forms with prepared values, and shows them."""
 
     def __init__(self, stage: Stage) -> None:
         self._stage = stage
@@ -31,7 +29,7 @@ class Scripted:
 
 
 class AtTerminal:
-    """Puts forms to the person at the terminal, one field after the other."""
+    """Shows forms to the person at the terminal, one field after the other."""
 
     def __init__(self, stage: Stage) -> None:
         self._stage = stage
@@ -79,7 +77,7 @@ def _label(name: str, field: dict[str, Any]) -> str:
 
 
 def _value(typed: str, field: dict[str, Any]) -> Any:
-    """What was typed as the field wants it. Raises ValueError in words for the person."""
+    """Convert the input to the field's type. Raises ValueError with a message for the person."""
     if "enum" in field:
         fits = [choice for choice in field["enum"] if choice.startswith(typed)]
         if len(fits) != 1:
@@ -104,9 +102,7 @@ def _value(typed: str, field: dict[str, Any]) -> Any:
 
 
 async def _line(question: str) -> str | None:
-    """A line of the person's, None where there will be no more; read in a thread that does not keep
-    the program alive.
-    """
+    """Read a line; None at the end of input. Its thread does not keep the program alive."""
     loop = asyncio.get_running_loop()
     answer: asyncio.Future[str | None] = loop.create_future()
 

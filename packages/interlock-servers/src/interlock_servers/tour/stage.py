@@ -1,4 +1,4 @@
-"""What the tour prints: a heading for each part, a line for each message, and what came of it."""
+"""The output of the tour: a heading for each part, a line for each message, and the outcome."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ _ASCII = {
     "…": "...",
     "?": "?",
 }
-_HEAVY = ("data", "blob", "requestState")  # members that say little to a person and take much room
-_HOUSEKEEPING = ("resultType", "ttlMs", "cacheScope", "_meta")  # told last
+_HEAVY = ("data", "blob", "requestState")  # members that are long and of little interest
+_HOUSEKEEPING = ("resultType", "ttlMs", "cacheScope", "_meta")  # shown last
 _NARROWEST = 60
 _WIDEST = 160
 _USUAL = 120
 
 
 class Counts(Struct):
-    """What went by between the client and one server."""
+    """The numbers of messages between the client and one server."""
 
     sent: int = 0
     received: int = 0
@@ -48,8 +48,9 @@ class Counts(Struct):
 
 
 class Stage:
-    """Prints with colours to a terminal, without them to anything else. Untrusted text cannot move
-    the cursor.
+    """Prints with colours to a terminal, and without them otherwise.
+
+    Untrusted text cannot move the cursor.
     """
 
     def __init__(self, out: TextIO | None = None) -> None:
@@ -63,7 +64,7 @@ class Stage:
         )
 
     def line(self, *parts: str | tuple[str, str], indent: int = 0) -> None:
-        """One line of text; a part is plain, or text and its style."""
+        """Print one line; a part is plain text, or text with its style."""
         room = self.width - indent
         made = " " * indent
         for part in parts:
@@ -74,38 +75,38 @@ class Stage:
         print(made.rstrip(), file=self._out, flush=True)
 
     def heading(self, number: int, title: str, remark: str) -> None:
-        """The beginning of a part."""
+        """Print the heading of a part."""
         bar = "─" * max(2, self.width - len(title) - len(remark) - 8)
         self.line()
         self.line((f"{number}  {title} ", "bold"), (bar, "dim"), (f" {remark}", "cyan"))
 
     def aim(self, words: str) -> None:
-        """What the next messages are for."""
+        """Print the purpose of the next messages."""
         self.line()
         self._words("", words, "")
 
     def done(self, words: str) -> None:
-        """What came of them, where it is what was wanted."""
+        """Print a success."""
         self._words("✓ ", words, "green")
 
     def remark(self, words: str) -> None:
-        """What is worth knowing, and no fault of ours."""
+        """Print a remark that is not an error of the tour."""
         self._words("! ", words, "yellow")
 
     def failed(self, words: str) -> None:
-        """What went wrong."""
+        """Print a failure."""
         self._words("✗ ", words, "red")
 
     def asked(self, words: str) -> None:
-        """A question to the person, or the answer."""
+        """Print a question to the person, or the answer."""
         self._words("? ", words, "magenta")
 
     def heard(self, words: str) -> None:
-        """What a server says beside its answers."""
+        """Print a server's log message or other notification."""
         self._words("· ", words, "dim")
 
     def _words(self, sign: str, words: str, style: str) -> None:
-        """Words of any length, a sign before the first line."""
+        """Print text of any length, with a sign before the first line."""
         lines = textwrap.wrap(_harmless(words), self.width - 6) or [""]
         if len(lines) > 3:
             lines = [*lines[:2], lines[2] + "..."]
@@ -122,9 +123,9 @@ class Stage:
 
 
 class Messages:
-    """Shows each message of one conversation as it goes by, and counts them.
+    """Shows and counts each message of one conversation.
 
-    `revision` is filled in once it is agreed on.
+    `revision` is set once it is negotiated.
     """
 
     def __init__(self, stage: Stage) -> None:
@@ -134,7 +135,7 @@ class Messages:
         self._asked: dict[tuple[str, Any], tuple[str, float]] = {}  # sender and id -> method, when
 
     def __call__(self, sender: str, frame: bytes) -> None:
-        """Take in one frame, from "client" or "server"."""
+        """Handle one frame, from "client" or "server"."""
         message: dict[str, Any] = msgspec.json.decode(frame)
         self.counts.bytes += len(frame)
         if sender == "client":
@@ -153,13 +154,12 @@ class Messages:
         )
 
     def _read(self, sender: str, message: dict[str, Any]) -> tuple[str, str]:
-        """What to call a message, with its id and how long its answer took, and its short JSON."""
+        """A message's label, with its id and the response time, and its shortened JSON."""
         id = f" #{_brief(message['id'])}" if "id" in message else ""
         if "method" in message:
             if id:
                 self._asked[sender, message["id"]] = (message["method"], time.perf_counter())
-            # Who asks, and under which revision, stands in the `_meta` of every request: it is
-            # shown once.
+            # The `_meta` of every request says who asks and under which revision: it is shown once.
             return message["method"] + id, short(
                 message.get("params", {}), meta=message["method"] == "server/discover"
             )
@@ -174,14 +174,14 @@ class Messages:
 
 
 def _brief(id: Any) -> str:
-    """The end of an id that is long, as those are that are unique beyond one process."""
+    """The end of an id, if it is a long globally unique one."""
     text = str(id)
     return text if len(text) <= 6 else f"…{text[-4:]}"
 
 
 def short(value: Any, *, meta: bool = False) -> str:
-    """JSON for a person: `…` for what is long, and for `_meta` unless it is wanted; what all
-    answers have comes last.
+    """JSON for display: `…` for long values, and for `_meta` unless requested; common members come
+    last.
     """
     if isinstance(value, dict):
         value = {key: value[key] for key in sorted(value, key=_HOUSEKEEPING.__contains__)}
@@ -202,7 +202,7 @@ def _lightened(value: Any) -> Any:
 
 
 def _announced(message: dict[str, Any]) -> str:
-    """The revision that a message speaks of itself, while none is agreed on."""
+    """The revision that a message names, before one is negotiated."""
     params = message.get("params") or {}
     meta = params.get("_meta") or {}
     result = message.get("result") or {}

@@ -1,5 +1,5 @@
-"""The walk: six conversations with three servers, over pipes and over HTTP, each step with what is
-wanted of it.
+"""The walk: six conversations with three servers, over pipes and HTTP, each step with its expected
+outcome.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ HANDSHAKE = REVISIONS[-2]  # the last revision that begins with a handshake
 ERAS = {NEWEST: "stateless", HANDSHAKE: "handshake"}
 COUNTER = "everything://counter"
 PARTS = 5
-MOST_SECONDS = 10.0  # for any one step
-MOST_READ = 200_000  # bytes of the file that is read
+MOST_SECONDS = 10.0  # for each step
+MOST_READ = 200_000  # bytes of the file to read
 WEATHER_SECONDS = "4"
 
 
@@ -44,9 +44,9 @@ class Part(Struct):
 
 @contextlib.asynccontextmanager
 async def serving(name: str) -> AsyncIterator[str]:
-    """One of the servers that come along, over HTTP as a child process; gives its URL.
+    """Run one of the bundled servers over HTTP in a child process; yield its URL.
 
-    Raises Unreachable where it does not start.
+    Raises Unreachable if it does not start.
     """
     command = [sys.executable, "-P", "-m", "interlock", "serve", name, "--http", ":0"]
     process = await asyncio.create_subprocess_exec(*command, stderr=asyncio.subprocess.PIPE)
@@ -64,7 +64,7 @@ async def serving(name: str) -> AsyncIterator[str]:
 
 
 class Tour:
-    """Walks through the servers, shows what goes by, and keeps count of what went wrong."""
+    """Walks through the servers, shows the messages, and counts failures."""
 
     def __init__(self, stage: Stage, folder: Path, *, interactive: bool) -> None:
         self.stage = stage
@@ -77,9 +77,7 @@ class Tour:
         self._patience = None if interactive else MOST_SECONDS
 
     async def walk(self) -> None:
-        """All parts, one after the other; a part that fails does not keep the next from being
-        shown.
-        """
+        """Run all parts in order; a part that fails does not stop the next one."""
         parts: list[tuple[str, list[str], str, Callable[[Client], Any]]] = [
             (
                 "The files of a folder",
@@ -109,8 +107,8 @@ class Tour:
                     "-P",
                     "-m",
                     *module,
-                ]  # -P: what lies in the current folder is no module of ours
-                # The weather server may need the proxies that the environment names.
+                ]  # -P: a file in the current folder must not shadow a module
+                # The weather server may need the proxies of the environment.
                 env = {**os.environ, "INTERLOCK_WEATHER_SECONDS": WEATHER_SECONDS}
                 self.stage.line(("$ python -m " + " ".join(module), "dim"), indent=3)
                 async with self._talk(
@@ -122,7 +120,7 @@ class Tour:
         await self._over_http(PARTS)
 
     async def _over_http(self, number: int) -> None:
-        """The last server again, at one address for both eras."""
+        """The last server again, at one URL for both eras."""
         self.stage.heading(number, "The same over HTTP", f"{NEWEST}, then {HANDSHAKE}")
         if importlib.util.find_spec("httptools") is None:
             self._remark(
@@ -153,7 +151,7 @@ class Tour:
     async def _talk(
         self, title: str, revision: str, reach: Callable[..., ClientTransport]
     ) -> AsyncIterator[Client]:
-        """A client of what can be reached there, its messages shown."""
+        """A client for one conversation, whose messages are shown."""
         messages = Messages(self.stage)
         part = Part(title, revision, messages)
         self.parts.append(part)
@@ -239,13 +237,13 @@ class Tour:
         await self._refused(client.read_resource("file:///../../etc/passwd"))
 
     async def _find(self, client: Client, pattern: str) -> list[dict[str, Any]]:
-        """The files whose name fits a pattern, each with its path and size."""
+        """The files whose name matches a pattern, each with its path and size."""
         result = await client.call_tool("find_files", {"pattern": pattern, "kind": "file"})
         value = result.value()
-        return value["entries"] if isinstance(value, dict) else []  # older revisions have no data
+        return value["entries"] if isinstance(value, dict) else []  # older revisions lack this
 
     async def _weather(self, client: Client) -> None:
-        """Two tools that need the network, and say so where there is none."""
+        """Two tools that need the network, and report if it is unavailable."""
         tools = await self._tools(client)
         self._check({"get_alerts", "get_forecast"} <= set(tools), ", ".join(tools))
 
@@ -302,7 +300,7 @@ class Tour:
         self._check(bool(slow.is_error), slow.text)
 
     async def _everything_handshake(self, client: Client) -> None:
-        """The same server and the same tools under the revision before: they know nothing of the
+        """The same server and tools under the previous revision: the tools do not notice the
         difference.
         """
         await self._book(
@@ -328,7 +326,7 @@ class Tour:
         prompt = await client.get_prompt("trip", {"country": "spain", "city": "Bilbao"})
         self._check(len(prompt.messages) == 4, f"{len(prompt.messages)} messages")
 
-    # -- steps that come more than once
+    # -- repeated steps
 
     async def _tools(self, client: Client) -> list[str]:
         self.stage.aim("Which tools are there?")
@@ -367,7 +365,7 @@ class Tour:
         else:
             self._check(False, "It was given, and should not have been.")
 
-    # -- keeping count
+    # -- counting
 
     def _check(self, well: bool, words: str) -> None:
         self.steps += 1

@@ -1,7 +1,7 @@
 """Travel server of the demo: flights, hotels and bookings. All of its data is made up.
 
 `interlock serve travel` runs it over stdio. It keeps its data and the bookings in the SQLite file
-that INTERLOCK_TRAVEL_DB names, or else in the user's own folder for data.
+that INTERLOCK_TRAVEL_DB names; the default is in the user's data folder.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ INSTRUCTIONS = (
 
 
 def travel_server(path: Path | None = None, *, suspend: bool = True) -> Server:
-    """A travel server over the database at `path`; the environment's, or the user's own, where none
-    is given.
+    """Return a travel server for the database at `path`; by default the environment's or the user's
+    file.
 
     `suspend` is as for Server.
     """
@@ -48,12 +48,12 @@ def travel_server(path: Path | None = None, *, suspend: bool = True) -> Server:
     @asynccontextmanager
     async def lifespan(made: Server) -> AsyncIterator[TravelDatabase]:
         records = TravelDatabase(path or named_path())
-        with suppress(ToolError):  # whoever calls a tool is told why
+        with suppress(ToolError):  # callers of tools see the error
             for booking in await asyncio.to_thread(bookings.bookings, records):
                 show(made, booking.id)
         try:
             yield records
-        finally:  # the next one may have another file
+        finally:  # the next run may have another file
             for uri in [resource.listing.uri for resource in made.resources.all()]:
                 if uri.startswith(f"{BOOKINGS}/"):
                     made.remove_resource(uri)

@@ -24,17 +24,17 @@ class TravelCity(Struct, frozen=True):
 
     @property
     def label(self) -> str:
-        """As it is suggested: Barcelona (BCN)."""
+        """The label for suggestions: Barcelona (BCN)."""
         return f"{self.name} ({self.code})"
 
     @property
     def slug(self) -> str:
-        """As it stands in a URI."""
+        """Its form in a URI."""
         return self.name.lower().replace(" ", "-")
 
 
 class CityIndex:
-    """All cities, the most requested first."""
+    """All cities, the most popular first."""
 
     def __init__(self, places: Sequence[TravelCity]) -> None:
         self.places = places
@@ -48,19 +48,17 @@ class CityIndex:
                 for word in (code, name):
                     self._by_word.setdefault(
                         word.casefold(), alone
-                    )  # BCN is the city first, which has that airport only
+                    )  # BCN means the city, if it is the city's only airport
 
     def seek(self, text: str) -> TravelCity | None:
-        """The place that somebody means: a city, or one airport of it; by name, code, or as it was
-        suggested.
-        """
+        """The place that a text means: a city, or one of its airports, by name, code, or label."""
         words = " ".join(text.split())
         found = _IN_BRACKETS.fullmatch(words) or _IN_FRONT.fullmatch(words)
         plain = (found[1] if found else words).casefold()
         return self._by_word.get(plain) or self._by_word.get(plain.replace("-", " "))
 
     def find(self, text: str) -> TravelCity:
-        """The same. Raises ToolError, with what is near, where there is no such place."""
+        """The same. Raises ToolError with similar names if there is no such place."""
         place = self.seek(text)
         if place is not None:
             return place
@@ -74,7 +72,7 @@ class CityIndex:
         raise ToolError(f"There is no city or airport {text[:60]!r} here. {hint}")
 
     def cities(self, typed: str, *, but: str = "") -> Iterator[TravelCity]:
-        """The cities that begin like this, by name, code or airport; without the one called
+        """The cities that begin with a text, by name, code or airport; without the city called
         `but`.
         """
         left_out = self.seek(but)
@@ -87,9 +85,9 @@ class CityIndex:
                 yield place
 
     def airports(self, typed: str) -> Iterator[str]:
-        """The airports that begin like this, by code, city or a word of the name: "JFK - John F.
+        """The airports that begin with a text, by code, city or a word of the name.
 
-        Kennedy International".
+        An example is "JFK - John F. Kennedy International".
         """
         begun = typed.strip().casefold()
         for place in self.places:

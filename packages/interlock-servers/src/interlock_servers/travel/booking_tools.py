@@ -268,9 +268,9 @@ async def _booked(
     *,
     with_contact: bool = False,
 ) -> ToolResult[BookingResult]:
-    """Ask, and book where the answer is a yes."""
-    # Drawn before the first question, so that a tool that runs again from the top has the same one,
-    # in whatever process.
+    """Ask the person, and book if the answer is yes."""
+    # Generated before the first question, so that it stays the same if the tool runs again from the
+    # top, in any process.
     reference = await ctx.once("reference", secrets.token_hex, 16)
     form = {"type": "object", "properties": fields, "required": ["confirmBooking"]}
     try:
@@ -329,7 +329,7 @@ def _fits(
     check_in: dt.date,
     check_out: dt.date,
 ) -> None:
-    """Raises ToolError where flights and hotel make no journey."""
+    """Raise ToolError if flights and hotel do not fit together."""
     there = records.atlas.find(out.destination)
     if stay.city != there.name:
         raise ToolError(
@@ -369,14 +369,14 @@ def _title(booking: Booking) -> str:
 
 
 def _tell(ctx: Context[TravelDatabase], name: str) -> None:
-    """Say what has changed; a new booking is a new resource too."""
+    """Notify clients of a change; a new booking is also a new resource."""
     show(ctx.server, name)
     ctx.updated(BOOKINGS)
     ctx.updated(f"{BOOKINGS}/{name}")
 
 
 def show(server: RunningServer, name: str) -> None:
-    """Put a booking into the list of resources, where it is not there yet."""
+    """Add a booking to the list of resources, if it is not in it."""
     uri = f"{BOOKINGS}/{name}"
 
     def read(ctx: Context[TravelDatabase]) -> Booking | None:

@@ -48,11 +48,11 @@ _QUERY = "SELECT details, id, status, made FROM bookings"
 
 
 def book(records: TravelDatabase, reference: str, year: int, wanted: Booking) -> str:
-    """Write a booking and return its id, BK-year-number; where `reference` was booked before, it is
-    that booking's.
+    """Write a booking and return its id, BK-year-number; for a repeated `reference` the earlier
+    booking's id.
 
-    The reference is what makes a booking happen once, though the tool may be run again, also by
-    another process.
+    The reference ensures that a booking happens once, even if the tool runs again in another
+    process.
     """
     with records.changing() as db:
         known = db.execute("SELECT id FROM bookings WHERE reference = ?", (reference,)).fetchone()
@@ -72,7 +72,7 @@ def book(records: TravelDatabase, reference: str, year: int, wanted: Booking) ->
 
 
 def cancel(records: TravelDatabase, name: str) -> bool:
-    """Cancel a booking; False where it was cancelled before."""
+    """Cancel a booking; False if it was cancelled already."""
     with records.changing() as db:
         return (
             db.execute(
@@ -84,13 +84,13 @@ def cancel(records: TravelDatabase, name: str) -> bool:
 
 
 def seek(records: TravelDatabase, name: str) -> Booking | None:
-    """The booking with an id."""
+    """The booking with an id, or None."""
     rows = records.rows(f"{_QUERY} WHERE id = ?", name.strip().upper())
     return _booking(*rows[0]) if rows else None
 
 
 def find(records: TravelDatabase, name: str) -> Booking:
-    """The same. Raises ToolError if there is none."""
+    """The booking with an id. Raises ToolError if there is none."""
     booking = seek(records, name)
     if booking is None:
         raise ToolError(
@@ -100,7 +100,7 @@ def find(records: TravelDatabase, name: str) -> Booking:
 
 
 def bookings(records: TravelDatabase) -> list[Booking]:
-    """All bookings, the cancelled ones too, in the order in which they were made."""
+    """All bookings, including cancelled ones, in the order of their creation."""
     return [_booking(*row) for row in records.rows(f"{_QUERY} ORDER BY made, year, number")]
 
 

@@ -1,4 +1,4 @@
-"""The SQLite file of the travel server: the data set that it is created from, and the bookings."""
+"""The SQLite file of the travel server: its data set and the bookings."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from interlock.store import (
 from .airports import CityIndex, TravelCity
 
 VARIABLE = "INTERLOCK_TRAVEL_DB"
-PATIENCE = 10.0  # seconds that one process waits for another's transaction
+PATIENCE = 10.0  # seconds to wait for another process's transaction
 _TABLES = """
 CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE cities (code TEXT PRIMARY KEY, name TEXT, country TEXT, region TEXT, place INTEGER);
@@ -69,11 +69,10 @@ SCHEMA = SqliteSchema(
 
 
 class TravelDatabase:
-    """The file at `path`: made, filled and marked when it is first needed, and safe to use by
-    several processes.
+    """The file at `path`, created and filled on first use, and safe for several processes.
 
-    Each piece of work has a connection of its own, so that any thread may do it. Every misfortune
-    is a ToolError that names the file.
+    Each operation has its own connection, so any thread may run it. Every failure is a ToolError
+    that names the file.
     """
 
     def __init__(self, path: Path) -> None:
@@ -84,7 +83,7 @@ class TravelDatabase:
 
     @property
     def atlas(self) -> CityIndex:
-        """The cities and airports that there are."""
+        """The cities and airports."""
         if self._atlas is None:
             rows = self.rows(
                 """SELECT c.code, c.name, c.country, a.code, a.name
@@ -100,22 +99,23 @@ class TravelDatabase:
         return self._atlas
 
     def rows(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
-        """What a query finds; it can change nothing."""
+        """The rows of a read-only query."""
         self.prepare()
         with self._trouble("read"), self._file.transaction(write=False) as db:
             return db.execute(query, values).fetchall()
 
     @contextmanager
     def changing(self) -> Iterator[sqlite3.Connection]:
-        """A connection in one transaction, which is kept where the block ends well; no other
-        process changes anything meanwhile.
+        """A connection in one write transaction, committed if the block succeeds.
+
+        No other process writes in the meantime.
         """
         self.prepare()
         with self._trouble("written"), self._file.transaction() as db:
             yield db
 
     def prepare(self) -> None:
-        """Make the file and what belongs into it, where that is not there. Raises ToolError."""
+        """Create and fill the file if necessary. Raises ToolError."""
         with self._lock:
             if self._ready and self.path.exists():
                 return
@@ -134,7 +134,7 @@ class TravelDatabase:
             if _filled(db) == digest:
                 return
         with self._file.transaction() as db:
-            if _filled(db) != digest:  # another process may have been quicker
+            if _filled(db) != digest:  # another process may have been faster
                 _replace_data(db, data, digest)
 
     @contextmanager
@@ -149,13 +149,13 @@ class TravelDatabase:
 
 
 def _filled(db: sqlite3.Connection) -> str | None:
-    """The digest of the data set that is in the file."""
+    """The digest of the data set in the file."""
     found = db.execute("SELECT value FROM facts WHERE name = 'data'").fetchone()
     return str(found[0]) if found else None
 
 
 def _replace_data(db: sqlite3.Connection, data: bytes, digest: str) -> None:
-    """Put the data set in the place of an older one; bookings stay."""
+    """Replace an older data set; bookings stay."""
     tables: dict[str, list[list[Any]]] = msgspec.json.decode(data)
     for table in _DATA:
         db.execute(f"DELETE FROM {table}")
@@ -169,9 +169,9 @@ def _replace_data(db: sqlite3.Connection, data: bytes, digest: str) -> None:
 
 
 def named_path() -> Path:
-    """The file that the environment names, or the user's own.
+    """The path from the environment, or the user's default.
 
-    Raises ToolError where the user has no folder for data.
+    Raises ToolError if the user has no data folder.
     """
     try:
         return own_path(VARIABLE, "travel.sqlite")

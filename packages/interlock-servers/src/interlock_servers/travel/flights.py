@@ -203,7 +203,7 @@ async def find_best_flight(
 def question(
     offered: list[Flight], here: TravelCity, there: TravelCity, day: dt.date, wishes: str
 ) -> str:
-    """What the model is asked: the flights one a line, the wishes, and the form of the answer."""
+    """The prompt for the model: the flights one a line, the wishes, and the form of the answer."""
     return "\n".join(
         [
             f"Analyze these {len(offered)} flights from {here.label} to {there.label} on {day} "
@@ -220,7 +220,7 @@ def question(
 
 
 def picked(text: str, offered: dict[str, Flight]) -> list[Recommendation]:
-    """The first three flights that an answer names and that there are, in its order."""
+    """The first three existing flights that an answer names, in its order."""
     reasons: dict[str, str] = {}
     for name, reason in _ANSWER.findall(text):
         if name in offered:
@@ -232,7 +232,7 @@ def picked(text: str, offered: dict[str, Flight]) -> list[Recommendation]:
 
 
 def route(records: TravelDatabase, origin: str, destination: str) -> tuple[TravelCity, TravelCity]:
-    """From where to where. Raises ToolError for places that are unknown, or the same."""
+    """The two ends of a route. Raises ToolError for unknown places, or the same place twice."""
     here = records.atlas.find(origin)
     there = records.atlas.find(destination)
     if here.code == there.code:
@@ -245,9 +245,9 @@ def route(records: TravelDatabase, origin: str, destination: str) -> tuple[Trave
 def flights_on(
     records: TravelDatabase, here: TravelCity, there: TravelCity, day: dt.date
 ) -> list[Flight]:
-    """All flights between two places on a day, in the order of departure.
+    """All flights between two places on a day, by departure time.
 
-    Raises ToolError for a day beyond the timetable.
+    Raises ToolError for a day outside the timetable.
     """
     if not FIRST <= day <= LAST:
         raise ToolError(f"The timetable goes from {FIRST} to {LAST}; {day} is not in it.")
@@ -262,7 +262,7 @@ def flights_on(
 
 
 def flight_called(records: TravelDatabase, name: str) -> Flight:
-    """The flight with an id as the search gives it. Raises ToolError if there is none."""
+    """The flight with an id from the search. Raises ToolError if there is none."""
     found = _ID.fullmatch(name.strip().upper())
     rows = records.rows(f"{_QUERY} t.number = ?", found[1]) if found else []
     try:

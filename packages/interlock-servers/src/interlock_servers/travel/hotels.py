@@ -98,7 +98,7 @@ def search_hotels(
 
 
 def hotel_called(records: TravelDatabase, name: str, nights: int, guests: int) -> Hotel:
-    """The hotel with an id as the search gives it, or with that name, for a stay.
+    """The hotel with an id from the search, or with a name, for a stay.
 
     Raises ToolError if there is none.
     """
@@ -114,7 +114,7 @@ def hotel_called(records: TravelDatabase, name: str, nights: int, guests: int) -
 
 
 def nights_between(check_in: dt.date, check_out: dt.date) -> int:
-    """How many nights a stay has. Raises ToolError where it ends before it begins, or never."""
+    """The number of nights of a stay. Raises ToolError for none or too many."""
     nights = (check_out - check_in).days
     if not 0 < nights <= MOST_NIGHTS:
         raise ToolError(

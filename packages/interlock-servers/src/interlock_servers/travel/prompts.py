@@ -78,7 +78,7 @@ def plan_vacation(
 
 
 def _listed(interests: str) -> list[str]:
-    """A JSON list or words with commas between them, each on one line."""
+    """Parse a JSON list or words separated by commas, each without line breaks."""
     text = interests.strip()
     if text.startswith("["):
         try:

@@ -29,8 +29,8 @@ def add_library(made: Server) -> None:
 
 
 def _add_notes(made: Server) -> None:
-    """The preferences and journeys of the traveller; those of the guide are in the list, the others
-    come by template.
+    """The preferences and past trips of the traveller; some are listed, the others are found by
+    template.
     """
 
     def preferences(region: str, ctx: Context[TravelDatabase]) -> str | None:
@@ -112,7 +112,7 @@ def _add_notes(made: Server) -> None:
 
 
 def _notes(trip: dict[str, Any]) -> str:
-    """A journey as a page of notes."""
+    """A past trip as a page of notes."""
     days = f"{trip['from']} to {trip['to']}"
     lines = [
         f"# {trip['id'].replace('-', ' ')}: {trip['city']}",
