@@ -16,11 +16,10 @@ Ended = Literal["all", "rows", "bytes"]
 
 
 class EngineInfo(Struct, omit_defaults=True):
-    """What a database is: `version` of its engine, where it lies (never with a password), and its
-    size in bytes where that is cheap to say.
+    """A database: its engine's version, its place (never with a password), and its size in bytes.
 
-    `schema` is the one in which a name without a schema is looked for first; empty where the engine
-    has no schemas.
+    The size is None if it is expensive to determine. `schema` is the default schema for names
+    without one; empty if the engine has no schemas.
     """
 
     version: str

@@ -1,6 +1,4 @@
-"""What git writes, read while it runs: windows of long output, the fields before a patch,
-progress.
-"""
+"""Reads git's output while git runs: windows of long output, the fields before a patch, errors."""
 
 from __future__ import annotations
 
