@@ -23,7 +23,7 @@ from .tables import tables
 
 
 def main() -> int:
-    """Measure what was asked for; return 1 when a peer could not be measured."""
+    """Measure the requested cells; return 1 if a peer could not be measured."""
     options = read_options()
     if options.list:
         print("\n".join(f"{cell.name:14} {cell.title}" for cell in CELLS))
@@ -33,7 +33,7 @@ def main() -> int:
     for peer in peers:
         if peer.environment:
             installed(peer.environment)
-    # Some cells hold a thousand connections, here and in the server.
+    # Some cells keep a thousand connections open, here and in the server.
     resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
     plan = Plan(
         peers,
@@ -94,13 +94,12 @@ def read_options() -> argparse.Namespace:
 
 
 def named(name: str, patterns: list[str]) -> bool:
-    """Whether a cell is among those asked for; all are where nothing was said."""
+    """Whether a cell was requested; without a request, all cells are measured."""
     return not patterns or any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
 
 
 def chosen(names: str) -> list[Peer]:
-    """Return the peers to measure; Interlock is left out, with a word, where it cannot be
-    imported."""
+    """Return the peers to measure; skip Interlock, with a message, if it cannot be imported."""
     wanted = list(PEERS_BY_NAME) if names == "all" else names.split(",")
     unknown = [name for name in wanted if name not in PEERS_BY_NAME]
     if unknown:
@@ -117,7 +116,7 @@ def chosen(names: str) -> list[Peer]:
 
 
 def circumstances(plan: Plan, seconds: float) -> str:
-    """Return what a reader must know to repeat the run."""
+    """Return the conditions of the run, which a reader needs to repeat it."""
     version = "unused"
     if any(peer.program.endswith(".mjs") for peer in plan.peers):
         version = subprocess.run(

@@ -1,4 +1,4 @@
-"""What is measured: one row for each cell."""
+"""The measured cells of the benchmark: one row for each cell."""
 
 from __future__ import annotations
 
@@ -33,12 +33,13 @@ WALL_MS = Figure("wall", "wall", "ms", 1000.0)
 
 @dataclass(frozen=True)
 class Place:
-    """What one process of a peer plays: a role (see `Peer` in `roster.py`), the catalogue it
-    serves, and how it answers over HTTP."""
+    """The role of one process of a peer (see `Peer` in `roster.py`), the catalogue that it serves,
+    and its form of answers over HTTP."""
 
     role: str
     catalogue: str = ""
-    # `usual`: as it comes; `events`: always event streams; `json`: never, where it can be told
+    # `usual`: its default; `events`: always event streams; `json`: no event streams if that can be
+    # set
     mode: str = ""
 
     def __str__(self) -> str:
@@ -58,8 +59,7 @@ HELD = Place("held", "plain", "usual")
 
 @dataclass(frozen=True)
 class Cell:
-    """A measurement: of a server under load, of its start, of what it keeps in memory, or of a
-    client."""
+    """A measurement: of a server under load, of its start, of its memory, or of a client."""
 
     name: str
     title: str
@@ -68,7 +68,7 @@ class Cell:
     request: Request | Hold | None = None  # None: the start of the process is what is measured
     in_flight: int = 1
     revisions: tuple[str, ...] = NEWEST
-    stretch: int = 1  # windows so many times longer, where tails are to be seen
+    stretch: int = 1  # factor for longer windows, in which the tail latency shows
 
 
 START = (Figure("wall", "wall", "ms"), Figure("cpu", "CPU", "ms"))

@@ -16,12 +16,12 @@ PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 class Fault(Exception):
-    """A peer did not do what it was asked; the text says what, with the tail of its standard
+    """A peer did not do its part; the text says what failed, with the tail of its standard
     error."""
 
 
 class Child:
-    """A program with its standard input and output in our hands."""
+    """A child process whose standard input and output we control."""
 
     def __init__(self, command: list[str], env: dict[str, str]) -> None:
         self.command = command
@@ -47,7 +47,7 @@ class Child:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """End the program at once; what it started goes when its pipes close."""
+        """Kill the program; its own children exit when their pipes close."""
         self.process.kill()
         self.process.wait()
         for pipe in (self.process.stdin, self.process.stdout):
@@ -56,39 +56,39 @@ class Child:
         os.close(self._stderr)
 
     def read(self) -> bytes:
-        """Return what there is on its standard output, waiting for at least one byte."""
+        """Return the available bytes of its standard output; wait for at least one."""
         chunk = os.read(self.stdout, 65536)
         if not chunk:
             raise self.fault("ended, or was stopped because it took too long")
         return chunk
 
     def read_line(self) -> bytes:
-        """Return everything up to the end of a line; used only where nothing more can be under
-        way."""
+        """Return everything up to the end of a line; only valid when no further output can
+        follow."""
         chunks = [self.read()]
         while not chunks[-1].endswith(b"\n"):
             chunks.append(self.read())
         return b"".join(chunks)
 
     def push(self, data: memoryview) -> memoryview:
-        """Write what the pipe takes at once; return the rest."""
+        """Write as much as the pipe accepts without blocking; return the rest."""
         try:
             return data[os.write(self.stdin, data) :]
         except BlockingIOError:
             return data
 
     def speaks(self) -> bool:
-        """Wait until the program takes or gives something; whether it gives."""
+        """Wait until the program can be written to or read from; return whether it has output."""
         return any(event & ~select.POLLOUT for _, event in self._traffic.poll())
 
     def write(self, data: bytes) -> None:
-        """Write all of it; for messages far smaller than a pipe, which a program that lives always
-        takes."""
+        """Write the whole message; for messages far smaller than the pipe, which a live program
+        always reads."""
         if self.push(memoryview(data)):
             raise self.fault("does not read its standard input")
 
     def watched(self) -> Watch:
-        """Return a context in which the program is killed when it takes longer than `PATIENCE`."""
+        """Return a context that kills the program when it takes longer than `PATIENCE`."""
         return Watch(self.process)
 
     def processor(self, *, alone: bool = False) -> int:
@@ -108,7 +108,8 @@ class Child:
         return sum(int(count) for count in pages) * PAGE
 
     def fault(self, words: str) -> Fault:
-        """Return an error that says what went wrong, with the last words of the program."""
+        """Return an error that says what went wrong, with the last lines of the program's
+        stderr."""
         end = os.fstat(self._stderr).st_size
         tail = os.pread(self._stderr, 600, max(0, end - 600)).decode(errors="replace")
         return Fault(f"{' '.join(self.command[:3])} {words}\n{tail}")
@@ -129,9 +130,9 @@ class Watch:
 
 
 def processor_of(pid: int) -> int:
-    """Return the processor time of one process, all threads that run or ever ran in it, in
+    """Return the processor time of one process, of all its threads, running or ended, in
     nanoseconds."""
-    # The number of a process's clock is made from its id as clock_getcpuclockid(3) makes it on
+    # The id of a process's clock is computed from its process id, as clock_getcpuclockid(3) does on
     # Linux.
     return time.clock_gettime_ns((~pid << 3) | 2)
 
@@ -144,7 +145,7 @@ def reaped_by(pid: int) -> int:
 
 
 def family(pid: int) -> list[int]:
-    """Return a process and all that descend from it and still run."""
+    """Return a process and all its running descendants."""
     found = [pid]
     for parent in found:  # grows while we walk it
         for thread in Path(f"/proc/{parent}/task").glob("*/children"):

@@ -48,7 +48,7 @@ def main() -> None:
 
 
 async def _starting() -> None:
-    """50 servers of this process, each of which takes from nothing to a second to begin, beside the
+    """Measure the start of 50 servers in this process, which take up to a second each, beside the
     slowest of them alone."""
 
     def late(number: int) -> Server:

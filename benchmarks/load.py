@@ -1,5 +1,5 @@
-"""The load generator: requests go as bytes into a server's pipe, answers are counted as lines, and
-checked after the clock has stopped."""
+"""The load generator: it writes requests as bytes into a server's pipe, counts answers as lines,
+and checks them after the clock has stopped."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from .roster import STATELESS
 
 ID = re.compile(rb'"id": ?(\d+)')
 CURSOR = re.compile(rb'"nextCursor": ?("(?:[^"\\]|\\.)*")')
-KEPT = 8_000_000  # bytes of answers kept for the check; what comes after is only counted
+KEPT = 8_000_000  # bytes of answers kept for the check; later answers are only counted
 Sample = dict[str, float]
 
 
 @dataclass
 class Window:
-    """What happened between two readings of the clocks."""
+    """The counts between two readings of the clocks."""
 
     calls: int = 0
     wall: int = 0
@@ -33,7 +33,7 @@ class Window:
 
     def sample(self) -> Sample:
         """Return microseconds for each call: processor time of the server, wall time, the median
-        wait, and our own processor time."""
+        latency, and our own processor time."""
         each = self.calls * 1000
         found = {
             "cpu": self.processor / each,
@@ -57,8 +57,8 @@ class Load:
         self._next = 1
 
     def first(self, request: Request) -> Sample:
-        """Open the conversation and make the first call; return milliseconds since the process was
-        started, wall and processor."""
+        """Open the conversation and make the first call; return the milliseconds since the start of
+        the process, in wall time and processor time."""
         if self._revision < STATELESS:
             self._ask(INITIALIZE)
             self._child.write(INITIALIZED)
@@ -137,7 +137,7 @@ class Load:
         alone = in_flight == 1
         start = sent_at = clock()
         end = start + int(seconds * 1e9)
-        # owed: requests that may be sent now
+        # owed: the number of requests that may be sent now
         owed = in_flight
         sent = 0
         answered = 0
@@ -191,9 +191,9 @@ def check(
     child: Child, request: Request, answers: bytes, numbers: range, *, complete: bool
 ) -> None:
     """Raise unless each id was answered exactly once and each distinct answer, a line each, is
-    right.
+    correct.
 
-    Not all ids need be there unless `complete`.
+    Missing ids are an error only if `complete` is set.
     """
     whole = answers[: answers.rfind(b"\n") + 1]
     ids = sorted(map(int, ID.findall(whole)))
@@ -206,7 +206,7 @@ def check(
 
 
 def result_of(child: Child, request: Request, line: bytes) -> Params:
-    """Return the result in an answer; raise where it is an error."""
+    """Return the result in an answer; raise if the answer is an error."""
     message: Params = json.loads(line)
     if "result" not in message or message["result"].get("isError"):
         raise child.fault(f"refused {request.method}: {line[:500]!r}")
@@ -215,7 +215,7 @@ def result_of(child: Child, request: Request, line: bytes) -> Params:
 
 
 class Quiet:
-    """Our own garbage collection, held back while a clock runs."""
+    """Suspends our own garbage collection while a clock runs."""
 
     def __enter__(self) -> None:
         gc.collect()

@@ -45,8 +45,8 @@ SYLLABLES = (
 
 
 def graph_lines(entities: int = ENTITIES) -> Iterator[bytes]:
-    """A graph as other servers keep it: three observations and one relation for each entity, always
-    the same."""
+    """A graph in the file format of the existing server: three observations and one relation for
+    each entity, always the same."""
     chance = random.Random(5)
     words = [
         "".join(chance.choices(SYLLABLES, k=chance.choice((2, 3, 3, 4)))) for _ in range(30_000)

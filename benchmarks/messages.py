@@ -1,4 +1,4 @@
-"""The messages the load generator sends, as bytes made once, and what must come back."""
+"""The messages that the load generator sends, as bytes built once, and the expected answers."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ META: Params = {
 
 @dataclass(frozen=True)
 class Request:
-    """A request that is sent again and again, each time with another id."""
+    """A request that is sent repeatedly, each time with another id."""
 
     method: str
     params: Params
-    right: Callable[[Params], bool]  # whether a result is the one that was asked for
+    right: Callable[[Params], bool]  # whether a result is the expected one
 
     def parts(self, revision: str) -> tuple[bytes, bytes]:
-        """Return what stands before and after the id."""
+        """Return the bytes before and after the id."""
         params = {"_meta": META, **self.params} if revision >= STATELESS else self.params
         text = dump({"method": self.method, "params": params})
         return b'{"jsonrpc":"2.0","id":', b"," + text[1:] + b"\n"
@@ -40,8 +40,8 @@ class Request:
 
 @dataclass(frozen=True)
 class Hold:
-    """What a server is made to keep, and how many of it: `session`, `stream` (a session and its GET
-    stream) or `listen`."""
+    """The kind and number of objects that a server must keep: `session`, `stream` (a session and
+    its GET stream) or `listen`."""
 
     what: str
     count: int

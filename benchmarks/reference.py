@@ -28,9 +28,9 @@ from .tables import grid
 
 ROUNDS = 3
 SECONDS = 0.5  # of each window
-CALLS = 5  # of a window in which each call is another one
+CALLS = 5  # of a window in which each call is different
 SIZES = (5_000, 50_000)  # entities of the graphs; each has two observations and one relation
-# so many files in each of so many folders
+# the number of files in each folder, and the number of folders
 FILES = 20
 FOLDERS = 200
 COMMITS = 2_000
@@ -38,12 +38,12 @@ ROWS = 10_000
 OURS = {"sequentialthinking": "thinking", "sqlite": "database"}
 
 Asked = Request | Callable[[int], Request]
-"""A request that is made again and again, or what makes the next one of its number."""
+"""A request that is repeated, or a function that builds the request with a given number."""
 
 
 @dataclass(frozen=True)
 class Pair:
-    """The same thing, asked of a server of others and of ours, over the data in a folder."""
+    """The same request to an existing server and to ours, over the data in a folder."""
 
     server: str
     what: str
@@ -54,7 +54,7 @@ class Pair:
 
 @dataclass
 class Figures:
-    """What one side costs, one figure a round: milliseconds, megabytes."""
+    """The cost of one side, one figure per round: milliseconds, megabytes."""
 
     wait: list[float] = field(default_factory=list)
     processor: list[float] = field(default_factory=list)
@@ -63,12 +63,12 @@ class Figures:
 
 
 def said(*words: str) -> Callable[[Params], bool]:
-    """A check for an answer that has some words in it, as text or as structured content."""
+    """A check that an answer contains some words, as text or as structured content."""
     return lambda result: all(word in json.dumps(result, ensure_ascii=False) for word in words)
 
 
 def files(folder: Path) -> Iterator[Pair]:
-    """Files are read, listed and found."""
+    """Read, list and find files."""
     note = str(folder / "f100" / "note7.txt")
     middle = str(folder / "f100")
     for what, word, theirs, ours, arguments in (
@@ -111,7 +111,7 @@ def files(folder: Path) -> Iterator[Pair]:
 
 
 def repositories(folder: Path) -> Iterator[Pair]:
-    """How a repository stands, and what was committed."""
+    """Read the status of a repository and its commits."""
     there = {"repo_path": str(folder)}
     yield Pair(
         "git",
@@ -139,9 +139,9 @@ def repositories(folder: Path) -> Iterator[Pair]:
 
 
 def graphs(folder: Path, size: int) -> Iterator[Pair]:
-    """A graph is searched, looked into and added to.
+    """Search, read and extend a graph.
 
-    Ours has what it added on the disk before it answers; theirs has written its file.
+    Our server syncs a change to disk before it answers; theirs has written its file.
     """
     among = f"among {size:,} entities"
     search = call("search_nodes", {"query": f"number{size - 7}x"}, said(f"Person {size - 7}"))
@@ -164,9 +164,9 @@ def graphs(folder: Path, size: int) -> Iterator[Pair]:
 
 
 def others(folder: Path, site: str) -> Iterator[Pair]:
-    """What needs little data or none.
+    """Calls that need little data or none.
 
-    `everything` is left out: theirs sends notices that the load generator does not know.
+    `everything` is left out: theirs sends notifications that the load generator does not support.
     """
     for path, what in (("kept", "a page of 200 KB"), ("fresh", "one that may not be kept")):
         end = said("The last paragraph")
@@ -230,7 +230,7 @@ def write_repository(folder: Path) -> None:
 
 
 def write_graph(folder: Path, size: int) -> None:
-    """The same graph for both: their file, and ours made from it."""
+    """The same graph for both servers: their file, and ours imported from it."""
     folder.mkdir()
     with (folder / "memory.jsonl").open("w", encoding="utf-8") as file:
         for number in range(size):
@@ -274,7 +274,7 @@ def write_database(folder: Path) -> None:
 
 
 class Page(BaseHTTPRequestHandler):
-    """A page of 200 KB, which may be kept or not, and robots.txt."""
+    """A page of 200 KB, cacheable or not, and robots.txt."""
 
     protocol_version = "HTTP/1.1"
     part = (
@@ -306,7 +306,7 @@ class Page(BaseHTTPRequestHandler):
 
 @contextmanager
 def site() -> Iterator[str]:
-    """The address of a site on loopback, for as long as it is wanted."""
+    """Serve a site on loopback until the block ends, and yield its address."""
     with ThreadingHTTPServer(("127.0.0.1", 0), Page) as served:
         served.daemon_threads = True
         threading.Thread(target=served.serve_forever, daemon=True).start()
@@ -315,7 +315,7 @@ def site() -> Iterator[str]:
 
 
 def theirs(pair: Pair) -> list[str]:
-    """What starts their server. It has to be allowed to ask this machine, as ours has to."""
+    """The command of their server. Like ours, it needs permission to contact this machine."""
     return [
         *command(pair.server, pair.folder),
         *(["--allow-private-ips"] if pair.server == "fetch" else []),
@@ -323,7 +323,7 @@ def theirs(pair: Pair) -> list[str]:
 
 
 def ours(pair: Pair) -> list[str]:
-    """What starts our server over the same data."""
+    """The command of our server over the same data."""
     data = {
         "filesystem": [str(pair.folder)],
         "git": [str(pair.folder)],
@@ -361,7 +361,7 @@ def measured(start: Sequence[str], env: dict[str, str], asked: Asked, figures: F
 
 
 def main(servers: Sequence[str]) -> None:
-    """Print medians of both sides, and how many times less ours are."""
+    """Print the medians of both sides, and their ratio to ours."""
     with tempfile.TemporaryDirectory() as place, site() as address:
         folder = Path(place).resolve()
         write_files(folder / "files")
@@ -393,7 +393,7 @@ def main(servers: Sequence[str]) -> None:
 
 
 def table(pairs: Sequence[Pair], figures: dict[tuple[int, str], Figures]) -> str:
-    """The medians as Markdown: the wait for a call, its processor time, the first answer, memory;
+    """The medians as Markdown: the latency of a call, its processor time, the first answer, memory;
     theirs, ours, and the quotient."""
     body = []
     for number, pair in enumerate(pairs):

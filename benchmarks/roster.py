@@ -1,4 +1,4 @@
-"""Who is measured: one row for each peer."""
+"""The measured peers of the benchmark: one row for each peer."""
 
 from __future__ import annotations
 
@@ -20,34 +20,35 @@ LOCKED = ("guarded", "locked-client")
 
 @dataclass(frozen=True)
 class Peer:
-    """A library that is measured, and the program that stands for it.
+    """A measured library, and the program that uses it.
 
     The program takes a role. `server CATALOGUE` serves tools over standard input and output; `web
-    REVISION CATALOGUE PORT MODE` serves them over HTTP, as the mode says (`Place` in `cells.py`),
-    and `guarded`, with the same arguments, to those who have a token that fits (`tickets.py`);
-    `client REVISION COMMAND...` starts that command as its server; `web-client REVISION URL` asks a
-    server that is there, and `locked-client REVISION URL` one that wants it to log in first;
-    `memory REVISION` is both ends in one process. The last four take their orders as
-    `programs/orders.py` says.
+    REVISION CATALOGUE PORT
+    MODE`
+    serves them over HTTP in the given mode (`Place` in `cells.py`), and `guarded`, with the same
+    arguments, to callers with a valid token (`tickets.py`); `client REVISION COMMAND...` starts
+    that command as its server; `web-client REVISION URL` calls a running server, and
+    `locked-client REVISION URL` one that requires a log-in first; `memory REVISION` is both ends in
+    one process. The last four read their orders as `programs/orders.py` describes.
     """
 
     name: str
     title: str
     program: str
     environment: str | None = (
-        None  # one that `scripts/peers.py` installs; None is the interpreter that runs us
+        None  # an environment that `scripts/peers.py` installs; None is the current interpreter
     )
     revisions: tuple[str, ...] = (STATELESS, HANDSHAKE)
     env: dict[str, str] = field(default_factory=dict)
-    lacks: tuple[str, ...] = ()  # cells of what it does not have
+    lacks: tuple[str, ...] = ()  # cells of features that it lacks
     roles: tuple[str, ...] = ROLES
 
     def plays(self, role: str, revision: str) -> bool:
-        """Whether it is measured in a role, in a revision."""
+        """Whether it is measured in a role and a revision."""
         return role in self.roles and revision in self.revisions
 
     def command(self, *role: str) -> list[str]:
-        """Return the command that plays a role."""
+        """Return the command for a role."""
         place = installed(self.environment) if self.environment else Path(sys.executable)
         if self.program.endswith(".mjs"):
             return [str(peers.node()), str(self._beside_its_packages(place)), *role]
@@ -69,8 +70,8 @@ class Peer:
 
 @cache
 def installed(environment: str) -> Path:
-    """Install an environment where it is not there yet; return its interpreter, or the folder with
-    its Node packages."""
+    """Install an environment if it is missing; return its interpreter, or the folder with its Node
+    packages."""
     try:
         return peers.INSTALLERS[environment]()
     except peers.NotInstalled as bad:

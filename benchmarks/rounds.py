@@ -1,5 +1,5 @@
-"""Interleaved rounds: in each, every peer plays every part once, and the samples are kept apart
-until the medians are taken."""
+"""Interleaved rounds: in each round, every peer plays every part once, and the samples stay
+separate until the medians are computed."""
 
 from __future__ import annotations
 
@@ -23,27 +23,27 @@ FIXED_SERVER = (sys.executable, str(PROGRAMS / "fixed_server.py"))
 LOCKED_WEB = [sys.executable, str(PROGRAMS / "locked_web.py")]
 FIXED_WEB = [sys.executable, str(PROGRAMS / "fixed_web.py")]
 WARM = 0.08  # seconds of one warming window
-PATIENT = 3  # so many windows without gain, and a program is warm
+PATIENT = 3  # after this many windows without gain, a program is warm
 MOST_WARM = 20
 Key = tuple[str, str, str]  # cell, revision, peer
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What a run measures, and for how long."""
+    """The cells that a run measures, and the durations."""
 
     peers: list[Peer]
     cells: list[Cell] = field(default_factory=lambda: list(CELLS))
-    revisions: list[str] = field(default_factory=list)  # none named: those of each cell
+    revisions: list[str] = field(default_factory=list)  # if empty: those of each cell
     rounds: int = 3
     seconds: float = 0.2
 
     def parts(self, number: int) -> Iterator[tuple[Peer, str, Place, list[Cell]]]:
-        """Yield what one process of one peer measures in a round: peer, revision, place and cells.
-        Peers follow each other closely.
+        """Yield the parts of a round, each for one process of one peer: peer, revision, place and
+        cells. The same part of different peers runs in close succession.
 
-        What a server keeps in memory hardly differs from run to run and takes long to fill: it is
-        measured in the first round only.
+        The memory of a server hardly differs from run to run and takes long to fill: it is measured
+        in the first round only.
         """
         places = dict.fromkeys(
             cell.place for cell in self.cells if not (number and isinstance(cell.request, Hold))
@@ -76,7 +76,7 @@ class Results:
         self.faults: dict[str, str] = {}
 
     def median(self, cell: str, revision: str, peer: str, figure: str) -> float | None:
-        """Return the median over the rounds, or None where the peer has no such sample."""
+        """Return the median over the rounds, or None if the peer has no such sample."""
         found = [
             sample[figure]
             for sample in self.samples.get((cell, revision, peer), [])
@@ -99,7 +99,7 @@ class Results:
 def measure(plan: Plan) -> Results:
     """Run all rounds.
 
-    A peer that fails in a part is reported and left out of that part from then on.
+    A peer that fails in a part is reported and skipped in that part from then on.
     """
     results = Results()
     for number in range(plan.rounds):
@@ -148,7 +148,7 @@ def play(
                 FIXED_WEB if place.role == "web-client" else LOCKED_WEB, peer.environ()
             ) as fixed:
                 with fixed.watched():
-                    port = fixed.read_line().decode().strip()  # it says where it listens
+                    port = fixed.read_line().decode().strip()  # it prints its address
                 role = (place.role, revision, f"http://127.0.0.1:{port}{PATH}")
                 yield from (
                     obey(peer, role, cells, seconds, WARM * 3)
@@ -210,17 +210,17 @@ def serve_web(
 def obey(
     peer: Peer, role: tuple[str, ...], cells: list[Cell], seconds: float, span: float = WARM
 ) -> Iterator[tuple[str, Sample]]:
-    """Measure a client by the orders it is given; `span` is the length of a warming window."""
+    """Measure a client with orders; `span` is the length of a warming window, in seconds."""
     with Child(peer.command(*role), peer.environ()) as child:
         with child.watched():
-            child.read_line()  # it says that it is connected
+            child.read_line()  # it reports that it is connected
         for cell in cells:
             yield cell.name, settled(partial(ordered, child, cell.in_flight), seconds, span)
 
 
 def wait_for(peer: Peer, role: tuple[str, ...], cells: list[Cell]) -> Iterator[tuple[str, Sample]]:
-    """Measure how long a client waits for a few slow calls that it makes at once; the first ones
-    open its connections."""
+    """Measure how long a client waits for a few slow concurrent calls; the first ones open its
+    connections."""
     with Child(peer.command(*role), peer.environ()) as child:
         with child.watched():
             child.read_line()
@@ -234,12 +234,11 @@ def wait_for(peer: Peer, role: tuple[str, ...], cells: list[Cell]) -> Iterator[t
 
 
 def settled(run: Callable[[float], Sample], seconds: float, span: float = WARM) -> Sample:
-    """Run short windows until a few in a row are no cheaper than what was seen before, then return
-    the sample of a whole window.
+    """Run short windows until several in a row are not cheaper than the best one, then return the
+    sample of a whole window.
 
-    A compiler that works while the program runs (Node's) makes calls five times cheaper in the
-    first second; to stop early would be unfair to it, to wait a second for everybody would be a
-    waste.
+    A just-in-time compiler (Node's) makes calls five times cheaper in the first second. It would be
+    unfair to stop early, and a waste to wait a second for every peer.
     """
     best = run(span)["cpu"]
     stale = 0
@@ -253,9 +252,9 @@ def settled(run: Callable[[float], Sample], seconds: float, span: float = WARM) 
 
 
 def ordered(child: Child, in_flight: int, seconds: float) -> Sample:
-    """Order a client program to make calls for some seconds; return the costs of one call."""
+    """Order a client program to make calls for some seconds; return the cost of one call."""
     with Quiet():
-        # What the client starts as its server is not counted, only the client's own process.
+        # Only the client's own process counts, not the server that it starts.
         before = child.processor(alone=True)
         made = order(child, in_flight, seconds)
         cpu = (child.processor(alone=True) - before) / made / 1000

@@ -1,4 +1,4 @@
-"""The results as Markdown: what each peer costs, and how many times less than the official SDKs."""
+"""The results as Markdown: the cost of each peer, and its ratio to the official SDKs."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def costs(results: Results, peers: list[Peer], lines: list[Line]) -> str:
 
 
 def ratios(results: Results, reference: Peer, others: list[Peer], lines: list[Line]) -> str:
-    """Return the table of what the reference costs, divided by what each other peer costs, for the
+    """Return the table of the reference's cost divided by the cost of each other peer, for the
     first figure of each cell."""
     body = []
     for cell, revision, figure in lines:
@@ -91,7 +91,7 @@ def ratios(results: Results, reference: Peer, others: list[Peer], lines: list[Li
 
 
 def burdens(results: Results, floor: Peer, others: list[Peer], lines: list[Line]) -> str:
-    """Return the table of what each peer costs, divided by what the floor costs."""
+    """Return the table of each peer's cost divided by the cost of the floor."""
     body = []
     for line in lines:
         least = cost(results, line, floor)
@@ -125,7 +125,7 @@ def label(cell: Cell, revision: str, figure: Figure) -> list[str]:
 
 
 def short(value: float) -> str:
-    """Return a number with as many digits as it deserves."""
+    """Return a number with a suitable number of digits."""
     if value >= 100:
         return f"{value:.0f}"
     if value >= 10:
@@ -134,7 +134,7 @@ def short(value: float) -> str:
 
 
 def times(value: float | None) -> str:
-    """Return a quotient, or a dash where there is none."""
+    """Return a quotient, or a dash for None."""
     return "-" if value is None else f"{short(value)}x"
 
 

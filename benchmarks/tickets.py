@@ -1,5 +1,5 @@
-"""The token with which a guarded server is called, and what its guard has to know to verify it:
-made anew for each run."""
+"""The access token for calls to a guarded server, and the data with which its guard verifies it:
+new for each run."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ as `pem`."""
 
 @cache
 def ticket(port: int) -> tuple[str, str]:
-    """Return the token for the server at a port of loopback, and the lock that it fits, as JSON."""
+    """Return the token for the server at a port of loopback, and the verifier data for its guard,
+    as JSON."""
     from cryptography.hazmat.primitives.asymmetric import (
         rsa,
-    )  # only here: other cells need no cryptography
+    )  # imported here: other cells need no cryptography
     from cryptography.hazmat.primitives.serialization import (
         Encoding,
         NoEncryption,
@@ -27,7 +28,7 @@ def ticket(port: int) -> tuple[str, str]:
     )
 
     from interlock.auth import (
-        SigningKey,  # as above; the cell is not measured where Interlock is not installed
+        SigningKey,  # as above; the cell is not measured if Interlock is not installed
     )
 
     audience = f"http://127.0.0.1:{port}/mcp"

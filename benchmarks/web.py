@@ -1,9 +1,9 @@
-"""The load generator over HTTP: one request at a time on each of some kept connections, answers
-counted whole, and checked afterwards.
+"""The load generator over HTTP: it sends one request at a time on each of several persistent
+connections, counts complete answers, and checks them afterwards.
 
-It reads as little of an answer as it must to know its end (the announced length, or the last
-chunk), so that it costs less than what it measures; statuses, chunks and event streams are read
-when the clock has stopped.
+It reads only as much of an answer as it needs to find its end (the announced length, or the last
+chunk), so that it costs less than the measured server. It parses statuses, chunks and event streams
+after the clock has stopped.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from .messages import INITIALIZE, INITIALIZED, LIST, LISTEN, Hold, Request
 from .roster import STATELESS
 
 PATH = "/mcp"
-FIRST_ID = 1_000_000  # ids have the same number of digits all the way, and bodies the same length
+FIRST_ID = 1_000_000  # all ids have the same number of digits, so all bodies have the same length
 LAST_CHUNK = b"\r\n0\r\n\r\n"
 ANNOUNCED = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
 SESSION = re.compile(rb"\r\nmcp-session-id: *([^\r]+)", re.IGNORECASE)
 WARMING = 20  # sessions or streams before the memory of a server is first read
-BATCH = 100  # how many are made under one watch
+BATCH = 100  # the number of objects that are created under one watch
 STARTING = 30.0  # seconds in which a server must listen
 
 
 class Connection:
-    """One kept connection to the server: a request goes out, and its answer is put together."""
+    """A persistent connection to the server: it sends a request and assembles the answer."""
 
     def __init__(self, port: int) -> None:
         self.socket = socket.create_connection(("127.0.0.1", port))
@@ -40,12 +40,10 @@ class Connection:
         self.sent = 0
         self.before = self.after = b""
         self._pieces: list[bytes] = []
-        self._missing: int | None = (
-            None  # bytes of an announced body; None where the end is a last chunk
-        )
+        self._missing: int | None = None  # bytes of an announced body; None: a last chunk ends it
 
     def close(self) -> None:
-        """Close it, whatever is under way."""
+        """Close the connection, even during a request."""
         self.socket.close()
 
     def ask(self, head: bytes, body: bytes) -> bytes:
@@ -57,8 +55,8 @@ class Connection:
                 return answer
 
     def read(self) -> bytes | None:
-        """Return the answer once all of it is here, else None; waits for bytes where there are
-        none. Raises OSError at the end."""
+        """Return the answer once it is complete, else None; wait for bytes if none are available.
+        Raises OSError at the end."""
         chunk = self.socket.recv(262_144)
         if not chunk:
             raise ConnectionResetError(
@@ -111,15 +109,15 @@ class WebLoad:
         self._connections = []
 
     def open(self, count: int) -> None:
-        """Replace all connections by `count` new ones, in the handshake era each with a session of
-        its own."""
+        """Replace all connections by `count` new ones; in the handshake era, each has its own
+        session."""
         self.close()
         with self._child.watched():
             self._connections = [self._introduced() for _ in range(count)]
 
     def press(self, request: Request, seconds: float, fewest: int = 3) -> Sample:
-        """Keep a call under way on each open connection for some seconds; return the measured costs
-        of one."""
+        """Keep a call running on each open connection for some seconds; return the measured cost of
+        one call."""
         window = Window()
         answers = list[bytes]()
         first = self._next
@@ -165,8 +163,8 @@ class WebLoad:
         return window.sample() | {"pages": len(pages)}
 
     def hold(self, hold: Hold) -> Sample:
-        """Make the server keep sessions or streams until its process ends; return the kilobytes of
-        one."""
+        """Make the server keep sessions or streams until its process ends; return the kilobytes for
+        one of them."""
         self._keep(hold.what, WARMING)
         before = self._child.resident()
         for _ in range(hold.count // BATCH):
@@ -184,7 +182,7 @@ class WebLoad:
                 self._connections += [self._stream(what) for _ in range(count)]
 
     def _stream(self, what: str) -> Connection:
-        """Return a connection on which the server has begun a stream."""
+        """Return a connection on which the server has started a stream."""
         connection = self._introduced()
         if what == "stream":
             connection.socket.sendall(
@@ -322,8 +320,8 @@ def head_of(port: int, method: str, fields: dict[str, str]) -> bytes:
 
 
 def line_of(answer: bytes) -> bytes:
-    """Return the one message with an id in an answer, JSON or event stream; raise `Fault` where
-    there is none."""
+    """Return the one message with an id in an answer, JSON or event stream; raise `Fault` if there
+    is no such message."""
     head, _, body = answer.partition(b"\r\n\r\n")
     if b" 200 " not in head[:20]:
         raise Fault(f"refused: {answer[:500]!r}")
@@ -350,7 +348,7 @@ def chunks(body: bytes) -> Iterator[bytes]:
 
 
 def events(body: bytes) -> list[bytes]:
-    """Return the data of the events of a stream that have any; each is one line, as JSON is."""
+    """Return the data of the events of a stream, without empty ones; each is one line of JSON."""
     return [
         line[5:].strip()
         for line in body.splitlines()
@@ -359,7 +357,7 @@ def events(body: bytes) -> list[bytes]:
 
 
 def free_port() -> int:
-    """Return a port of the loopback address on which nobody listens now."""
+    """Return a free port of the loopback address."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]

@@ -39,7 +39,7 @@ Pattern = Annotated[str, Meta(max_length=200)]
 
 
 class Hit(Struct):
-    """A line that was searched for."""
+    """A line that matches the search."""
 
     path: str
     line: int
@@ -47,15 +47,15 @@ class Hit(Struct):
 
 
 class Found(Struct):
-    """The lines that hold what was searched for; `complete` is false where there are more."""
+    """The matching lines; `complete` is false if there are more."""
 
     hits: list[Hit]
     complete: bool
 
 
 class Folder:
-    """A folder and the files that may be seen of it: none that is hidden or built, and no link that
-    leads out.
+    """A folder and its visible files: hidden files, build outputs and links that lead out are
+    excluded.
     """
 
     def __init__(self, root: Path) -> None:
@@ -64,8 +64,8 @@ class Folder:
             raise NotADirectoryError(f"{root} is not a folder")
 
     def paths(self, pattern: str = "*") -> Iterator[str]:
-        """The paths of the files below the folder, with `/`, in order: those whose name or whole
-        path fits a pattern.
+        """Return the sorted paths, with `/`, of the files below the folder whose name or whole path
+        matches a pattern.
         """
         left = MOST_FILES
         for where, folders, names in os.walk(self.root):  # follows no links to folders
@@ -84,9 +84,9 @@ class Folder:
                         return
 
     def read(self, path: str) -> str:
-        """The text of a file.
+        """Return the text of a file.
 
-        Raises FileNotFoundError for what there is not or must not be seen, ToolError for what is no
+        Raises FileNotFoundError for a missing or hidden file, ToolError for a file that is not
         text.
         """
         parts = Path(path).parts
@@ -112,7 +112,7 @@ def _unseen(name: str) -> bool:
 
 
 def folder_server(root: str | Path = ".") -> Server:
-    """A server over the files of a folder.
+    """Return a server for the files of a folder.
 
     Raises FileNotFoundError or NotADirectoryError.
     """
@@ -219,7 +219,7 @@ def _hits(folder: Folder, path: str, wanted: str) -> list[Hit]:
     try:
         lines = folder.read(path).splitlines()
     except (ToolError, OSError):
-        return []  # no text, too large, or gone since it was listed
+        return []  # not text, too large, or deleted since it was listed
     return [
         Hit(path, number, line.strip()[:200])
         for number, line in enumerate(lines, 1)

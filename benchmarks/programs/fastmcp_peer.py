@@ -45,7 +45,7 @@ def guard():
 
 
 def oauth():
-    """Log in as a person would who agrees at once."""
+    """Log in like a user who consents at once."""
     import httpx2
     from fastmcp.client.auth import OAuth
     from mcp.shared.auth import AuthorizationCodeResult

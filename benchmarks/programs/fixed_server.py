@@ -1,5 +1,5 @@
-"""The server that clients are measured against: no SDK, one fixed answer to each request; its own
-cost is not counted."""
+"""The server for measurements of clients: it uses no SDK and gives one fixed answer to each
+request. Its own cost is not counted."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def answers(stateless: bool) -> dict[str, bytes]:
 
 
 def main() -> None:
-    """Answer until standard input ends; all that was read at once is answered with one write."""
+    """Answer until standard input ends; one write answers all requests of one read."""
     tables = {False: answers(False), True: answers(True)}
     rest = b""
     while chunk := os.read(0, 65536):

@@ -1,5 +1,5 @@
-"""The HTTP server that clients are measured against: no SDK, one fixed answer to each request; its
-own cost is not counted.
+"""The HTTP server for measurements of clients: it uses no SDK and gives one fixed answer to each
+request. Its own cost is not counted.
 
 In the handshake era it has one session and answers each request with an event stream; it has no GET
 stream.
@@ -71,7 +71,7 @@ class Connection(asyncio.Protocol):
 
 
 async def main() -> None:
-    """Listen on any port, say which, and answer until the process is ended."""
+    """Listen on a free port, print it, and answer until the process is killed."""
     server = await asyncio.get_running_loop().create_server(Connection, "127.0.0.1", 0)
     print(server.sockets[0].getsockname()[1], flush=True)
     await server.serve_forever()

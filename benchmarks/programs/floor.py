@@ -1,5 +1,5 @@
-"""The floor of an ASGI server: it reads and writes JSON, runs the tool, sees when the client goes,
-checks nothing and knows no SDK."""
+"""The floor of an ASGI server: it reads and writes JSON, runs the tool and detects when the client
+disconnects. It checks nothing and uses no SDK."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Params(msgspec.Struct):
 
 
 class Request(msgspec.Struct):
-    """A request, or a notification where it has no id."""
+    """A request, or a notification if it has no id."""
 
     method: str
     id: int | str | None = None

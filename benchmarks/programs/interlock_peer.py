@@ -28,7 +28,7 @@ def guard():
 
 
 def oauth():
-    """Log in as a person would who agrees at once."""
+    """Log in like a user who consents at once."""
     from interlock.auth import OAuth
     from interlock.http11.client import HttpFetch
     from interlock.http11.fetch import Request

@@ -1,7 +1,8 @@
-"""The HTTP server that clients with a token are measured against: no SDK, its own authorization
-server, and each call takes a second.
+"""The HTTP server for measurements of clients with a token: it uses no SDK and has its own
+authorization server, and each call takes a second.
 
-It agrees at once to whoever wants to log in. Stateless era only; its own cost is not counted.
+It consents to every log-in at once. It supports the stateless era only, and its own cost is not
+counted.
 """
 
 from __future__ import annotations
@@ -164,7 +165,7 @@ class Connection(asyncio.Protocol):
 
 
 async def main() -> None:
-    """Listen on any port, say which, and answer until the process is ended."""
+    """Listen on a free port, print it, and answer until the process is killed."""
     server = await asyncio.get_running_loop().create_server(Connection, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
     Connection.desk = Desk(f"http://127.0.0.1:{port}")

@@ -70,7 +70,7 @@ def guard():
 
 
 async def call_locked(url: str, revision: str) -> None:
-    """Log in as a person would who agrees at once, and call."""
+    """Log in like a user who consents at once, and call."""
     from mcp.client.auth import OAuthClientProvider
     from mcp.client.streamable_http import streamable_http_client
     from mcp.shared._httpx_utils import create_mcp_http_client

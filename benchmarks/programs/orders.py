@@ -1,5 +1,4 @@
-"""How a Python client program takes its orders: one line on standard input is one batch of
-calls."""
+"""The orders of a Python client program: one line on standard input is one batch of calls."""
 
 from __future__ import annotations
 
@@ -10,11 +9,11 @@ from collections.abc import Awaitable, Callable
 
 
 async def obey(call: Callable[[], Awaitable[int]]) -> None:
-    """Make calls as ordered until standard input ends.
+    """Make the ordered calls until standard input ends.
 
     An order is `IN_FLIGHT SECONDS`; the answer is the number of calls made. `call` adds 1 and 2 and
-    returns the sum. The loop stands still while it waits for an order, which costs nothing because
-    no call is under way then.
+    returns the sum. The loop blocks while it waits for an order. That costs nothing, because no
+    call is in flight then.
     """
     print("ready", flush=True)
     for order in sys.stdin:
@@ -23,7 +22,7 @@ async def obey(call: Callable[[], Awaitable[int]]) -> None:
 
 
 async def batch(call: Callable[[], Awaitable[int]], in_flight: int, seconds: float) -> int:
-    """Keep `in_flight` calls under way for `seconds` and return how many were made."""
+    """Keep `in_flight` calls running for `seconds` and return how many were made."""
     end = time.perf_counter() + seconds
 
     async def worker() -> int:

@@ -57,7 +57,7 @@ def catalogue(name: str) -> list[Tool]:
     if name == "models":
         from records import (
             record,
-        )  # only here: a catalogue without pydantic models must not pay for its import
+        )  # imported here: a catalogue without pydantic models must not pay for the import
 
         return [*six[:5], record]
     if name == "many":
@@ -66,15 +66,15 @@ def catalogue(name: str) -> list[Tool]:
 
 
 def is_prose(tool: Tool) -> bool:
-    """Whether the tool answers with text alone: peers that would send such text a second time, as
-    structured content, are told not to."""
+    """Whether the tool answers with text alone: peers that would repeat such text as structured
+    content are configured not to."""
     return tool in (text, echo)
 
 
 def serve_web(app: Any, port: int) -> None:
     """Serve an ASGI application as fast as uvicorn can: with uvloop and httptools, and without a
-    log of requests."""
-    import uvicorn  # only here: servers on standard input and output must not pay for its import
+    request log."""
+    import uvicorn  # only here: servers on standard input and output must not pay for it
 
     uvicorn.run(
         app,
