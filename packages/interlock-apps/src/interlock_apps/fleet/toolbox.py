@@ -284,7 +284,7 @@ def _fault(tool: Tool, times: int) -> str:
 
 
 def _visibility(tool: Tool) -> tuple[Any, ...]:
-    """Who may use a tool; both if it does not say so in a known form."""
+    """Who may use a tool: models, apps, or both. The default is both."""
     ui = (tool.meta or {}).get("ui")
     said = ui.get("visibility") if isinstance(ui, dict) else None
     return tuple(said) if isinstance(said, list) else ("model", "app")

@@ -63,8 +63,8 @@ const MOST = 8000;
 
 /**
  * Listen while the page is open. A lost stream reconnects: first at once, then with growing delays.
- * @param {(message: any, fresh: boolean) => void} hear `fresh`: the first message since the stream
- *   was had; something may have been missed
+ * @param {(message: any, fresh: boolean) => void} hear `fresh`: the first message on a new
+ *   stream; earlier events may have been missed
  */
 export function listen(hear) {
   let source = /** @type {EventSource | null} */ (null);

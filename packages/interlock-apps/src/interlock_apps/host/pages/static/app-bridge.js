@@ -21,14 +21,14 @@ export class No extends Error {
 const isObject = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
 
 /**
- * @typedef {Object} Doing What the page does for an app; each may throw No, or anything else with
- *   words.
+ * @typedef {Object} Doing What the page does for an app; each may throw No, or another error with
+ *   a message.
  * @property {(tool: string, values: any) => Promise<any>} call
  * @property {(uri: string) => Promise<any>} read
  * @property {(url: string) => Promise<void>} open
  * @property {(text: string) => Promise<void>} say
  * @property {(content: any[], structured: any) => Promise<void>} note
- * @property {(mode: string) => string} show gives the mode that holds then
+ * @property {(mode: string) => string} show returns the resulting mode
  * @property {(height: number) => void} size
  * @property {() => any} context
  * @property {any} capabilities

@@ -11,7 +11,7 @@ const TALKS = 50;
 
 /**
  * @typedef {{group: string, icon: any, title: string, take: () => void, server?: string, also?:
- *   string}} Command `also` is what else it is found by: the name of a tool beside its title.
+ *   string}} Command `also` is another text to search: the name of a tool beside its title.
  */
 
 const show =
