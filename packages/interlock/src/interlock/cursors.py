@@ -1,5 +1,5 @@
-"""Pagination cursors: opaque text that says where the next page begins, bounded and checked when it
-comes back.
+"""Pagination cursors: opaque text for the position of the next page, bounded, and checked when a
+client returns it.
 
 Every cursor has a checksum, so that a truncated, altered or foreign cursor is an error instead of a
 wrong page. With a key the cursor is sealed too (HMAC-SHA-256, synthetic IV): only holders of the
@@ -31,7 +31,7 @@ def encode_cursor(place: Any, purpose: str, keys: Sequence[bytes] = ()) -> str:
     """Make a cursor.
 
     Args:
-        place: Where the next page begins: plain data or a msgspec Struct.
+        place: The position of the next page: plain data or a msgspec Struct.
         purpose: The name of the list. A cursor of another list is rejected.
         keys: Seals the cursor with the first key. Hazard: without keys, a client can read cursors
             and forge them. Then validate the place like any argument.
@@ -47,7 +47,7 @@ def decode_cursor(cursor: str, kind: type[T], purpose: str, keys: Sequence[bytes
     """Read a cursor.
 
     Args:
-        cursor: What the client sent.
+        cursor: The cursor from the client.
         kind: The type of the place.
         purpose: The name of the list.
         keys: Each key is tried, so that keys can be rotated without downtime.

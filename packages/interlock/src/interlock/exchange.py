@@ -1,5 +1,5 @@
-"""The Exchange: every request is one, and a handler turns it into a Result. Transports make
-exchanges, middleware wraps handlers.
+"""The Exchange: one request with everything that belongs to it. A handler turns an Exchange into a
+Result. Transports make exchanges, and middleware wraps handlers.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ NO_CAPABILITIES = ClientCapabilities()
 
 
 class Principal(Struct, frozen=True, kw_only=True):
-    """The identity on whose behalf a request is made, as authorization established it.
+    """The identity on whose behalf a request is made, as authorization verified it.
 
     The access token is not part of it, and cannot be read from it: the token was issued for this
     server only (`SEC-06`).
@@ -32,10 +32,10 @@ class Principal(Struct, frozen=True, kw_only=True):
         subject: The user, unique within `issuer`.
         issuer: The authorization server that vouches for the subject.
         client: The program that acts.
-        scopes: What the program may do.
+        scopes: The scopes that the program was granted.
         actor: The party that acts in the subject's place, if that is another one (RFC 8693, 4.1).
         expires: When this identity expires, in seconds of the wall clock; None for never.
-        claims: Whatever else the authorization server said about the subject.
+        claims: Further claims of the authorization server about the subject.
     """
 
     subject: str
@@ -53,7 +53,7 @@ class Principal(Struct, frozen=True, kw_only=True):
         """
         return repr(
             (self.issuer, self.subject, self.client)
-        )  # repr keeps the parts apart, whatever characters the names contain
+        )  # repr separates the parts, whatever characters they contain
 
 
 class TraceContext(Struct, frozen=True):
@@ -61,7 +61,7 @@ class TraceContext(Struct, frozen=True):
 
     Attributes:
         traceparent: The id of the trace and of the sender's span.
-        tracestate: What tracing systems add to it.
+        tracestate: The additions of tracing systems.
         baggage: Properties that travel with the trace.
     """
 
@@ -73,16 +73,16 @@ class TraceContext(Struct, frozen=True):
 class Caller(Struct, frozen=True):
     """The sender of a request, its revision and its capabilities.
 
-    Every request has a caller. In the handshake era its values are those of the handshake. The
-    protocol's own keys of a request's `_meta` are read into this record and appear nowhere else.
+    Every request has a caller. In the handshake era its values come from the handshake. This record
+    contains the protocol's own keys of a request's `_meta`, which appear nowhere else.
 
     Attributes:
         revision: The revision that the request is made under.
-        capabilities: What the client supports.
+        capabilities: The capabilities of the client.
         info: The name and version of the client, if it gave them.
-        log_level: The lowest level of log messages that the client asks for; None for no messages.
-        principal: The authorized identity. None means the person at this machine, who may do
-            everything, unless `anonymous` is true.
+        log_level: The lowest level of log messages that the client requests; None for no messages.
+        principal: The authorized identity. None means the person at this machine, who needs no
+            permission, unless `anonymous` is true.
         session: The ID of the session, on transports that have sessions.
         anonymous: Whether the request came over a network without a principal. An anonymous caller
             has no scopes.
@@ -157,16 +157,16 @@ class Asker(Protocol):
     """Carries input requests to the client."""
 
     async def ask(self, request: InputRequest, key: str | None = None) -> InputResponse:
-        """Ask, and wait for the answer.
+        """Ask a question, and wait for the answer.
 
         Args:
             request: The input request.
             key: Identifies the question across runs of the handler. By default its position and
-                content do.
+                content identify it.
 
         Raises:
-            McpError: The other side refused to answer.
-            Unreachable: The other side has gone.
+            McpError: The other side rejected the question.
+            Unreachable: The other side is gone.
         """
         ...
 
@@ -201,7 +201,7 @@ class Mute:
         self.why = why
 
     async def ask(self, request: InputRequest, key: str | None = None) -> InputResponse:
-        """Refuse. A question that cannot be delivered never counts as answered."""
+        """Raise an error. A question that cannot be delivered never counts as answered."""
         raise Unanswerable(self.why, "")
 
     async def once(
@@ -249,9 +249,9 @@ class HttpRequest(Struct, frozen=True):
 
 
 class ExchangeTransport:
-    """The abilities of an exchange's transport besides carrying it.
+    """The abilities of an exchange's transport, beyond sending and receiving.
 
-    This class is the one of stdio and memory, which have none of them.
+    Stdio and memory use this class itself, because they have none of these abilities.
     """
 
     __slots__ = ()
@@ -282,7 +282,7 @@ PLAIN_TRANSPORT = ExchangeTransport()
 
 
 class Received(Protocol):
-    """A request as it came from a peer, with its bytes."""
+    """A request as a peer sent it, with its bytes."""
 
     @property
     def method(self) -> str:
@@ -301,7 +301,7 @@ class Received(Protocol):
 
     @property
     def frame(self) -> bytes | None:
-        """The bytes of the message; None if they were not kept."""
+        """The bytes of the message; None if they were not stored."""
         ...
 
 
@@ -331,11 +331,11 @@ class Exchange(Struct):
             waits.
         asker: Carries questions to the client.
         progress_token: The token for progress notifications; None if the sender wants none.
-        drain: Waits until the peer has read most of what was sent.
+        drain: Waits until the peer has read most of the sent data.
         transport: Further abilities of the transport.
-        received: The message as a peer sent it; None for an exchange that was made locally. A
-            client that forwards an unchanged exchange under the same revision sends these bytes
-            again, and returns a RawResult.
+        received: The message as a peer sent it; None for an exchange of local origin. A client that
+            forwards an unchanged exchange under the same revision sends these bytes again, and
+            returns a RawResult.
         session: The storage of the session's state; None if the caller has no session.
         replayed: Whether the handler runs again from the top for a request that it has seen before.
             It asked a question, and the answers reached a process that does not hold the suspended
@@ -362,7 +362,7 @@ Middleware = Callable[[Handler], Handler]
 
 
 def stack(handler: Handler, *middleware: Middleware) -> Handler:
-    """Wrap a handler in middleware. The first one given is the outermost."""
+    """Wrap a handler in middleware, the outermost first."""
     for layer in reversed(middleware):
         handler = layer(handler)
     return handler

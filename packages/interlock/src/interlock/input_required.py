@@ -112,7 +112,7 @@ _UNASKABLE_METHOD = (
     "{} cannot ask: questions are possible in tools/call, prompts/get, resources/read and in "
     "methods of extensions whose params are InputResponseParams."
 )
-_MOST_FINISHED = 128  # calls whose last answers are kept for clients that send a retry twice
+_MOST_FINISHED = 128  # finished calls whose last result is kept for clients that send a retry twice
 
 
 def check_askable(request: t.InputRequest, capabilities: t.ClientCapabilities) -> None:
@@ -174,7 +174,7 @@ class _Ticket(Struct, omit_defaults=True):
     journal: dict[str, Any] = msgspec.field(default_factory=dict)
     call: str = ""  # names the call in all its rounds
     round: int = 0
-    holder: str = ""  # the worker that keeps the call suspended
+    holder: str = ""  # the worker that holds the suspended call
     records: str = ""  # the identity of the store that knows which states were used
     keyed: str = ""  # the record of the call's idempotency key
     author: str | None = None  # the state of a tool that writes its InputRequiredResult by hand
@@ -463,7 +463,7 @@ class _Layer(Struct, frozen=True):
 
 
 class _ForwardedRetry(Struct, array_like=True):
-    """A retry on its way to the worker that keeps its call suspended."""
+    """A retry on its way to the worker that holds its suspended call."""
 
     name: str  # names this retry
     sender: str
@@ -535,7 +535,7 @@ class SuspendedCalls:
         self._late: set[asyncio.Task[None]] = set()  # outcomes that wait for the store to come back
         self._forwarded: dict[str, Exchange] = {}  # retries that another worker runs
         self._refused: dict[str, _Refusal] = {}
-        self._serving: dict[str, asyncio.Task[None]] = {}  # retries that came to other workers
+        self._serving: dict[str, asyncio.Task[None]] = {}  # retries from other workers
         self.share(records, NoPeers())
 
     def share(self, records: RecordStore, peers: Peers) -> None:

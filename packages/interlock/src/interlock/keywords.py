@@ -10,8 +10,8 @@ def check_keywords(given: Iterable[str], known: Collection[str], call: str) -> N
     """Check keyword arguments by name.
 
     Args:
-        given: The names that the caller used.
-        known: The names that the function takes.
+        given: The names in the call.
+        known: The names of the function's parameters.
         call: The call as its author writes it, such as "Client()".
 
     Raises:

@@ -46,7 +46,7 @@ class Callbacks:
         self._dropped = 0
 
     def call(self, function: Callback, *args: Any) -> None:
-        """Call a function now, or after those called before it. It never raises."""
+        """Call a function now, or after all earlier ones. It never raises."""
         if self._closed:
             return
         if self._task is not None:
@@ -99,7 +99,7 @@ class Callbacks:
             self._dropped = 0
 
     def after(self, function: Callable[[], None]) -> None:
-        """Call a function once those called before it have returned. It is never dropped."""
+        """Call a function after all earlier ones have returned. It is never dropped."""
         if self._task is None:
             self.call(function)
         else:

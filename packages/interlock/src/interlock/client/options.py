@@ -147,7 +147,7 @@ class RequestOptions(TypedDict, total=False):
         timeout: The maximum duration in seconds; None for no limit.
         max_timeout: The maximum duration in total, in seconds, if progress restarts `timeout`.
         on_progress: Called with the progress of the request.
-        asker: Answers its questions in place of the client's own.
+        asker: Answers the questions of this request in place of the client's own.
     """
 
     timeout: Seconds

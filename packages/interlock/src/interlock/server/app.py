@@ -399,7 +399,7 @@ class Server:
             file: The HTML page. A relative path begins in the folder of the file that defines the
                 tool.
             tool: The function of a tool of this server, or the tool's name. `App.link` adds more.
-            uri: The URI of the page; `ui://SERVER/FILE`, without the suffix, unless you give one.
+            uri: The URI of the page; `ui://SERVER/FILE`, without the suffix, by default.
             title: The name of the page for people.
             description: What the page is for.
             icons: Icons of the page.
@@ -448,7 +448,7 @@ class Server:
     def resource(
         self, uri: str, /, **options: Unpack[ResourceOptions]
     ) -> Callable[[Function], Function]:
-        """Make a function a resource, or a family of resources if `uri` is an RFC 6570 template.
+        """Make a function a resource, or a resource template if `uri` is an RFC 6570 template.
 
         The function's parameters are the template's variables. It returns text, bytes, media,
         `ResourceContents`, several of these, data that becomes JSON, or None if the resource does

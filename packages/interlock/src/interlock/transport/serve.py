@@ -302,7 +302,7 @@ class Serving:
         return carry_out(self.handler, event, self.exchange(event), self)
 
     def exchange(self, event: RequestReceived) -> Exchange:
-        """Make the exchange of a request."""
+        """Create the exchange of a request."""
         asker: Asker = MUTE
         session = None
         if event.caller.era is Era.HANDSHAKE:

@@ -73,7 +73,7 @@ def request_reader(params: Mapping[str, type[Any]]) -> Callable[[Frame], Any]:
                 frozen=True,
                 kw_only=True,
                 namespace=named,
-                forbid_unknown_fields=True,  # finds a `result` beside a method
+                forbid_unknown_fields=True,  # detects a `result` beside a method
             )
         )
     return msgspec.json.Decoder(reduce(or_, kinds)).decode

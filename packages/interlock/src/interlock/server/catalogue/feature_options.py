@@ -41,7 +41,7 @@ class ToolOptions(FeatureOptions, total=False):
     """Options of a tool.
 
     Attributes:
-        annotations: Hints about what the tool does. They must be true.
+        annotations: Hints about the behavior of the tool. They must be true.
         idempotent: Whether a call with the same arguments may be repeated without harm, as the
             idempotent hint says. If the worker of a confirmed call dies, an idempotent call runs
             again. Any other call ends with the error that it may have happened.

@@ -39,7 +39,7 @@ class Limits(Struct, frozen=True, kw_only=True):
         sessions: Sessions over all workers; more are answered with 503.
         session_seconds: The maximum age of a session.
         idle_seconds: The time after which a session without a request or an open stream ends.
-        keep_alive: Seconds between keep-alive comments on a quiet stream.
+        keep_alive: The interval of keep-alive comments on a silent stream.
         connections: Open TCP connections of Interlock's own HTTP server. A further one replaces an
             idle connection of the address with the most connections; if none is idle, it is
             answered with 503.
