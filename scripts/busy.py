@@ -27,7 +27,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 TESTS = (ROOT / "tests", *sorted(ROOT.glob("packages/*/tests")))
-LOOPS = 3  # on the two cores that the tests are made for
+LOOPS = 3  # for the two cores that the tests are designed for
 TIMES = 3
 
 # Names of functions, of options and of attributes.
@@ -36,7 +36,7 @@ _CLOCK = re.compile(
     r"|.*_(timeout|seconds|deadline|within)|seconds|deadline|within|patience"
 )
 
-# A loop ends by itself when the script that started it is gone, even if that was killed.
+# A loop exits when the script that started it has ended, even if the script was killed.
 _LOOP = """
 import os
 parent = os.getppid()
@@ -108,7 +108,7 @@ def clock_files() -> list[str]:
 
 
 def touches_clock(source: str) -> bool:
-    """Return whether a source text has a name that speaks of time."""
+    """Return whether a source text contains a name that refers to time."""
     nodes = ast.walk(ast.parse(source))
     return any(_CLOCK.fullmatch(name) for node in nodes for name in _names(node))
 

@@ -45,8 +45,8 @@ LEGS = ("server", "client", "strict", "authorization")
 SIDES = {"server": "server", "client": "client", "strict": "client"}
 """The side under test of each leg that requirement sets name scenarios for."""
 GROUPS = ("scored", "unscored", "extension")
-"""What a requirement set says of a scenario; one that no set names is unscored, or of an
-extension."""
+"""The groups of scenarios in a requirement set; a scenario that no set names is unscored, or
+belongs to an extension."""
 SERVER = peers.INTEROP / "everything.py"
 CLIENT = peers.INTEROP / "conformance_client.py"
 ISSUER = peers.INTEROP / "issuer.py"
@@ -54,18 +54,16 @@ LOOPBACK = peers.INTEROP / "conformance" / "loopback.cjs"
 EXPECTED_FAILURES = peers.INTEROP / "conformance" / "expected_failures.yaml"
 
 AT_ONCE = 2
-"""How many scenarios of the strict count run at the same time."""
+"""The number of concurrent scenarios of the strict count."""
 SCENARIO_SECONDS = 60
 SUITE_SECONDS = 110
 EXITED = "Client exited with code"
-SCHEMA = (
-    "wire-schema-valid"  # a check that every scenario has: it passes where nothing was said at all
-)
+SCHEMA = "wire-schema-valid"  # a check that every scenario has: it passes even without any message
 
 
 @dataclass(frozen=True)
 class Check:
-    """One thing that a scenario looked at."""
+    """One check of a scenario."""
 
     id: str
     status: str
@@ -73,30 +71,30 @@ class Check:
 
     @property
     def bad(self) -> bool:
-        """Whether it counts against us: warnings do here, though not for the suite."""
+        """Whether it counts as a failure: warnings do here, although not for the suite."""
         return self.status in ("FAILURE", "WARNING")
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What came of one scenario."""
+    """The result of one scenario."""
 
     scenario: str
     group: str  # one of GROUPS
     checks: tuple[Check, ...] = ()
-    complaint: str = ""  # what is wrong besides the checks
+    complaint: str = ""  # errors outside the checks
     output: str = ""  # what the client under test printed to stderr
-    again: bool = False  # whether it passed, or failed, at a second try, alone
+    again: bool = False  # whether it passed on a second run, alone
 
     @property
     def passed(self) -> bool:
-        """No check was bad, one of the scenario's own was good, and there was nothing to complain
-        about."""
+        """Whether no check failed, one of the scenario's own checks succeeded, and there were no
+        other errors."""
         good = any(check.status == "SUCCESS" and check.id != SCHEMA for check in self.checks)
         return good and not self.complaint and not any(check.bad for check in self.checks)
 
     def why(self) -> str:
-        """In which way it failed, in a few lines."""
+        """The reasons of the failure, in a few lines."""
         lines = [f"{self.scenario} ({self.group}): {self.complaint or 'failed'}"]
         lines += [
             f"    {check.status} {check.id}: {check.words}" for check in self.checks if check.bad
@@ -122,7 +120,7 @@ class Leg:
 
     @property
     def failures(self) -> list[Verdict]:
-        """What should have passed and did not."""
+        """The scenarios that failed unexpectedly."""
         return [
             verdict
             for verdict in self.verdicts
@@ -131,7 +129,7 @@ class Leg:
 
     @property
     def surprises(self) -> list[Verdict]:
-        """What was expected to fail and passed, so that the list of expected failures is wrong."""
+        """The scenarios that passed although they were expected to fail: the list is wrong."""
         return [
             verdict
             for verdict in self.verdicts
@@ -139,7 +137,7 @@ class Leg:
         ]
 
     def problems(self) -> list[str]:
-        """What is not as expected, in words; empty where everything is."""
+        """Descriptions of all unexpected results; empty if there are none."""
         return [verdict.why() for verdict in self.failures] + [
             f"{verdict.scenario} passes: take it out of {EXPECTED_FAILURES.name}"
             for verdict in self.surprises
@@ -182,12 +180,11 @@ HEAD = (
 
 
 class BadServer(Exception):
-    """The server under test did not come up, or did not end when it was told to; with the words of
-    its log."""
+    """The server under test did not start, or did not stop on request; the text has its log."""
 
 
 class Suite:
-    """The installed suite. Making one installs it. Raises `peers.NotInstalled`."""
+    """The installed suite. The constructor installs it. Raises `peers.NotInstalled`."""
 
     def __init__(self) -> None:
         self.package = (
@@ -211,11 +208,10 @@ class Suite:
     def scenarios(self, leg: str, revision: str) -> dict[str, str]:
         """The scenarios of a leg under a revision, each with its group.
 
-        The leg "client" has those of the revision's requirement set only, because the suite can
-        start no others
-        together. The other legs also have what the suite lists for the revision and names in no
-        set. Scenarios of an
-        extension that no set names count under the newest revision.
+        The leg "client" has only the scenarios of the revision's requirement set, because the suite
+        cannot start others together. The other legs also have the scenarios that the suite lists
+        for the revision and no set names. Scenarios of an extension that no set names count under
+        the newest revision.
         """
         if leg == "authorization":
             listed = self.listed(leg)
@@ -266,14 +262,14 @@ class Suite:
     def run(
         self, results: Path, *arguments: str, follow: Callable[[str], object] | None = None
     ) -> subprocess.CompletedProcess[str]:
-        """Run the suite; whatever it has started ends with it. `follow` is given each line that it
+        """Run the suite, and kill all its processes at the end. `follow` receives each line that it
         prints, as it prints it."""
         environment = {
             name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")
         }
         environment["NODE_COMPILE_CACHE"] = str(
             peers.PEERS / "compiled"
-        )  # the suite starts anew for each scenario
+        )  # the suite restarts for each scenario
         limit = (
             [] if arguments[0] == "authorization" else ["--timeout", str(SCENARIO_SECONDS * 1000)]
         )  # that leg has no such option
@@ -311,7 +307,7 @@ class Suite:
 
 
 def _end(process: subprocess.Popen[str]) -> None:
-    """End a process and all that it has started."""
+    """Kill a process and all its descendants."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
 
@@ -323,14 +319,14 @@ def expected_failures() -> dict[str, str]:
 
 
 def unknown(suite: Suite, names: Iterable[str]) -> list[str]:
-    """Which of these names are no scenarios of the suite."""
+    """The names that are not scenarios of the suite."""
     known = {name for side in ("server", "client", "authorization") for name in suite.listed(side)}
     return sorted(set(names) - known)
 
 
 def read(results: Path, leg: str, wanted: Mapping[str, str]) -> list[Verdict]:
-    """The verdicts on the scenarios that were to run: the suite leaves a folder of results for each
-    that came to its end."""
+    """The verdicts on the requested scenarios: the suite writes a folder of results for each
+    finished scenario."""
     found: dict[str, Path] = {}
     prefix = {"server": "server-", "authorization": "authorization-server-"}.get(leg, "")
     for file in results.rglob("checks.json"):
@@ -363,8 +359,7 @@ def _verdict(scenario: str, group: str, place: Path | None) -> Verdict:
 
 
 def run_leg(suite: Suite, name: str, revision: str, results: Path) -> Leg:
-    """Run one leg under one revision; `results` is an empty folder that takes what the suite
-    writes."""
+    """Run one leg under one revision; `results` is an empty folder for the output of the suite."""
     began = time.monotonic()
     wanted = suite.scenarios(name, revision)
     leg = Leg(name, revision, expected=expected_failures())
@@ -383,9 +378,9 @@ def run_leg(suite: Suite, name: str, revision: str, results: Path) -> Leg:
 def server_leg(
     suite: Suite, revision: str, wanted: Mapping[str, str], results: Path
 ) -> list[Verdict]:
-    """Let the suite be the client of our server; what the server's log complains about counts too.
+    """Run the suite as the client of our server; errors in the server's log count too.
 
-    The suite runs a requirement set as a whole, and what no set names one by one.
+    The suite runs a requirement set as a whole, and scenarios outside the sets one by one.
     """
     required = suite.required("server", revision)
     together = {name: group for name, group in wanted.items() if name in required}
@@ -410,15 +405,15 @@ def server_leg(
 def authorization_leg(
     suite: Suite, revision: str, wanted: Mapping[str, str], results: Path
 ) -> list[Verdict]:
-    """Let the suite be the client of our authorization server; the person whom it sends there is
-    `tests/interop/person.py`."""
+    """Run the suite as the client of our authorization server; `tests/interop/person.py` plays the
+    user who logs in."""
     with served(
         results / "issuer.log", ISSUER, "", ["--name", NAME, "--password", PASSWORD]
     ) as url:
 
         def follow(line: str) -> None:
-            """Where the suite prints an address to visit: visit it, log in, agree, and go back to
-            where one is sent."""
+            """Visit an address that the suite prints: log in, consent, and follow the redirect
+            back."""
             if line.startswith(f"{url}/"):
                 urllib.request.build_opener(urllib.request.ProxyHandler({})).open(
                     walk(line), timeout=SCENARIO_SECONDS
@@ -440,7 +435,7 @@ def authorization_leg(
 
 
 def _logged(log: Path) -> list[Verdict]:
-    """A bad verdict where the log of the server under test has a failure in it."""
+    """Return a failed verdict if the log of the server under test contains a failure."""
     text = log.read_text(encoding="utf-8", errors="replace")
     return (
         [
@@ -459,7 +454,7 @@ def _logged(log: Path) -> list[Verdict]:
 def client_leg(
     suite: Suite, revision: str, wanted: Mapping[str, str], results: Path
 ) -> list[Verdict]:
-    """Let the suite be the server of our client. It starts all scenarios at the same time."""
+    """Run the suite as the server of our client. It starts all scenarios at the same time."""
     done = suite.run(
         results / "all", "client", "--command", client_command(), "--requirements", revision
     )
@@ -470,8 +465,8 @@ def client_leg(
 def strict_count(
     suite: Suite, revision: str, wanted: Mapping[str, str], results: Path
 ) -> list[Verdict]:
-    """Run each scenario of the client by itself, where the suite judges the client's exit status
-    and warnings too."""
+    """Run each scenario of the client alone: then the suite also checks the client's exit status
+    and warnings."""
     to_do = [Verdict(scenario, group) for scenario, group in wanted.items()]
     with ThreadPoolExecutor(AT_ONCE) as pool:
         verdicts = list(
@@ -481,21 +476,21 @@ def strict_count(
 
 
 def _tried_again(suite: Suite, revision: str, verdict: Verdict, results: Path) -> Verdict:
-    """Run what failed again, alone: the suite's own limits of time are short beside other
-    scenarios."""
+    """Run failed scenarios again, alone: the suite's own time limits are short when other scenarios
+    run."""
     if verdict.passed or verdict.scenario in expected_failures():
         return verdict
     return replace(alone(suite, revision, verdict, results), again=True)
 
 
 def alone(suite: Suite, revision: str, verdict: Verdict, results: Path) -> Verdict:
-    """Run one scenario of the client by itself."""
+    """Run one scenario of the client alone."""
     name = verdict.scenario
     place = results / verdict.scenario
     options = ("--scenario", name, "--spec-version", revision, "--force")
     done = suite.run(place, "client", "--command", client_command(), *options)
     (found,) = read(place, "client", {name: verdict.group})
-    if EXITED in done.stdout:  # some scenarios forgive it; we do not
+    if EXITED in done.stdout:  # some scenarios tolerate it; we do not
         return replace(
             found, complaint=f"the client failed, and the suite ended with status {done.returncode}"
         )
@@ -507,13 +502,13 @@ def alone(suite: Suite, revision: str, verdict: Verdict, results: Path) -> Verdi
 
 
 def client_command() -> str:
-    """The client under test, as the suite takes it: it puts the URL behind, and gives the whole to
-    a shell."""
+    """The command of the client under test, for the suite: it appends the URL, and passes the whole
+    to a shell."""
     return shlex.join([sys.executable, str(CLIENT)])
 
 
 def _noted(verdicts: list[Verdict], done: subprocess.CompletedProcess[str]) -> list[Verdict]:
-    """With the last words of the suite for those that it has no result of."""
+    """Add the last output of the suite to verdicts without a result."""
     return [
         replace(verdict, output=verdict.output or done.stdout) if verdict.complaint else verdict
         for verdict in verdicts
@@ -524,8 +519,7 @@ def _noted(verdicts: list[Verdict], done: subprocess.CompletedProcess[str]) -> l
 def served(
     log: Path, program: Path = SERVER, path: str = "/mcp", options: Sequence[str] = ()
 ) -> Iterator[str]:
-    """Serve a program on a free port for as long as the block lasts; give its URL. Raises
-    BadServer."""
+    """Serve a program on a free port until the block ends; yield its URL. Raises BadServer."""
     port = free_port()
     with (
         log.open("wb") as out,
@@ -554,7 +548,7 @@ def served(
 def await_port(
     port: int, process: subprocess.Popen[bytes], log: Path, seconds: float = 20.0
 ) -> None:
-    """Return once somebody answers at a port. Raises BadServer where nobody does in time."""
+    """Return once a server answers at a port. Raises BadServer after a timeout."""
     until = time.monotonic() + seconds
     while process.poll() is None and time.monotonic() < until:
         with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
@@ -570,7 +564,8 @@ def await_port(
 
 
 def table(legs: Iterable[Leg]) -> str:
-    """What passed, what failed and what is not built: a row for each leg, revision and group."""
+    """The numbers of passed, failed and unimplemented scenarios: a row for each leg, revision and
+    group."""
     rows = [HEAD, *(row for leg in legs for row in leg.rows())]
     widths = [max(len(row[column]) for row in rows) for column in range(len(HEAD))]
     return "\n".join(
@@ -580,7 +575,7 @@ def table(legs: Iterable[Leg]) -> str:
 
 
 def totals(suite: Suite, legs: Sequence[Leg]) -> list[str]:
-    """How many of the suite's scenarios pass wherever they were run, a line for each side."""
+    """The number of the suite's scenarios that pass in every run, a line for each side."""
     lines = []
     for side in ("server", "client", "authorization"):
         known = suite.listed(side)
@@ -598,10 +593,10 @@ def totals(suite: Suite, legs: Sequence[Leg]) -> list[str]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run what was asked for.
+    """Run the requested legs.
 
     Returns:
-        The exit status: 0 where exactly those scenarios failed that are expected to fail.
+        The exit status: 0 if exactly the expected scenarios failed.
     """
     parser = argparse.ArgumentParser(description="Runs the public conformance suite on Interlock.")
     parser.add_argument(
@@ -648,7 +643,7 @@ def main(arguments: Sequence[str]) -> int:
 def run_legs(
     suite: Suite, names: Sequence[str], revisions: Sequence[str], results: Path
 ) -> Iterator[Leg]:
-    """Run legs under revisions, one after another, but those that have no scenarios. Raises
+    """Run legs under revisions, one after another, and skip those without scenarios. Raises
     BadServer."""
     print(f"conformance suite {suite.version}", flush=True)
     for name in names:

@@ -25,7 +25,7 @@ from pathlib import Path, PurePosixPath
 ROOT = Path(__file__).resolve().parent.parent
 FIGURES = ROOT / "scripts" / "coverage.toml"
 TOLERANCE = 0.5
-"""Percentage points: what threads and timing may change from run to run."""
+"""Percentage points by which threads and timing may change a figure from run to run."""
 
 QUICK = ["-m", "not slow and not interop and not database"]
 UNMEASURABLE = "--ignore=tests/architecture/test_weight.py"
@@ -38,7 +38,7 @@ HEAD = """\
 
 
 def main() -> int:
-    """Run the tests under coverage.py, and compare. Return 0 where no figure fell."""
+    """Run the tests under coverage.py, and compare. Return 0 if no figure fell."""
     given = sys.argv[1:]
     at = given.index("--") if "--" in given else len(given)
     parser = argparse.ArgumentParser(
@@ -89,7 +89,7 @@ def package(path: str) -> str:
 def fallen(
     known: Mapping[str, float], found: Mapping[str, float]
 ) -> dict[str, tuple[float, float]]:
-    """Return the packages whose coverage fell: each with its figure and what was found."""
+    """Return the packages whose coverage fell: each with its figure and the measured value."""
     return {
         name: (before, found[name])
         for name, before in known.items()
@@ -112,7 +112,7 @@ def written(
 
 
 def _measure(chosen: list[str]) -> None:
-    """Run the tests. Failures are the business of `make test`, and only said here."""
+    """Run the tests. This script only reports failures; `make test` fails on them."""
     (ROOT / ".coverage-data").mkdir(exist_ok=True)
     coverage = [sys.executable, "-m", "coverage"]
     subprocess.run([*coverage, "erase"], cwd=ROOT, check=True)

@@ -59,7 +59,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _round(seed: int, end: float | None, more: list[str]) -> int:
-    """Run the suite once with this seed, and begin no test after the end; return pytest's
+    """Run the suite once with this seed, and start no test after the end; return pytest's
     status."""
     chosen = ["--endurance", "--seed", str(seed), "--hypothesis-seed", str(seed)]
     command = [sys.executable, "-m", "pytest", "-q", *PARALLEL, *chosen]

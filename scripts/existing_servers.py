@@ -1,10 +1,10 @@
-"""Runs the reference servers of others, and writes what they offer: names of tools, their
-arguments, prompts, resources.
+"""Runs the existing reference servers, and writes the names of their tools, arguments, prompts and
+resources.
 
     python scripts/existing_servers.py -o packages/interlock-servers/tests/servers/existing.json
 
-Not a sentence of theirs is kept. `docs/guide/reference.md` compares them with ours, tool by tool;
-the tests see that it leaves none out.
+None of their text is kept. `docs/guide/reference.md` compares them with ours, tool by tool; the
+tests check that the page omits no tool.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from scripts import peers
 
 Offer = dict[str, Any]
 
-SECONDS = 60.0  # for a server to begin
+SECONDS = 60.0  # for a server to start
 NPM = {
     "everything": "mcp-server-everything",
     "filesystem": "mcp-server-filesystem",
@@ -33,11 +33,11 @@ NPM = {
     "sequentialthinking": "mcp-server-sequential-thinking",
 }
 PYTHON = {"fetch": "servers", "git": "servers", "time": "servers", "sqlite": "servers-archived"}
-"""In which of our locks each of those is that are written in Python."""
+"""The lock of each server that is written in Python."""
 
 
 def command(name: str, folder: Path) -> list[str]:
-    """What starts a server of others over stdio, with its data in a folder.
+    """Return the command of an existing server over stdio, with its data in a folder.
 
     Installs it first. Raises NotInstalled.
     """
@@ -45,10 +45,11 @@ def command(name: str, folder: Path) -> list[str]:
         "filesystem": [str(folder)],
         "git": ["--repository", str(folder)],
         "sqlite": ["--db-path", str(folder / "existing.db")],
-        "postgres": ["postgresql://127.0.0.1:9/none"],  # which it asks only when it is called
+        "postgres": ["postgresql://127.0.0.1:9/none"],  # contacted only when it is called
     }
     if name in PYTHON:
-        # Not its script: that has the path of the workshop in which the environment was made.
+        # Not its script: that contains the path of the temporary folder in which the environment
+        # was created.
         start = f"from mcp_server_{name} import main; main()"
         return [str(peers.INSTALLERS[PYTHON[name]]()), "-c", start, *options.get(name, ())]
     script = peers.INSTALLERS["servers-npm"]() / "node_modules" / ".bin" / NPM[name]
@@ -56,17 +57,17 @@ def command(name: str, folder: Path) -> list[str]:
 
 
 def environment(name: str, folder: Path) -> dict[str, str]:
-    """The environment of a server of others that keeps its data in a folder."""
+    """The environment variables of an existing server that keeps its data in a folder."""
     if name == "fetch":
         return {
             "PATH": str(folder)
-        }  # where it found npm, it would install what no lock of ours names, at its first page
+        }  # if it found npm, it would install packages outside our locks for its first page
     graph = {"MEMORY_FILE_PATH": str(folder / "memory.jsonl")} if name == "memory" else {}
     return {"PATH": os.environ["PATH"], **graph}
 
 
 def started(name: str, folder: Path, *options: str) -> Stdio:
-    """How a client reaches a server of others that keeps its data in a folder.
+    """The transport to an existing server that keeps its data in a folder.
 
     Raises NotInstalled.
     """
@@ -74,8 +75,9 @@ def started(name: str, folder: Path, *options: str) -> Stdio:
 
 
 async def offer(name: str, folder: Path) -> Offer:
-    """What a server of others offers, in names. Raises NotInstalled, McpError and TimeoutError."""
-    # Some tools are there only for those who can be asked; nobody is.
+    """The names of an existing server's features. Raises NotInstalled, McpError and
+    TimeoutError."""
+    # Some tools are listed only for clients that accept questions; no question is answered.
     able: dict[str, Any] = (
         {"elicit": _nobody, "sample": _nobody, "roots": [folder.as_uri()]}
         if name == "everything"
@@ -106,7 +108,7 @@ def _nobody(question: Any) -> None:
 
 
 async def _listed(ask: Callable[[], Awaitable[Sequence[Any]]]) -> Sequence[Any]:
-    """A list, empty where the server does not know the method."""
+    """A list, empty if the server does not support the method."""
     try:
         return await ask()
     except McpError:
@@ -114,7 +116,7 @@ async def _listed(ask: Callable[[], Awaitable[Sequence[Any]]]) -> Sequence[Any]:
 
 
 async def offers() -> dict[str, Offer]:
-    """What all of them offer."""
+    """The features of all existing servers."""
     found = {}
     for name in sorted([*NPM, *PYTHON]):
         with tempfile.TemporaryDirectory() as folder:

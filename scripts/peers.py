@@ -1,12 +1,12 @@
-"""Installs the peers of the interop tests below `.peers/`, each in an environment of its own, every
+"""Installs the peers of the interop tests below `.peers/`, each in its own environment, with every
 file checked against a hash.
 
     python scripts/peers.py            # all of them
     python scripts/peers.py python-2   # one
 
-A peer that is there already, made from the same lock, is left as it is. A peer is made beside its
-place and moved there when it is whole, so what stands in its place can be used, also where two of
-these run at once.
+An installed peer from the same lock is reused. A new peer is built beside its place and moved there
+when it is complete, so an installed peer is always usable, even if two of these scripts run
+concurrently.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ ROOT = Path(__file__).resolve().parent.parent
 PEERS = ROOT / ".peers"
 INTEROP = ROOT / "tests" / "interop"
 NPM_FILES = ("package.json", "package-lock.json", ".npmrc")
-AT_ONCE = 4  # peers that are installed at the same time
+AT_ONCE = 4  # peers that are installed concurrently
 OLDEST_NODE = 20
 OLDEST_NODE_OF_THE_SUITE = (
-    22  # the public conformance suite says so nowhere, and fails with an older one
+    22  # the public conformance suite does not document it, but fails with an older one
 )
 LOCKED = ("--quiet", "--no-deps", "--require-hashes", "--only-binary", ":all:")
 
 
 class NotInstalled(Exception):
-    """A peer could not be installed; the words are those of whoever was to do it."""
+    """A peer could not be installed; the text is the installer's output."""
 
 
 def install_python(name: str) -> Path:
@@ -75,8 +75,8 @@ def install_npm(folder: Path, place: str, oldest: int = OLDEST_NODE) -> Path:
 
 @cache
 def install_debian(package: str, *programs: str, instead: tuple[str, ...] = ()) -> Path:
-    """Return a program: the machine's under any of its names, else Debian's, where that can be
-    installed, else another one of the machine that does as well. Raises NotInstalled."""
+    """Return a program: the machine's under any of its names, else Debian's if it can be installed,
+    else a substitute on the machine. Raises NotInstalled."""
     if found := _found(programs):
         return found
     try:
@@ -94,8 +94,8 @@ def _found(programs: Sequence[str]) -> Path | None:
 
 
 def _apt_get(package: str, programs: Sequence[str]) -> None:
-    """Install a package of Debian, one process after another; whoever waited may find that it is
-    there. Raises NotInstalled."""
+    """Install a Debian package, one process at a time; after the wait, it may already be installed.
+    Raises NotInstalled."""
     if shutil.which("apt-get") is None or os.geteuid() != 0:
         raise NotInstalled(
             f"there is no {package} here, and only root on a Debian can install it: apt-get "
@@ -153,8 +153,7 @@ INSTALLERS: dict[str, Callable[[], Path]] = {
         for name, (folder, place, oldest) in NPM.items()
     },
     "javascript": partial(install_npm, ROOT / "scripts" / "javascript", "javascript"),
-    # The same Chromium without the windows that nobody sees: a page takes less than half of the
-    # processor time.
+    # The same Chromium without windows: a page takes less than half of the processor time.
     "chromium": lambda: install_debian(
         "chromium-headless-shell",
         "chromium-headless-shell",
@@ -162,13 +161,13 @@ INSTALLERS: dict[str, Callable[[], Path]] = {
     ),
     "ripgrep": lambda: install_debian("ripgrep", "rg"),
 }
-"""How each peer is installed; the function returns where it is."""
+"""The installer of each peer; the function returns the peer's path."""
 
 
 @cache
 def node(oldest: int = OLDEST_NODE) -> Path:
-    """Return a Node of this major version or newer: the machine's, else one that comes as a Python
-    package. Raises NotInstalled."""
+    """Return a Node of this major version or newer: the machine's, else one from a Python package.
+    Raises NotInstalled."""
     found = shutil.which("node")
     if found is not None and shutil.which("npm") is not None:
         said = subprocess.run([found, "--version"], capture_output=True, text=True).stdout.strip()
@@ -180,7 +179,7 @@ def node(oldest: int = OLDEST_NODE) -> Path:
 
 
 def npm(oldest: int = OLDEST_NODE) -> list[str]:
-    """Return the command that is the npm beside `node`. Raises NotInstalled."""
+    """Return the command of the npm beside `node`. Raises NotInstalled."""
     program = node(oldest)
     ours = program.parent.parent / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
     return (
@@ -189,7 +188,8 @@ def npm(oldest: int = OLDEST_NODE) -> list[str]:
 
 
 def once(place: Path, locks: Sequence[Path], make: Callable[[Path], None]) -> Path:
-    """Return `place`, made with `make` unless it was made before from locks with the same content.
+    """Return `place`, built with `make` unless it was already built from locks with the same
+    content.
 
     Raises NotInstalled.
     """
@@ -204,20 +204,20 @@ def once(place: Path, locks: Sequence[Path], make: Callable[[Path], None]) -> Pa
         ) as workshop,
     ):
         if _made_from(place) == digest:
-            return place  # made while we waited
+            return place  # built while we waited
         print(f"installing {place.name} into {PEERS.name}/ ...", file=sys.stderr, flush=True)
         made = Path(workshop, "made")
         make(made)
         (made / ".made-from").write_text(digest)
-        if _made_from(place) != digest:  # else somebody was quicker, and may be using it already
+        if _made_from(place) != digest:  # else another process was faster, and may already use it
             _move_in(made, place, Path(workshop, "old"))
     return place
 
 
 @contextlib.contextmanager
 def _alone(path: Path) -> Iterator[None]:
-    """Let one process after another do what is done for this file or folder; where there are no
-    such locks, all of them at once."""
+    """Hold a lock for this file or folder, so that processes work one after another; without
+    support for file locks, they run concurrently."""
     if sys.platform == "win32":
         yield
         return
@@ -232,8 +232,8 @@ def _alone(path: Path) -> Iterator[None]:
 
 
 def _made_from(place: Path) -> str:
-    """The digest of the locks that a peer was made from; nothing where it is not whole, or its
-    interpreter has gone."""
+    """The digest of the locks that a peer was built from; empty if it is incomplete, or its
+    interpreter is gone."""
     stamp = place / ".made-from"
     interpreter = place / "bin" / "python"
     return (
@@ -244,7 +244,7 @@ def _made_from(place: Path) -> str:
 
 
 def _move_in(made: Path, place: Path, old: Path) -> None:
-    """Put what was made into its place, unless somebody does so at the same moment."""
+    """Move the finished build into its place, unless another process does so at the same moment."""
     if place.exists():
         place.rename(old)
     try:
@@ -255,7 +255,7 @@ def _move_in(made: Path, place: Path, old: Path) -> None:
 
 
 def installer(python: Path) -> list[str]:
-    """Return the command that installs packages for an interpreter without pip of its own.
+    """Return the command that installs packages for an interpreter without its own pip.
 
     Raises NotInstalled.
     """
@@ -288,7 +288,7 @@ def installer(python: Path) -> list[str]:
 
 
 def run(command: Sequence[str], cwd: Path | None = None) -> None:
-    """Run a command in silence. Raises NotInstalled with its words where it fails."""
+    """Run a command silently. Raises NotInstalled with its output if it fails."""
     environment = {
         **os.environ,
         "PIP_NO_INPUT": "1",
@@ -313,8 +313,7 @@ def run(command: Sequence[str], cwd: Path | None = None) -> None:
 
 
 def main(names: Sequence[str]) -> int:
-    """Install the peers that were named, all of them where none is; return 0 where that went
-    well."""
+    """Install the named peers, or all peers without names; return 0 on success."""
     if unknown := [name for name in names if name not in INSTALLERS]:
         print(
             f"there is no peer {', '.join(unknown)}; there are {', '.join(INSTALLERS)}",
@@ -329,7 +328,7 @@ def main(names: Sequence[str]) -> int:
 
 
 def _tried(name: str) -> str:
-    """Install a peer; what comes back is why it could not be."""
+    """Install a peer; return the reason of a failure."""
     try:
         INSTALLERS[name]()
     except NotInstalled as bad:

@@ -83,7 +83,7 @@ def main() -> int:
 
 
 def interpreters(wanted: Sequence[Version]) -> dict[Version, Path]:
-    """Return one working CPython interpreter for each wanted version, where there is one."""
+    """Return one working CPython interpreter for each requested version that is installed."""
     found: dict[Version, Path] = {}
     for version in wanted:
         for candidate in _candidates(version):
@@ -125,9 +125,9 @@ def _patch(folder: Path) -> int:
 
 
 def _version_of(interpreter: Path) -> Version | None:
-    """Return the version that a released CPython says it has, and None for anything else.
+    """Return the version that a released CPython reports, and None for any other program.
 
-    A shim of pyenv is a program that fails where its version is installed but not chosen.
+    A shim of pyenv fails if its version is installed but not selected.
     """
     words = _output([str(interpreter), "-c", _ASK]).split()
     if len(words) != 4 or words[2:] != ["cpython", "final"]:
@@ -147,7 +147,7 @@ def _output(command: Sequence[str]) -> str:
 
 
 def _test(version: Version, interpreter: Path, pip_of: str, options: Sequence[str]) -> bool:
-    """Make the environment of a version and run the tests there. Return whether they pass."""
+    """Create the environment of a version and run the tests there. Return whether they pass."""
     name = f".venv-{_name(version)}"
     began = time.monotonic()
     _say(f"--- Python {_name(version)}: installing into {name} ...")
@@ -170,12 +170,12 @@ def _test(version: Version, interpreter: Path, pip_of: str, options: Sequence[st
 
 
 def _environment() -> dict[str, str]:
-    """Return the environment without what the make that may have started this script hands on."""
+    """Return the environment variables without those of a make that started this script."""
     return {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
 
 
 def _split(arguments: list[str]) -> tuple[list[str], str, list[str]]:
-    """Part the arguments at the first `--`."""
+    """Split the arguments at the first `--`."""
     if "--" not in arguments:
         return arguments, "", []
     at = arguments.index("--")

@@ -1,8 +1,8 @@
 """The requirements list: reads `docs/requirements.txt`, finds the tests that name each ID, and
 writes `docs/requirements.md`.
 
-A row of the list may end with `[not ours: why]`: it binds somebody else, or it is an option that we
-do not take.
+A row of the list may end with `[not ours: why]`: it applies to other parties, or it is an option
+that we do not use.
 
 python scripts/requirements.py            # write docs/requirements.md
 python scripts/requirements.py --missing  # list the IDs of ours that no test names
@@ -27,7 +27,7 @@ ID = re.compile(r"\b(?:[A-Z]{3}|AU[123]|TK[A-Z0-9]|X)-\d{2}\b")
 TESTS_OF_THE_LIST = "test_requirements.py"
 """The tests of this script, whose IDs are examples."""
 NOT_IDS = {"UTF-16", "UTF-32", "UTC-03"}
-"""What is written like an ID and is none."""
+"""Words that look like an ID but are not."""
 
 _ROW = re.compile(r"(?P<id>[A-Z0-9]{1,3}-\d{2}) \| (?P<rest>.+)")
 _NOTE = re.compile(r"(?:[-*] )?\**(?P<id>X-\d{2})\b\**[ .:|—-]*(?P<text>.+)")
@@ -42,11 +42,11 @@ class Requirement:
     Attributes:
         id: Its name, such as RPC-01.
         revisions: The revisions that have it, as the list abbreviates them.
-        role: Who has to meet it.
+        role: The role that has to meet it.
         level: MUST, SHOULD or MAY.
-        text: What is required, in our words.
-        section: The heading of the list that it stands under.
-        not_ours: Why nothing of ours has to meet it; empty where something has to.
+        text: The requirement, in our words.
+        section: The heading of its section in the list.
+        not_ours: Why our code does not have to meet it; empty if it has to.
     """
 
     id: str
@@ -62,7 +62,7 @@ def requirements(text: str) -> list[Requirement]:
     """Read the list.
 
     Raises:
-        ValueError: An ID stands twice.
+        ValueError: An ID occurs twice.
     """
     found: dict[str, Requirement] = {}
     section = ""
@@ -96,8 +96,8 @@ def _requirement(line: str, section: str) -> Requirement | None:
 
 
 def named(*folders: Path) -> dict[str, list[str]]:
-    """The tests that name each ID, as `file::function`, or as `file` where a table outside of a
-    function does."""
+    """The tests that name each ID, as `file::function`, or as `file` for a table outside a
+    function."""
     found: dict[str, set[str]] = defaultdict(set)
     for path in sorted(path for folder in folders for path in folder.rglob("*.py")):
         for id, place in _named_in(path):
@@ -187,17 +187,17 @@ def _cell(text: str) -> str:
 
 
 def missing(rows: Iterable[Requirement], tests: Mapping[str, list[str]]) -> list[Requirement]:
-    """The requirements of ours that no test names."""
+    """Our requirements that no test names."""
     return [row for row in rows if row.id not in tests and not row.not_ours]
 
 
 def contradictions(rows: Iterable[Requirement], tests: Mapping[str, list[str]]) -> list[str]:
-    """The IDs that a test names although the list says that they are not ours."""
+    """The IDs that a test names although the list marks them as not ours."""
     return [row.id for row in rows if row.not_ours and row.id in tests]
 
 
 def main(arguments: list[str]) -> int:
-    """Write the page, or list what no test names; return the exit code."""
+    """Write the page, or list the IDs that no test names; return the exit code."""
     rows = requirements(LIST.read_text(encoding="utf-8"))
     tests = named(*TESTS)
     if "--missing" in arguments:

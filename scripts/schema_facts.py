@@ -3,15 +3,14 @@ fields, values, errors.
 
     python scripts/schema_facts.py SCHEMA_FOLDER -o packages/interlock/tests/history/facts.json
 
-The folder holds one schema a revision, named by its date. Not a sentence of them is kept. Only what
-can travel is a type here: the walk starts at the messages a client or server may send, so that what
-exists for the schema's own sake falls away; the definitions that fell away are named under
-"unreached", so that nothing is lost in silence. See `docs/ARCHITECTURE.md`, "Five revisions".
+The folder holds one schema per revision, named by its date. None of their text is kept. Only types
+that are sent count: the walk starts at the messages that a client or server may send, and omits
+definitions that exist only for the schema itself. The omitted definitions are listed under
+"unreached", so that none is lost silently. See `docs/ARCHITECTURE.md`, "Five revisions".
 
-How a fact is written: a field that may be absent has a `?` behind its name; `[T]` is a list of T,
-`{T}` an object whose every value is a T, `A|B` either, `'x'` that very value, `object` and `any`
-what they say. An object without a name of its own is named by the path that leads to it, like
-`CompleteResult.completion`.
+Notation of the facts: an optional field has a `?` after its name; `[T]` is a list of T, `{T}` an
+object whose values are all T, `A|B` either, `'x'` exactly this value, `object` and `any` any object
+and any value. An object without a name is named by its path, like `CompleteResult.completion`.
 """
 
 from __future__ import annotations
@@ -30,11 +29,11 @@ Facts = dict[str, Any]
 SCHEMA_NAME = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 RENAMED = {
-    # 2025-06-18 renamed it, because a template is what it points at.
+    # 2025-06-18 renamed it, because it refers to a template.
     "ResourceReference": "ResourceTemplateReference",
     # 2025-11-25 made EnumSchema a union, and gave the old object this name.
     "EnumSchema": "LegacyTitledEnumSchema",
-    # A bare Result travels under this name only.
+    # A bare Result is sent under this name only.
     "Result": "EmptyResult",
 }
 """Old name: the newest revision's name for the same object.
@@ -52,7 +51,7 @@ RENAMED_INLINE = {
     "ResourceTemplate.annotations": "Annotations",
     "TextContent.annotations": "Annotations",
 }
-"""Path of an object without a name of its own: the name that a later revision gave it."""
+"""Path of an object without a name: the name that a later revision gave it."""
 
 SHARED_PARAMS = {"RequestParams", "PaginatedRequestParams", "NotificationParams"}
 """Params types that several methods share since 2025-11-25.
@@ -61,10 +60,10 @@ Before, each method wrote its own; here each method has its own name.
 """
 
 META_OF_PARAMS = ("RequestMetaObject", "NotificationMetaObject")
-"""Before 2026-07-28 the `_meta` of params has no name; these are the names it has since."""
+"""Before 2026-07-28 the `_meta` of params has no name; these are its names from then on."""
 
 FREE_JSON = {"JSONValue": "any", "JSONObject": "object", "JSONArray": "[any]"}
-"""Definitions that refer to themselves and mean: whatever JSON can say."""
+"""Self-referential definitions that mean any JSON value."""
 
 SIDES = {
     "client requests": "ClientRequest",
@@ -73,9 +72,9 @@ SIDES = {
     "server notifications": "ServerNotification",
     "input requests": "InputRequest",
 }
-"""Who may start what, and the union that says so.
+"""The sender of each kind of message, and the union that defines it.
 
-Input requests are the server's too, but travel inside results.
+Input requests are the server's too, but they are sent inside results.
 """
 
 RESULT_UNIONS = ("ClientResult", "ServerResult", "InputResponse")
@@ -110,7 +109,8 @@ class Reader:
         self.seen.add(union)
         found = {}
         for member in members(self.definitions[union]):
-            # A union of one is written as that one, without its name; its method says who it is.
+            # A union of one type is written as that type, without its name; its method identifies
+            # it.
             name = reference(member) or self.envelope_of(member)
             self.seen.add(name)
             properties = self.definitions[name]["properties"]
@@ -142,8 +142,8 @@ class Reader:
         return {self.register(RENAMED_INLINE.get(name, name), self.with_meta(envelope, schema))}
 
     def with_meta(self, envelope: str, params: Schema) -> Schema:
-        """Params that a schema writes inside their message refine the general ones, and so have
-        their `_meta` unsaid."""
+        """Add the `_meta` of the general params to params that a schema defines inline: they refine
+        the general ones and omit it."""
         general = "Request" if envelope.endswith("Request") else "Notification"
         named = self.definitions.get(f"{general}Params")
         parent = named or self.definitions[general]["properties"].get("params", {})
@@ -153,7 +153,7 @@ class Reader:
         }
 
     def results(self, envelope: str) -> set[str]:
-        """The types that may answer a request; schemas before 2026-07-28 say it only by their
+        """The types that may answer a request; schemas before 2026-07-28 state them only by their
         names."""
         stem = envelope.removesuffix("Request")
         response = f"{stem}ResultResponse"
@@ -168,8 +168,8 @@ class Reader:
         return found
 
     def check_results(self) -> None:
-        """Whatever the schema calls a result answers some request, or the walk has missed
-        something."""
+        """Check that every result of the schema answers some request: otherwise the walk is
+        incomplete."""
         for union in filter(self.definitions.__contains__, RESULT_UNIONS):
             self.seen.add(union)
             missed = (
@@ -183,8 +183,8 @@ class Reader:
                 )
 
     def error(self, name: str) -> tuple[str, Facts] | None:
-        """An error with a code of its own: the code, and the type of its data where that is
-        said."""
+        """An error with its own code: the code, and the type of its data if the schema states
+        it."""
         properties = self.definitions[name].get("properties", {})
         if "error" in properties:
             properties = self.flat(properties["error"])["properties"]
@@ -200,10 +200,10 @@ class Reader:
     # -- types
 
     def register(self, name: str, schema: Schema) -> str:
-        """Notes an object and, through its fields, all it leads to."""
+        """Record an object and, through its fields, all objects that it refers to."""
         if name in self.types:
             return name
-        fields = self.types[name] = {}  # before its fields, for an object may lead back to itself
+        fields = self.types[name] = {}  # before its fields, because an object may refer to itself
         flat = self.flat(schema)
         required = set(flat.get("required", ()))
         for field, inner in sorted(flat.get("properties", {}).items()):
@@ -217,7 +217,7 @@ class Reader:
         return name
 
     def flat(self, schema: Schema) -> Schema:
-        """The object with all that it takes over from others (`allOf`, `$ref`) written out."""
+        """The object with all inherited parts (`allOf`, `$ref`) written out."""
         properties: Schema = {}
         required: list[str] = []
         for part in schema.get("allOf", ()):
@@ -233,7 +233,7 @@ class Reader:
         }
 
     def shape(self, schema: Schema, path: str) -> set[str]:
-        """What a value may be, as the words explained at the top of this file."""
+        """The type of a value, in the notation at the top of this file."""
         name = reference(schema)
         if name:
             return self.named(name)
@@ -275,7 +275,7 @@ def members(union: Schema) -> list[Schema]:
 
 
 def reference(schema: Schema) -> str:
-    """The name of the definition referred to, or nothing."""
+    """The name of the referenced definition, or None."""
     name: str = schema.get("$ref", "")
     return name.rpartition("/")[2]
 
@@ -291,7 +291,7 @@ def joined(alternatives: Iterable[str]) -> str:
 def read(folder: Path) -> dict[str, Facts]:
     """The facts of every schema in a folder, by revision, oldest first.
 
-    Files whose name is no date are left alone.
+    Files whose name is not a date are ignored.
     """
     schemas = sorted(path for path in folder.glob("*.json") if SCHEMA_NAME.fullmatch(path.stem))
     return {
@@ -300,7 +300,7 @@ def read(folder: Path) -> dict[str, Facts]:
 
 
 def written(facts: dict[str, Facts]) -> str:
-    """The facts as JSON, sorted, one method, error or type a line, so that a change is a short
+    """The facts as sorted JSON, one method, error or type per line, so that a change is a short
     diff."""
 
     def block(value: Facts, depth: int, indent: str = "") -> str:

@@ -3,8 +3,8 @@ as one namespace package `tests`.
 
     python scripts/test_paths.py     # what `make dev` runs
 
-Tests start programs such as `python -m tests.wired.server`; a `.pth` file reaches those too, which
-a setting of pytest would not.
+Tests start programs such as `python -m tests.wired.server`; a `.pth` file also applies to these,
+unlike a pytest setting.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 
 class City(NamedTuple):
-    """A city: its code, what it is near on the globe, hours from UTC in summer, and its airports by code."""
+    """A city: its code, its coordinates, its UTC offset in summer in hours, and its airports by code."""
 
     code: str
     name: str
@@ -96,7 +96,7 @@ LEVELS = [
     (3, 109, 80),
 ]  # stars, dollars a night, rating
 
-# City, kind: what there is to do. One semicolon between two, a colon before what it is.
+# City, kind: activities. A semicolon separates two of them, and a colon precedes the description.
 ACTIVITIES: dict[str, dict[str, str]] = {
     "BCN": {
         "museums": "Museu Picasso: early works in five old palaces; Museu Nacional d'Art de Catalunya: Romanesque frescoes above the city; "
@@ -192,7 +192,7 @@ TRIPS: list[dict[str, Any]] = [
 
 
 class Dice:
-    """Chance that falls the same everywhere: of Python's generator only `random()` is promised never to change."""
+    """Random numbers that are the same everywhere: of Python's generator, only `random()` is guaranteed never to change."""
 
     def __init__(self, seed: str) -> None:
         self._random = random.Random(seed)
@@ -211,7 +211,7 @@ class Dice:
 
 
 def kilometres(one: City, other: City) -> float:
-    """Along the globe."""
+    """The distance on the globe, in kilometres."""
     a = math.radians(one.latitude)
     b = math.radians(other.latitude)
     across = math.radians(other.longitude - one.longitude)
@@ -221,17 +221,17 @@ def kilometres(one: City, other: City) -> float:
 
 
 def air_minutes(one: City, other: City) -> int:
-    """From gate to gate without a stop, to five minutes."""
+    """The time from gate to gate without a stop, rounded to five minutes."""
     return 5 * round((kilometres(one, other) / 850 * 60 + 45) / 5)
 
 
 def roundabout(way: Sequence[City]) -> float:
-    """How much longer a way is than the straight one."""
+    """The ratio of a route's length to the direct distance."""
     return sum(kilometres(one, other) for one, other in pairwise(way)) / kilometres(way[0], way[-1])
 
 
 def leg(dice: Dice, one: City, other: City, days: str, numbers: dict[str, int]) -> list[Any]:
-    """One line of the timetable, which arrives on the day on which it leaves or the next one."""
+    """One line of the timetable, which arrives on the day of its departure or the next day."""
     far = kilometres(one, other) > 2500
     hubs = [city for city in CITIES if city.code not in (one.code, other.code, "BGI")]
     while True:
@@ -276,7 +276,7 @@ def number(numbers: dict[str, int], airline: str) -> str:
 
 
 def seed_leg(one: City, other: City, name: str, departs: int, day: date, wanted: int) -> list[Any]:
-    """The nonstop flight of the documentation: daily, in the morning, and for just so much on its day."""
+    """The nonstop flight of the documentation: daily, in the morning, with an exact price on its day."""
     lasts = air_minutes(one, other)
     cents = next(cents for cents in range(10_000, 90_000) if fare(cents, name, day) == wanted)
     airports = ["JFK" if city.code == "NYC" else city.code for city in (one, other)]
@@ -333,7 +333,7 @@ def timetable() -> list[list[Any]]:
 
 
 def hotels() -> list[list[Any]]:
-    """All hotels: id, city, name, area, stars, rating out of ten, dollars for a room and night, how many sleep in it, what it has."""
+    """All hotels: id, city, name, area, stars, rating out of ten, dollars per room and night, guests per room, amenities."""
     dice = Dice("hotels")
     lines = []
     for code, named in HOTELS.items():
@@ -366,7 +366,7 @@ def hotels() -> list[list[Any]]:
 
 
 def activities() -> list[list[Any]]:
-    """All activities: city, category, name, what it is."""
+    """All activities: city, category, name, description."""
     return [
         [city, category, *(part.strip() for part in one.partition(":")[::2])]
         for city, categories in ACTIVITIES.items()
@@ -376,7 +376,7 @@ def activities() -> list[list[Any]]:
 
 
 def whole() -> str:
-    """The text of the file: one record a line, so that a change of it can be read."""
+    """The text of the file: one record per line, so that its diffs are readable."""
     cities = [[c.code, c.name, c.country, c.region, CITIES.index(c)] for c in CITIES]
     airports = [[code, name, c.code] for c in CITIES for code, name in c.airports.items()]
     tables: dict[str, list[Any]] = {

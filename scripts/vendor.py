@@ -1,16 +1,14 @@
-"""Vendors the JavaScript of others that pages run into `web/kit/vendor`, checked against digests.
+"""Vendors third-party JavaScript for the pages into `web/kit/vendor`, checked against digests.
 
     python -m scripts.vendor                  # as `vendor.json` says: the same versions, the same
     files
     python -m scripts.vendor preact@11.2.0    # another version of one package, whose digest is then
     recorded
 
-npm fetches the packages; no build step follows. Imports of bare names become relative, so that
-browsers need no import map, and
-what points at source maps, which are not here, goes. Beside the modules lie their licences.
-`vendor.json` records, for each
-package, its version, its licence and the digest that the registry gives, and for each file where it
-comes from and its digest.
+npm fetches the packages; there is no build step. Imports of bare names become relative, so that
+browsers need no import map, and references to source maps, which are not vendored, are removed. The
+licences are beside the modules. `vendor.json` records the version, licence and registry digest of
+each package, and the origin and digest of each file.
 """
 
 from __future__ import annotations
@@ -37,16 +35,16 @@ IMPORT = re.compile(r"""(\bfrom\s*|\bimport\s*)(["'])([^"'./][^"']*)\2""")
 
 
 class Different(Exception):
-    """A package is not the one that was recorded."""
+    """A package differs from the recorded one."""
 
 
 def digest(data: bytes) -> str:
-    """The digest of a file, in the form in which registries give it."""
+    """The digest of a file, in the form that registries use."""
     return "sha512-" + base64.b64encode(hashlib.sha512(data).digest()).decode()
 
 
 def pack(name: str, version: str, folder: Path) -> bytes:
-    """The package as the registry has it. Raises NotInstalled."""
+    """Fetch the package from the registry. Raises NotInstalled."""
     run(
         [
             *npm(),
@@ -64,9 +62,9 @@ def pack(name: str, version: str, folder: Path) -> bytes:
 
 
 def rewritten(text: str, places: Mapping[str, str], file: str) -> str:
-    """A module whose imports are paths from where it lies.
+    """Return a module with relative imports.
 
-    Raises Different for an import of something that is not here.
+    Raises Different for an import of a module that is not vendored.
     """
 
     def place(found: re.Match[str]) -> str:
@@ -81,7 +79,7 @@ def rewritten(text: str, places: Mapping[str, str], file: str) -> str:
 def files(
     package: Mapping[str, Any], archive: bytes, places: Mapping[str, str]
 ) -> dict[str, bytes]:
-    """What of a package goes into the folder, by name. Raises Different."""
+    """The files of a package for the folder, by name. Raises Different."""
     made = {}
     with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
         for file, entry in package["files"].items():
@@ -96,7 +94,7 @@ def files(
 
 
 def vendor(record: dict[str, Any], wanted: Mapping[str, str]) -> None:
-    """Fetch all packages, write their files, and record what came.
+    """Fetch all packages, write their files, and record them.
 
     Raises Different and NotInstalled.
     """
@@ -124,7 +122,7 @@ def vendor(record: dict[str, Any], wanted: Mapping[str, str]) -> None:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Vendor what is recorded, with the versions that were named; return 0 where that went well."""
+    """Vendor the recorded packages, with the named versions; return 0 on success."""
     record = json.loads(RECORD.read_text(encoding="utf-8"))
     wanted = {
         name: version for name, _, version in (argument.rpartition("@") for argument in arguments)

@@ -3,8 +3,8 @@
     python -m scripts.javascript             # check
     python -m scripts.javascript --format    # rewrite the files
 
-npm installs both below `.peers/`, as the lock beside this file says. Vendored modules are left as
-they are. Templates of htm are strings to prettier: their lines are ours to keep short.
+npm installs both below `.peers/`, as the lock beside this file says. Vendored modules are not
+changed. To prettier, templates of htm are strings: keep their lines short by hand.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SUFFIXES = (".js", ".mjs", ".cjs", ".css")
 
 
 def files() -> list[Path]:
-    """The project's own files that the formatter keeps."""
+    """The project's own files that the formatter formats."""
     return sorted(
         path
         for folder in FOLDERS
@@ -57,7 +57,7 @@ def tsc() -> int:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Check or format; return 0 where nothing is wrong."""
+    """Check or format; return 0 if there are no errors."""
     try:
         if "--format" in arguments:
             return prettier("--write")
