@@ -208,7 +208,7 @@ class Extension:
         return settings if isinstance(settings, dict) else None
 
 
-# -- checks of one extension ----------------------------------------------------------------------
+# -- checks of one extension -----------------------------------------------------------------------
 
 
 def _check(extension: Extension) -> None:
@@ -306,7 +306,7 @@ def _field_named(extension: Extension, name: str, method: Method) -> str:
     )
 
 
-# -- several extensions together ------------------------------------------------------------------
+# -- several extensions together -------------------------------------------------------------------
 
 
 def messages_of(extensions: Iterable[Extension]) -> ExtensionMessages:
@@ -529,7 +529,7 @@ def lifespan_of(
     return all_of_them
 
 
-# -- on a server ----------------------------------------------------------------------------------
+# -- on a server -----------------------------------------------------------------------------------
 
 
 def handlers_of(extensions: Iterable[Extension]) -> dict[str, Handler]:

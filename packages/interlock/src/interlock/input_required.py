@@ -835,8 +835,7 @@ class SuspendedCalls:
             return None
         return _Steps(actions, ticket.call, _account(x), self.seal.seconds)
 
-    # -- suspended
-    # ------------------------------------------------------------------------------------
+    # -- suspended ---------------------------------------------------------------------------------
 
     def _known(self, name: str) -> _SuspendedCall | None:
         return self._suspended.get(name) or self._finished_calls.get(name)
@@ -874,8 +873,7 @@ class SuspendedCalls:
             self._settle_soon(call)  # some questions are still unanswered
         return await self._recorded(outcome, claims, x, shared, is_idempotent)
 
-    # -- suspended at another worker
-    # ------------------------------------------------------------------------------------
+    # -- suspended at another worker ---------------------------------------------------------------
 
     async def _is_held_elsewhere(self, ticket: _Ticket) -> bool:
         """Whether another living worker holds the call of a ticket."""
@@ -1084,8 +1082,7 @@ class SuspendedCalls:
         self._forget(call)
         call.task.cancel()
 
-    # -- replayed
-    # -----------------------------------------------------------------------------------
+    # -- replayed ----------------------------------------------------------------------------------
 
     async def _replay(self, x: Exchange, run: Handler, ticket: _Ticket) -> AnyResult:
         """Run a handler up to its first questions. Ignore what it raises or returns while it is
@@ -1117,8 +1114,7 @@ class SuspendedCalls:
             await asyncio.wait({task})
             raise
 
-    # -- tickets
-    # -------------------------------------------------------------------------------------
+    # -- tickets -----------------------------------------------------------------------------------
 
     def _questions(
         self, questions: dict[str, t.InputRequest], run: _HandlerRun, x: Exchange, ticket: _Ticket

@@ -180,7 +180,7 @@ class Client:
             self._incoming = IncomingNotifications(self._caller_of_notifications, self._deliver)
             self._handler = self._incoming.around(self._handler, layers)
 
-    # -- opening and closing ----------------------------------------------------------------------
+    # -- opening and closing -----------------------------------------------------------------------
 
     async def __aenter__(self) -> Client:
         await self.open()
@@ -366,7 +366,7 @@ class Client:
         """
         return self._back.older if self._back is not None and self._back.missing else None
 
-    # -- tools ------------------------------------------------------------------------------------
+    # -- tools -------------------------------------------------------------------------------------
 
     async def list_tools(self, *, timeout: Seconds = UNSET) -> list[t.Tool]:
         """Return all tools, over all pages; `timeout` is for each page. Raises McpError,
@@ -417,7 +417,7 @@ class Client:
         self._output_validator.check(name, result)
         return result
 
-    # -- resources --------------------------------------------------------------------------------
+    # -- resources ---------------------------------------------------------------------------------
 
     async def list_resources(self, *, timeout: Seconds = UNSET) -> list[t.Resource]:
         """Return all resources, over all pages."""
@@ -492,7 +492,7 @@ class Client:
             unasked=self._hear_unasked,
         )
 
-    # -- skills -----------------------------------------------------------------------------------
+    # -- skills ------------------------------------------------------------------------------------
 
     @property
     def list_limits(self) -> ListLimits:
@@ -541,7 +541,7 @@ class Client:
 
         return await read_directory(self, uri)
 
-    # -- prompts and completion -------------------------------------------------------------------
+    # -- prompts and completion --------------------------------------------------------------------
 
     async def list_prompts(self, *, timeout: Seconds = UNSET) -> list[t.Prompt]:
         """Return all prompts, over all pages."""
@@ -614,7 +614,7 @@ class Client:
             await self._request("completion/complete", params, t.CompleteResult, timeout)
         ).completion
 
-    # -- the rest ---------------------------------------------------------------------------------
+    # -- other requests ----------------------------------------------------------------------------
 
     async def ping(self, *, timeout: Seconds = UNSET) -> None:
         """Check that the server responds. The stateless era has no ping, so this sends
@@ -742,7 +742,7 @@ class Client:
         result = await self._carry(exchange)
         return without_protocol_keys(result) if isinstance(result, t.Result) else result
 
-    # -- inside -----------------------------------------------------------------------------------
+    # -- internals ---------------------------------------------------------------------------------
 
     async def _request(
         self,

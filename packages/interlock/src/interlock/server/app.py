@@ -206,7 +206,7 @@ class Server:
         )
         self._handler: Handler | None = None
 
-    # -- name, state, capabilities ----------------------------------------------------------------
+    # -- name, state, capabilities -----------------------------------------------------------------
 
     @property
     def name(self) -> str:
@@ -281,7 +281,7 @@ class Server:
         """All scopes that any feature requires; empty if every feature is open to everyone."""
         return self.visibility.scopes
 
-    # -- visibility -------------------------------------------------------------------------------
+    # -- visibility --------------------------------------------------------------------------------
 
     def visible(
         self, by: Callable[[Caller], K], /
@@ -318,7 +318,7 @@ class Server:
         """
         self.catalogue.visibility_changed(*keys)
 
-    # -- tools ------------------------------------------------------------------------------------
+    # -- tools -------------------------------------------------------------------------------------
 
     @overload
     def tool(self, function: Function, /) -> Function: ...
@@ -443,7 +443,7 @@ class Server:
         self.tools.add(with_app, replace=True)
         return apps.App(uri, self.tools)
 
-    # -- resources --------------------------------------------------------------------------------
+    # -- resources ---------------------------------------------------------------------------------
 
     def resource(
         self, uri: str, /, **options: Unpack[ResourceOptions]
@@ -516,7 +516,7 @@ class Server:
         """Remove a resource or a template, also while the server runs. Raises KeyError."""
         (self.resources if self.resources.get(uri) is not None else self.templates).remove(uri)
 
-    # -- skills -----------------------------------------------------------------------------------
+    # -- skills ------------------------------------------------------------------------------------
 
     def skills(
         self,
@@ -738,7 +738,7 @@ class Server:
         """
         self.catalogue.changed(what)
 
-    # -- running ----------------------------------------------------------------------------------
+    # -- running -----------------------------------------------------------------------------------
 
     def _offer_extension(self, extension: Extension) -> None:
         """Add an extension that has neither a lifespan nor keys of the listen filter."""

@@ -100,7 +100,7 @@ class Handlers:
             self._runner.close()
             self._runner = None
 
-    # -- questions --------------------------------------------------------------------------------
+    # -- questions ---------------------------------------------------------------------------------
 
     def could_ask(self, x: Exchange) -> bool:
         """Whether an exchange can ask a question: its feature takes a Context, or belongs to an
@@ -142,7 +142,7 @@ class Handlers:
         found = self._visibility.behind(x.params.uri)
         return found.feature if found is not None else None
 
-    # -- tools ------------------------------------------------------------------------------------
+    # -- tools -------------------------------------------------------------------------------------
 
     async def call_tool(self, x: Exchange) -> AnyResult:
         """`tools/call`."""
@@ -238,7 +238,7 @@ class Handlers:
         finally:
             RUNNING.reset(outer)
 
-    # -- resources --------------------------------------------------------------------------------
+    # -- resources ---------------------------------------------------------------------------------
 
     async def read_resource(self, x: Exchange) -> AnyResult:
         """`resources/read`."""
@@ -287,7 +287,7 @@ class Handlers:
             raise t.McpError(code, f"Resource not found: {uri}", {"uri": uri})
         return _kept(resource_result(value, uri, mime_type), feature)
 
-    # -- prompts and completion -------------------------------------------------------------------
+    # -- prompts and completion --------------------------------------------------------------------
 
     async def get_prompt(self, x: Exchange) -> AnyResult:
         """`prompts/get`."""
@@ -353,7 +353,7 @@ class Handlers:
             found = _matching(choices or [], p.argument.value)
         return t.CompleteResult(completion=_completion(found))
 
-    # -- lists, discovery, subscriptions ----------------------------------------------------------
+    # -- lists, discovery, subscriptions -----------------------------------------------------------
 
     async def _list(self, what: str, x: Exchange) -> AnyResult:
         self._visibility.require("resources" if what == "resource_templates" else what, x)

@@ -109,7 +109,7 @@ def try_lock(descriptor: int) -> bool:
     return True
 
 
-# -- atomic writes --------------------------------------------------------------------------------
+# -- atomic writes ---------------------------------------------------------------------------------
 
 
 def write_new(path: Path, data: bytes) -> None:

@@ -162,8 +162,7 @@ class Conversation:
         self._hello = hello
         self.connection.extensions = hello.extensions
 
-    # -- requests
-    # ------------------------------------------------------------------------------------
+    # -- requests ----------------------------------------------------------------------------------
 
     async def carry(self, x: Exchange) -> AnyResult:
         """Send a request and wait for its response. Cancelling the wait cancels the request at the
@@ -278,8 +277,7 @@ class Conversation:
             part for part in (head, token, trace, bytes(own).strip()[1:-1].strip()) if part
         )
 
-    # -- receiving
-    # ---------------------------------------------------------------------------------
+    # -- receiving ---------------------------------------------------------------------------------
 
     def receive(
         self, frame: Frame, asker: Asker | None = None, call: t.RequestId | None = None
@@ -409,8 +407,7 @@ class Conversation:
             finally:
                 self._still = None
 
-    # -- opening and closing
-    # -----------------------------------------------------------------------------
+    # -- opening and closing -----------------------------------------------------------------------
 
     async def open(self, hello: Hello) -> Opened:
         """Negotiate a revision with the server, and send the client's information."""

@@ -296,7 +296,7 @@ class PipeChannel:
         self._reported = self._splitter.dropped
         return why
 
-    # -- callbacks of the event loop
+    # -- callbacks of the event loop ---------------------------------------------------------------
 
     def _readable(self) -> None:
         try:

@@ -228,7 +228,7 @@ class Context(Generic[State]):
         state: str | None = self._exchange.params.request_state
         return state
 
-    # -- notifications ----------------------------------------------------------------------------
+    # -- notifications -----------------------------------------------------------------------------
 
     def progress(
         self, progress: float, total: float | None = None, message: str | None = None
@@ -287,7 +287,7 @@ class Context(Generic[State]):
         """
         await self._exchange.drain()
 
-    # -- asking -----------------------------------------------------------------------------------
+    # -- questions ---------------------------------------------------------------------------------
 
     @overload
     async def elicit(self, message: str, kind: type[T], *, key: str | None = None) -> T: ...

@@ -98,7 +98,7 @@ class Visibility:
         self._sorted_templates: list[TemplateFeature] | None = None
         self._offered: BoundedCache[bytes, frozenset[str]] = BoundedCache(_MOST_KEYS)
 
-    # -- the hook ---------------------------------------------------------------------------------
+    # -- the hook ----------------------------------------------------------------------------------
 
     @property
     def has_hook(self) -> bool:
@@ -132,7 +132,7 @@ class Visibility:
         self._sorted_templates = None
         self._offered = BoundedCache(_MOST_KEYS)
 
-    # -- who sees what ----------------------------------------------------------------------------
+    # -- audiences ---------------------------------------------------------------------------------
 
     @property
     def scopes(self) -> frozenset[str]:
@@ -212,7 +212,7 @@ class Visibility:
         except Exception as bad:
             raise _failed(bad) from None
 
-    # -- requests ---------------------------------------------------------------------------------
+    # -- requests ----------------------------------------------------------------------------------
 
     def check(self, x: Exchange) -> None:
         """Raise the error that a first request like this one would raise before anything runs:
@@ -322,7 +322,7 @@ class Visibility:
             return self.shows(self._features.resources, feature, caller)
         return self.shows(self._features.templates, feature, caller)
 
-    # -- what is offered --------------------------------------------------------------------------
+    # -- offered capabilities ----------------------------------------------------------------------
 
     def require(self, what: str, x: Exchange) -> None:
         """Raise McpError if the capability of a method is not offered: then the method does not
@@ -378,7 +378,7 @@ class Visibility:
         }
         return frozenset(what for what, is_offered in found.items() if is_offered)
 
-    # -- subscriptions ----------------------------------------------------------------------------
+    # -- subscriptions -----------------------------------------------------------------------------
 
     def can_watch(self, uri: str, caller: Caller) -> bool:
         """Whether a caller can see a resource at a URI."""

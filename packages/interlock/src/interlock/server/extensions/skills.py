@@ -111,7 +111,7 @@ class Skills:
             requires="resources",
         )
 
-    # -- adding and removing ----------------------------------------------------------------------
+    # -- adding and removing -----------------------------------------------------------------------
 
     def add_folder(self, folder: str | os.PathLike[str], *, prefix: str, scopes: Any) -> None:
         """Add all skills in a folder and its subfolders."""
@@ -282,7 +282,7 @@ class Skills:
     def _ttl(self) -> int:
         return self._list_ttl_ms
 
-    # -- methods ----------------------------------------------------------------------------------
+    # -- methods -----------------------------------------------------------------------------------
 
     async def list(self, x: Exchange) -> AnyResult:
         """`skills/list`: one page of entries, cached until a skill is added or removed."""

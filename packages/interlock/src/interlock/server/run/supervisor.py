@@ -204,7 +204,7 @@ class Supervisor:
                 os.kill(pid, number)
         return left if self._signals else None
 
-    # -- a worker ---------------------------------------------------------------------------------
+    # -- a worker ----------------------------------------------------------------------------------
 
     def _fork(self) -> None:
         # Signals are blocked until the worker has its own handlers and this process knows its pid.

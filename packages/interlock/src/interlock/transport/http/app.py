@@ -188,7 +188,7 @@ class HttpApp:
             knows=lambda path: self._routes.find(path) is not None,
         )
 
-    # -- ASGI ------------------------------------------------------------------------------------
+    # -- ASGI --------------------------------------------------------------------------------------
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one ASGI connection: an HTTP request, or the lifespan if the app is not mounted."""
@@ -239,7 +239,7 @@ class HttpApp:
         later = [(b"retry-after", b"5")]
         await self._errors.send(send, error(503, t.INTERNAL_ERROR, words, data, headers=later))
 
-    # -- routing ---------------------------------------------------------------------------------
+    # -- routing -----------------------------------------------------------------------------------
 
     async def _route(self, scope: Scope, receive: Receive, send: Send) -> None:
         if not self._entered:
@@ -313,7 +313,7 @@ class HttpApp:
             body = b'{"status":"draining"}'
         await send_body(send, status, b"" if scope["method"] == "HEAD" else body)
 
-    # -- lifespan --------------------------------------------------------------------------------
+    # -- lifespan ----------------------------------------------------------------------------------
 
     async def _live(self, receive: Receive, send: Send) -> None:
         """Serve the ASGI lifespan: enter the server's own lifespan before the first request."""

@@ -98,8 +98,7 @@ class RequestHeaders:
             head.append(("Mcp-Method", method))
         return tuple(head)
 
-    # -- arguments that headers repeat
-    # --------------------------------------------------------------------
+    # -- arguments that headers repeat -------------------------------------------------------------
 
     def learn(self, result: t.ListToolsResult) -> t.ListToolsResult:
         """Record the mirrored arguments of tools. Returns the result without the tools whose

@@ -128,8 +128,7 @@ class Http:
         self._old: LegacySse | None = None
         self._closing = False
 
-    # -- opening and closing
-    # -----------------------------------------------------------------------------
+    # -- opening and closing -----------------------------------------------------------------------
 
     async def open(self, hello: Hello) -> Opened:
         """Determine the server's era, and negotiate a revision. Raises Unreachable,
@@ -276,8 +275,7 @@ class Http:
                 self._fetch = None
                 await fetch.aclose()
 
-    # -- exchanges
-    # -----------------------------------------------------------------------------------------
+    # -- exchanges ---------------------------------------------------------------------------------
 
     async def __call__(self, exchange: Exchange) -> AnyResult:
         """Send one exchange and return its result."""
@@ -393,7 +391,7 @@ class Http:
                 break
         return self.letters.knows(x.params.name) != before
 
-    # -- separate messages, and the GET stream
+    # -- separate messages, and the GET stream -----------------------------------------------------
 
     def _send_apart(self, frames: list[Frame]) -> None:
         """Post responses to the server's questions, and notifications, each in a separate POST
@@ -433,8 +431,7 @@ class Http:
             async with asyncio.timeout(_LISTENING):
                 await hearing.begun.wait()
 
-    # -- sessions
-    # ---------------------------------------------------------------------------------------------
+    # -- sessions ----------------------------------------------------------------------------------
 
     async def _renew(self, gone: str | None) -> None:
         """Open a new session in place of one that is gone (`HTL-43`). Concurrent callers wait for

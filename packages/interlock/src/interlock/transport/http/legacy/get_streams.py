@@ -64,7 +64,7 @@ class GetStreams:
         for session in self.sessions():
             self._end_session(session)
 
-    # -- opening ---------------------------------------------------------------------------------
+    # -- opening -----------------------------------------------------------------------------------
 
     async def serve(self, x: SessionRequest, session: Session, last_event: str | None) -> None:
         """Serve a GET; `last_event` is its Last-Event-ID."""

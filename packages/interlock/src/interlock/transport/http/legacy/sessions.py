@@ -140,7 +140,7 @@ class SessionEndpoint:
         """End every GET stream. The clients reconnect, to another worker if there is one."""
         self._streams.close()
 
-    # -- requests of a client
+    # -- requests of a client ----------------------------------------------------------------------
 
     async def open(self, x: SessionRequest) -> None:
         """`initialize`: open a session, or respond without one if sessions are off."""
@@ -441,7 +441,7 @@ class SessionEndpoint:
         else:
             self._services.log.stolen(session.id, x.scope)
 
-    # -- the stored session
+    # -- the stored session ------------------------------------------------------------------------
 
     async def _session(
         self, x: SessionRequest, id: str | None, revision: str | None
@@ -512,8 +512,7 @@ class SessionEndpoint:
         if added or removed:
             self._messages.announce("changed", session.id)
 
-    # -- calls
-    # -----------------------------------------------------------------------------------------
+    # -- calls -------------------------------------------------------------------------------------
 
     def _deliver(self, session: str, frame: Frame) -> None:
         """Pass a response or a cancellation to the calls of a session on this worker."""

@@ -147,7 +147,7 @@ class RequestBody:
         self._waiting = 0
         return body
 
-    # -- called by the connection ----------------------------------------------------------------
+    # -- called by the connection ------------------------------------------------------------------
 
     def feed(self, piece: bytes) -> None:
         """Add a piece of the body."""

@@ -138,7 +138,7 @@ class Connection(asyncio.Protocol):
         self.has_asked = False
         self.holder = ""
 
-    # -- asyncio ---------------------------------------------------------------------------------
+    # -- asyncio -----------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Handle a new connection."""
@@ -209,7 +209,7 @@ class Connection(asyncio.Protocol):
         if self._queue:
             self._run_queue()
 
-    # -- requests, as they are parsed ------------------------------------------------------------
+    # -- requests, as they are parsed --------------------------------------------------------------
 
     def request_began(self, head: RequestHead) -> None:
         """Process a complete head."""
@@ -326,7 +326,7 @@ class Connection(asyncio.Protocol):
             scope["state"] = server.lifespan_state.copy()
         return scope
 
-    # -- responses -------------------------------------------------------------------------------
+    # -- responses ---------------------------------------------------------------------------------
 
     def send_bytes(self, data: bytes) -> None:
         """Write bytes."""
@@ -381,8 +381,7 @@ class Connection(asyncio.Protocol):
         self._is_deaf = True
         self._transport.close()
 
-    # -- held responses (no task waits for them)
-    # -----------------------------------------------------
+    # -- held responses (no task waits for them) ---------------------------------------------------
 
     def hold(self, gone: Callable[[], None], room: Callable[[], None]) -> bool:
         """Hold an open response on this connection, so that its task may end.
@@ -433,8 +432,7 @@ class Connection(asyncio.Protocol):
         response.is_complete = True
         self.response_completed(response)
 
-    # -- refusals and the end
-    # ------------------------------------------------------------------------
+    # -- refusals and the end ----------------------------------------------------------------------
 
     def _refuse(self, bad: BadRequest) -> None:
         """Refuse a request, and close the connection.
@@ -519,7 +517,7 @@ class Connection(asyncio.Protocol):
         self._is_deaf = True
         self._transport.abort()
 
-    # -- time ------------------------------------------------------------------------------------
+    # -- time --------------------------------------------------------------------------------------
 
     def check_deadline(self, now: float) -> None:
         """Close the connection if too little has arrived in time."""

@@ -223,7 +223,7 @@ class RequestParser:
             self.is_over = not self._keeps_alive
             self._sink.request_ended()
 
-    # -- called by httptools ---------------------------------------------------------------------
+    # -- called by httptools -----------------------------------------------------------------------
 
     def on_url(self, url: bytes) -> None:
         """Receive a piece of the target."""
