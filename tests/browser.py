@@ -1,6 +1,5 @@
-"""One headless Chromium for all browser tests of a worker process; each test has contexts of its
-own.
-"""
+"""One headless Chromium for all browser tests of a worker process; each test has its own
+contexts."""
 
 from __future__ import annotations
 
@@ -16,7 +15,7 @@ import pytest_asyncio
 
 @asynccontextmanager
 async def browsing(program: Path) -> AsyncIterator[Any]:
-    """A headless Chromium, as Playwright drives it; it writes into no folder of the user's."""
+    """A headless Chromium, driven by Playwright; it does not write into the user's folders."""
     from playwright.async_api import async_playwright  # late: only these tests need it
 
     async with async_playwright() as playwright:

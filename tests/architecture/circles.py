@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from tests.architecture.source import SourceTree
 
-# Files that still stand in a cycle. Take a file out once its cycle is cut; nobody puts one in.
+# Files that are still in an import cycle. Remove a file once its cycle is cut; do not add files.
 OPEN = frozenset(
     {
         "interlock_servers.git.index",
@@ -17,8 +17,8 @@ OPEN = frozenset(
 
 
 def problems(source_tree: SourceTree) -> Iterator[str]:
-    """Every cycle with a file outside the list above, and every file that is listed without
-    need."""
+    """Every cycle with a file outside the list above, and every listed file that is not in a
+    cycle."""
     found = cycles(graph(source_tree))
     for cycle in found:
         if not OPEN.issuperset(cycle):

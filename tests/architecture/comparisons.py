@@ -1,4 +1,4 @@
-"""No revision is compared above `protocol/`: what an older revision cannot do is asked by name."""
+"""Revisions are not compared above `protocol/`: code checks a feature of a revision by its name."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _WORDS = "compares revisions; ask by name: `supports(revision, ...)` or `caller.
 
 
 def problems(source_tree: SourceTree) -> Iterator[str]:
-    """Every comparison of a revision outside of `wire` and `protocol`, one line each."""
+    """Every comparison of a revision outside `wire` and `protocol`, one line each."""
     for source in source_tree.sources:
         if source.top_package not in FREE:
             yield from _comparisons(source)

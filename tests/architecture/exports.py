@@ -1,5 +1,5 @@
-"""What a public module offers in ``__all__``: each name defined somewhere, and documented where it
-is."""
+"""The names in ``__all__`` of a public module: each one is defined, and documented at its
+definition."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from tests.architecture.source import Source, SourceTree, absolute
 
 
 def problems(source_tree: SourceTree) -> Iterator[str]:
-    """Every name in an ``__all__`` of a public module that nobody defines or nobody explains, one
-    line each."""
+    """Every name in an ``__all__`` of a public module without a definition or a docstring, one line
+    each."""
     for source in source_tree.sources:
         if any(part.startswith("_") for part in source.name.split(".")):
             continue
@@ -27,8 +27,7 @@ def problems(source_tree: SourceTree) -> Iterator[str]:
 
 
 def _exported(source: Source) -> list[str] | None:
-    """The names in ``__all__``; none where there is no such list, ``None`` where it cannot be
-    read."""
+    """The names in ``__all__``; empty without such a list, ``None`` if it cannot be parsed."""
     for node in source.tree.body:
         if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign):
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
@@ -47,7 +46,7 @@ def _exported(source: Source) -> list[str] | None:
 
 
 def _trouble(source_tree: SourceTree, source: Source, name: str, seen: set[tuple[str, str]]) -> str:
-    """What is wrong with ``name`` as ``source`` has it; nothing where all is well."""
+    """The problem of ``name`` in ``source``; empty if there is none."""
     if (source.name, name) in seen:
         return "which nobody defines"
     seen.add((source.name, name))
@@ -64,8 +63,7 @@ def _trouble(source_tree: SourceTree, source: Source, name: str, seen: set[tuple
 
 
 def _statements(body: list[ast.stmt]) -> Iterator[tuple[list[ast.stmt], int]]:
-    """The statements of a module, those under its conditions too, each with the block that it
-    stands in."""
+    """The statements of a module, including those under conditions, each with its block."""
     for index, node in enumerate(body):
         yield body, index
         if isinstance(node, ast.If | ast.Try | ast.With):
@@ -83,8 +81,7 @@ def _explained(
     name: str,
     seen: set[tuple[str, str]],
 ) -> str | None:
-    """``None`` if the statement does not define ``name``, else what is wrong with the way it
-    does."""
+    """``None`` if the statement does not define ``name``, else the problem of the definition."""
     node = body[index]
     if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
         if node.name != name:
@@ -109,9 +106,9 @@ def _explained(
 
 
 def _words(source: Source, body: list[ast.stmt], index: int) -> bool:
-    """Whether a comment or a docstring stands by an assignment.
+    """Whether an assignment has a comment or a docstring.
 
-    Above the first or below the last of a block, it holds for the block.
+    One above the first or below the last assignment of a block applies to the whole block.
     """
     first = last = index
     while first and _assigned(body[first - 1]) and _adjoin(body[first - 1], body[first]):
@@ -171,7 +168,7 @@ def _imported(
                 return trouble
         elif (alias.asname or alias.name) == name:
             if source_tree.has(f"{base}.{alias.name}") or base.partition(".")[0] != "interlock":
-                # a module with its docstring, or somebody else's name with somebody else's words
+                # a module with its docstring, or a third-party name with its own docstring
                 return ""
             return (
                 _trouble(source_tree, origin, alias.name, seen)

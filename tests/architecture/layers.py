@@ -22,11 +22,11 @@ DISTRIBUTIONS = {
 """The distributions in `packages/`, each with the package that it holds."""
 
 APART = {4, 5}
-"""On these layers the packages never import each other. On others one may import its neighbour,
-but not both one another."""
+"""On these layers the packages never import each other. On other layers a package may import its
+neighbour, but not in both directions."""
 
 PURE = 2
-"""Layers 0 to 2 decide and do not act: no event loops, sockets, processes or threads."""
+"""Layers 0 to 2 are pure: they use no event loops, sockets, processes or threads."""
 IMPURE = {
     "_thread", "asyncio", "concurrent", "http.client", "http.server", "multiprocessing", "select",
     "selectors",
@@ -34,7 +34,7 @@ IMPURE = {
 }  # fmt: skip
 
 CLOCKLESS = {"protocol"}
-"""State machines that are told the time and do not look it up."""
+"""State machines that receive the time as an argument and do not read a clock."""
 
 PURE_PARTS = {
     "interlock.auth.oauth": (
@@ -50,15 +50,15 @@ PURE_PARTS = {
         "interlock.protocol.handshake.messages",
     )
 }
-"""Parts of a package that are as pure, and clockless too,
-with what they may import of the library."""
+"""Parts of a package that are equally pure and use no clock, with the modules of the library that
+they may import."""
 
 ACTING = {3: {"http11", "store"}, 4: {"transport", "sandbox"}}
-"""Where sockets, processes and files may be opened below layer 5."""
+"""The modules below layer 5 that may open sockets, processes and files."""
 
 APPS = ({"fleet"}, {"web"}, {"host", "gateway", "inspector"}, {"commands", "demo"})
 """The packages of `interlock_apps` from the bottom up.
-Those of the middle never import each other."""
+Those in the middle never import each other."""
 
 # Distributions whose module has another name.
 OTHERWISE = {
@@ -68,10 +68,10 @@ OTHERWISE = {
     "prompt_toolkit": "prompt_toolkit",
 }
 
-# A plugin for pytest imports pytest; whoever loads it has it.
+# A pytest plugin imports pytest, which is installed wherever the plugin is loaded.
 GUESTS = {
     "interlock.testing": {"pytest", "_pytest"},
-    "interlock.deprecation": {"typing_extensions"},  # for type checkers, which all bring it
+    "interlock.deprecation": {"typing_extensions"},  # for type checkers, which all include it
 }
 
 _ROW = re.compile(r"^\|\s*(\d+)\s*\|(.*?)\|", re.MULTILINE)
@@ -115,7 +115,7 @@ def layer_table(text: str) -> dict[str, int]:
 
 
 def public_modules(text: str) -> frozenset[str]:
-    """The modules in a list: one a line, with comments after `#`."""
+    """The modules in a list: one per line, with comments after `#`."""
     lines = (line.partition("#")[0].strip() for line in text.splitlines())
     return frozenset(line for line in lines if line)
 
@@ -164,8 +164,8 @@ def drawn(source_tree: SourceTree, plan: Plan) -> dict[str, int]:
     """The layers that the imports allow:
     for each package of the library the lowest layer that it could stand on.
 
-    A package stands above everything that it imports;
-    on a layer whose packages may use each other it may stand beside it.
+    A package is above everything that it imports; on a layer whose packages may use each other, it
+    may be beside them.
     """
     uses: dict[str, set[str]] = {name: set() for name in plan.layers}
     for source in source_tree.sources:
@@ -192,9 +192,9 @@ def top_of(name: str) -> str:
 
 
 def package_of(name: str) -> str:
-    """The package of a module that the rules speak of: its first two parts.
+    """The package of a module for the rules: its first two parts.
 
-    `interlock` itself is called `interlock.interlock`, since it has a layer of its own.
+    `interlock` itself is called `interlock.interlock`, because it has its own layer.
     """
     parts = name.split(".")
     if len(parts) == 1:

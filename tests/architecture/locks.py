@@ -10,7 +10,7 @@ _PIN = re.compile(r"([A-Za-z0-9._-]+)==([^ ;]+)")
 
 
 def problems(lock: Path) -> Iterator[str]:
-    """Whatever keeps the file from being a whole, hashed lock without addresses, one line each."""
+    """Everything that is wrong with a lock, one line each: a missing pin or hash, or an address."""
     if not lock.exists():
         yield f"{lock.name}: is missing"
         return

@@ -1,4 +1,4 @@
-"""The source as the checkers see it: every module read once, with its imports resolved to full
+"""The source for the checkers: every module is parsed once, with its imports resolved to full
 names."""
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _MODULE_IN_TEXT = re.compile(r"(interlock\w*)?(\.[A-Za-z_]\w*)+")
 
 @dataclass(frozen=True)
 class Import:
-    """One imported module: its full dotted name, where, and whether inside a function."""
+    """One imported module: its full dotted name, its place, and whether it is inside a function."""
 
     target: str
     line: int
@@ -43,17 +43,17 @@ class Source:
 
     @property
     def package(self) -> str:
-        """What a relative import in this file starts from."""
+        """The package at which a relative import in this file starts."""
         return self.name if self.is_package else self.name.rpartition(".")[0]
 
     @cached_property
     def nodes(self) -> list[tuple[ast.AST, bool]]:
-        """Every node, and whether it stands in the body of a function."""
+        """Every node, and whether it is in the body of a function."""
         return list(_walk(self.tree, False))
 
     @cached_property
     def comments(self) -> dict[int, str]:
-        """The comment on each line that has one, without its sign."""
+        """The comment on each line that has one, without the `#`."""
         tokens = tokenize.generate_tokens(io.StringIO(self.text).readline)
         return {
             token.start[0]: token.string.lstrip("#").strip()
@@ -95,7 +95,7 @@ class SourceTree:
                     yield Import(deeper if self.has(deeper) else base, node.lineno, inside)
 
     def _named_in_text(self, source: Source) -> Iterator[Import]:
-        """In a file that imports at run time, each text that is the name of a module counts as an
+        """In a file that imports at run time, each string that is the name of a module counts as an
         import of it."""
         if not any(
             isinstance(node, ast.Call) and _imports_at_run_time(node) for node, _ in source.nodes
@@ -131,7 +131,7 @@ def absolute(source: Source, node: ast.ImportFrom) -> str:
 
 
 def _walk(tree: ast.AST, inside: bool) -> Iterator[tuple[ast.AST, bool]]:
-    """Every node in the order of the text, and whether it stands in the body of a function."""
+    """Every node in source order, and whether it is in the body of a function."""
     left = [(tree, inside)]
     while left:
         parent, inside = left.pop()

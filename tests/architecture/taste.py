@@ -1,4 +1,4 @@
-"""Code style: what a file, a function and a name must look like."""
+"""Code style: rules for files, functions and names that a machine can check."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.architecture.source import Source, SourceTree, absolute
 NOT_IN_A_CLASS_NAME = {"Manager", "Helper", "Util", "Base", "Common", "Impl"}
 NOT_A_FILE_NAME = {"manager", "helper", "util", "common", "impl", "misc"}
 
-# Modules of the optional extras. Imported inside a function they need no further excuse.
+# Modules of the optional extras. Their imports inside a function need no reason.
 EXTRAS = {
     "argon2",
     "click",
@@ -44,7 +44,7 @@ _UNFINISHED = re.compile(r"\b(TO" + r"DO|FIX" + r"ME|X" + r"XX)\b")
 
 
 def problems(source_tree: SourceTree) -> Iterator[str]:
-    """Every breach of taste in the package that a machine can see, one line each."""
+    """Every violation of the style in the package, one line each."""
     for source in source_tree.sources:
         yield from opening(source.tree, source.where)
         yield from _names(source)
@@ -64,8 +64,8 @@ def opening(tree: ast.Module, where: str) -> Iterator[str]:
 
 
 def openings(folder: Path) -> Iterator[str]:
-    """The same for every file below ``folder``, for folders that owe nothing else: tests,
-    scripts, benchmarks."""
+    """The same for every file below ``folder``, for folders without other rules: tests, scripts,
+    benchmarks."""
     for path in sorted(folder.rglob("*.py")):
         text = path.read_text(encoding="utf-8")
         if text.startswith('"""'):
@@ -76,7 +76,7 @@ def openings(folder: Path) -> Iterator[str]:
 def bare_ignores(folder: Path) -> Iterator[str]:
     """Every `type: ignore` below `folder` without its codes and, in a comment after it, a reason.
 
-    A reason in the line above moves away from its line when code is edited.
+    A reason in the line above would move away from its line when the code is edited.
     """
     for path in sorted(folder.rglob("*.py")):
         text = path.read_text(encoding="utf-8")
@@ -100,9 +100,9 @@ def nested_conditionals(tree: ast.Module, where: str) -> Iterator[str]:
 
 
 def parallel_assignments(tree: ast.Module, where: str) -> Iterator[str]:
-    """Values that do not depend on each other are assigned on lines of their own.
+    """Independent values are assigned on separate lines.
 
-    Allowed is an assignment that reads a name or attribute that it also sets, such as a swap.
+    An assignment that reads a name or attribute that it also sets, such as a swap, is allowed.
     """
     for node in ast.walk(tree):
         if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Tuple):
@@ -138,7 +138,7 @@ def _imports_inside_functions(source_tree: SourceTree, source: Source) -> Iterat
     says why."""
     excused: set[int] = (
         set()
-    )  # last lines of the excused imports: one comment holds for the imports right below it
+    )  # last lines of the imports with a reason: one comment applies to the imports right below it
     nodes = [
         node
         for node in _inside_functions(source.tree)
@@ -175,7 +175,7 @@ def _says_why(comment: str) -> bool:
 
 
 def _excuses(source: Source) -> Iterator[str]:
-    """Nothing is left unfinished, and a silenced check has its reason beside it or just above."""
+    """The code contains no TODO, and a silenced check has its reason beside it or just above."""
     for line, comment in source.comments.items():
         if _UNFINISHED.search(comment):
             yield f"{source.where}:{line}: something is left unfinished: {comment}"

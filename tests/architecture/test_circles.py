@@ -40,7 +40,7 @@ CYCLES = {
 
 
 def test_no_import_cycle_between_files(source_tree: SourceTree) -> None:
-    """A part never imports the whole that it was cut from, not even for type checking."""
+    """A part never imports the whole that it belongs to, not even for type checking."""
     found = list(circles.problems(source_tree))
     assert not found, "\n".join(found)
 
@@ -58,7 +58,7 @@ def test_each_kind_of_cycle_is_found(
 def test_files_without_a_cycle_raise_no_alarm(
     build: Build, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Two ways to one file are not a cycle."""
+    """Two import paths to one file are not a cycle."""
     monkeypatch.setattr(circles, "OPEN", frozenset())
     assert list(circles.problems(build(SOUND))) == []
 

@@ -1,6 +1,6 @@
-"""Class names: none stands twice in a distribution, nor in one reference server.
+"""Class names: each is unique in a distribution, and in one reference server.
 
-Each reference server is a package tree of its own: two of them may have a class `Limits`. The files
+Each reference server is its own package tree: two of them may have a class `Limits`. The files
 directly below `interlock_servers` form one more tree.
 """
 
@@ -12,19 +12,19 @@ from collections import defaultdict
 from tests.architecture.conftest import Build
 from tests.architecture.source import SourceTree
 
-# `interlock.sync` offers the blocking twins of these classes under the same names, on purpose: a
-# program becomes synchronous by its import alone.
+# `interlock.sync` offers blocking versions of these classes under the same names, on purpose: you
+# make a program synchronous by changing its import.
 TWINS = "interlock.sync"
 
 
 def tree_of(module: str) -> str:
-    """The package tree in which a class name may stand once."""
+    """The package tree in which a class name must be unique."""
     parts = module.split(".")
     return ".".join(parts[:2]) if parts[0] == "interlock_servers" and len(parts) > 2 else parts[0]
 
 
 def repeated(source_tree: SourceTree) -> list[str]:
-    """The names of classes that stand more than once in a tree, with their modules."""
+    """The names of classes that occur more than once in a tree, with their modules."""
     found: dict[tuple[str, str], list[str]] = defaultdict(list)
     for source in source_tree.sources:
         if source.name == TWINS:

@@ -1,5 +1,4 @@
-"""Revisions are asked for what they can do by name, and the checker that says so finds each kind of
-comparison."""
+"""Code checks features of revisions by name, and the checker finds each kind of comparison."""
 
 from __future__ import annotations
 
@@ -30,20 +29,20 @@ BREACHES = {
 
 
 def test_nothing_above_the_protocol_compares_revisions(source_tree: SourceTree) -> None:
-    """What older revisions cannot do are rows of the history table (`wire/revisions.py`)."""
+    """The differences of revisions are rows of the history table (`wire/revisions.py`)."""
     found = list(comparisons.problems(source_tree))
     assert not found, "\n".join(found)
 
 
 @pytest.mark.parametrize("text", SOUND.values(), ids=SOUND)
 def test_a_question_by_name_gives_no_alarm(build: Build, text: str) -> None:
-    """What may be written."""
+    """Allowed code passes."""
     assert not list(comparisons.problems(build({"client/x.py": text})))
 
 
 @pytest.mark.parametrize("text", BREACHES.values(), ids=BREACHES)
 def test_a_comparison_is_found(build: Build, text: str) -> None:
-    """What may not be written, outside of the two packages that know the history."""
+    """Comparisons are not allowed outside the two packages that know the history."""
     files = {"client/x.py": text, "protocol/x.py": text, "wire/x.py": text}
     found = list(comparisons.problems(build(files)))
     assert found

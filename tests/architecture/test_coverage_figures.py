@@ -1,5 +1,5 @@
 """Coverage: the figures of packages are counted from files,
-and a drop is not written without a reason."""
+and a lower figure needs a reason."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from scripts.covered import fallen, figures, package, written
 
 
 def row(ran: int, every: int) -> dict[str, int]:
-    """What coverage.py says of a file."""
+    """The report of coverage.py for a file."""
     return {"covered_lines": ran, "num_statements": every}
 
 
@@ -33,13 +33,13 @@ def test_statements_are_counted_over_the_files_of_a_package() -> None:
 
 
 def test_only_a_real_drop_counts() -> None:
-    """Timing may move a figure by half a point; a package that is gone has none."""
+    """Timing may change a figure by half a point; a removed package has none."""
     known = {"a": 90.0, "b": 90.0, "gone": 90.0}
     assert fallen(known, {"a": 89.6, "b": 89.0, "new": 10.0}) == {"b": (90.0, 89.0)}
 
 
 def test_a_lower_figure_is_kept_with_its_reason() -> None:
-    """Others never fall by the tolerance, run for run."""
+    """Other figures never drift down by the tolerance from run to run."""
     known = {"a": {"percent": 90.0}, "b": {"percent": 90.0}, "c": {"percent": 50.0, "reason": "x"}}
     text = written(known, {"a": 89.8, "b": 80.0, "c": 51.0}, {"b"}, 'needs a "Mac"')
     assert tomllib.loads(text) == {

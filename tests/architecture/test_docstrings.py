@@ -43,12 +43,12 @@ MODULES = [
     "interlock.untrusted.urls",
 ]
 MANY = 3
-# Objects that the library makes and hands out: nobody calls their constructors.
+# Objects that the library creates for callers: their constructors are not called by users.
 HANDED_OUT = {"Context", "HttpServer", "RunningServer", "SessionState", "Watch"}
 
 
 def public(module: str) -> Iterator[tuple[str, Any]]:
-    """The classes and functions of ours that a module offers, by name."""
+    """Our classes and functions that a module exports, by name."""
     loaded = importlib.import_module(module)
     names = getattr(loaded, "__all__", None) or [n for n in vars(loaded) if not n.startswith("_")]
     for name in names:
@@ -84,7 +84,7 @@ def is_repeated(kind: type, name: str) -> bool:
 
 
 def missing() -> Iterator[str]:
-    """What the rule misses."""
+    """The public names without the required documentation."""
     for module in MODULES:
         for where, value in public(module):
             doc = inspect.getdoc(value) or ""

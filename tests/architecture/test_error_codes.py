@@ -1,5 +1,5 @@
-"""The error codes of our own source: those that the specification defines, and none in the ranges
-that it keeps."""
+"""The error codes in our source: those that the specification defines, and no others in the
+reserved ranges."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def reserved_numbers(tree: ast.AST) -> set[int]:
 
 
 def test_numbers_are_found() -> None:
-    """Reserved ones, wherever they stand, and no others."""
+    """Reserved numbers are found everywhere, and no others."""
     assert reserved_numbers(ast.parse("a = -32050\nraise E(-32001, 32002, -31999, -1)")) == {
         -32050,
         -32001,
@@ -41,7 +41,7 @@ def test_numbers_are_found() -> None:
 
 
 def test_the_source_mints_no_code(source_tree: SourceTree) -> None:
-    """Every reserved code in our source is one that the specification has (`ERR-02`, `ERR-03`,
+    """Every reserved code in our source is defined in the specification (`ERR-02`, `ERR-03`,
     `ERR-04`, `ERR-06`)."""
     allowed = JSON_RPC | set(DEFINED) | set(GIVEN_UP)
     found = {
@@ -49,7 +49,7 @@ def test_the_source_mints_no_code(source_tree: SourceTree) -> None:
         for source in source_tree.sources
         if (extra := reserved_numbers(source.tree) - allowed)
     }
-    # The one place that knows the range: it keeps such codes from being sent.
+    # The one place that knows the range: it prevents sending such codes.
     assert found == {"interlock/protocol/error_codes.py": {-32099, -32019}}
 
 
@@ -60,7 +60,7 @@ def test_named_codes_have_their_meaning() -> None:
 
 
 def test_the_newest_revision_has_no_code_that_was_given_up() -> None:
-    """What errors are called in the newest revision is none of the legacy codes (`ERR-04`,
+    """The newest revision uses none of the legacy codes (`ERR-04`,
     `ERR-12`)."""
     newest = {codes[max(codes)] for codes in ERRORS.values()}
     assert newest <= JSON_RPC | set(DEFINED)

@@ -75,21 +75,20 @@ BREACHES = {
 
 
 def test_every_exported_name_is_explained(source_tree: SourceTree) -> None:
-    """Whatever stands in the ``__all__`` of a public module is defined and documented."""
+    """Every name in the ``__all__`` of a public module is defined and documented."""
     assert source_tree.sources
     found = list(exports.problems(source_tree))
     assert not found, "\n".join(found)
 
 
 def test_explained_exports_give_no_alarm(build: Build) -> None:
-    """Re-exports, names for type checking, constants with their words, and other people's names
-    pass."""
+    """Re-exports, names for type checking, documented constants, and third-party names pass."""
     assert list(exports.problems(build(SOUND))) == []
 
 
 @pytest.mark.parametrize("text, alarm", BREACHES.values(), ids=BREACHES)
 def test_each_omission_is_found(build: Build, text: str, alarm: str) -> None:
-    """One omission, one alarm, and it names the place."""
+    """Each omission gives one error, which names the place."""
     found = list(
         exports.problems(build(SOUND | {"wire/x.py": text, "wire/y.py": "class B:\n    pass\n"}))
     )

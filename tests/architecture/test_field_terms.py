@@ -50,7 +50,7 @@ def files(top: Path) -> list[Path]:
 
 
 def hits(top: Path, term: str) -> Iterator[tuple[str, int]]:
-    """Where a term stands: path and line number, in the order of the search."""
+    """The occurrences of a term: path and line number, in the order of the search."""
     wanted = pattern(term)
     for path in files(top):
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):

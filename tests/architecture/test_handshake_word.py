@@ -20,7 +20,7 @@ WORD = re.compile("initiali[sz]e", re.IGNORECASE)
 
 
 def problems(source_tree: SourceTree) -> list[str]:
-    """Every line elsewhere that has the word: in code, comments and texts."""
+    """Every line elsewhere that contains the word: in code, comments and strings."""
     return [
         f"{source.where}:{number}: {line.strip()[:80]}"
         for source in source_tree.sources
@@ -46,5 +46,5 @@ def test_the_word_stands_only_where_the_handshake_lives(source_tree: SourceTree)
     ],
 )
 def test_each_use_of_the_word_is_found(build: Build, text: str) -> None:
-    """In a text, a comment and a name."""
+    """The check finds it in a string, a comment and a name."""
     assert len(problems(build({"transport/x.py": text, "types/x.py": text}))) == 1

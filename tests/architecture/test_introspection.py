@@ -1,5 +1,5 @@
-"""Every public name can be looked at: `help`, `inspect.signature` and, where nothing speaks against
-it, type hints."""
+"""Every public name supports introspection: `help`, `inspect.signature` and, with listed
+exceptions, type hints."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MODULES = [
     "interlock.sync",
 ]
 
-# Names in annotations that are not there at run time, each for a reason that is worth more than its
+# Names in annotations that are missing at run time, each for a reason that matters more than its
 # hint.
 UNRESOLVED = {
     "Skills": "few servers have skills",
@@ -41,7 +41,7 @@ UNRESOLVED = {
 
 
 def public(module: str) -> Iterator[tuple[str, Any]]:
-    """The public names of a module, with what they stand for."""
+    """The public names of a module, with their objects."""
     loaded = importlib.import_module(module)
     listed = getattr(loaded, "__all__", None)
     for name in listed if listed is not None else dir(loaded):
@@ -74,7 +74,7 @@ def parts(name: str, value: Any) -> Iterator[tuple[str, Any]]:
 
 @pytest.mark.parametrize("name", CALLABLE)
 def test_help_and_signatures_work(name: str) -> None:
-    """Of a name and of all its methods; notebooks, editors and documentation tools ask for them."""
+    """For a name and all its methods; notebooks, editors and documentation tools use them."""
     assert pydoc.render_doc(CALLABLE[name])
     for part, function in parts(name, CALLABLE[name]):
         assert inspect.signature(function) is not None, part
@@ -82,8 +82,8 @@ def test_help_and_signatures_work(name: str) -> None:
 
 @pytest.mark.parametrize("name", CALLABLE)
 def test_type_hints_can_be_resolved(name: str) -> None:
-    """But for the names that are not loaded on purpose; each of those is one that is still
-    needed."""
+    """All except the names that are not loaded on purpose; each of these exceptions is still
+    necessary."""
     for part, function in parts(name, CALLABLE[name]):
         try:
             typing.get_type_hints(function, include_extras=True)
@@ -98,7 +98,7 @@ def test_help_of_the_packages_works() -> None:
 
 
 def test_every_name_that_is_not_resolved_is_one_that_is_met() -> None:
-    """So that the list does not outlive its reasons."""
+    """An exception without a use is removed from the list."""
     met = set()
     for name, value in CALLABLE.items():
         for _, function in parts(name, value):

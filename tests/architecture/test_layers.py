@@ -1,4 +1,4 @@
-"""The layers hold, and the checker that says so finds each kind of breach."""
+"""The imports respect the layers, and the checker finds each kind of violation."""
 
 from __future__ import annotations
 
@@ -187,7 +187,8 @@ def tree(top: Path, files: dict[str, str]) -> SourceTree:
 
 
 def test_imports_keep_to_the_layers(source_tree: SourceTree, top: Path) -> None:
-    """Nobody imports upward; programs import only what docs/api.txt lists as public."""
+    """No package imports upward; programs import only the modules that docs/api.txt lists as
+    public."""
     assert source_tree.sources
     found = list(layers.problems(source_tree, layers.read_plan(top)))
     assert not found, "\n".join(found)
@@ -203,18 +204,18 @@ def test_the_table_shows_what_the_imports_draw(source_tree: SourceTree, top: Pat
 
 
 def test_every_public_module_exists(source_tree: SourceTree, top: Path) -> None:
-    """docs/api.txt lists no module that is gone."""
+    """docs/api.txt lists no removed module."""
     assert [name for name in layers.read_plan(top).public if not source_tree.has(name)] == []
 
 
 def test_a_sound_tree_gives_no_alarm(tmp_path: Path) -> None:
-    """What the plan allows passes."""
+    """Imports that the plan allows pass."""
     assert list(layers.problems(tree(tmp_path, SOUND), PLAN)) == []
 
 
 @pytest.mark.parametrize("files, alarm", BREACHES.values(), ids=BREACHES)
 def test_each_breach_is_found(tmp_path: Path, files: dict[str, str], alarm: str) -> None:
-    """One breach more than in the sound tree, one alarm."""
+    """Each violation that is added to the valid tree gives one error."""
     found = list(layers.problems(tree(tmp_path, SOUND | files), PLAN))
     assert len(found) == 1, found
     assert alarm in found[0]

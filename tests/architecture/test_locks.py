@@ -1,4 +1,4 @@
-"""The locks: whole, hashed, without an address, and in step with pyproject.toml."""
+"""The locks: complete, hashed, without addresses, and consistent with pyproject.toml."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ BREACHES = {
 
 @pytest.fixture(scope="module")
 def folder(top: Path) -> Path:
-    """Where the locks are."""
+    """The folder of the locks."""
     return top / "requirements"
 
 
 def test_every_lock_is_whole(folder: Path) -> None:
-    """Every file that comes of a ``.in`` is pinned and hashed, and names no address."""
+    """Every file that is compiled from a ``.in`` is pinned and hashed, and contains no address."""
     sources = sorted(folder.glob("*.in"))
     assert sources
     found = [line for source in sources for line in locks.problems(source.with_suffix(".txt"))]
@@ -42,8 +42,8 @@ def test_every_lock_is_whole(folder: Path) -> None:
 
 
 def test_the_tests_run_on_what_a_run_installs(folder: Path) -> None:
-    """Each pin of run.txt stands in dev.txt too, so that installing for the tests changes nothing
-    under the program."""
+    """Each pin of run.txt is in dev.txt too, so that the tests run with the same packages as the
+    program."""
     run = locks.pins(folder / "run.txt")
     dev = locks.pins(folder / "dev.txt")
     assert run
@@ -51,8 +51,8 @@ def test_the_tests_run_on_what_a_run_installs(folder: Path) -> None:
 
 
 def test_the_locks_ask_for_what_the_project_asks_for(folder: Path, pyproject: Path) -> None:
-    """A dependency or an extra of pyproject.toml stands, with the same bounds, in the source of a
-    lock."""
+    """A dependency or an extra of pyproject.toml is in the source of a lock, with the same
+    bounds."""
     wanted = []
     for file in sorted(pyproject.glob("*/pyproject.toml")):
         project = tomllib.loads(file.read_text(encoding="utf-8"))["project"]

@@ -26,21 +26,21 @@ LINES = {
 
 @pytest.mark.parametrize("line, rows", LINES.values(), ids=LINES)
 def test_a_line_of_the_list_is_read(line: str, rows: list[tuple[str, ...]]) -> None:
-    """Its ID, revisions, level and words, without the note on what the public suite covers."""
+    """Its ID, revisions, level and text, without the note on the coverage by the public suite."""
     found = requirements.requirements(f"## 1. Base\n\n{line}\n")
     assert [(row.id, row.revisions, row.level, row.text) for row in found] == rows
 
 
 def test_an_id_stands_once() -> None:
-    """Two requirements of one name could not be told apart."""
+    """Two requirements with one ID would be ambiguous."""
     line = "RPC-01 | all | both | MUST | Say it."
     with pytest.raises(ValueError, match="RPC-01 stands twice"):
         requirements.requirements(f"{line}\n{line}\n")
 
 
 def test_a_requirement_that_is_not_ours_needs_no_test() -> None:
-    """Its reason stands on the page, and it is not missing; a requirement of ours without a test
-    is."""
+    """Its reason is on the page, and it does not count as missing; our own requirement without a
+    test does."""
     rows = requirements.requirements(
         "## 1. Base\n"
         "RPC-01 | all | both | MUST | Say it. [schema]\n"
@@ -68,7 +68,7 @@ def test_no_test_shows_what_is_not_ours() -> None:
 
 @pytest.mark.parametrize("folder", ["tests", "packages"])
 def test_every_id_that_is_named_is_in_the_list(folder: str) -> None:
-    """A reference to nowhere tells a reader nothing."""
+    """A reference to an unknown ID would be useless to a reader."""
     known = {row.id for row in requirements.requirements(requirements.LIST.read_text("utf-8"))}
     unknown = {
         id: places for id, places in requirements.named(ROOT / folder).items() if id not in known

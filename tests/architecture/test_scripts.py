@@ -1,5 +1,5 @@
-"""The scripts behind `make check-all-pythons` and `make test-busy` find what they look for, and say
-what they do not find."""
+"""The scripts behind `make check-all-pythons` and `make test-busy` find interpreters and test
+files, and report what is missing."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from scripts import busy, pythons
 
 
 def program(place: Path, words: str, status: int = 0) -> Path:
-    """A program that prints some words and exits."""
+    """A program that prints a text and exits."""
     place.parent.mkdir(parents=True, exist_ok=True)
     place.write_text(f"#!/bin/sh\necho '{words}'\nexit {status}\n")
     place.chmod(0o755)
@@ -23,7 +23,7 @@ def program(place: Path, words: str, status: int = 0) -> Path:
 
 @pytest.fixture
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A machine with nothing on PATH but a shell's builtins, and no pyenv."""
+    """A machine with an empty PATH, except the shell's builtins, and without pyenv."""
     monkeypatch.setenv("PATH", f"{tmp_path / 'a'}{os.pathsep}{tmp_path / 'b'}")
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.delenv("PYENV_ROOT", raising=False)
@@ -31,8 +31,8 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_an_interpreter_is_found_on_the_path_or_in_pyenv(machine: Path) -> None:
-    """One for each version: a shim that fails is passed over, and so is what is no released
-    CPython; the newest of pyenv counts."""
+    """One for each version: failing shims and programs that are not a released CPython are skipped,
+    and the newest version in pyenv is used."""
     program(machine / "a/python3.12", "pyenv: python3.12: command not found", 127)
     on_path = program(machine / "b/python3.12", "3 12 cpython final")
     program(machine / "home/.pyenv/versions/3.12.9/bin/python3.12", "3 12 cpython final")
@@ -46,7 +46,7 @@ def test_an_interpreter_is_found_on_the_path_or_in_pyenv(machine: Path) -> None:
 def test_the_newest_alone(
     machine: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Of those that are found; older ones and missing ones are not spoken of any more."""
+    """Only the newest one that is found is used; older and missing versions are not mentioned."""
     program(machine / "b/python3.12", "3 12 cpython final")
     newest = program(machine / "b/python3.13", "3 13 cpython final")
     tested: list[object] = []
@@ -61,7 +61,7 @@ def test_the_newest_alone(
 def test_a_missing_interpreter_is_named_and_is_no_failure(
     machine: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Where none is found nothing is tested, and that is said."""
+    """If no interpreter is found, the script tests nothing and says so."""
     monkeypatch.setattr(sys, "argv", ["pythons.py"])
     assert pythons.main() == 0
     said = capsys.readouterr().out
@@ -85,13 +85,13 @@ def test_a_missing_interpreter_is_named_and_is_no_failure(
     ],
 )
 def test_files_that_touch_the_clock(source: str, found: bool) -> None:
-    """By the names of functions, attributes and options."""
+    """They are recognized by the names of functions, attributes and options."""
     assert busy.touches_clock(source) == found
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads the children of a process in /proc")
 def test_busy_loops_end_with_the_command() -> None:
-    """They run beside it, are gone afterwards, and its exit status is handed on."""
+    """They run beside the command and stop after it, and its exit status is returned."""
     script = (
         "import os, sys; "
         "print(open(f'/proc/{os.getppid()}/task/{os.getppid()}/children').read()); sys.exit(7)"

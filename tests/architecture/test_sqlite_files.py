@@ -1,4 +1,5 @@
-"""SQLite files of every kind: one way to open them, older ones are migrated, newer ones refused."""
+"""SQLite files of every kind: one function opens them, older files are migrated, newer ones are
+rejected."""
 
 from __future__ import annotations
 
@@ -36,8 +37,8 @@ class Kind(NamedTuple):
     Attributes:
         schema: Its tables.
         open: Opens a file as the product does, reads in it, and closes it.
-        query: Finds what is in the old file.
-        found: What that is.
+        query: Reads the data of the old file.
+        found: The expected data.
     """
 
     schema: SqliteSchema
@@ -123,13 +124,14 @@ def statements(path: Path) -> dict[str, str]:
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    """The files of a folder, but for lock files."""
+    """The files of a folder, except lock files."""
     return {path.name: path.read_bytes() for path in folder.iterdir() if not path.match("*.lock")}
 
 
 @pytest.mark.parametrize("name", KINDS)
 async def test_a_newer_file_is_refused_named_and_untouched(name: str, tmp_path: Path) -> None:
-    """Version + 1: the error names the file and says what to do; not a byte is changed."""
+    """Version + 1: the error names the file and says what to do, and no byte of the file
+    changes."""
     kind = KINDS[name]
     path = tmp_path / "file.db"
     await kind.open(path)
@@ -148,7 +150,8 @@ async def test_a_newer_file_is_refused_named_and_untouched(name: str, tmp_path: 
 
 @pytest.mark.parametrize("name", KINDS)
 async def test_the_file_of_another_kind_is_refused_and_untouched(name: str, tmp_path: Path) -> None:
-    """A file of ours that belongs to another part is no less another program's."""
+    """One of our files that belongs to another component is rejected like the file of another
+    program."""
     path = tmp_path / "file.db"
     other = "vault" if name != "vault" else "store"
     path.write_bytes(gzip.decompress((OLD / f"{other}.db.gz").read_bytes()))
@@ -162,7 +165,7 @@ async def test_the_file_of_another_kind_is_refused_and_untouched(name: str, tmp_
 
 @pytest.mark.parametrize("name", KINDS)
 async def test_a_file_of_the_first_edition_still_opens(name: str, tmp_path: Path) -> None:
-    """Nothing in it is lost, and it is marked as what it is."""
+    """Its data is preserved, and it gets the mark of its kind."""
     kind = KINDS[name]
     path = tmp_path / "file.db"
     path.write_bytes(gzip.decompress((OLD / f"{name}.db.gz").read_bytes()))
@@ -178,7 +181,7 @@ async def test_a_file_of_the_first_edition_still_opens(name: str, tmp_path: Path
     [(name, n) for name, kind in KINDS.items() for n in range(1, kind.schema.version)],
 )
 async def test_each_older_version_is_migrated(name: str, version: int, tmp_path: Path) -> None:
-    """Afterwards the file has the tables of a new one."""
+    """After the migration, the file has the tables of a new one."""
     kind = KINDS[name]
     old = SqliteSchema(
         name=name,
@@ -195,12 +198,12 @@ async def test_each_older_version_is_migrated(name: str, version: int, tmp_path:
 
 
 def test_kinds_have_marks_of_their_own() -> None:
-    """No two kinds of files are taken for one another."""
+    """Two kinds of files cannot be confused."""
     assert len({kind.schema.application for kind in KINDS.values()}) == len(KINDS)
 
 
 def test_sqlite_files_are_opened_in_one_place(source_tree: SourceTree) -> None:
-    """Only the helper calls sqlite3.connect, but for databases in memory."""
+    """Only the helper calls sqlite3.connect, except for databases in memory."""
     calls = [
         f"{source.where}:{number}"
         for source in source_tree.sources

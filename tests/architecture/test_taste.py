@@ -99,7 +99,8 @@ BREACHES = {
 
 
 def test_the_code_style_is_kept(source_tree: SourceTree) -> None:
-    """Charters, sizes, names, imports where they belong, nothing silenced without a reason."""
+    """File docstrings, sizes, names and the place of imports are right, and every silenced check
+    has a reason."""
     assert source_tree.sources
     found = list(taste.problems(source_tree))
     assert not found, "\n".join(found)
@@ -107,7 +108,7 @@ def test_the_code_style_is_kept(source_tree: SourceTree) -> None:
 
 @pytest.mark.parametrize("folder", ["tests", "packages", "scripts", "benchmarks"])
 def test_every_file_says_what_it_is_for(top: Path, folder: str) -> None:
-    """Outside the package a file opens with a sentence too."""
+    """Files outside the package open with a sentence too."""
     found = list(taste.openings(top / folder))
     assert not found, "\n".join(found)
 
@@ -132,7 +133,7 @@ def test_an_ignored_type_error_without_a_reason_is_found(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("folder", ["tests", "packages", "examples", "scripts", "benchmarks"])
 def test_no_conditional_expression_stands_in_another(top: Path, folder: str) -> None:
-    """Statements, or a small function, say it plainer; in tests and programs too."""
+    """Statements or a small function are clearer; this applies to tests and programs too."""
     found = [
         problem
         for path in sorted((top / folder).rglob("*.py"))
@@ -145,13 +146,13 @@ def test_no_conditional_expression_stands_in_another(top: Path, folder: str) -> 
 
 @pytest.mark.parametrize("text", SOUND.values(), ids=SOUND)
 def test_good_taste_gives_no_alarm(build: Build, text: str) -> None:
-    """What the rules allow passes."""
+    """Code that the rules allow passes."""
     assert list(taste.problems(build({"wire/x.py": text}))) == []
 
 
 @pytest.mark.parametrize("text, alarm", BREACHES.values(), ids=BREACHES)
 def test_each_lapse_is_found(build: Build, text: str, alarm: str) -> None:
-    """One lapse, one alarm, and it names the place."""
+    """Each violation gives one error, which names the place."""
     found = list(taste.problems(build({"wire/x.py": text})))
     assert len(found) == 1, found
     assert alarm in found[0]
@@ -160,13 +161,13 @@ def test_each_lapse_is_found(build: Build, text: str, alarm: str) -> None:
 
 @pytest.mark.parametrize("name", ["utils.py", "_helpers.py", "common.py"])
 def test_a_file_is_called_by_what_is_in_it(build: Build, name: str) -> None:
-    """A file whose name fits anything is found; ``types/base.py`` is a noun of the plan."""
+    """A file with a name that fits anything is found; ``types/base.py`` is allowed by the plan."""
     source_tree = build({f"wire/{name}": OPENING, "types/base.py": OPENING})
     assert len(list(taste.problems(source_tree))) == 1
 
 
 def test_charters_are_asked_of_other_folders(tmp_path: Path) -> None:
-    """A file without one is found below any folder."""
+    """A file without a docstring is found below any folder."""
     (tmp_path / "tests" / "deep").mkdir(parents=True)
     (tmp_path / "tests" / "deep" / "test_x.py").write_text("x = 1\n", encoding="utf-8")
     (tmp_path / "tests" / "test_y.py").write_text(OPENING, encoding="utf-8")

@@ -1,5 +1,4 @@
-"""Types are checked strictly, and the code is formatted and free of what the linter finds: the
-tools themselves say so."""
+"""Strict type checking, the formatter and the linter report no errors."""
 
 from __future__ import annotations
 
@@ -27,7 +26,7 @@ ROOT = Path(__file__).parents[2]
 def test_the_tools_have_nothing_to_say(tool: list[str]) -> None:
     """Strict types, lint and format over the whole project, as `make check` runs them.
 
-    CI runs `make types` by itself: without a cache it takes as long as all other tests together.
+    CI runs `make types` separately: without a cache it takes as long as all other tests together.
     """
     found = subprocess.run(
         [sys.executable, "-m", *tool],
@@ -57,6 +56,6 @@ def test_javascript_and_css_are_formatted_and_typed(installed: Callable[[str], P
 
 @pytest.mark.parametrize("path", files(), ids=lambda path: path.name)
 def test_lines_of_javascript_and_css_have_at_most_100_columns(path: Path) -> None:
-    """Prettier leaves comments and templates as they are, so that their lines are counted here."""
+    """Prettier does not wrap comments and templates, so this test checks their lines."""
     lines = path.read_text(encoding="utf-8").splitlines()
     assert [line for line in lines if len(line) > 100] == []

@@ -27,7 +27,7 @@ def page(top: Path) -> str:
 
 
 def test_the_walk_has_ten_files(page: str) -> None:
-    """A stranger walks it in ten minutes."""
+    """A new reader follows it in ten minutes."""
     there, back = paths(page)
     assert len({*there, *back}) == 10
 
@@ -35,7 +35,7 @@ def test_the_walk_has_ten_files(page: str) -> None:
 def test_each_file_of_the_walk_imports_the_next(
     page: str, source_tree: SourceTree, top: Path
 ) -> None:
-    """So that a reader follows the imports."""
+    """A reader can follow the imports."""
     for path in paths(page):
         for file, following in pairwise(path):
             source = source_tree.modules[module(file)]
@@ -45,7 +45,7 @@ def test_each_file_of_the_walk_imports_the_next(
 
 
 def test_every_test_that_the_page_names_exists(page: str, top: Path) -> None:
-    """An invariant without its test is a wish."""
+    """An invariant must have its test."""
     named = re.findall(r"`((?:tests|packages/[\w-]+/tests)/[\w/]+(?:\.py)?)`", page)
     assert named
     assert [name for name in named if not (top / name).exists()] == []

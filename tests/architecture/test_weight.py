@@ -1,4 +1,4 @@
-"""What Interlock costs a program that only imports it: time, modules and distributions."""
+"""The cost of importing Interlock: time, modules and distributions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CORE = {"msgspec", "jsonschema-rs", "click"}
 
 
 def run(program: str) -> str:
-    """What a fresh interpreter prints. It may write byte code, as it does for everybody."""
+    """The output of a fresh interpreter. It may write byte code, as it does for users."""
     environment = {
         name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"
     }
@@ -26,7 +26,7 @@ def run(program: str) -> str:
 
 
 def cpu(statement: str) -> float:
-    """Seconds of CPU that a fresh interpreter has used once it has run ``statement``."""
+    """Seconds of CPU that a fresh interpreter uses for its start and ``statement``."""
     return float(run(f"{statement}\nimport time\nprint(time.process_time())"))
 
 
@@ -42,9 +42,9 @@ def modules(statement: str) -> set[str]:
 def test_import_fits_its_budget() -> None:
     """``import interlock`` takes at most 80 ms of CPU above bare Python.
 
-    The one test that looks at a clock, because the budget is a promise. It is CPU time and the
-    least of interleaved runs, so that a busy machine does not decide; and a crowded moment is given
-    two more chances.
+    This is the only test that reads a clock, because the budget is a guarantee. It takes the
+    minimum CPU time of interleaved runs, so that a busy machine does not fail it, and it repeats a
+    slow measurement up to twice.
     """
     bare = []
     whole = []
@@ -58,13 +58,12 @@ def test_import_fits_its_budget() -> None:
 
 
 def test_import_loads_nothing_of_the_extras() -> None:
-    """Beside the standard library, ``import interlock`` loads msgspec and nothing else."""
+    """Apart from the standard library, ``import interlock`` loads only msgspec."""
     assert strangers("import interlock", "pass") <= {"interlock", "msgspec"}
 
 
 def test_the_pytest_plugin_is_light() -> None:
-    """Who runs pytest with Interlock installed loads nothing more for it than for ``import
-    interlock``."""
+    """In pytest, the plugin loads only the modules that ``import interlock`` loads."""
     assert strangers("import pytest, interlock.testing.plugin", "import pytest") <= {
         "interlock",
         "msgspec",
@@ -72,15 +71,16 @@ def test_the_pytest_plugin_is_light() -> None:
 
 
 def test_a_stranger_is_seen() -> None:
-    """What the two tests above rely on: a package that comes in is found, and what was there before
-    is not counted."""
+    """The two tests above rely on this: a new package is found, and packages loaded before are not
+    counted."""
     assert "click" in strangers("import click", "pass")
     assert "click" not in strangers("import click", "import click")
     assert cpu("sum(range(10_000_000))") - cpu("pass") > BUDGET
 
 
 def strangers(statement: str, before: str) -> set[str]:
-    """What ``statement`` loads that ``before`` does not and the standard library does not have."""
+    """The packages outside the standard library that ``statement`` loads and ``before`` does
+    not."""
     return modules(statement) - modules(before) - sys.stdlib_module_names
 
 

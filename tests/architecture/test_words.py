@@ -1,5 +1,4 @@
-"""The repository names no package registry and no machine, and the checker that says so can
-tell."""
+"""The repository names no package registry and no machine, and the checker finds each violation."""
 
 from __future__ import annotations
 
@@ -28,7 +27,7 @@ def test_nothing_names_a_registry_or_a_machine(top: Path) -> None:
 
 @pytest.mark.parametrize("text", BREACHES.values(), ids=BREACHES)
 def test_each_forbidden_word_is_found(tmp_path: Path, text: str) -> None:
-    """In any kind of file, and the line is named."""
+    """It is found in any kind of file, and the error names the line."""
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs" / "page.md").write_text("A page.\n" + text + "\n", encoding="utf-8")
     (found,) = words.problems(tmp_path)
@@ -36,7 +35,7 @@ def test_each_forbidden_word_is_found(tmp_path: Path, text: str) -> None:
 
 
 def test_ordinary_words_and_what_tools_built_give_no_alarm(tmp_path: Path) -> None:
-    """Paths that only contain the words pass, and so does what nobody wrote."""
+    """Paths that only contain the words pass, and so do generated files."""
     (tmp_path / "page.md").write_text(
         "home/work/x, /workshop/, /roots/list, ./work/x, python.org\n", encoding="utf-8"
     )

@@ -1,5 +1,5 @@
-"""What must not be written anywhere in the repository: hosts of package registries, and paths of
-one machine."""
+"""Texts that are forbidden in the whole repository: hosts of package registries, and paths of one
+machine."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-# Cut in two, so that this file may be searched like any other.
+# Split in two, so that this file can be searched like any other.
 HOSTS = (
     "pypi" + ".org",
     "python" + "hosted.org",
@@ -34,8 +34,8 @@ def problems(top: Path) -> Iterator[str]:
 
 
 def files(folder: Path) -> Iterator[Path]:
-    """The files of the checkout that a person wrote: nothing hidden but what is ours, nothing that
-    a tool built."""
+    """The files of the checkout that people wrote: without build outputs, and without hidden files
+    except our own."""
     for path in sorted(folder.iterdir()):
         hidden = path.name.startswith(".") and path.name not in _HIDDEN_BUT_OURS
         if path.is_symlink() or hidden or path.name in _BUILT or path.name.endswith(".egg-info"):

@@ -1,5 +1,5 @@
-"""Reads pages of the documentation: their code blocks, what these are called, and where their links
-lead."""
+"""Reads pages of the documentation: their code blocks, the titles of these, and the targets of
+links."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _HEADING = re.compile(r"^#{1,6} +(.+?)[ #]*$", re.MULTILINE)
 
 
 class Block(NamedTuple):
-    """A fenced block: its language, its text, the file it stands for (by the comment in its first
-    line), and where it is."""
+    """A fenced block: its language, its text, its file name (from the comment in its first line),
+    and its place."""
 
     language: str
     text: str
@@ -33,7 +33,7 @@ class Block(NamedTuple):
 
 
 class Command(NamedTuple):
-    """A line that a reader types, and what they see then; `...` stands for anything."""
+    """A command line and its output; `...` stands for any text."""
 
     line: str
     output: str
@@ -62,18 +62,18 @@ def commands(block: Block) -> Iterator[Command]:
 
 
 def agrees(wanted: str, given: str) -> bool:
-    """Whether an output is as a page has it, where `...` stands for any text."""
+    """Whether an output matches the page, where `...` stands for any text."""
     pattern = ".*?".join(re.escape(part) for part in wanted.split("..."))
     return re.fullmatch(pattern, given.strip("\n"), re.DOTALL) is not None
 
 
 def links(text: str) -> list[str]:
-    """Where the links of a page lead, code blocks left out."""
+    """The targets of the links of a page, without code blocks."""
     return _LINK.findall(re.sub(r"`[^`\n]*`", "", _FENCE.sub("", text)))
 
 
 def anchors(text: str) -> set[str]:
-    """The anchors that the headings of a page make, as forges make them."""
+    """The anchors of the headings of a page, as hosting sites generate them."""
     found = set()
     for heading in _HEADING.findall(_FENCE.sub("", text)):
         plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading)

@@ -1,4 +1,4 @@
-"""Numbers and names that the guide states are those of the code."""
+"""The numbers and names in the guide match the code."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def page(name: str) -> str:
 
 
 def default(of: Callable[..., object], name: str) -> object:
-    """What a parameter is unless it is told otherwise."""
+    """The default of a parameter."""
     return inspect.signature(of).parameters[name].default
 
 
@@ -71,19 +71,19 @@ def test_limits_are_as_stated(record: type, option: str) -> None:
 
 
 def test_the_size_of_a_message_is_as_stated() -> None:
-    """In both places that name it."""
+    """Both places that name it are correct."""
     stated = f"{DEFAULT_LIMIT // 1024**2} MiB"
     assert stated in page("limits.md")
     assert stated in page("security.md")
 
 
 def test_the_timeout_of_a_client_is_as_stated() -> None:
-    """In seconds."""
+    """The page gives it in seconds."""
     assert f"({default(Client, 'timeout'):g} seconds unless told otherwise)" in page("client.md")
 
 
 def in_words(limit: str, value: float | None) -> str:
-    """A limit as the guide puts it."""
+    """A limit in the notation of the guide."""
     if value is None:
         return "none"
     if limit in ("head", "body", "bodies"):
@@ -93,7 +93,7 @@ def in_words(limit: str, value: float | None) -> str:
 
 @pytest.mark.parametrize("limit", [field.name for field in msgspec.structs.fields(Limits)])
 def test_limits_over_http_are_as_stated(limit: str) -> None:
-    """The table of limits of an endpoint has all of them, with their defaults."""
+    """The table of limits of an endpoint lists every limit with its default."""
     value = in_words(limit, getattr(Limits(), limit))
     (row,) = [
         line
@@ -106,7 +106,7 @@ def test_limits_over_http_are_as_stated(limit: str) -> None:
 
 
 def test_what_is_said_of_http_is_so() -> None:
-    """Options, loggers, places and times that the page on HTTP names."""
+    """The options, loggers, paths and times on the page on HTTP are correct."""
     text = page("http.md")
     assert set(re.findall(r"`(\w+)=", text)) <= {
         name
@@ -130,7 +130,7 @@ def test_what_is_said_of_http_is_so() -> None:
 
 
 def test_options_of_the_command_line_are_named() -> None:
-    """Those for HTTP, both ways."""
+    """The page names the options for HTTP, of servers and clients."""
     text = page("cli.md")
     assert "default: 300" in " ".join(
         str(option.help) for option in ping.params if isinstance(option, click.Option)
@@ -144,7 +144,7 @@ def test_options_of_the_command_line_are_named() -> None:
 
 
 def test_commands_are_named() -> None:
-    """Every command of the command line, every server that comes with it, and every revision."""
+    """The guide names every command, every included server, and every revision."""
     text = page("cli.md")
     named = set(re.findall(r"`(?:interlock )?([a-z]+)\b", text))
     assert set(COMMANDS) <= named

@@ -1,4 +1,4 @@
-"""Links between the pages lead somewhere."""
+"""Links between the pages are valid."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PAGES = {page.relative_to(TOP).as_posix(): page for page in pages()}
 
 @pytest.mark.parametrize("name", PAGES)
 def test_links_resolve(name: str) -> None:
-    """A file that a page links to is there, and so is the heading where one is named."""
+    """The linked file exists, and so does the linked heading."""
     text = PAGES[name].read_text(encoding="utf-8")
     for link in links(text):
         if "://" in link or link.startswith("mailto:"):
@@ -27,7 +27,7 @@ def test_links_resolve(name: str) -> None:
 
 
 def test_every_page_of_the_guide_can_be_found() -> None:
-    """The table of contents knows them all."""
+    """The table of contents lists every page."""
     guide = TOP / "docs" / "guide"
     listed = {
         unquote(link).partition("#")[0]
@@ -37,7 +37,8 @@ def test_every_page_of_the_guide_can_be_found() -> None:
 
 
 def test_links_are_told_from_code() -> None:
-    """What looks like a link within code is none; headings make the anchors that forges make."""
+    """Code that looks like a link is not a link; headings have the anchors that hosting sites
+    generate."""
     text = "# A `b`: c!\n\n[x](y.md#z) `[a](b)` ![p](p.png)\n\n```python\n# [c](d)\n```\n"
     assert links(text) == ["y.md#z"]
     assert anchors(text) == {"a-b-c"}

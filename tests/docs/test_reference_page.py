@@ -1,5 +1,5 @@
-"""The page that compares the reference servers leaves none of theirs out, and names nothing of ours
-that is not there."""
+"""The page that compares the reference servers covers every existing tool, and names only tools of
+ours that exist."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ OURS = {
     "sqlite": "database",
     "sequentialthinking": "thinking",
 }
-"""Which server of ours stands for which of theirs."""
+"""The server of ours for each existing server."""
 
 CLAUSE = re.compile(
     r"`(?P<old>[\w-]+)` is `(?P<new>[\w-]+)`|no (?P<lost>`[\w-]+`(?:, `[\w-]+`)*)|also "
@@ -30,7 +30,7 @@ CLAUSE = re.compile(
 
 
 class Row(NamedTuple):
-    """A row of a table: tools or prompts of both sides, and what becomes of arguments."""
+    """A row of a table: tools or prompts of both sides, and the changes of arguments."""
 
     there: list[str]
     here: list[str]
@@ -40,12 +40,12 @@ class Row(NamedTuple):
 
 
 def words(cell: str) -> list[str]:
-    """What stands in backticks."""
+    """The texts in backticks."""
     return re.findall(r"`([^`]+)`", cell)
 
 
 def section(server: str) -> str:
-    """What the page says of a server of theirs."""
+    """The section of the page for an existing server."""
     _, _, rest = PAGE.partition(f"\n## {server}\n")
     return rest.partition("\n## ")[0]
 
@@ -53,7 +53,7 @@ def section(server: str) -> str:
 def rows(server: str, head: str) -> list[Row]:
     """The rows of the table in a server's section whose first column has this head.
 
-    Raises ValueError for arguments that say nothing.
+    Raises ValueError for arguments that it cannot parse.
     """
     found = []
     for table in re.findall(
@@ -80,7 +80,7 @@ def rows(server: str, head: str) -> list[Row]:
 
 
 def catalogue(server: str) -> Any:
-    """The snapshot of what the server of ours that stands for this one offers."""
+    """The catalogue snapshot of our server for an existing one."""
     (path,) = (TOP / "packages/interlock-servers/tests/servers").rglob(
         f"{OURS[server]}_catalogue.json"
     )
@@ -88,7 +88,7 @@ def catalogue(server: str) -> Any:
 
 
 def taken(tools: Any, names: list[str]) -> set[str]:
-    """The arguments that these tools of ours take."""
+    """The arguments of these tools of ours."""
     return {
         argument for name in names for argument in tools[name]["inputSchema"].get("properties", {})
     }
@@ -96,7 +96,7 @@ def taken(tools: Any, names: list[str]) -> set[str]:
 
 @pytest.mark.parametrize("server", THEIRS)
 def test_no_tool_is_left_out(server: str) -> None:
-    """Each tool and prompt of theirs stands in one row, and each template is named."""
+    """Each existing tool and prompt has one row, and each template is named."""
     assert sorted(name for row in rows(server, "there") for name in row.there) == sorted(
         THEIRS[server]["tools"]
     )
@@ -109,7 +109,7 @@ def test_no_tool_is_left_out(server: str) -> None:
 
 @pytest.mark.parametrize("server", THEIRS)
 def test_tools_of_ours_are_there_with_their_arguments(server: str) -> None:
-    """Each argument of theirs is renamed to one of ours, is said to be gone, or has the same name
+    """Each existing argument is renamed to one of ours, is listed as missing, or has the same name
     in a tool of ours in that row."""
     tools = catalogue(server)["tools"]
     for row in rows(server, "there"):
@@ -129,7 +129,7 @@ def test_tools_of_ours_are_there_with_their_arguments(server: str) -> None:
 
 @pytest.mark.parametrize("server", [server for server in THEIRS if THEIRS[server]["prompts"]])
 def test_prompts_of_ours_are_there(server: str) -> None:
-    """With the arguments that the page names."""
+    """They have the arguments that the page names."""
     prompts = catalogue(server)["prompts"]
     for row in rows(server, "prompt there"):
         assert set(row.here) <= set(prompts), row
@@ -160,7 +160,7 @@ def test_what_prose_calls_a_tool_is_one(server: str) -> None:
 
 
 def test_versions_are_those_of_the_locks() -> None:
-    """The page says what it was tried with; who moves a lock tries it again."""
+    """The page names the tested versions; a change of a lock requires a new test of the page."""
     lock = (TOP / "tests" / "interop" / "reference" / "package.json").read_text(encoding="utf-8")
     pins = {
         name: version

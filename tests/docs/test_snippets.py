@@ -1,5 +1,5 @@
-"""What the README and the guide show works: every file that they print is written, and every
-command that they type is run."""
+"""The snippets of the README and the guide work: the tests write every file that they show, and run
+every command."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ WITH_CODE = [
 ]
 
 SET = re.compile(r"[A-Z_]+=.*")  # a variable for one command
-# What a reader types but a test does not: it would install things, or never end.
+# Commands that the tests do not run, because they would install packages or never end.
 NOT_RUN = ("make ", "git clone ", "pip install ")
 
 
 @pytest.mark.parametrize("name", WITH_CODE)
 def test_what_a_page_shows_works(name: str, tmp_path: Path) -> None:
-    """The files are written as they come, the commands are run where they stand, and print what is
-    printed."""
+    """In the order of the page, files are written and commands run, and their output matches the
+    page."""
     ran: list[str] = []
     files: dict[str, str] = {}
     text = re.sub(
         r"(?<=[:=])8000\b", str(free_port()), PAGES[name]
-    )  # where a reader serves; here it may be taken
+    )  # the port of the page, which may be in use here
     with contextlib.ExitStack() as page:
         for block in blocks(text, name):
             if block.language in ("python", "html"):
@@ -68,7 +68,7 @@ def test_what_a_page_shows_works(name: str, tmp_path: Path) -> None:
 def check(command: Command, folder: Path) -> None:
     """Run a command in a folder, and compare what it prints.
 
-    Its exit code stands in brackets at the end where it is not 0.
+    A nonzero exit code is in brackets at the end.
     """
     with started(command, folder) as done:
         try:
@@ -77,7 +77,7 @@ def check(command: Command, folder: Path) -> None:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(
                     done.pid, signal.SIGKILL
-                )  # what a program that hangs or fails leaves behind
+                )  # the processes of a program that hangs or fails
     output += f"[exit code {done.returncode}]" if done.returncode else ""
     assert agrees(command.output, output), (
         f"{command.where}: {command.line}\n--- wanted\n{command.output}\n--- got\n{output}\n"
@@ -86,7 +86,7 @@ def check(command: Command, folder: Path) -> None:
 
 
 def started(command: Command, folder: Path) -> subprocess.Popen[str]:
-    """Start a command in a folder, as a reader would."""
+    """Start a command in a folder, like a reader."""
     typed = shlex.split(command.line.removesuffix(" &"))
     words = list(itertools.dropwhile(SET.fullmatch, typed))
     told = dict(word.split("=", 1) for word in typed[: -len(words)])
@@ -98,7 +98,7 @@ def started(command: Command, folder: Path) -> subprocess.Popen[str]:
     assert words[0] in python, f"{command.where}: there is no running {words[0]}"
     path = os.pathsep.join(
         [str(Path(sys.executable).parent), os.environ.get("PATH", "")]
-    )  # where `make install` leaves the command
+    )  # the folder into which `make install` installs the command
     environment = {
         **os.environ,
         "PATH": path,
@@ -122,8 +122,8 @@ def started(command: Command, folder: Path) -> subprocess.Popen[str]:
 
 @contextlib.contextmanager
 def running(command: Command, folder: Path) -> Iterator[None]:
-    """A command with `&` at its end: it runs until the page is done, once it has said what the page
-    says, and ends well."""
+    """A command with `&` at its end: it prints the output of the page, runs until the end of the
+    page, and exits without an error."""
     with started(command, folder) as process:
         try:
             assert process.stderr is not None
@@ -140,13 +140,13 @@ def running(command: Command, folder: Path) -> Iterator[None]:
 
 
 def free_port() -> int:
-    """A port that was free a moment ago."""
+    """Return a port that is currently free."""
     with socket.create_server(("127.0.0.1", 0)) as found:
         return int(found.getsockname()[1])
 
 
 def used(title: str, files: dict[str, str], ran: list[str]) -> bool:
-    """Whether a file was run, or is named by one that may have been."""
+    """Whether a file was run, or is named by a file that may have been run."""
     stem = title.removesuffix(".py")
     if any(
         title in line or (stem.startswith("test_") and line.startswith("pytest")) for line in ran
@@ -161,7 +161,7 @@ def used(title: str, files: dict[str, str], ran: list[str]) -> bool:
 
 @pytest.mark.parametrize("name", PAGES)
 def test_commands_for_make_exist(name: str) -> None:
-    """What is not run here is at least there: the targets of make."""
+    """The targets of make, which this test does not run, exist."""
     targets = set(
         re.findall(r"^([a-z]+):", (TOP / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
     )
@@ -175,8 +175,7 @@ def test_commands_for_make_exist(name: str) -> None:
 
 
 def test_snippets_are_well_kept(tmp_path: Path) -> None:
-    """The linter and the formatter of the project find nothing to say about them: no unused import,
-    one style."""
+    """The project's linter and formatter report no errors for the snippets."""
     for name, text in PAGES.items():
         for block in blocks(text, name):
             if block.title:
@@ -205,8 +204,8 @@ def test_the_readme_has_its_ten_lines() -> None:
 
 
 def test_a_wrong_page_is_noticed(tmp_path: Path) -> None:
-    """The comparison can fail: other output, a failing program, a snippet without a name, a file
-    that nothing runs."""
+    """The comparison detects different output, a failing program, a snippet without a name, and a
+    file that no command runs."""
     block = Block("console", "$ python hello.py\nhello\n", None, "here")
     (command,) = commands(block)
     (tmp_path / "hello.py").write_text("print('good-bye')", encoding="utf-8")
