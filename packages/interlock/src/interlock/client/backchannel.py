@@ -161,7 +161,7 @@ class BackChannel:
         try:
             return await self._reopen(self.older)
         except BaseException:
-            self._switching = None  # reopening the client starts the detection again
+            self._switching = None  # a client that is opened again may switch again
             raise
         finally:
             self._is_reopening = False

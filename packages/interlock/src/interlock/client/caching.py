@@ -35,7 +35,7 @@ def caching(book: ResponseCache, now: Callable[[], float] = time.monotonic) -> M
             if isinstance(kept, RawResult) and not passes(x):
                 return kept.decode()
             if isinstance(kept, RawResult) or (kept is not None and not passes(x)):
-                return kept  # a decoded result has lost members that this revision does not know
+                return kept  # forwarding needs the bytes: decoding drops unknown members
             changes = book.changes
             result = await handler(x)
             if book.changes == changes:

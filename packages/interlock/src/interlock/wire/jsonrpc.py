@@ -248,8 +248,8 @@ def open_batch(frame: Frame) -> list[Frame]:
 
 
 def _is_long(frame: Frame) -> bool:
-    """Whether a frame is a batch of too many messages, or malformed JSON that begins like one. This
-    is much cheaper than splitting the batch.
+    """Whether a frame is a batch of too many messages, or has an element that is not a message.
+    This check is much cheaper than splitting the batch.
     """
     try:
         return len(_counted(frame)) > _MOST_IN_BATCH

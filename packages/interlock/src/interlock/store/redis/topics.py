@@ -22,9 +22,9 @@ _DAY = 86_400_000
 
 log = limited("interlock.store")
 
-# KEYS: stream, counter, the last note of this worker. ARGV: where numbers start, most, the number
-# of the note among the worker's notes, note. The worker numbers its notes, so that a note that is
-# sent twice, because the connection failed, is published once.
+# KEYS: stream, counter, the number of this worker's last note. ARGV: where numbers start, most, the
+# number of the note among the worker's notes, note. The worker numbers its notes, so that a note
+# that is sent twice, because the connection failed, is published once.
 _POST = f"""
 if tonumber(redis.call('GET', KEYS[3]) or 0) >= tonumber(ARGV[3]) then return end
 redis.call('SET', KEYS[3], ARGV[3], 'PX', {_HOUR})
