@@ -35,13 +35,13 @@ from hypothesis import settings
 from interlock.wire.revisions import HANDSHAKE_REVISIONS, REVISIONS
 
 MATRIX_SECONDS = 0.1
-"""What one combination of a matrix is taken to cost where its marker does not say so."""
+"""The default cost of one combination of a matrix, in seconds."""
 
 MATRIX_SHARE = 0.5
 """The share of the sample that goes to the matrices."""
 
 EXAMPLES = 1000
-"""How many examples a property test tries here."""
+"""The number of examples of a property test in this suite."""
 
 WIRED = "whole_cell"
 """The fixture of the wired matrix."""
@@ -78,7 +78,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Choose the seed once, in the process that starts the workers, and the number of examples.
 
-    The seed is the date: each day tries another sample, on every machine the same. In CI it is
+    The seed is the date: each day draws another sample, the same on every machine. In CI it is
     fixed, because a failure there has to come from the change under test.
     """
     if config.option.seed is None:
@@ -96,7 +96,7 @@ def pytest_report_header(config: pytest.Config) -> str:
     return f"endurance suite: sample of {config.option.sample:g} s, --seed {config.option.seed}"
 
 
-@pytest.hookimpl(tryfirst=True)  # before other plugins sort what is left
+@pytest.hookimpl(tryfirst=True)  # before other plugins sort the remaining tests
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Keep the tests of this run: the endurance suite, or all others and the sample."""
     costs = dict(_costs(items))
@@ -119,7 +119,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Begin nothing once the time is up."""
+    """Skip the test once the time is up."""
     until = item.config.option.until
     if until is not None and time.time() > until:
         pytest.skip("the duration is over")
@@ -162,7 +162,7 @@ def _is_fixed(item: pytest.Item) -> bool:
 
 
 def _values(item: pytest.Item) -> dict[str, Hashable]:
-    """Return the parameters of a test, the parts of tuples each for itself."""
+    """Return the parameters of a test, with the parts of tuples as separate parameters."""
     callspec = item.callspec  # type: ignore[attr-defined]  # only functions with parameters come here
     values: dict[str, Hashable] = {}
     for name, value in callspec.params.items():
@@ -221,14 +221,15 @@ def _era(value: Hashable) -> Hashable:
 def sample(
     items: Sequence[pytest.Item], costs: Sequence[float], seconds: float, seed: int
 ) -> list[pytest.Item]:
-    """Draw tests of about so many seconds in all, a share of them combinations of matrices."""
+    """Draw tests with a given total cost in seconds; a share of them are combinations of
+    matrices."""
     drawn: list[pytest.Item] = []
     order = list(range(len(items)))
     random.Random(seed).shuffle(order)
     left = {True: seconds * MATRIX_SHARE, False: seconds * (1 - MATRIX_SHARE)}
     for number in order:
         cheap = costs[number] <= MATRIX_SECONDS
-        if costs[number] <= left[cheap] + 1e-9:  # sums of fractions are not exact
+        if costs[number] <= left[cheap] + 1e-9:  # floating-point sums are not exact
             left[cheap] -= costs[number]
             drawn.append(items[number])
     return drawn

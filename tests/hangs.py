@@ -1,7 +1,7 @@
 """Hung tests: the traceback that faulthandler writes of a test that hangs contains its name.
 
-The stack of an asynchronous test consists of the event loop, and not of the test. That is why each
-test runs below a frame that has the name of the test.
+The stack of an asynchronous test contains the event loop, but not the test. So each test runs below
+a frame with its name.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from _pytest.runner import runtestprotocol  # what plugins that run tests themselves use
+from _pytest.runner import runtestprotocol  # used by plugins that run tests themselves
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest itself, which would run it without the frame

@@ -175,7 +175,8 @@ def _says_why(comment: str) -> bool:
 
 
 def _excuses(source: Source) -> Iterator[str]:
-    """The code contains no TODO, and a silenced check has its reason beside it or just above."""
+    """The code contains no unfinished parts, and a silenced check has its reason beside it or just
+    above."""
     for line, comment in source.comments.items():
         if _UNFINISHED.search(comment):
             yield f"{source.where}:{line}: something is left unfinished: {comment}"

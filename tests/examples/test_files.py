@@ -1,4 +1,4 @@
-"""The files server: what is in the folder can be read and found, and nothing else can."""
+"""The files server: clients can read and find the files of the folder, and no other files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from interlock import Client, McpError, types
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A folder with something of every kind in it, and a secret beside it."""
+    """A folder with every kind of entry, and a secret beside it."""
     root = tmp_path / "shown"
     for name, text in {
         "README.md": "# Shown\nA needle here.\n",
@@ -48,7 +48,8 @@ async def client(folder: Path) -> AsyncIterator[Client]:
 
 
 async def test_lists_what_may_be_seen(client: Client) -> None:
-    """Neither hidden nor built files, nor links; a pattern is for names or whole paths."""
+    """Hidden files, build outputs and links are not listed; a pattern matches names or whole
+    paths."""
 
     async def listed(**arguments: str) -> list[str]:
         blocks = (await client.call_tool("list_files", arguments)).content
@@ -68,7 +69,7 @@ async def test_lists_what_may_be_seen(client: Client) -> None:
 
 
 async def test_every_link_can_be_read(client: Client) -> None:
-    """The URI of a link leads to the file, however odd its name."""
+    """The URI of a link leads to the file, even if it has an unusual name."""
     (link,) = (await client.call_tool("list_files", {"pattern": "a b*"})).content
     assert isinstance(link, types.ResourceLink)
     assert link.uri == "file:///a%20b%2520c.txt"
@@ -96,7 +97,7 @@ async def test_every_link_can_be_read(client: Client) -> None:
     ],
 )
 async def test_what_must_not_be_read(client: Client, path: str) -> None:
-    """Outside, hidden, linked or no file: there is no such resource (`RES-08`)."""
+    """A path outside, a hidden file, a link or a folder is not a resource (`RES-08`)."""
     with pytest.raises(McpError, match="not found"):
         await client.read_resource(f"file:///{path}")
 
@@ -105,13 +106,13 @@ async def test_what_must_not_be_read(client: Client, path: str) -> None:
     "path, words", [("picture.png", "is not text"), ("large.txt", "more than")]
 )
 async def test_what_is_not_read(client: Client, path: str, words: str) -> None:
-    """Binary and very large files are named and refused."""
+    """Binary and very large files are rejected, and the error names them."""
     with pytest.raises(McpError, match=words):
         await client.read_resource(f"file:///{path}")
 
 
 async def test_search(client: Client) -> None:
-    """Lines with their places, from text that may be seen, whatever the case."""
+    """The search returns lines with their places, from visible text files, ignoring case."""
     result = await client.call_tool("search_files", {"text": "NEEDLE"})
     assert result.text == "README.md:2: A needle here.\nsrc/a.py:1: needle = 1"
     found = result.value()
@@ -143,15 +144,15 @@ async def test_as_a_program(folder: Path) -> None:
 
 
 def test_what_is_no_folder_is_refused(folder: Path) -> None:
-    """A server over a file cannot be made."""
+    """A server for a file instead of a folder raises an error."""
     with pytest.raises(NotADirectoryError):
         folder_server(folder / "README.md")
 
 
 @given(st.text(alphabet="./\\%2eEfFcC~ab\0 ", max_size=24))
 def test_no_path_leads_out(path: str) -> None:
-    """Whatever the path, what is read lies within the folder: the tests' own, in which nothing is
-    called so.
+    """Any path leads only to files within the folder: here the tests' own folder, which has no file
+    of that name.
     """
     here = Folder(Path(__file__).parent)
     for asked in (path, quote(path)):

@@ -1,5 +1,4 @@
-"""What the tools of `everything.py` that end in one text say, once the questions that they ask are
-answered."""
+"""The final texts of the tools of `everything.py`, once their questions are answered."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """An ordinary client that plays the scenarios of the public conformance suite:
 `conformance_client.py URL`.
 
-The suite says in the environment which scenario it is about to judge, under which revision, and
-with which data.
+The suite passes the scenario, the revision and the data in environment variables.
 """
 
 from __future__ import annotations
@@ -37,11 +36,11 @@ FILLED_IN = {
     "object": {},
     "null": None,
 }
-"""A value of each type, for arguments that a schema demands."""
+"""A value of each type, for required arguments."""
 
 
 async def greet(client: Client) -> None:
-    """Say hello, and see what is there."""
+    """Connect, and list the features."""
     if client.server_capabilities.tools is not None:
         await client.list_tools()
 
@@ -54,7 +53,7 @@ async def add(client: Client) -> None:
 
 
 async def ask_away(client: Client) -> None:
-    """Send requests of several kinds, whatever the server offers."""
+    """Send requests of several kinds, independent of the server's features."""
     await client.request("tools/list", types.ListToolsRequestParams())
     await client.call_tool("add_numbers", {"a": 5, "b": 3})
 
@@ -72,7 +71,7 @@ async def come_back(client: Client) -> None:
 
 
 async def use_everything(client: Client) -> None:
-    """Call, read and get whatever is listed."""
+    """Call every tool, read every resource and get every prompt that is listed."""
     for tool in await client.list_tools():
         await client.call_tool(tool.name, arguments_for(tool))
     if client.server_capabilities.resources is not None:
@@ -84,7 +83,7 @@ async def use_everything(client: Client) -> None:
 
 
 async def call_as_told(client: Client) -> None:
-    """Make the calls that the suite gives, once the tools are known."""
+    """List the tools, then make the calls that the suite requests."""
     listed = {tool.name for tool in await client.list_tools()}
     for call in context()["toolCalls"]:
         assert call["name"] in listed
@@ -92,7 +91,7 @@ async def call_as_told(client: Client) -> None:
 
 
 async def answer_in_rounds(client: Client) -> None:
-    """Call tools that ask, and one beside them that does not, at the same time."""
+    """Call tools that ask questions and one that does not, concurrently."""
     await client.list_tools()
     asking = [client.call_tool("test_mrtr_echo_state"), client.call_tool("test_mrtr_no_state")]
     plain = [client.call_tool("test_mrtr_unrelated"), client.call_tool("test_mrtr_no_result_type")]
@@ -106,12 +105,12 @@ async def answer_in_rounds(client: Client) -> None:
 
 
 async def look_only(client: Client) -> None:
-    """List tools, one of which has a schema that refers to another place."""
+    """List tools, one of which has a schema with a remote reference."""
     assert [tool.name for tool in await client.list_tools()] == ["lookup_user"]
 
 
 async def hand_back(client: Client) -> None:
-    """Send a schema back as it came."""
+    """Send a schema back unchanged."""
     tools = {tool.name: tool for tool in await client.list_tools()}
     await client.call_tool(
         "json_schema_echo", {"schema": tools["json_schema_2020_12_tool"].input_schema}
@@ -119,13 +118,13 @@ async def hand_back(client: Client) -> None:
 
 
 async def list_skills_only(client: Client) -> None:
-    """List the skills, whose files are not to be read ahead of need."""
+    """List the skills, without reading their files in advance."""
     assert [skill.name for skill in await client.list_skills()] == ["pdf-processing"]
 
 
 async def load_a_skill(client: Client) -> None:
-    """Load a skill and go on with a file of it: the SKILL.md is not what was announced, so this
-    ends."""
+    """Load a skill and read one of its files: the SKILL.md does not match its digest, so loading
+    fails."""
     [skill] = await client.list_skills()
     try:
         await skill.read()
@@ -171,15 +170,14 @@ MUST_FAIL = {
     "auth/metadata-issuer-mismatch",
     "auth/scope-retry-limit",
 }
-"""Scenarios in which somebody cheats or never lets go, so that a good client stays outside."""
+"""Scenarios with a malicious or endless peer, in which a correct client does not log in."""
 
 
 class Walker:
-    """In place of a person with a browser: asks for the page, and sees where it sends the browser
-    back to."""
+    """Plays a user with a browser: requests the page, and records the redirect."""
 
     async def listen(self, preferred: Sequence[str]) -> str:
-        """Nobody has to listen."""
+        """Do nothing: no listener is needed."""
         return "http://localhost:3000/callback"
 
     async def visit(self, url: str, redirect_uri: str) -> str:
@@ -193,7 +191,7 @@ class Walker:
             await fetch.aclose()
 
     async def show_code(self, step: ShowCode) -> None:
-        """There is nobody to show a code to."""
+        """Do nothing: no user can see the code."""
         raise AssertionError(step)
 
     async def aclose(self) -> None:
@@ -206,7 +204,7 @@ def person(**options: Any) -> OAuth:
 
 
 def authorization(scenario: str) -> Authorization:
-    """How the client is let in where a scenario wants that."""
+    """The client's authorization, if the scenario needs one."""
     given = context()
     match scenario:
         case "auth/pre-registration":
@@ -235,12 +233,12 @@ def authorization(scenario: str) -> Authorization:
 
 
 def part_in(scenario: str) -> Callable[[Client], Awaitable[None]] | None:
-    """What the client does in a scenario; None where it has no part in it."""
+    """The client's part in a scenario; None if it has no part."""
     return SCENARIOS.get(scenario) or (look_and_call if scenario.startswith("auth/") else None)
 
 
 def arguments_for(tool: types.Tool) -> dict[str, Any]:
-    """What a tool demands, with values of the right type."""
+    """The required arguments of a tool, with values of the right type."""
     schema = tool.input_schema
     return {
         name: FILLED_IN[schema["properties"][name]["type"]] for name in schema.get("required", ())
@@ -248,7 +246,7 @@ def arguments_for(tool: types.Tool) -> dict[str, Any]:
 
 
 def agree(asked: types.ElicitRequestParams) -> dict[str, Any]:
-    """Say yes to whatever is asked, and leave what has a default as it is."""
+    """Accept every question, and keep the defaults of its fields."""
     fields: dict[str, Any] = (asked.requested_schema or {}).get("properties", {})
     return {
         name: True
@@ -264,7 +262,7 @@ def context() -> dict[str, Any]:
 
 
 async def main(url: str, scenario: str, play: Callable[[Client], Awaitable[None]]) -> None:
-    """Play a scenario, under the newest revision or under any of those with a handshake."""
+    """Play a scenario, under the newest revision or any handshake revision."""
     wanted = os.environ["MCP_CONFORMANCE_PROTOCOL_VERSION"]
     revision = (
         wanted if wanted == REVISIONS[-1] else [known for known in REVISIONS if known <= wanted]

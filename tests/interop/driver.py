@@ -1,5 +1,5 @@
-"""Starts the programs of other makers, and leads a client through its steps: a JSON line to it for
-each, a line back (`peers/steps.py`)."""
+"""Starts third-party programs, and drives a client through its steps: one JSON line for each step,
+and one line back (`peers/steps.py`)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from scripts import peers
 
 PEERS = Path(__file__).parent / "peers"
 PATIENCE = 60
-"""Seconds to wait for a line; a step that hangs is given up by the program itself, and sooner."""
+"""Seconds to wait for a line; the program itself gives up a hanging step earlier."""
 
 MAN: dict[str, Any] = {
     "elicitation/create": {"action": "accept", "content": {"name": "Ann", "age": 42}},
@@ -31,7 +31,7 @@ MAN: dict[str, Any] = {
     },
     "roots/list": {"roots": [{"uri": "file:///srv/data"}]},
 }
-"""The person, the model and the folders on the client's side, where a step says nothing else."""
+"""The default answers of the user, the model and the roots on the client's side."""
 
 
 def command_of(role: str, maker: str, installed: Callable[[str], Path]) -> list[str]:
@@ -45,18 +45,19 @@ def command_of(role: str, maker: str, installed: Callable[[str], Path]) -> list[
 
 
 def put_programs(place: Path) -> None:
-    """Put our JavaScript programs into a peer's place: Node looks for packages beside a program."""
+    """Copy our JavaScript programs into a peer's folder: Node looks for packages beside a
+    program."""
     for file in PEERS.glob("*.mjs"):
         copy = place / file.name
         if not copy.exists() or copy.read_bytes() != file.read_bytes():
-            fresh = place / f".{file.name}.{os.getpid()}"  # whole at once: others may read it now
+            fresh = place / f".{file.name}.{os.getpid()}"  # atomic: others may read it now
             shutil.copy2(file, fresh)
             fresh.replace(copy)
 
 
 @dataclass
 class Step:
-    """What the program saw at one step."""
+    """The results of one step of the program."""
 
     heard: list[list[Any]]
     asked: list[list[Any]]
@@ -65,7 +66,7 @@ class Step:
 
     @property
     def result(self) -> Any:
-        """What the call returned; an AssertionError where it failed."""
+        """The result of the call; raises AssertionError if the call failed."""
         assert self.error is None, self.error
         return self.saw
 
@@ -78,7 +79,7 @@ class Step:
 
 
 class Driver:
-    """A client program that is led."""
+    """A client program under the test's control."""
 
     def __init__(self, process: asyncio.subprocess.Process, stderr: Any) -> None:
         self._process = process
@@ -87,7 +88,7 @@ class Driver:
     async def do(
         self, what: str, *, answers: dict[str, Any] = MAN, until: int = 0, **given: Any
     ) -> Step:
-        """Have one thing done."""
+        """Run one step."""
         return await self.say({"do": what, "with": given, "answers": answers, "until": until})
 
     async def call(
@@ -98,13 +99,13 @@ class Driver:
         answers: dict[str, Any] = MAN,
         until: int = 0,
     ) -> Step:
-        """Have a tool called."""
+        """Let the program call a tool."""
         return await self.do(
             "call", answers=answers, until=until, name=name, arguments=arguments or {}
         )
 
     async def say(self, line: dict[str, Any]) -> Step:
-        """Send one line and return the one that comes back."""
+        """Send one line and return the answer line."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(json.dumps(line).encode() + b"\n")
@@ -118,7 +119,7 @@ class Driver:
 
 
 def free_port() -> int:
-    """A port of loopback that nobody listens at."""
+    """Return a free port of loopback."""
     with socket.create_server(("127.0.0.1", 0)) as one:
         return int(one.getsockname()[1])
 
@@ -127,8 +128,7 @@ def free_port() -> int:
 async def on_the_web(
     program: Sequence[str], port: int, *, kill: bool = False, env: dict[str, str] | None = None
 ) -> AsyncIterator[None]:
-    """A server program that listens at a port, from when it does so until the end, when it is told
-    to leave, or killed."""
+    """Run a server program that listens at a port; at the end, ask it to stop, or kill it."""
     with tempfile.TemporaryFile() as output:
         null = asyncio.subprocess.DEVNULL
         process = await asyncio.create_subprocess_exec(
@@ -148,7 +148,7 @@ async def on_the_web(
                 (process.kill if kill else process.terminate)()
             try:
                 await asyncio.wait_for(process.wait(), 5)
-            except TimeoutError:  # some servers wait for their clients to leave first
+            except TimeoutError:  # some servers wait for their clients to disconnect first
                 process.kill()
                 await process.wait()
 
@@ -166,8 +166,8 @@ async def _listens(port: int) -> bool:
 
 @contextlib.asynccontextmanager
 async def led(program: Sequence[str], **opening: Any) -> AsyncIterator[Driver]:
-    """A client program, started and told whom to talk to; at the end it must close the conversation
-    and leave with 0."""
+    """Start a client program for a server; at the end it must close the conversation and exit with
+    0."""
     with tempfile.TemporaryFile() as stderr:
         pipe = asyncio.subprocess.PIPE
         process = await asyncio.create_subprocess_exec(

@@ -1,5 +1,5 @@
-"""A reference server of others and ours side by side: started at first use, asked the same, each
-with a folder of its own."""
+"""An existing reference server and ours side by side: started at first use, with the same requests,
+each with its own folder."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ class Call(NamedTuple):
 
 
 class Same(NamedTuple):
-    """The same thing, asked there and here."""
+    """The same request to the existing server and to ours."""
 
     there: Call
     here: Call
 
 
 class Sides:
-    """Two servers that run, each with a folder of its own."""
+    """Two running servers, each with its own folder."""
 
     def __init__(self, stack: ExitStack, folder: Path, installed: Callable[[str], Path]) -> None:
         self._stack = stack
@@ -52,7 +52,7 @@ class Sides:
         self._open: dict[str, tuple[Client, Client]] = {}
 
     def place(self, server: str, side: str) -> Path:
-        """The folder of a server on one side, with the same in it on both to begin with."""
+        """The folder of the server on one side; both sides start with the same content."""
         place = self._folder / f"{server}-{side}"
         if not place.exists():
             place.mkdir()
@@ -78,7 +78,7 @@ class Sides:
         return self._open[server]
 
     def ask(self, server: str, same: Same) -> tuple[Any, Any]:
-        """What is found there and here."""
+        """The results of both sides."""
         found = []
         for client, call, side in zip(self.both(server), same, ("there", "here"), strict=True):
             result = client.call_tool(
@@ -102,7 +102,7 @@ class Sides:
 
 
 def ours(server: str, place: Path) -> Stdio:
-    """Our server over a folder."""
+    """Our server for a folder."""
     arguments = {
         "filesystem": [str(place)],
         "git": [str(place)],
@@ -125,7 +125,7 @@ def ours(server: str, place: Path) -> Stdio:
 
 
 def furnish(server: str, place: Path) -> None:
-    """Put into a folder what is asked about."""
+    """Create the test data in a folder."""
     if server == "filesystem":
         (place / "deep" / "er").mkdir(parents=True)
         (place / "notes.txt").write_text("one\ntwo\nthree\n", encoding="utf-8")
@@ -156,7 +156,7 @@ def text(result: CallToolResult) -> str:
 
 
 def data(*path: str | int) -> Fact:
-    """What lies at a path in the structured content."""
+    """The value at a path in the structured content."""
 
     def fact(result: CallToolResult) -> Any:
         value: Any = result.structured_content
@@ -168,7 +168,7 @@ def data(*path: str | int) -> Fact:
 
 
 def found(pattern: str) -> Fact:
-    """What a pattern finds in the text, in order."""
+    """The matches of a pattern in the text, in order."""
     return lambda result: sorted(set(re.findall(pattern, result.text, re.MULTILINE)))
 
 
@@ -194,4 +194,4 @@ def leaves(tree: Any) -> list[str]:
 
 
 def nothing(result: CallToolResult) -> None:
-    """Only what it does is compared."""
+    """Nothing: the test compares only the effect of the call."""

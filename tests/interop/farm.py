@@ -1,11 +1,11 @@
-"""The compatibility farm: other makers' servers, clients and bridges, of each year, as one table.
+"""The compatibility farm: third-party servers, clients and bridges of each year, as one table.
 
     python -m tests.interop.farm            # run every row, and print the table with the results
     python -m tests.interop.farm --facts    # print the rows alone
     python -m tests.interop.farm --write    # write the rows into docs/guide/compatibility.md
 
-A new peer is one row here. What it needs to be installed stands in `scripts/peers.py` and in a
-lock; a row may name a small program in `tests/interop/peers/`.
+A new peer is one row here. `scripts/peers.py` and a lock describe its installation; a row may name
+a small program in `tests/interop/peers/`.
 """
 
 from __future__ import annotations
@@ -39,8 +39,9 @@ repository), `{site}` (a web site on loopback), `{chromium}` and `{port}` are fi
 class Call:
     """A tool call and the answer that is expected.
 
-    `says` is part of the answer's text, of which `{folder}` is filled in. `fails` says that the
-    answer is an error, of the tool or of the protocol. `progress` is what the tool reports.
+    `says` is a part of the answer's text, in which `{folder}` is replaced. `fails` means that the
+    answer is an error, of the tool or of the protocol. `progress` is the progress that the tool
+    reports.
     """
 
     tool: str
@@ -52,7 +53,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Offer:
-    """What a server offers, as far as a row asks for it.
+    """The features of a server that a row checks.
 
     `listed` are tools that must be in its list, `read` are resources and part of their text, and
     `prompt` is a prompt, its arguments and part of its text.
@@ -66,10 +67,10 @@ class Offer:
 
 @dataclass(frozen=True)
 class Peer:
-    """What every row says.
+    """The common fields of every row.
 
-    `lock` is the name in `scripts/peers.py`, `package` the package in that lock whose version
-    counts, and `revisions` has the revision that is agreed on, by transport.
+    `lock` is the name in `scripts/peers.py`, `package` the package in that lock that determines the
+    version, and `revisions` has the negotiated revision for each transport.
     """
 
     name: str
@@ -83,11 +84,11 @@ class Peer:
 
 @dataclass(frozen=True)
 class ServerPeer(Peer):
-    """A server of another maker, for our client, our command and our host.
+    """A third-party server, for our client, our command and our host.
 
-    `start` has the command for each transport. `host` says that our host tries it too, and
-    `needs` names other things from `scripts/peers.py`. `aside` are the transports where it sends
-    progress on another stream than the answer, which a quick answer overtakes.
+    `start` has the command for each transport. `host` means that our host is tested with it too,
+    and `needs` names other peers from `scripts/peers.py`. `aside` are the transports on which it
+    sends progress on another stream than the answer, so that a quick answer can overtake it.
     """
 
     start: Mapping[str, Words]
@@ -101,10 +102,10 @@ class ServerPeer(Peer):
 
 @dataclass(frozen=True)
 class ClientPeer(Peer):
-    """A client of another maker, for our server: the program that leads it, and what it can do.
+    """A third-party client, for our server: the program that drives it, and its abilities.
 
-    `mode` is passed on to the program. `without` has what the client cannot do: "progress".
-    `lossy` are the transports where it drops progress that it reads together with the answer.
+    `mode` is passed to the program. `without` lists abilities that the client lacks: "progress".
+    `lossy` are the transports on which it drops progress that it reads together with the answer.
     """
 
     program: Words
@@ -115,10 +116,11 @@ class ClientPeer(Peer):
 
 @dataclass(frozen=True)
 class BridgePeer(Peer):
-    """A bridge between transports: from `behind`, where the server is, to what `revisions` name.
+    """A bridge between transports: from `behind`, the server's transport, to the transports in
+    `revisions`.
 
     `start` is its command, in which `{url}`, `{command}` (one word) or `{words}` is the server
-    behind it. `lossy` says that it loses progress, or sends it on another stream than the answer.
+    behind it. `lossy` means that it loses progress, or sends it on another stream than the answer.
     """
 
     behind: str
@@ -127,7 +129,7 @@ class BridgePeer(Peer):
     lossy: bool = field(default=False, kw_only=True)
 
 
-# -- what they offer ---------------------------------------------------------------------------
+# -- the features of servers -------------------------------------------------------------------
 
 ADD = Call("add", {"a": 1, "b": 2}, "3")
 SMALL = Offer(
@@ -210,7 +212,7 @@ def of(kind: str, *transports: str) -> dict[str, Words]:
 
 
 def web(start: Words, *transports: str) -> dict[str, Words]:
-    """The commands of a program of ours: over stdio, or with a kind of transport and a port."""
+    """The commands of one of our programs: over stdio, or with a kind of transport and a port."""
     kinds: dict[str, Words] = {
         "stdio": (),
         "http": ("streamable-http", "{port}"),
@@ -674,7 +676,7 @@ SERVERS: tuple[ServerPeer, ...] = (
 
 
 def client(name: str, *more: str) -> Words:
-    """The command of one of our programs that lead a client."""
+    """The command of one of our programs that drive a client."""
     if name.endswith(".mjs"):
         return ("{node}", "{place}/" + name, *more)
     return ("{python}", "{drivers}/" + name)
@@ -1063,7 +1065,7 @@ def one_by_one(peers: Sequence[Peer]) -> Iterator[tuple[Any, str]]:
 
 
 def label(peer: Peer, road: str) -> str:
-    """What a test of a row over a transport is called."""
+    """The name of the test of a row over a transport."""
     role = type(peer).__name__.removesuffix("Peer").lower()
     parts = [role, peer.name, peer.version]
     if isinstance(peer, BridgePeer):
@@ -1078,7 +1080,7 @@ HEADINGS = ("peer", "version", "year", "role", "transport", "revision", "remark"
 
 
 def facts() -> list[tuple[str, ...]]:
-    """The rows, one for each transport: HEADINGS, and what a test of it is called."""
+    """The rows, one for each transport: the cells of HEADINGS, and the name of its test."""
     return [
         (
             peer.name,
@@ -1110,7 +1112,7 @@ def page_with(table: str) -> str:
 
 
 def table(results: Mapping[str, str]) -> str:
-    """The rows to be printed, with their results by label where there are any."""
+    """The rows for printing, with their results by label if there are any."""
     headings = (*HEADINGS[:-1], *(("result",) if results else ()), HEADINGS[-1])
     rows = [
         (*row[:-2], *((results.get(row[-1], "did not run"),) if results else ()), row[-2])
@@ -1139,7 +1141,7 @@ class Recorder:
 
 def run() -> dict[str, str]:
     """Run every row; return its result by label, "ok" or what failed."""
-    import pytest  # late: printing the rows needs no pytest
+    import pytest  # imported late: printing the rows needs no pytest
 
     recorder = Recorder()
     options = ["-q", "-n", "2", "--no-header", "-p", "no:warnings", "tests/interop/test_farm.py"]
@@ -1148,7 +1150,7 @@ def run() -> dict[str, str]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Print the table, or write it into the guide; return 0 where no row failed."""
+    """Print the table, or write it into the guide; return 0 if no row failed."""
     if "--write" in arguments:
         PAGE.write_text(page_with(markdown()), encoding="utf-8")
         return 0

@@ -1,9 +1,9 @@
-"""A person with a browser, played by the standard library: visits an address, fills the forms in,
-and says where it all ended.
+"""A user with a browser, played by the standard library: visits a URL, fills in the forms, and
+reports the final URL.
 
     python person.py ADDRESS            # prints the address to which the browser was sent back
 
-It runs in the peers' interpreters too, so it imports nothing of ours.
+It runs in the peers' interpreters too, so it does not import our code.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ MOST_PAGES = 20
 
 
 class Form:
-    """The form of a page that agrees: where it goes, what is in it, and which button sends it.
+    """The form of a page that gives consent: its target, its fields, and its button.
 
-    That is the one with a button of the class "yes", where there is one; else the first, by its
-    first button.
+    It is the form with a button of the class "yes" if there is one; otherwise the first form, with
+    its first button.
     """
 
     def __init__(self, page: str) -> None:
@@ -45,11 +45,11 @@ class Forms(HTMLParser):
         super().__init__()
         self.found: list[dict[str, Any]] = []
         self.inside = False
-        self.onward: str | None = None  # where the page leads by itself
+        self.onward: str | None = None  # the target of an automatic redirect
         self.feed(page)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Take a form's parts in."""
+        """Collect a form's parts."""
         told = {name: value or "" for name, value in attrs}
         if tag == "meta" and told.get("http-equiv", "").lower() == "refresh":
             self.onward = told.get("content", "").partition("url=")[2] or None
@@ -93,15 +93,15 @@ class Forms(HTMLParser):
 
 
 class Stay(urllib.request.HTTPRedirectHandler):
-    """Follows nothing by itself."""
+    """Follows no redirects automatically."""
 
     def redirect_request(self, *_: Any) -> None:
         """Leave the redirect to us."""
 
 
 def walk(address: str) -> str:
-    """Visit, log in, agree; return the address outside that server to which the browser is sent at
-    the end."""
+    """Visit the page, log in and consent; return the final redirect to a URL outside that
+    server."""
     browser = urllib.request.build_opener(
         urllib.request.ProxyHandler({}), urllib.request.HTTPCookieProcessor(CookieJar()), Stay()
     )

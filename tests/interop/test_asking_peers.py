@@ -1,5 +1,5 @@
-"""Servers of other makers whose tools ask by requests of their own: they are used under a revision
-where they can."""
+"""Third-party servers whose tools ask with server-initiated requests: the client uses them under a
+revision that supports this."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FORMS = {"python-2": {"size": "L"}, "fastmcp": {"value": "L"}}
 
 @contextlib.asynccontextmanager
 async def target_of(maker: str, way: str, installed: Callable[[str], Path]) -> AsyncIterator[Any]:
-    """What a client is pointed at: a command, or the address of a server that runs."""
+    """The target of a client: a command, or the address of a running server."""
     command = command_of("asking", maker, installed)
     if way == "stdio":
         yield command
@@ -38,7 +38,7 @@ async def target_of(maker: str, way: str, installed: Callable[[str], Path]) -> A
 async def test_a_client_goes_back_to_a_revision_under_which_the_server_can_ask(
     maker: str, way: str, installed: Callable[[str], Path]
 ) -> None:
-    """What only reads is sent again; the rest fails once, and goes well from then on."""
+    """Read-only calls are repeated; other calls fail once, and succeed from then on."""
     async with (
         target_of(maker, way, installed) as target,
         Client(target, elicit=lambda question: FORMS[maker]) as client,
@@ -61,8 +61,8 @@ async def test_a_client_goes_back_to_a_revision_under_which_the_server_can_ask(
 async def test_a_host_asks_before_a_call_is_made_again(
     maker: str, way: str, installed: Callable[[str], Path]
 ) -> None:
-    """The person answers the tool's question in the end, and is told why there was another one
-    before."""
+    """The user finally answers the tool's question, and learns the reason for the earlier
+    question."""
     again: list[CallQuestion] = []
 
     def allow(question: CallQuestion) -> Decision:

@@ -1,5 +1,5 @@
-"""The public conformance suite passes, each leg under each of its revisions; and the script that
-counts can tell when it does not."""
+"""The public conformance suite passes, each leg under each of its revisions, and the script detects
+failures."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.interop import conformance_client
 
 @pytest.fixture
 def suite(installed: Callable[[str], Path]) -> Suite:
-    """The suite, installed."""
+    """The installed suite."""
     installed("conformance")
     return Suite()
 
@@ -28,7 +28,7 @@ LEGS = [
     (leg, revision)
     for leg in conformance.LEGS
     for revision in conformance.REVISIONS
-    # The suite runs the leg "client" by requirement sets, and has none of the older revisions.
+    # The suite runs the leg "client" by requirement sets, and has none for the older revisions.
     if leg != "client" or revision in ("2025-11-25", "2026-07-28")
 ]
 
@@ -69,7 +69,7 @@ def test_the_client_has_a_part_in_every_scenario(suite: Suite) -> None:
 
 
 def test_a_part_that_the_client_does_not_have(tmp_path: Path) -> None:
-    """The program says so, and fails."""
+    """The program reports it, and fails."""
     environment = {
         **os.environ,
         "MCP_CONFORMANCE_SCENARIO": "no-such-scenario",
@@ -106,14 +106,15 @@ VERDICTS = {
 
 @pytest.mark.parametrize("verdict, passed", VERDICTS.values(), ids=VERDICTS)
 def test_what_counts_as_passed(verdict: Verdict, passed: bool) -> None:
-    """No failure, no warning, and at least one check of its own that was good."""
+    """A scenario passes without failures and warnings, and with at least one successful check of
+    its own."""
     assert verdict.passed is passed
     assert verdict.why().startswith("a (scored): ")
 
 
 def test_results_are_read_as_the_suite_writes_them(tmp_path: Path) -> None:
-    """A folder for each scenario, with the time in its name and perhaps a slash; one that is
-    missing is no success."""
+    """Each scenario has a folder, with the time and perhaps a slash in its name; a missing folder
+    is a failure."""
     for folder, status in (
         ("server-server-x-2026-11-21T10-00-00-123Z", "SUCCESS"),
         ("server-deep/y-2026-11-21T10-00-00-123Z", "FAILURE"),
@@ -190,8 +191,7 @@ EXPECTATIONS = {
 def test_expected_failures_are_checked_both_ways(
     scenario: str, passed: bool, problems: list[str]
 ) -> None:
-    """A leg has a problem where a scenario fails unexpectedly, and where one passes
-    unexpectedly."""
+    """An unexpected failure is a problem of a leg, and so is an unexpected success."""
     leg = Leg("server", "2026-07-28", [outcome(scenario, "scored", passed)], expected={"c": "why"})
     assert [problem.splitlines()[0] for problem in leg.problems()] == problems
 
@@ -199,8 +199,7 @@ def test_expected_failures_are_checked_both_ways(
 def test_the_exit_status(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """It is 1 where anything is not as expected, and 0 where only what is expected to fail
-    failed."""
+    """It is 1 after an unexpected result, and 0 if exactly the expected scenarios failed."""
     suite = object.__new__(Suite)
     verdicts = [outcome("a", "scored", True), outcome("c", "extension", False)]
     monkeypatch.setattr(conformance, "Suite", lambda: suite)
@@ -226,7 +225,7 @@ def test_the_exit_status(
 
 
 def test_a_suite_that_does_not_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is ended after a while, with all that it said until then, each line as it came."""
+    """It is killed after a timeout, and its output until then is kept, line by line."""
     monkeypatch.setattr(conformance, "SUITE_SECONDS", 1.0)
     suite = object.__new__(Suite)
     heard = list[str]()
@@ -241,7 +240,7 @@ def test_a_suite_that_does_not_end(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_nobody_at_the_port(tmp_path: Path) -> None:
-    """A server that ends at once is noticed at once, with what it said."""
+    """A server that exits at once is reported at once, with its output."""
     log = tmp_path / "log"
     log.write_text("no such luck")
     with subprocess.Popen([sys.executable, "-c", ""]) as process:

@@ -1,4 +1,5 @@
-"""What the log-ins of both Python SDKs share: a storage in memory, and a person for a browser."""
+"""The common parts of the log-ins of both Python SDKs: a storage in memory, and a browser with a
+user."""
 
 import asyncio
 import json
@@ -30,7 +31,7 @@ class Storage:
 
 
 class Browser:
-    """Visits where it is sent, and remembers what came back."""
+    """Visits the given URL, and records the redirect."""
 
     def __init__(self) -> None:
         self.visits = 0
@@ -49,7 +50,7 @@ class Browser:
 
 
 def report(browser: Browser, storage: Storage, tools: list[str], who: str, ordered: str) -> None:
-    """Say how it went."""
+    """Report the result."""
     kept = storage.tokens
     print(
         json.dumps(

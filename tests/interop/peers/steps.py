@@ -1,11 +1,11 @@
-"""What the client programs share: steps as JSON lines come in, and what was seen at each goes out,
-one line for a step.
+"""The common part of the client programs: it reads steps as JSON lines, and writes the results of
+each step as one line.
 
-A step is `{"do": NAME, "with": {...}, "answers": {...}, "until": N}`: what to do and with what, how
-to answer the server's questions meanwhile, and how many messages of the server must have been heard
-before the step is over. The line that comes back has `saw` (what the call returned) or `error`, and
-what was `heard` and `asked` since the step before. A list of answers is given out one after the
-other.
+A step is `{"do": NAME, "with": {...}, "answers": {...}, "until": N}`: the action and its arguments,
+the answers to the server's questions in the meantime, and the number of server messages that must
+arrive before the step ends. The answer line has `saw` (the result of the call) or `error`, and the
+messages `heard` and the questions `asked` since the previous step. A list of answers is used up one
+after the other.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from typing import Any
 import anyio
 
 PATIENCE = 20
-"""Seconds after which a step that is not over is given up."""
+"""Seconds after which an unfinished step is given up."""
 
 
 class Steps:
-    """The conversation with the test: what was heard and asked, and the answers to give."""
+    """The conversation with the test: received messages and questions, and the answers to give."""
 
     def __init__(self) -> None:
         self.heard: list[list[Any]] = []
@@ -31,23 +31,22 @@ class Steps:
         self._stirred = anyio.Event()
 
     def hear(self, method: str, params: Any) -> None:
-        """A notification of the server came."""
+        """Record a notification of the server."""
         self.heard.append([method, plain(params)])
         self._stirred.set()
 
     def answer(self, method: str, params: Any) -> Any:
-        """A question of the server came; return the answer that the step has for it."""
+        """Record a question of the server; return the step's answer to it."""
         self.asked.append([method, plain(params)])
         answer = self.answers.get(method)
         return answer.pop(0) if isinstance(answer, list) and answer else answer
 
     async def first(self) -> dict[str, Any]:
-        """The first step, which says whom to talk to and how."""
+        """The first step, which names the server and the transport."""
         return await self._next() or sys.exit("nothing to do")
 
     async def play(self, do: Callable[[str, dict[str, Any]], Awaitable[Any]]) -> None:
-        """Carry out one step after the other until there are no more; say first that the
-        conversation is open."""
+        """Report that the conversation is open, then run all steps in order."""
         self._say(saw="open")
         while step := await self._next():
             self.answers = step.get("answers", {})
@@ -85,7 +84,7 @@ class Steps:
 
 
 def plain(value: Any) -> Any:
-    """A model of the SDK as the JSON it stands for."""
+    """The JSON of a model of the SDK."""
     if hasattr(value, "model_dump"):
         return value.model_dump(by_alias=True, mode="json", exclude_none=True)
     if isinstance(value, dict):
