@@ -1,5 +1,5 @@
-"""The fixtures of `everything.py`, one by one, in both eras: the public suite is only worth running
-on a server that has them all."""
+"""The fixtures of `everything.py`, one by one, in both eras: the public suite is only useful with a
+server that has all of them."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ OTHER_TOOLS = {
 
 
 class Seen:
-    """What a client was asked and told."""
+    """The questions and notifications that a client received."""
 
     def __init__(self) -> None:
         self.forms: list[types.ElicitRequestParams] = []
@@ -64,13 +64,13 @@ class Seen:
 
 @pytest.fixture
 def seen() -> Seen:
-    """A place for what the client sees."""
+    """A recorder for the client."""
     return Seen()
 
 
 @pytest.fixture(params=ERAS)
 async def client(request: pytest.FixtureRequest, seen: Seen) -> AsyncIterator[Client]:
-    """A client that can be asked anything."""
+    """A client that accepts every kind of question."""
     async with Client(
         everything.server,
         revision=request.param,
@@ -106,14 +106,14 @@ async def test_names_and_descriptions_are_as_the_suite_wants_them(client: Client
 
 @pytest.mark.parametrize("tool", ANSWERS)
 async def test_answers(client: Client, tool: str) -> None:
-    """Each tool that ends in one text, the questions that it asks on the way answered."""
+    """Each tool with one text as its result, with answers to its questions."""
     arguments, expected = ANSWERS[tool]
     result = await client.call_tool(tool, arguments)
     assert (result.is_error, result.text) == (False, expected)
 
 
 async def test_content_of_each_kind(client: Client) -> None:
-    """Pictures, sounds and resources arrive as what they are (`TOL-12`)."""
+    """Images, audio and resources arrive with their type (`TOL-12`)."""
     (picture,) = (await client.call_tool("test_image_content")).content
     assert isinstance(picture, types.ImageContent)
     assert picture.mime_type == "image/png"
@@ -137,7 +137,7 @@ async def test_content_of_each_kind(client: Client) -> None:
 
 
 async def test_a_failure_is_a_result(client: Client) -> None:
-    """A tool that raises gives a result with isError and its words (`TOL-15`)."""
+    """A tool that raises returns a result with isError and its message (`TOL-15`)."""
     result = await client.call_tool("test_error_handling")
     assert (result.is_error, result.text) == (
         True,
@@ -173,7 +173,7 @@ async def test_progress(client: Client) -> None:
 
 
 async def test_sampling_asks_for_little(client: Client, seen: Seen) -> None:
-    """The prompt goes to the model as it came, for 100 tokens at the most."""
+    """The prompt goes to the model unchanged, with at most 100 tokens."""
     await client.call_tool("test_sampling", {"prompt": "Where?"})
     (asked,) = seen.samplings
     assert asked.max_tokens == 100
@@ -186,7 +186,7 @@ async def test_sampling_asks_for_little(client: Client, seen: Seen) -> None:
 async def test_elicitation_refused(
     client: Client, seen: Seen, reply: bool | None, action: str
 ) -> None:
-    """A no and a dismissal are told apart."""
+    """Declining and dismissing are distinguished."""
     seen.reply = reply
     result = await client.call_tool("test_elicitation", {"message": "Who?"})
     assert result.text == f"User response: action={action}, content={{}}"
@@ -202,7 +202,7 @@ async def test_elicitation_refused(
 
 
 async def test_defaults_in_forms(client: Client, seen: Seen) -> None:
-    """Each kind of field says its default, and an answer that says nothing takes them
+    """Each kind of field has its default, and an empty answer uses the defaults
     (`ELI-12`)."""
     seen.reply = True
     result = await client.call_tool("test_elicitation_sep1034_defaults")
@@ -224,7 +224,7 @@ async def test_defaults_in_forms(client: Client, seen: Seen) -> None:
 
 
 async def test_choices_in_forms(client: Client, seen: Seen) -> None:
-    """Five ways to write a choice, each sent as it was written."""
+    """Five forms of a choice, each sent unchanged."""
     seen.reply = {
         "untitledSingle": "option1",
         "titledSingle": "value2",
@@ -237,8 +237,8 @@ async def test_choices_in_forms(client: Client, seen: Seen) -> None:
 
 
 async def test_a_capability_that_is_missing() -> None:
-    """Without a model to ask, the call is refused with what is missing (`ERR-08`), or fails with
-    words in the handshake era."""
+    """Without a model, the call is rejected with the missing capability (`ERR-08`), or fails with a
+    message in the handshake era."""
     async with Client(everything.server, revision=ERAS[0]) as client:
         with pytest.raises(McpError) as refused:
             await client.call_tool("test_missing_capability")
@@ -251,8 +251,8 @@ async def test_a_capability_that_is_missing() -> None:
 
 
 async def test_lists_that_change(client: Client) -> None:
-    """Whoever watches hears of each change of a list, and finds it in the list (`TOL-18`, `PRM-08`,
-    `LSN-13`)."""
+    """A client that watches is notified of each change of a list, and finds it in the list
+    (`TOL-18`, `PRM-08`, `LSN-13`)."""
     async with client.watch(tools=True, prompts=True) as changes:
         for tool, kind, count in (
             ("test_trigger_tool_change", "tools", 29),
@@ -266,7 +266,7 @@ async def test_lists_that_change(client: Client) -> None:
 
 
 async def test_a_schema_with_many_keywords(client: Client) -> None:
-    """The schema is listed as it was written, and what it forbids is refused (`TOL-08`,
+    """The schema is listed unchanged, and arguments that violate it are rejected (`TOL-08`,
     `TOL-16`)."""
     tools = {tool.name: tool for tool in await client.list_tools()}
     assert tools["json_schema_2020_12_tool"].input_schema == everything.CONTACT
@@ -308,7 +308,7 @@ async def test_resources(client: Client) -> None:
 
 
 async def test_a_resource_to_watch(client: Client) -> None:
-    """A watched resource tells of its update, and nothing else does (`SUB-02`, `LSN-02`)."""
+    """Only a watched resource sends a notification of its update (`SUB-02`, `LSN-02`)."""
     async with client.watch(resources=["test://watched-resource"]) as changes:
         everything.server.updated("test://static-text")
         everything.server.updated("test://watched-resource")
@@ -316,7 +316,7 @@ async def test_a_resource_to_watch(client: Client) -> None:
 
 
 async def test_a_resource_that_is_not_there(client: Client) -> None:
-    """The error says which, with the code of the revision (`RES-04`, `RES-05`)."""
+    """The error names the resource, with the code of the revision (`RES-04`, `RES-05`)."""
     with pytest.raises(McpError) as refused:
         await client.read_resource("test://nowhere")
     assert refused.value.code == (-32602 if client.revision == ERAS[0] else -32002)
@@ -324,7 +324,7 @@ async def test_a_resource_that_is_not_there(client: Client) -> None:
 
 
 async def test_prompts(client: Client) -> None:
-    """Each prompt, described, with what it is to hold (`PRM-03`, `PRM-09`)."""
+    """Each prompt has a description and the required content (`PRM-03`, `PRM-09`)."""
     prompts = await client.list_prompts()
     assert all(prompt.description for prompt in prompts)
     given = {"arg1": "a", "arg2": "b", "resourceUri": "test://x"}
@@ -355,7 +355,7 @@ async def test_prompts(client: Client) -> None:
 
 
 async def test_completion(client: Client) -> None:
-    """Values that begin with what was typed (`CMP-02`)."""
+    """Completion returns values with the typed prefix (`CMP-02`)."""
     assert (await client.complete("test_prompt_with_arguments", "arg1", "part")).values == ["party"]
     assert (await client.complete("test://template/{id}/data", "id")).values == [
         "paris",
@@ -392,7 +392,7 @@ async def call(
     revision: str = ERAS[0],
     capabilities: types.ClientCapabilities = FULL,
 ) -> Any:
-    """Carry one `tools/call` to the server by hand, with what a retry brings."""
+    """Send one `tools/call` to the server by hand, with the fields of a retry."""
     responses = (
         {key: msgspec.Raw(msgspec.json.encode(reply)) for key, reply in replies.items()}
         if replies
@@ -417,7 +417,7 @@ ROUNDS: dict[str, tuple[list[set[str]], str]] = {
 
 @pytest.mark.parametrize("tool", ROUNDS)
 async def test_rounds(tool: str) -> None:
-    """Each round asks under the keys that the suite looks for, with a state of its own (`MRT-02`,
+    """Each round asks with the keys that the suite expects, and has its own state (`MRT-02`,
     `MRT-03`, `MRT-11`)."""
     rounds, text = ROUNDS[tool]
     result = await call(f"test_input_required_result_{tool}")
@@ -436,7 +436,7 @@ async def test_rounds(tool: str) -> None:
 
 
 async def test_answers_that_nobody_asked_for() -> None:
-    """What is missing, wrong or of no shape is asked for again; what is too much is ignored
+    """Missing, wrong or malformed answers are requested again; extra answers are ignored
     (`MRT-20` to `MRT-22`)."""
     tool = "test_input_required_result_elicitation"
     for replies in (
@@ -451,7 +451,7 @@ async def test_answers_that_nobody_asked_for() -> None:
 
 
 async def test_a_state_that_was_tampered_with() -> None:
-    """It is refused with an error, not asked about again (`MRT-07`)."""
+    """It is rejected with an error, without another question (`MRT-07`)."""
     asked = await call("test_input_required_result_tampered_state")
     for state in (asked.request_state + "-TAMPERED", asked.request_state[:-4], "asked"):
         with pytest.raises(McpError) as refused:
@@ -462,7 +462,7 @@ async def test_a_state_that_was_tampered_with() -> None:
 
 
 async def test_a_state_that_a_handshake_client_makes_up() -> None:
-    """In the handshake era there is no state on the wire, so one that comes is never shown to the
+    """In the handshake era there is no state on the wire, so a state in a request never reaches the
     tool (`MRT-06`)."""
     result = await call(
         "test_input_required_result_request_state",
@@ -470,11 +470,11 @@ async def test_a_state_that_a_handshake_client_makes_up() -> None:
         "asked",
         revision=ERAS[1],
     )
-    assert result.is_error  # the tool goes on to ask, and here is nobody to answer
+    assert result.is_error  # the tool then asks, and this client has no answer
 
 
 async def test_only_what_the_client_declared_is_asked() -> None:
-    """With a model and no person there is one question, to the model (`MRT-05`)."""
+    """With sampling but without elicitation, only the model is asked (`MRT-05`)."""
     only_sampling = types.ClientCapabilities(sampling=types.SamplingCapability())
     asked = await call("test_input_required_result_capabilities", capabilities=only_sampling)
     assert [type(request) for request in asked.input_requests.values()] == [
@@ -495,15 +495,15 @@ async def test_over_stdio(revision: str) -> None:
 
 @pytest.fixture(scope="module")
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Where the program serves over HTTP."""
+    """The URL of the program over HTTP."""
     with conformance.served(tmp_path_factory.mktemp("served") / "log") as url:
         yield url
 
 
 @pytest.mark.parametrize("revision", REVISIONS)
 async def test_over_http(url: str, revision: str) -> None:
-    """The same server at one address, under each revision; with a call that lets the client go
-    where the revision has that (`HTL-15`)."""
+    """The same server at one address, under each revision; in revisions that support it, one call
+    disconnects the client (`HTL-15`)."""
     async with Client(url, revision=revision) as client:
         assert client.revision == revision
         for tool in ("test_simple_text", "test_reconnection"):
@@ -512,7 +512,7 @@ async def test_over_http(url: str, revision: str) -> None:
 
 @pytest.mark.parametrize("arguments", [["--pigeon"], ["--stdio", "--port", "4000"], []])
 def test_a_transport_that_there_is_not(arguments: list[str]) -> None:
-    """The program says so and ends, as it does with two at once and with none."""
+    """The program reports an error and exits, and also with two transports or none."""
     ended = subprocess.run(
         [sys.executable, str(PROGRAM), *arguments], capture_output=True, text=True, timeout=30
     )

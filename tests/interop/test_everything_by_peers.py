@@ -1,5 +1,5 @@
-"""The official SDKs' clients call each fixture of `everything.py`, and the two tools of a server in
-the tutorials' shape, in both eras, over stdio and HTTP."""
+"""The official SDKs' clients call each fixture of `everything.py`, and the two tools of a server
+from the tutorials, in both eras, over stdio and HTTP."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ PERSON = {**MAN, "elicitation/create": {"action": "accept", "content": FORM}}
 async def client(
     request: pytest.FixtureRequest, installed: Callable[[str], Path]
 ) -> AsyncIterator[Driver]:
-    """A client in conversation with `everything.py`; over HTTP `test_reconnection` makes it come
-    back with `Last-Event-ID` (`HTL-15`)."""
+    """A client that is connected to `everything.py`; over HTTP `test_reconnection` makes it
+    reconnect with `Last-Event-ID` (`HTL-15`)."""
     maker, mode, road = request.param
     async with contextlib.AsyncExitStack() as stack:
         server = [sys.executable, everything.__file__]
@@ -51,16 +51,16 @@ async def client(
 
 @pytest.mark.parametrize("tool", ANSWERS)
 async def test_answers(client: Driver, tool: str) -> None:
-    """Each tool that ends in one text, its questions answered as requests or in rounds, as the era
-    has it (`MRT-11`, `MRT-14`)."""
+    """Each tool with one text as its result; its questions arrive as requests or in rounds,
+    depending on the era (`MRT-11`, `MRT-14`)."""
     arguments, expected = ANSWERS[tool]
     step = await client.call(tool, arguments, answers=PERSON)
     assert step.text == expected
 
 
 async def test_every_tool_is_listed(client: Driver) -> None:
-    """With a description and a schema, the one with many keywords as it was written (`TOL-02`,
-    `TOL-08`)."""
+    """Each tool has a description and a schema, and the schema with many keywords is unchanged
+    (`TOL-02`, `TOL-08`)."""
     tools = {tool["name"]: tool for tool in (await client.do("list_tools")).result["tools"]}
     assert tools.keys() >= ANSWERS.keys()
     assert all(
@@ -74,7 +74,7 @@ async def test_every_tool_is_listed(client: Driver) -> None:
 
 
 async def test_content_and_failure(client: Driver) -> None:
-    """Pictures, sounds, resources, and a tool that fails (`TOL-12`, `TOL-15`)."""
+    """Images, audio, resources, and a failing tool (`TOL-12`, `TOL-15`)."""
     (picture,) = (await client.call("test_image_content")).result["content"]
     assert base64.b64decode(picture["data"]) == everything.DOT
     (sound,) = (await client.call("test_audio_content")).result["content"]
@@ -89,7 +89,7 @@ async def test_content_and_failure(client: Driver) -> None:
 
 
 async def test_logging_and_progress(client: Driver) -> None:
-    """What a tool tells on the way arrives on the way (`LOG-06`, `PRG-02`)."""
+    """Messages that a tool sends during its call arrive during the call (`LOG-06`, `PRG-02`)."""
     logged = await client.call("test_tool_with_logging", until=3)
     assert [
         params["data"] for method, params in logged.heard if method == "notifications/message"
@@ -102,11 +102,11 @@ async def test_logging_and_progress(client: Driver) -> None:
     assert step.result["reported"][:2] == [
         [0, 100, None],
         [50, 100, None],
-    ]  # the last comes with the result, which some clients lose
+    ]  # the last one arrives with the result, and some clients drop it
 
 
 async def test_forms(client: Driver) -> None:
-    """Defaults and choices of each kind reach the person as they were written (`ELI-12`)."""
+    """Defaults and choices of each kind reach the user unchanged (`ELI-12`)."""
     step = await client.call("test_elicitation_sep1034_defaults", answers=PERSON)
     fields = step.asked[0][1]["requestedSchema"]["properties"]
     assert [fields[name]["default"] for name in ("name", "age", "score", "status", "verified")] == [
@@ -136,7 +136,7 @@ async def test_resources_prompts_and_completion(client: Driver) -> None:
         "test://static-text",
         "test://static-binary",
         "test://watched-resource",
-        f"{skill}SKILL.md",  # clients that know nothing of skills see plain resources (`SKL-06`)
+        f"{skill}SKILL.md",  # clients without support for skills see plain resources (`SKL-06`)
         f"{skill}dot.png",
         f"{skill}invoice/SKILL.md",
         f"{skill}templates/formal/long.md",

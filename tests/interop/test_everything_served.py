@@ -66,7 +66,7 @@ NOT_BY_THEMSELVES = {
 async def peer(
     request: pytest.FixtureRequest, installed: Callable[[str], Path]
 ) -> AsyncIterator[tuple[Driver, bool]]:
-    """A client in conversation with the server, and whether it speaks 2026-07-28."""
+    """A connected client, and whether it speaks 2026-07-28."""
     maker, mode, road = request.param
     target: dict[str, Any] = {"command": SERVE}
     async with contextlib.AsyncExitStack() as stack:
@@ -81,9 +81,9 @@ async def peer(
 
 
 async def test_all_is_listed(peer: tuple[Driver, bool]) -> None:
-    """All of each list on one page, and nothing in it that the SDK's types refuse (`TOL-02`).
+    """Each list is complete on one page, and the SDK's types accept every entry (`TOL-02`).
 
-    A tool that is only for an app is not listed for clients that declare no apps.
+    A tool that is only for an app is not listed for clients without support for apps.
     """
     client, newest = peer
     (tools, resources) = [
@@ -100,7 +100,7 @@ async def test_all_is_listed(peer: tuple[Driver, bool]) -> None:
 
 
 async def test_results(peer: tuple[Driver, bool]) -> None:
-    """Each tool that asks nobody says what the table has (`TOL-09`, `TOL-12`)."""
+    """Each tool without questions returns the text of the table (`TOL-09`, `TOL-12`)."""
     client, newest = peer
     for name, (arguments, text) in BY_THEMSELVES.items():
         if name not in NOT_BY_THEMSELVES:
@@ -126,7 +126,7 @@ async def test_results(peer: tuple[Driver, bool]) -> None:
 
 
 async def test_a_form_with_each_kind_of_field(peer: tuple[Driver, bool]) -> None:
-    """It reaches the person as it was written, and the answer comes back (`ELI-10`, `ELI-11`)."""
+    """It reaches the user unchanged, and the answer returns to the tool (`ELI-10`, `ELI-11`)."""
     client, _ = peer
     content: dict[str, Any] = {
         name: field["default"] for fields in PARTS.values() for name, field in fields.items()

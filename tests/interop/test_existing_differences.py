@@ -1,5 +1,5 @@
-"""What the guide's page says is better here than in the reference servers of others: done to both,
-and seen on both sides."""
+"""The improvements over the existing reference servers that the guide's page claims, tested on both
+sides."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.interop, pytest.mark.slow]
 def sides(
     installed: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Sides]:
-    """All of them, one process for each server and side."""
+    """All servers, one process for each server and side."""
     with ExitStack() as stack:
         yield Sides(stack, tmp_path_factory.mktemp("existing"), installed)
 
@@ -38,7 +38,7 @@ def refused(client: Client, tool: str, arguments: dict[str, Any]) -> bool:
 def test_roots_replace_there_and_narrow_here(
     installed: Callable[[str], Path], tmp_path: Path
 ) -> None:
-    """A folder that nobody allowed, and that a client names, can be read there and not here."""
+    """A folder that is not allowed, but named by a client, can be read there and not here."""
     installed("servers-npm")
     allowed = tmp_path / "allowed"
     other = tmp_path / "other"
@@ -49,7 +49,7 @@ def test_roots_replace_there_and_narrow_here(
     with Client(
         existing_servers.started("filesystem", allowed), answers=Answers(roots=[other.as_uri()])
     ) as theirs:
-        for _ in range(1_000):  # it asks for the roots when it likes
+        for _ in range(1_000):  # it requests the roots at any time
             if str(other) in theirs.call_tool("list_allowed_directories", {}).text:
                 break
         assert theirs.call_tool("read_text_file", read).text == "secret\n"
@@ -58,8 +58,8 @@ def test_roots_replace_there_and_narrow_here(
 
 
 def test_files_that_are_not_what_they_seem(sides: Sides, tmp_path: Path) -> None:
-    """A hard link to a file outside; a text that stands twice; line ends of Windows; letters in
-    Latin-1."""
+    """A hard link to a file outside; a text that occurs twice; Windows line endings; Latin-1
+    letters."""
     (tmp_path / "secret.txt").write_text("secret\n")
     for side, client in zip(("there", "here"), sides.both("filesystem"), strict=True):
         place = sides.place("filesystem", side)
@@ -81,8 +81,8 @@ def test_files_that_are_not_what_they_seem(sides: Sides, tmp_path: Path) -> None
 
 
 def test_programs_of_a_repository(sides: Sides, tmp_path: Path) -> None:
-    """Hooks, a filter and a driver for diffs are run there, and not here; and without a folder any
-    repository is served there."""
+    """Hooks, a filter and a diff driver run there, and not here; without a folder, any repository
+    is served there."""
     for side, client in zip(("there", "here"), sides.both("git"), strict=True):
         place = sides.place("git", side)
         ran = tmp_path / side
@@ -109,8 +109,8 @@ def test_programs_of_a_repository(sides: Sides, tmp_path: Path) -> None:
 
 
 def test_memory(sides: Sides) -> None:
-    """One name twice in a call stays twice there; words are found in another order, and without
-    accents, here only."""
+    """A duplicate name in a call is kept twice there; only here, words match in another order and
+    without accents."""
     twice = [{"name": "Ada", "entityType": "person", "observations": ["lives in Zürich"]}] * 2
     for client, entities, hits in zip(sides.both("memory"), (2, 1), (0, 1), strict=True):
         client.call_tool("create_entities", {"entities": twice})
@@ -121,8 +121,8 @@ def test_memory(sides: Sides) -> None:
 
 
 def test_time_and_thinking(sides: Sides) -> None:
-    """Zones left out or in small letters, dates; a revision of what is not there, and two problems
-    in one history."""
+    """Missing or lower-case zones, dates; a revision of a missing thought, and two problems in one
+    history."""
     for client, no in zip(sides.both("time"), (True, False), strict=True):
         assert refused(client, "get_current_time", {}) is no
         assert refused(client, "get_current_time", {"timezone": "europe/madrid"}) is no
@@ -142,8 +142,8 @@ def test_time_and_thinking(sides: Sides) -> None:
 
 
 def test_databases(sides: Sides) -> None:
-    """A query that begins with WITH; an answer like a success, and nothing kept; a file beside the
-    database; an error that is none."""
+    """A query that starts with WITH; a success without a stored change; a file beside the database;
+    an error as a normal result."""
     theirs, mine = sides.both("sqlite")
     asked = "WITH one AS (SELECT 1 AS n) SELECT n FROM one"
     assert "Only SELECT" in theirs.call_tool("read_query", {"query": asked}).text

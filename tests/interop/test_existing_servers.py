@@ -1,5 +1,5 @@
-"""The reference servers of others beside ours: the same calls, by the names that the guide's page
-gives, find and do the same."""
+"""The existing reference servers beside ours: the same calls, with the names in the guide's page,
+have the same results and effects."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ pytestmark = pytest.mark.interop
 def sides(
     installed: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Sides]:
-    """All of them, one process for each server and side."""
+    """All servers, one process for each server and side."""
     with ExitStack() as stack:
         yield Sides(stack, tmp_path_factory.mktemp("existing"), installed)
 
@@ -180,7 +180,7 @@ FILES = {
 
 
 def contents(place: Path) -> dict[str, tuple[int, bytes]]:
-    """All below a folder, with modes and bytes."""
+    """All files below a folder, with modes and bytes."""
     return {
         str(path.relative_to(place)): (
             path.stat().st_mode,
@@ -192,8 +192,8 @@ def contents(place: Path) -> dict[str, tuple[int, bytes]]:
 
 
 def test_files(sides: Sides) -> None:
-    """Read, listed, searched, written, edited and moved alike; and the folders are the same after
-    each step."""
+    """Reading, listing, searching, writing, editing and moving have the same results, and the
+    folders are equal after each step."""
     for name, same in FILES.items():
         theirs, mine = sides.ask("filesystem", same)
         assert theirs == mine, name
@@ -271,20 +271,19 @@ GIT = {
 
 
 def state(place: Path) -> list[str]:
-    """How a repository stands: what differs, all commits by tree, author and message, the
-    branch."""
+    """The state of a repository: changes, all commits by tree, author and message, the branch."""
     return [
         git(place, "status", "--porcelain", "--branch"),
         " ".join(
             git(place, "log", "--all", "--format=%T %an %s %b").split()
-        ),  # one of them ends messages with a line end
+        ),  # one of them ends messages with a newline
         git(place, "branch", "--format=%(refname) %(subject)"),
     ]
 
 
 def test_repositories(sides: Sides) -> None:
-    """Status, patches, commits, branches and switching; and the repositories stand alike after each
-    step."""
+    """Status, patches, commits, branches and switching have the same results, and the repositories
+    are equal after each step."""
     for name, same in GIT.items():
         theirs, mine = sides.ask("git", same)
         assert theirs == mine, name
@@ -335,11 +334,11 @@ MEMORY: list[tuple[str, dict[str, Any]]] = [
     ("delete_entities", {"entityNames": ["shed", "not there"]}),
     ("read_graph", {}),
 ]
-FIELDS = ("entities", "relations", "results", "success")  # what both have; ours say more besides
+FIELDS = ("entities", "relations", "results", "success")  # the common fields; ours have more
 
 
 def known(content: Any) -> dict[str, Any]:
-    """What a result of memory says that both sides say."""
+    """The fields of a memory result that both sides have."""
     return {name: value for name, value in content.items() if name in FIELDS}
 
 
@@ -349,7 +348,7 @@ def graph(client: Client) -> Any:
 
 
 def test_memory(sides: Sides) -> None:
-    """The nine tools, called alike, answer alike and make the same graph."""
+    """The nine tools return the same results for the same calls, and build the same graph."""
     theirs, mine = sides.both("memory")
     for tool, arguments in MEMORY:
         answers = [
@@ -360,7 +359,7 @@ def test_memory(sides: Sides) -> None:
 
 
 def moved(*words: str, place: Path) -> str:
-    """What our command says when it takes over a file, or writes one."""
+    """The output of our command when it imports or exports a file."""
     command = [
         sys.executable,
         "-m",
@@ -375,8 +374,7 @@ def moved(*words: str, place: Path) -> str:
 
 
 def test_a_memory_moves_here_and_back(sides: Sides, tmp_path: Path) -> None:
-    """Their file is imported with nothing lost, byte for byte, and their server reads what ours
-    exports."""
+    """Their file is imported without loss, byte for byte, and their server reads our export."""
     theirs, _ = sides.both("memory")
     for tool, arguments in MEMORY[:6]:
         theirs.call_tool(tool, arguments)
@@ -405,8 +403,8 @@ MOMENT = ("timezone", "datetime", "day_of_week", "is_dst")
     "zone", ["UTC", "Europe/Madrid", "Asia/Kathmandu", "Australia/Lord_Howe", "America/St_Johns"]
 )
 def test_the_time(sides: Sides, zone: str) -> None:
-    """What it is now, and what a time of today is elsewhere: asked there before and after, so that
-    no midnight lies between."""
+    """The current time, and a time of today in another zone; the existing server is asked before
+    and after, so that no midnight is in between."""
     theirs, mine = sides.both("time")
 
     def now(client: Client) -> Any:
@@ -522,8 +520,8 @@ class Garden(BaseHTTPRequestHandler):
 
 
 def test_pages(sides: Sides) -> None:
-    """A page as Markdown and as it is, data as they are, what robots.txt forbids to tools and a
-    person may have, what is not there."""
+    """A page as Markdown and unchanged, unchanged data, a page that robots.txt allows only to
+    users, a missing page."""
     with ThreadingHTTPServer(("127.0.0.1", 0), Garden) as site:
         threading.Thread(target=site.serve_forever, daemon=True).start()
         url = f"http://127.0.0.1:{site.server_port}"
@@ -554,7 +552,7 @@ def test_pages(sides: Sides) -> None:
 
 
 def refused(client: Client, tool: str, arguments: Mapping[str, Any]) -> str:
-    """The words of a refusal."""
+    """The message of a rejection."""
     result = client.call_tool(tool, dict(arguments))
     assert result.is_error, result.text
     return result.text
@@ -567,7 +565,7 @@ def records(result: CallToolResult) -> list[dict[str, Any]]:
 
 
 def literal(result: CallToolResult) -> Any:
-    """What their text says: Python's own notation."""
+    """The value of their text, which is a Python literal."""
     return ast.literal_eval(result.text)
 
 
@@ -610,7 +608,8 @@ SQL = {
 
 
 def test_databases(sides: Sides) -> None:
-    """Rows, tables and columns; a table and a row are made, and both files hold the same."""
+    """Rows, tables and columns; after a table and a row are created, both files have the same
+    content."""
     for name, same in SQL.items():
         theirs, mine = sides.ask("sqlite", same)
         assert theirs == mine, name
@@ -643,7 +642,7 @@ EVERYTHING = {
 
 
 def test_everything(sides: Sides) -> None:
-    """What both show, they show alike."""
+    """The common features have the same results."""
     for name, same in EVERYTHING.items():
         theirs, mine = sides.ask("everything", same)
         assert theirs == mine, name

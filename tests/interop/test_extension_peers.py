@@ -53,8 +53,8 @@ SEARCH = Extension(
 async def test_our_client_uses_the_extension_of_a_python_server(
     road: str, revision: str, installed: Callable[[str], Path]
 ) -> None:
-    """Requests and results of the extension; in the handshake era that server does not say that it
-    has one (`SDX-12`, `EXT-03`)."""
+    """Requests and results of the extension; in the handshake era that server does not declare it
+    (`SDX-12`, `EXT-03`)."""
     program = [str(installed("python-2")), str(PEERS / "extension_server_python_2.py")]
     async with contextlib.AsyncExitStack() as stack:
         target: Any = program
@@ -90,7 +90,8 @@ async def test_a_python_client_uses_the_extension_of_our_server(
     """Requests, their mirrored header, notifications and results (`SDX-12`, `SDX-13`, `RPC-19`,
     `EXT-03`).
 
-    In the handshake era that client declares no extension that claims results, and is told so.
+    In the handshake era that client does not declare an extension with result types, and gets an
+    error.
     """
     client = [str(installed("python-2")), str(PEERS / "extension_client_python_2.py"), mode]
     async with contextlib.AsyncExitStack() as stack:

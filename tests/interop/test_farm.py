@@ -1,9 +1,8 @@
 """The compatibility farm: each row of the table, over each of its transports.
 
-A server's row is tried with our client as it is by default, which finds out the revision by
-itself, and with our command. A client's row is led through `interlock serve everything`. A bridge
-stands once between our client and a server of others, and once between a client of others and
-our server.
+A server's row is tested with our client with its defaults, which detects the revision, and with our
+command. A client's row is driven through `interlock serve everything`. A bridge is tested between
+our client and a third-party server, and between a third-party client and our server.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ from tests.servers.git.repos import git
 
 pytestmark = pytest.mark.interop
 
-SECONDS = 110.0  # for a whole row: it is there for what hangs, and measures nothing
+SECONDS = 110.0  # for a whole row: it only catches hangs, and measures nothing
 EVERYTHING = [sys.executable, "-m", "interlock", "serve", "everything"]
 PAGE = (
     b"<!doctype html><html><head><title>A page for peers</title></head><body><h1>A page for "
@@ -67,7 +66,7 @@ class Site(Quiet, BaseHTTPRequestHandler):
 
 @dataclass(frozen=True)
 class Reach:
-    """How a server is reached: a command and its environment, or the URL of one that runs."""
+    """The target of a client: a command and its environment, or the URL of a running server."""
 
     command: tuple[str, ...] = ()
     env: Mapping[str, str] | None = None
@@ -75,12 +74,12 @@ class Reach:
 
     @property
     def target(self) -> Stdio | str:
-        """In the words of our client, which finds out by itself what speaks at a URL."""
+        """The target for our client, which detects the transport of a URL."""
         return self.url or Stdio([*self.command], env=self.env)
 
     @property
     def words(self) -> list[str]:
-        """In the words of our command, after its own."""
+        """The target as arguments of our command."""
         if self.url:
             return []
         return [
@@ -92,7 +91,8 @@ class Reach:
 
 
 class Stage:
-    """Where rows are tried: peers are installed at first use, and what they read is there."""
+    """The test environment of rows: it installs peers at first use, and has the files that they
+    read."""
 
     def __init__(self, installed: Callable[[str], Path], folder: Path, site: str) -> None:
         self.installed = installed
@@ -100,7 +100,7 @@ class Stage:
         self.site = site
 
     def filled(self, peer: Peer, words: Sequence[str], **more: str) -> list[str]:
-        """A command, with what stands in braces filled in."""
+        """A command with its placeholders replaced."""
         found = self.installed(peer.lock)
         in_python = found.name == "python"
         place = found.parent.parent if in_python else found
@@ -121,7 +121,7 @@ class Stage:
         return [word.format_map(values) for word in words]
 
     def environment(self, peer: Peer, **more: str) -> dict[str, str]:
-        """The environment of a peer's program: what every program needs, and what the row says."""
+        """The environment variables of a peer's program: common ones, and those of the row."""
         more = {"port": "0", **more}
         given = peer.env if isinstance(peer, ServerPeer) else {}
         ours = {name: self.filled(peer, [value], **more)[0] for name, value in given.items()}
@@ -130,7 +130,8 @@ class Stage:
 
     @contextlib.asynccontextmanager
     async def served(self, peer: ServerPeer, road: str) -> AsyncIterator[Reach]:
-        """How a client reaches a peer's server over a transport; over HTTP it runs meanwhile."""
+        """The target of a client for a peer's server over a transport; over HTTP the server runs
+        during the block."""
         port = free_port()
         more = {"port": str(port)}
         command = self.filled(peer, peer.start[road], **more)
@@ -152,7 +153,7 @@ def site() -> Iterator[str]:
 
 @pytest.fixture
 def stage(installed: Callable[[str], Path], tmp_path: Path, site: str) -> Stage:
-    """A stage with a folder of the test's own."""
+    """A stage with the test's own folder."""
     (tmp_path / "notes.txt").write_text("roses\n", encoding="utf-8")
     (tmp_path / "kubeconfig").write_text(KUBECONFIG, encoding="utf-8")
     (tmp_path / "repository").mkdir()
@@ -184,7 +185,7 @@ def rows(of: Sequence[Peer]) -> Any:
 
 
 async def answered(client: Client, call: Call, stage: Stage, aside: bool) -> None:
-    """Make a call, and hold its answer to what the row says."""
+    """Make a call, and compare its answer with the row."""
     progress: list[float] = []
     arguments = json.loads(inside(json.dumps(dict(call.arguments)), stage))
     try:
@@ -206,12 +207,12 @@ async def answered(client: Client, call: Call, stage: Stage, aside: bool) -> Non
 
 
 def inside(text: str, stage: Stage) -> str:
-    """Text of a row, with the folder and the site filled in."""
+    """A text of a row, with the folder and the site filled in."""
     return text.replace("{folder}", str(stage.folder)).replace("{site}", stage.site)
 
 
 async def offered(client: Client, offer: Offer, stage: Stage, aside: bool = False) -> None:
-    """List everything, and try all that the row names."""
+    """List everything, and test all features that the row names."""
     names = [tool.name for tool in await client.list_tools()]
     assert set(offer.listed) <= set(names), names
     assert len(set(names)) == len(names)

@@ -1,4 +1,4 @@
-"""The farm's table: its rows say what the locks have, and the guide says what the rows say."""
+"""The farm's table: its rows match the locks, and the guide matches the rows."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_a_row_names_the_version_that_is_installed(peer: Peer) -> None:
 
 
 def test_no_two_rows_have_one_label() -> None:
-    """The results of a run are told apart by them."""
+    """The labels identify the results of a run."""
     labels = [row[-1] for row in farm.facts()]
     assert len(labels) == len(set(labels))
 
@@ -50,7 +50,7 @@ def test_every_row_says_how_it_is_started_over_each_transport() -> None:
 
 
 def test_the_guide_has_the_table() -> None:
-    """`python -m tests.interop.farm --write` brings it up to date."""
+    """`python -m tests.interop.farm --write` updates it."""
     assert farm.page_with(farm.markdown()) == farm.PAGE.read_text(encoding="utf-8")
 
 
@@ -60,8 +60,7 @@ def test_the_guide_has_the_table() -> None:
     ids=["without results", "with results"],
 )
 def test_the_table_is_printed(results: dict[str, str], ending: str) -> None:
-    """One line for each row, with its result where there is one, and a row that did not run says
-    so."""
+    """One line for each row, with its result; a row that did not run says so."""
     lines = farm.table(results).splitlines()
     assert lines[0].split() == [*farm.HEADINGS[:-1], *ending.split()]
     assert len(lines) == 1 + len(farm.facts())
