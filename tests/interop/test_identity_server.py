@@ -1,5 +1,5 @@
-"""A guarded server and a client of ours log in together at an identity server of another maker
-(oidc-provider, a certified one)."""
+"""Our guarded server and our client use a third-party identity server (oidc-provider, which is
+certified)."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ SECRET = "a secret that is only used in this test"
 
 @pytest.fixture(scope="module")
 def ports() -> tuple[int, int]:
-    """Where the identity server and the MCP server will be."""
+    """The ports of the identity server and the MCP server."""
     return free_port(), free_port()
 
 
 @pytest.fixture(scope="module")
 def issuer(installed: Callable[[str], Path], ports: tuple[int, int]) -> Iterator[str]:
-    """The identity server, for as long as the module's tests last."""
+    """The identity server, for all tests of this module."""
     module = installed("oidc-provider") / "node_modules" / "oidc-provider" / "lib" / "index.js"
     node = str(peers.node(peers.OLDEST_NODE_OF_THE_SUITE))
     command = [node, str(SERVER), str(module), str(ports[0]), f"http://127.0.0.1:{ports[1]}/mcp"]
@@ -51,7 +51,7 @@ def issuer(installed: Callable[[str], Path], ports: tuple[int, int]) -> Iterator
 
 
 def shop() -> Server:
-    """A server with a tool for all who may read, and one for those who may write."""
+    """A server with a tool that requires the read scope, and one that requires the write scope."""
     server = Server("shop")
 
     @server.tool
@@ -98,7 +98,7 @@ async def test_a_person_logs_in_and_steps_up(
 
 
 async def test_a_token_is_refreshed(issuer: str, ports: tuple[int, int]) -> None:
-    """The refresh token is traded for new tokens, and so is the next one."""
+    """The refresh token is exchanged for new tokens, and so is the next one."""
     auth = OAuth(agent=Walker, prompt="consent")
     async with guarded(issuer, ports[1]) as url, Client(url, auth=auth) as client:
         first = await auth.to(url).grant()
@@ -111,7 +111,8 @@ async def test_a_token_is_refreshed(issuer: str, ports: tuple[int, int]) -> None
 
 
 async def test_a_program_on_its_own_behalf(issuer: str, ports: tuple[int, int]) -> None:
-    """With a secret; what it may not do stays forbidden (`CCR-01`, `CCR-06`)."""
+    """It logs in with a secret; operations outside its scopes stay forbidden (`CCR-01`,
+    `CCR-06`)."""
     auth = ClientCredentials("machine", SECRET, issuer=issuer)
     async with guarded(issuer, ports[1]) as url, Client(url, auth=auth) as client:
         assert "demo:read" in (await client.call_tool("who")).text
@@ -120,7 +121,7 @@ async def test_a_program_on_its_own_behalf(issuer: str, ports: tuple[int, int]) 
 
 
 async def test_a_wrong_secret(issuer: str, ports: tuple[int, int]) -> None:
-    """The identity server's refusal is told with its step, and without the secret."""
+    """The error reports the identity server's rejection with its step, and without the secret."""
     async with guarded(issuer, ports[1]) as url:
         with pytest.raises(Unauthorized) as caught:
             async with Client(url, auth=ClientCredentials("machine", "another", issuer=issuer)):
@@ -135,7 +136,7 @@ async def test_a_wrong_secret(issuer: str, ports: tuple[int, int]) -> None:
 
 
 async def test_a_token_for_another_server(issuer: str, ports: tuple[int, int]) -> None:
-    """It is not good here, though it is of the right issuer (`AUT-07`)."""
+    """It is rejected, although it is from the right issuer (`AUT-07`)."""
     auth = OAuth(agent=Walker)
     async with guarded(issuer, ports[1]) as url, Client(url, auth=auth):
         grant = await auth.to(url).grant()

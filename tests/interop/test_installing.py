@@ -1,5 +1,5 @@
-"""How peers are put in place: made once for each lock, whole or not at all, and with words where it
-fails."""
+"""The installation of peers: they are built once for each lock, atomically, and a failure has a
+message."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from scripts import peers
 
 @pytest.fixture
 def made(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Path]:
-    """What was made, in a folder of the test's own."""
+    """The builds, in the test's own folder."""
     monkeypatch.setattr(peers, "PEERS", tmp_path / "peers")
     return []
 
 
 def make_in(made: list[Path], tmp_path: Path) -> Path:
-    """Ask for a peer that is one file."""
+    """Install a peer that consists of one file."""
 
     def make(place: Path) -> None:
         made.append(place)
@@ -31,8 +31,8 @@ def make_in(made: list[Path], tmp_path: Path) -> Path:
 
 
 def test_a_peer_is_made_once_for_each_lock(made: list[Path], tmp_path: Path) -> None:
-    """The same lock makes nothing; another one makes it anew in the same place, and nothing of the
-    making is left behind."""
+    """The same lock causes no build; another lock rebuilds the peer in the same place, without
+    leftovers."""
     for lock, number in (("a", 1), ("a", 1), ("b", 2), ("b", 2)):
         (tmp_path / "lock").write_text(lock)
         assert (make_in(made, tmp_path) / "it").read_text() == f"number {number}"
@@ -40,7 +40,7 @@ def test_a_peer_is_made_once_for_each_lock(made: list[Path], tmp_path: Path) -> 
 
 
 def test_a_peer_whose_interpreter_has_gone_is_made_anew(made: list[Path], tmp_path: Path) -> None:
-    """An environment leans on the Python that made it; without that it is no use."""
+    """An environment needs the Python that created it; without that Python it is unusable."""
     (tmp_path / "lock").write_text("a")
     place = make_in(made, tmp_path)
     (place / "bin").mkdir()
@@ -49,7 +49,7 @@ def test_a_peer_whose_interpreter_has_gone_is_made_anew(made: list[Path], tmp_pa
 
 
 def test_what_fails_leaves_nothing_behind(made: list[Path], tmp_path: Path) -> None:
-    """A half-made peer never stands in its place, and the words say what went wrong."""
+    """An incomplete peer is never in its place, and the message says what failed."""
     (tmp_path / "lock").write_text("a")
 
     def fail(place: Path) -> None:
@@ -62,14 +62,14 @@ def test_what_fails_leaves_nothing_behind(made: list[Path], tmp_path: Path) -> N
 
 
 def test_a_second_maker_takes_what_the_first_has_made(made: list[Path], tmp_path: Path) -> None:
-    """Two at once: whoever comes second waits, makes nothing, and leaves in place what may be in
-    use already."""
+    """With two concurrent installers, the second one waits, builds nothing, and does not replace a
+    peer that may be in use."""
     (tmp_path / "lock").write_text("a")
     second = threading.Thread(target=make_in, args=(made, tmp_path))
 
     def make(place: Path) -> None:
         second.start()
-        second.join(0.2)  # time enough to make something, if it did not wait
+        second.join(0.2)  # enough time for a build, if it did not wait
         place.mkdir()
         (place / "it").write_text("the first's")
 
@@ -82,8 +82,8 @@ def test_a_second_maker_takes_what_the_first_has_made(made: list[Path], tmp_path
 
 @pytest.fixture
 def machine(monkeypatch: pytest.MonkeyPatch, made: list[Path], tmp_path: Path) -> Path:
-    """A machine whose only programs are in the folder that comes back, and whose apt-get installs
-    `browser-shell` and nothing else."""
+    """A machine whose only programs are in the returned folder, and whose apt-get installs only
+    `browser-shell`."""
     programs = tmp_path / "bin"
     programs.mkdir()
     place_program(
@@ -104,21 +104,22 @@ esac""",
 
 
 def place_program(place: Path, script: str = "") -> Path:
-    """Put a program in its place."""
+    """Install a program."""
     place.write_text(f"#!/bin/sh\n{script}\n")
     place.chmod(0o755)
     return place
 
 
 def test_a_program_of_the_machine_is_taken_as_it_is(machine: Path, tmp_path: Path) -> None:
-    """Under any of its names, the first before the second; nothing is installed."""
+    """Any of its names matches, the first before the second, and nothing is installed."""
     second = place_program(machine / "second")
     assert peers.install_debian("nothing", "first", "second", "third") == second
     assert not (tmp_path / "done").exists()
 
 
 def test_a_program_that_debian_has_is_installed_once(machine: Path, tmp_path: Path) -> None:
-    """Also where another one would do: that is for when it cannot be installed."""
+    """It is installed even if a substitute exists: the substitute is only for a failed
+    installation."""
     place_program(machine / "browser")
     for _ in range(2):
         assert (
@@ -129,7 +130,8 @@ def test_a_program_that_debian_has_is_installed_once(machine: Path, tmp_path: Pa
 
 
 def test_a_program_that_cannot_be_installed(machine: Path) -> None:
-    """Another one of the machine is taken, where it has one; else the words say what failed."""
+    """A substitute on the machine is used if there is one; otherwise the message says what
+    failed."""
     with pytest.raises(peers.NotInstalled, match="apt-get -qq install"):
         peers.install_debian("no-browser", "no-browser", instead=("browser",))
     place_program(machine / "browser")
@@ -142,13 +144,13 @@ def test_a_program_that_cannot_be_installed(machine: Path) -> None:
 def test_a_program_for_whoever_may_not_install(
     machine: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Only root installs; who is not is told what to install."""
+    """Only root installs; other users get a message that says what to install."""
     monkeypatch.setattr(peers.os, "geteuid", lambda: 1000)
     with pytest.raises(peers.NotInstalled, match="apt-get install browser-shell"):
         peers.install_debian("browser-shell", "browser-shell")
 
 
 def test_a_peer_that_there_is_not(capsys: pytest.CaptureFixture[str]) -> None:
-    """The program names those that there are."""
+    """The error lists the existing peers."""
     assert peers.main(["nonsense"]) == 2
     assert ", ".join(peers.INSTALLERS) in capsys.readouterr().err

@@ -1,8 +1,8 @@
 """Clients made with the official SDKs of Python and TypeScript drive an Interlock server over stdio
 and HTTP.
 
-Each feature, in every mode that these clients offer, and in every revision: the server is told to
-be one of older days.
+Each feature, in every mode that these clients offer, and in every revision: the server's revisions
+are limited for that.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ R5 = "2026-07-28"
 
 @dataclass(frozen=True)
 class Way:
-    """One way to talk: whose client, in which of its modes, which revisions the server has, what
-    they must agree on, and over which road.
+    """One combination: the client, its mode, the revisions of the server, the expected revision,
+    and the transport.
 
-    The roads are stdio, http (Streamable HTTP) and sse (HTTP with SSE of 2024-11-05).
+    The transports are stdio, http (Streamable HTTP) and sse (HTTP with SSE of 2024-11-05).
     """
 
     peer: str
@@ -81,7 +81,7 @@ WAYS = [
 
 @dataclass
 class Talk:
-    """A client program in conversation with the catalogue."""
+    """A client program that is connected to the catalogue."""
 
     way: Way
     client: Driver
@@ -99,7 +99,7 @@ class Talk:
 async def talk(
     request: pytest.FixtureRequest, installed: Callable[[str], Path]
 ) -> AsyncIterator[Talk]:
-    """One conversation for all tests of a way."""
+    """One conversation for all tests of a combination."""
     way: Way = request.param
     async with contextlib.AsyncExitStack() as stack:
         target: dict[str, Any] = {"command": [sys.executable, catalogue.__file__, *way.serves]}
@@ -120,11 +120,11 @@ async def talk(
 
 
 async def test_what_they_agree_on(talk: Talk) -> None:
-    """The revision, and what the server says of itself (`LIF-03`, `LIF-06`, `LIF-15`)."""
+    """The revision, and the server's description of itself (`LIF-03`, `LIF-06`, `LIF-15`)."""
     who = (await talk.client.do("who")).result
     assert who["revision"] == talk.way.speaks
     if talk.way.mode == R5 and talk.of_python:
-        return  # pinned to a revision this client asks for nothing before the first call
+        return  # with a pinned revision this client sends nothing before the first call
     assert who["instructions"] == "Try everything."
     assert who["server"].items() >= {"name": "catalogue", "version": "1.2.3"}.items()
     capabilities = who["capabilities"]
@@ -133,7 +133,7 @@ async def test_what_they_agree_on(talk: Talk) -> None:
 
 
 async def test_the_list_of_tools(talk: Talk) -> None:
-    """Names, descriptions and schemas, with an output schema where the revision has that (`TOL-02`,
+    """Names, descriptions and schemas, with an output schema if the revision supports it (`TOL-02`,
     `TOL-05`)."""
     tools = {tool["name"]: tool for tool in (await talk.client.do("list_tools")).result["tools"]}
     assert len(tools) == 16
@@ -145,7 +145,7 @@ async def test_the_list_of_tools(talk: Talk) -> None:
 
 
 async def test_structured_results(talk: Talk) -> None:
-    """Structured content where the revision has it, and its JSON as text; the client checks it
+    """Structured content if the revision supports it, and its JSON as text; the client validates it
     against the schema (`TOL-09`, `TOL-11`)."""
     added = await talk.client.call("add", {"a": 1, "b": 2})
     weather = await talk.client.call("weather", {"city": "Oslo"})
@@ -161,12 +161,12 @@ async def test_structured_results(talk: Talk) -> None:
     ids=["empty", "signs", "breaks", "long"],
 )
 async def test_text_survives(talk: Talk, text: str) -> None:
-    """Any text comes back as it went (`RPC-12`, `STD-01`)."""
+    """Any text is returned unchanged (`RPC-12`, `STD-01`)."""
     assert (await talk.client.call("echo", {"text": text})).text == text
 
 
 async def test_content_of_each_kind(talk: Talk) -> None:
-    """Pictures, sounds, links and resources; what a revision does not know is not sent to it
+    """Images, audio, links and resources; content that a revision does not support is not sent
     (`TOL-12`)."""
     picture, *sound = (await talk.client.call("media")).result["content"]
     assert picture.items() >= {"type": "image", "mimeType": "image/png"}.items()
@@ -184,8 +184,8 @@ async def test_content_of_each_kind(talk: Talk) -> None:
 
 
 async def test_failures(talk: Talk) -> None:
-    """A tool's misfortune is a result, an unknown tool an error, and wrong arguments what the
-    revision wants (`TOL-15`, `TOL-16`)."""
+    """A tool's failure is a result, an unknown tool is an error, and invalid arguments give the
+    error that the revision requires (`TOL-15`, `TOL-16`)."""
     broken = await talk.client.call("fail")
     assert (broken.result["isError"], broken.text) == (True, "It is broken.")
     unknown = await talk.client.call("nowhere")
@@ -200,8 +200,8 @@ async def test_failures(talk: Talk) -> None:
 
 
 async def test_logging(talk: Talk) -> None:
-    """From the level on that the client asked for: with each request, or once (`LOG-03`,
-    `LOG-06`)."""
+    """Messages from the requested level on: the client sets the level with each request, or once
+    (`LOG-03`, `LOG-06`)."""
     if not talk.stateless:
         await talk.client.do("set_level", level="info")
     step = await talk.client.call("chatter", until=2)
@@ -215,9 +215,9 @@ async def test_progress(talk: Talk) -> None:
     """Each report reaches the callback of its call, in order (`PRG-02`)."""
     if talk.way.road == "sse" and not talk.of_python:
         # That SDK drops progress that it reads together with the result, and over TCP the server
-        # cannot see what it has read.
+        # cannot see what the client has read.
         return
-    heard = 3 if talk.of_python else 0  # the other program does not note what a callback gets
+    heard = 3 if talk.of_python else 0  # the other program does not record callbacks
     step = await talk.client.do(
         "call", name="count", arguments={"to": 3}, progress=True, until=heard
     )
@@ -226,8 +226,8 @@ async def test_progress(talk: Talk) -> None:
 
 
 async def test_elicitation(talk: Talk) -> None:
-    """A form: accepted, declined, dismissed; where the revision has none the call fails with words
-    (`LIF-17`)."""
+    """A form: accepted, declined, dismissed; in a revision without forms the call fails with a
+    message (`LIF-17`)."""
     for answer, text in (
         ({"action": "accept", "content": {"name": "Ann", "age": 42}}, "accept Ann 42"),
         ({"action": "decline"}, "decline"),
@@ -248,7 +248,7 @@ async def test_elicitation(talk: Talk) -> None:
 
 
 async def test_elicitation_by_url(talk: Talk) -> None:
-    """A page to visit, from 2025-11-25 on; in older revisions nobody is asked (`ELI-03`,
+    """A page to visit, from 2025-11-25 on; in older revisions no question is asked (`ELI-03`,
     `ELI-17`)."""
     step = await talk.client.call("ask_visit")
     if talk.way.speaks < R4:
@@ -270,18 +270,18 @@ async def test_sampling(talk: Talk) -> None:
     assert params["messages"] == [{"role": "user", "content": {"type": "text", "text": "Where?"}}]
     refused = await talk.client.call("ask_model", {"prompt": "Where?"}, answers={})
     if talk.stateless:
-        assert refused.error is not None  # there a client that refuses gives up the call itself
+        assert refused.error is not None  # there, a client that declines cancels the call itself
     else:
         assert refused.result["isError"]
 
 
 async def test_roots(talk: Talk) -> None:
-    """The client's folders reach the tool (`ROO-01`, `ROO-04`)."""
+    """The client's roots reach the tool (`ROO-01`, `ROO-04`)."""
     assert (await talk.client.call("ask_roots")).text == "file:///srv/data"
 
 
 async def test_several_questions_in_one_call(talk: Talk) -> None:
-    """Two calls with questions, one after the other: no answer goes astray."""
+    """Two calls with questions, one after the other: each answer reaches its question."""
     for n in range(3):
         answers = {"elicitation/create": {"action": "accept", "content": {"name": "Ann", "age": n}}}
         step = await talk.client.call("ask_guest", answers=answers)
@@ -291,7 +291,7 @@ async def test_several_questions_in_one_call(talk: Talk) -> None:
 
 
 async def test_cancellation(talk: Talk) -> None:
-    """A call that its caller gives up is cancelled in the server (`CAN-05`, `STD-12`)."""
+    """A call that its caller cancels is cancelled in the server (`CAN-05`, `STD-12`)."""
 
     async def cancelled() -> int:
         return int((await talk.client.call("cancellations")).text)
@@ -300,7 +300,7 @@ async def test_cancellation(talk: Talk) -> None:
     assert (await talk.client.do("call_and_cancel", name="wait")).result == "given up"
     async with asyncio.timeout(
         10
-    ):  # the notice, or the end of the connection that says it, may still be under way
+    ):  # the notification, or the end of the connection, may still be in transit
         while await cancelled() != before + 1:
             pass
     assert [await cancelled() for _ in range(5)] == [before + 1] * 5
@@ -325,7 +325,7 @@ async def test_resources(talk: Talk) -> None:
     assert missing is not None
     new_code = (
         talk.stateless or talk.way.peer == "typescript-2"
-    )  # which reads the old code as the new one
+    )  # which maps the old code to the new one
     assert (missing["code"], missing["data"]) == (
         -32602 if new_code else -32002,
         {"uri": "note://none"},
@@ -333,7 +333,7 @@ async def test_resources(talk: Talk) -> None:
 
 
 async def test_prompts(talk: Talk) -> None:
-    """Listed and filled in, of several messages, with pictures and resources; refused without a
+    """Listed and filled in, with several messages, images and resources; rejected without a
     required argument (`PRM-02`, `PRM-03`)."""
     prompts = {p["name"]: p for p in (await talk.client.do("list_prompts")).result["prompts"]}
     assert prompts["greet"]["arguments"] == [{"name": "name", "required": True}]
@@ -360,7 +360,7 @@ async def test_completion(talk: Talk) -> None:
 
 
 async def test_ping(talk: Talk) -> None:
-    """Answered in the handshake era; not there any more in the stateless one (`PNG-01`,
+    """Answered in the handshake era; removed in the stateless era (`PNG-01`,
     `PNG-04`)."""
     step = await talk.client.do("ping")
     if talk.stateless:
@@ -370,8 +370,8 @@ async def test_ping(talk: Talk) -> None:
 
 
 async def test_subscriptions(talk: Talk) -> None:
-    """What is watched is told of, once watched and no longer (`SUB-02`, `SUB-05`, `LSN-03`,
-    `LSN-13`)."""
+    """The client is notified of watched resources, but not before and after it watches them
+    (`SUB-02`, `SUB-05`, `LSN-03`, `LSN-13`)."""
     if talk.stateless:
         wanted: dict[str, Any] = {
             "tools_list_changed": True,

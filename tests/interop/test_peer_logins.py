@@ -26,7 +26,7 @@ SCOPES = {"shop:read": "See what there is", "shop:order": "Order in your name"}
 
 
 def shop() -> Server:
-    """A server with a tool for all who may read, and one for those who may order."""
+    """A server with a tool that requires the read scope, and one that requires the order scope."""
     server = Server("shop")
 
     @server.tool
@@ -62,8 +62,8 @@ async def url(tmp_path: Path) -> AsyncIterator[str]:
 async def test_an_official_client_logs_in(
     url: str, maker: str, installed: Callable[[str], Path]
 ) -> None:
-    """It finds the authorization server, registers, lets a person log in, and does so again when it
-    needs more (`AU3-01`, `AUS-04`)."""
+    """It discovers the authorization server, registers, lets a user log in, and logs in again when
+    it needs more scopes (`AU3-01`, `AUS-04`)."""
     command = command_of("login", maker, installed)
     python = [] if maker.startswith("python") else [sys.executable]
     process = await asyncio.create_subprocess_exec(
@@ -85,7 +85,7 @@ async def test_an_official_client_logs_in(
 
 
 async def test_our_own_client_does_the_same(url: str) -> None:
-    """What the others see is what we see."""
+    """Our client gets the same results as the others."""
     async with Client(url, auth=OAuth(agent=Walker)) as client:
         assert [tool.name for tool in await client.list_tools()] == ["who"]
         assert "shop:read" in (await client.call_tool("who")).text.split()

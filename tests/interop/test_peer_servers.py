@@ -1,5 +1,5 @@
-"""Interlock's client drives the catalogue as other makers serve it over stdio and HTTP: the
-official SDKs of Python and TypeScript, and FastMCP."""
+"""Interlock's client uses the catalogue of third-party servers over stdio and HTTP: the official
+SDKs of Python and TypeScript, and FastMCP."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ PIXEL = base64.b64encode(catalogue.PIXEL).decode()
 
 @dataclass(frozen=True)
 class Maker:
-    """Whose server it is, the newest revision that it speaks, and where it is not like the others.
+    """The maker of a server, the newest revision that it speaks, and its differences from the
+    others.
 
-    `unfiltered`: sends log messages of every level in the handshake era, whatever was asked for.
-    `unwatched`: has no subscriptions. `unlisted`: does not declare in the handshake era that its
-    lists change.
-    `lenient`: answers an unknown tool with a failed result; `codes` are those of a prompt that
-    cannot be had.
+    `unfiltered`: sends log messages of every level in the handshake era, whatever level was
+    requested. `unwatched`: has no subscriptions. `unlisted`: does not declare list changes in the
+    handshake era. `lenient`: answers an unknown tool with a failed result; `codes` are the error
+    codes of an unavailable prompt.
     """
 
     name: str
@@ -79,7 +79,7 @@ TALKS += [(maker, None, "sse") for maker in MAKERS if maker.name in ("python-1",
 
 @dataclass
 class Talk:
-    """An open client, with what it was asked and told, and how it answers."""
+    """An open client, with the questions and messages that it received, and its answers."""
 
     maker: Maker
     client: Client
@@ -100,12 +100,12 @@ class Talk:
     def log(self, message: types.LoggingMessageNotificationParams) -> None:
         data = (
             message.data["msg"] if isinstance(message.data, dict) else message.data
-        )  # FastMCP wraps what it logs
+        )  # FastMCP wraps its log messages
         self.logged.append((message.level, data))
         self.stirred.set()
 
     async def has_logged(self, words: str) -> None:
-        """Wait for a message, for some send theirs over the session's own stream, which may be
+        """Wait for a message: some servers send it over the session's own stream, which may be
         slower than the answer."""
         async with asyncio.timeout(30):
             while not any(said == words for _, said in self.logged):
@@ -113,14 +113,14 @@ class Talk:
                 await self.stirred.wait()
 
     async def text(self, tool: str, **arguments: Any) -> str:
-        """The text that a tool gives, which must not fail."""
+        """The text of a tool's result; the tool must not fail."""
         result = await self.client.call_tool(tool, arguments)
         assert not result.is_error, result.text
         return result.text
 
     async def failure(self, tool: str, arguments: dict[str, Any] | None = None) -> int | None:
-        """The code of the error that a call ends in, None for a result that says that the tool
-        failed; any other is a fault."""
+        """The error code of a failed call, or None for a result with isError; any other outcome
+        fails the test."""
         try:
             result = await self.client.call_tool(tool, arguments)
         except McpError as bad:
@@ -138,8 +138,7 @@ class Talk:
 async def talk(
     request: pytest.FixtureRequest, installed: Callable[[str], Path]
 ) -> AsyncIterator[Talk]:
-    """One conversation with one maker's server, in one revision, or in the one that they find
-    out."""
+    """One conversation with one maker's server, in a given revision, or in the negotiated one."""
     maker, revision, road = request.param
     talk = Talk(maker, None)  # type: ignore[arg-type]  # the client is made with the talk's own methods, so it comes second
     command = (
@@ -170,7 +169,7 @@ async def talk(
 
 
 async def test_what_it_says_of_itself(talk: Talk) -> None:
-    """Name, version, instructions and capabilities come through in both eras."""
+    """Name, version, instructions and capabilities arrive in both eras."""
     assert talk.client.server_info is not None
     assert (talk.client.server_info.name, talk.client.server_info.version) == ("catalogue", "1.2.3")
     assert talk.client.instructions == "Try everything."
@@ -194,8 +193,8 @@ async def test_the_list_of_tools(talk: Talk) -> None:
 
 
 async def test_structured_results(talk: Talk) -> None:
-    """Structured content that fits the schema of its tool (`TOL-09`, `TOL-10`); without it the text
-    says the same."""
+    """Structured content matches the schema of its tool (`TOL-09`, `TOL-10`); without it the text
+    has the same data."""
     await talk.client.list_tools()
     added = await talk.client.call_tool("add", {"a": 1, "b": 2})
     assert added.text == "3"
@@ -211,18 +210,18 @@ async def test_structured_results(talk: Talk) -> None:
     ids=["empty", "signs", "breaks", "long"],
 )
 async def test_text_survives(talk: Talk, text: str) -> None:
-    """Any text comes back as it went (`RPC-12`, `STD-01`)."""
+    """Any text is returned unchanged (`RPC-12`, `STD-01`)."""
     assert await talk.text("echo", text=text) == text
 
 
 async def test_calls_side_by_side(talk: Talk) -> None:
-    """Forty calls at once, each with its own answer (`RPC-05`)."""
+    """Forty concurrent calls, each with its own answer (`RPC-05`)."""
     sums = await asyncio.gather(*(talk.text("add", a=n, b=n) for n in range(40)))
     assert sums == [str(2 * n) for n in range(40)]
 
 
 async def test_content_of_each_kind(talk: Talk) -> None:
-    """Pictures, sounds, links and resources (`TOL-12`)."""
+    """Images, audio, links and resources (`TOL-12`)."""
     picture, sound = (await talk.client.call_tool("media")).content
     assert isinstance(picture, types.ImageContent)
     assert (picture.data, picture.mime_type) == (PIXEL, "image/png")
@@ -241,8 +240,8 @@ async def test_content_of_each_kind(talk: Talk) -> None:
 
 
 async def test_failures(talk: Talk) -> None:
-    """A tool's misfortune is a result; what an unknown tool or wrong arguments are is the maker's
-    choice, but never silence (`TOL-15`)."""
+    """A tool's failure is a result; the maker chooses the error for an unknown tool or invalid
+    arguments, but there is always an answer (`TOL-15`)."""
     broken = await talk.client.call_tool("fail")
     assert broken.is_error
     assert "It is broken." in broken.text
@@ -252,7 +251,7 @@ async def test_failures(talk: Talk) -> None:
 
 
 async def test_logging(talk: Talk) -> None:
-    """Every level while every level is wanted, then only warnings (`LOG-03`, `LOG-06`)."""
+    """First messages of every level, then only warnings (`LOG-03`, `LOG-06`)."""
     talk.logged.clear()
     await talk.text("chatter")
     await talk.has_logged("three")
@@ -277,8 +276,8 @@ async def test_progress(talk: Talk) -> None:
 
 
 async def test_elicitation(talk: Talk) -> None:
-    """A form: accepted, declined, dismissed; where the revision has none, nobody is asked and the
-    call fails (`LIF-12`)."""
+    """A form: accepted, declined, dismissed; in a revision without forms, no question is asked and
+    the call fails (`LIF-12`)."""
     for reply, text in (
         ({"name": "Ann", "age": 42}, "accept Ann 42"),
         (False, "decline"),
@@ -301,7 +300,7 @@ async def test_elicitation(talk: Talk) -> None:
 
 
 async def test_elicitation_by_url(talk: Talk) -> None:
-    """A page to visit, in the revisions that have it (`ELI-17`, `ERR-18`)."""
+    """A page to visit, in the revisions that support it (`ELI-17`, `ERR-18`)."""
     talk.reply = True
     talk.forms.clear()
     if talk.client.revision < R4:
@@ -326,12 +325,12 @@ async def test_sampling(talk: Talk) -> None:
 
 
 async def test_roots(talk: Talk) -> None:
-    """The folders reach the tool (`ROO-01`)."""
+    """The roots reach the tool (`ROO-01`)."""
     assert await talk.text("ask_roots") == "file:///srv/data"
 
 
 async def test_cancellation(talk: Talk) -> None:
-    """A call that is given up is cancelled in the server, and the conversation goes on (`CAN-05`,
+    """A cancelled call is cancelled in the server, and the conversation continues (`CAN-05`,
     `STD-12`)."""
     before = int(await talk.text("cancellations"))
     waiting = asyncio.Event()
@@ -342,7 +341,7 @@ async def test_cancellation(talk: Talk) -> None:
         await call
     async with asyncio.timeout(
         10
-    ):  # the notice, or the end of the connection that says it, may still be under way
+    ):  # the notification, or the end of the connection, may still be in transit
         while int(await talk.text("cancellations")) != before + 1:
             pass
 
@@ -371,7 +370,7 @@ async def test_resources(talk: Talk) -> None:
 
 
 async def test_prompts(talk: Talk) -> None:
-    """Listed and filled in, of several messages, with pictures and resources (`PRM-02`,
+    """Listed and filled in, with several messages, images and resources (`PRM-02`,
     `PRM-03`)."""
     prompts = {prompt.name: prompt for prompt in await talk.client.list_prompts()}
     assert [
@@ -400,17 +399,17 @@ async def test_completion(talk: Talk) -> None:
 
 
 async def test_ping(talk: Talk) -> None:
-    """The server is there (`PNG-01`, `PNG-04`)."""
+    """The server answers (`PNG-01`, `PNG-04`)."""
     await talk.client.ping()
 
 
 async def test_subscriptions(talk: Talk) -> None:
-    """What is watched is told of, and a list that is kept is fetched again once it has changed
-    (`SUB-02`, `LSN-06`)."""
+    """The client is notified of watched resources, and a cached list is fetched again after a
+    change (`SUB-02`, `LSN-06`)."""
     resources = talk.client.server_capabilities.resources
     if talk.client.revision < R5 and not (
         resources and resources.subscribe
-    ):  # what is not declared is not used (`LIF-12`, `SUB-01`)
+    ):  # an undeclared capability is not used (`LIF-12`, `SUB-01`)
         async with talk.client.watch(resources=["note://board"]) as changes:
             assert changes.honoured.resource_subscriptions is None
         return

@@ -1,5 +1,5 @@
-"""The official SDKs' clients walk the reference servers, over stdio and HTTP: everything is listed,
-used, and found on the disk."""
+"""The official SDKs' clients use the reference servers, over stdio and HTTP: they list and use
+everything, and the effects are on the disk."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from tests.transport.http_peers import ok
 
 pytestmark = pytest.mark.interop
 
-# Each way once: the Python SDK's handshake, and once more the TypeScript SDK of today, over HTTP.
+# Each combination once, with the Python SDK's handshake, and also the current TypeScript SDK over
+# HTTP.
 ROADS = [(*way, "http" if way == ("python-2", "legacy") else "stdio") for way in WAYS] + [
     ("typescript-2", "auto", "http")
 ]
@@ -29,14 +30,14 @@ NO = {"elicitation/create": {"action": "decline"}}
 
 @pytest.fixture(params=ROADS, ids=" ".join)
 def walk(request: pytest.FixtureRequest, installed: Callable[[str], Path]) -> Walk:
-    """Begins a conversation of this way's client with a server, under an environment."""
+    """Connects this combination's client to a server, with given environment variables."""
     maker, mode, road = request.param
     return walk_by((maker, mode), installed, road=road)
 
 
 async def test_filesystem(walk: Walk, tmp_path: Path) -> None:
-    """Written, read, edited, searched, moved, thrown away and brought back within the client's
-    root, and nothing beside it (`TOL-09`, `TOL-15`, `ROO-08`, `RES-03`, `ELI-04`)."""
+    """Files are written, read, edited, searched, moved, trashed and restored within the client's
+    root, and no other file changes (`TOL-09`, `TOL-15`, `ROO-08`, `RES-03`, `ELI-04`)."""
     mine = tmp_path / "allowed" / "mine"
     mine.mkdir(parents=True)
     (tmp_path / "allowed" / "theirs").write_text("beside the root\n")
@@ -78,8 +79,7 @@ async def test_filesystem(walk: Walk, tmp_path: Path) -> None:
         uri = (await walker.use("file_info", {"path": "old/papers/notes.txt"}))["uri"]
         assert await walker.read(uri) == "tea\nbread\noranges\n"
         assert mine.parent.as_uri() in await walker.uris()
-        # Where no question can be asked with it, a completion tells nothing of what a client with
-        # roots may see.
+        # If a completion cannot request the roots, it reveals nothing to a client with roots.
         typed = f"{mine}/old/"[1:]
         assert await walker.complete("path", typed, template="file:///{+path}") == (
             [] if walker.stateless else [f"{typed}papers/"]
@@ -95,8 +95,8 @@ async def test_filesystem(walk: Walk, tmp_path: Path) -> None:
 
 
 async def test_git(walk: Walk, tmp_path: Path) -> None:
-    """Looked at, staged, committed, put aside and taken back where the person agrees, and then so
-    in the repository (`TOL-09`, `RES-03`, `PRM-01`, `CMP-01`, `ELI-04`)."""
+    """Changes are shown, staged, committed, stashed and, if the user agrees, discarded, and the
+    repository has the same state (`TOL-09`, `RES-03`, `PRM-01`, `CMP-01`, `ELI-04`)."""
     repo = repository(tmp_path / "garden", {"beds.txt": "roses\nbeans\n"})
     write(repo, {"beds.txt": "roses\npeas\n", "tools.txt": "spade\n"})
     async with walk(
@@ -145,8 +145,8 @@ async def test_git(walk: Walk, tmp_path: Path) -> None:
 
 
 async def test_time(walk: Walk) -> None:
-    """The time told, converted over a change of clocks, shifted and measured; zones found, read and
-    completed (`TOL-09`, `RES-03`, `PRM-03`, `CMP-02`)."""
+    """Times are returned, converted over a clock change, shifted and compared; zones are found,
+    read and completed (`TOL-09`, `RES-03`, `PRM-03`, `CMP-02`)."""
     async with walk("time", {"INTERLOCK_TIME_ZONE": "Europe/Madrid"}) as walker:
         assert (await walker.use("get_current_time", {}))["timezone"] == "Europe/Madrid"
         spring = await walker.use(
@@ -183,8 +183,8 @@ async def test_time(walk: Walk) -> None:
 
 
 async def test_thinking(walk: Walk, tmp_path: Path) -> None:
-    """A chain with a revision and a branch, looked back at, and another one forgotten; the first
-    outlives the server (`TOL-09`, `RES-03`, `PRM-03`)."""
+    """A chain with a revision and a branch is reviewed, and another one is forgotten; the first
+    survives the server (`TOL-09`, `RES-03`, `PRM-03`)."""
     store = f"sqlite:{tmp_path}/thoughts.db"
     async with walk("thinking", {"INTERLOCK_THINKING_STORE": store}) as walker:
         step = {"totalThoughts": 3, "nextThoughtNeeded": True}
@@ -227,7 +227,7 @@ async def test_thinking(walk: Walk, tmp_path: Path) -> None:
         listed = {one["chain"] for one in (await walker.use("list_chains", {}))["chains"]}
         assert listed == (
             {chain, gone} if walker.mine or not walker.stateless else set()
-        )  # a stranger without a session is known by the id alone
+        )  # an anonymous caller without a session is identified only by the id
         assert (await walker.use("forget_chain", {"chain": gone}))["forgotten"]
     with contextlib.closing(sqlite3.connect(tmp_path / "thoughts.db")) as kept:
         text = "\n".join(kept.iterdump()).lower()
@@ -235,8 +235,8 @@ async def test_thinking(walk: Walk, tmp_path: Path) -> None:
 
 
 async def test_fetch(walk: Walk) -> None:
-    """Pages in parts, their links and headings, redirects and what is refused; the site is asked
-    for no more than that (`TOL-09`, `TOL-15`, `RES-03`, `PRM-03`)."""
+    """Pages in parts, their links and headings, redirects and rejections; the site gets only these
+    requests (`TOL-09`, `TOL-15`, `RES-03`, `PRM-03`)."""
     page = (
         b"<title>Roses</title><h1>Roses</h1><p>Plant them in <a "
         b"href='/spring'>spring</a>.</p><h2>Water</h2><p>Every evening.</p>"
@@ -286,7 +286,7 @@ async def test_fetch(walk: Walk) -> None:
 
 
 async def test_memory(walk: Walk, tmp_path: Path) -> None:
-    """A graph made, searched, gone through, changed and changed back, and then in the file
+    """A graph is created, searched, traversed, changed and restored, and the file contains it
     (`TOL-09`, `RES-03`, `CMP-02`)."""
     file = tmp_path / "graph.db"
     async with walk("memory", {"INTERLOCK_MEMORY_DB": str(file)}) as walker:
@@ -334,7 +334,7 @@ async def test_memory(walk: Walk, tmp_path: Path) -> None:
 
 
 async def test_database(walk: Walk, tmp_path: Path) -> None:
-    """A file of SQLite, described, asked in pages and explained, and changed only where that is
+    """An SQLite file is described, queried in pages and explained, and changed only if that is
     allowed (`TOL-09`, `TOL-15`, `RES-03`, `PRM-01`, `CMP-02`)."""
     for name in ("shop", "stock"):
         with contextlib.closing(sqlite3.connect(tmp_path / f"{name}.db")) as made, made:

@@ -1,5 +1,5 @@
-"""Servers of every maker are killed and started again under an open client of ours: it begins a new
-session, and listens again."""
+"""Servers of every maker are killed and restarted while our client is open: it starts a new
+session, and subscribes again."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MAKERS = ("interlock", "python-2", "python-1", "fastmcp", "typescript-2", "types
 
 
 async def soon(seconds: float) -> None:
-    """Wait, but not as long as is polite."""
+    """Wait for less time than the client normally would."""
     await asyncio.sleep(min(seconds, 0.1))
 
 
@@ -35,8 +35,8 @@ def command(maker: str, port: int, installed: Callable[[str], Path]) -> list[str
 async def test_a_session_does_not_outlive_its_server(
     maker: str, installed: Callable[[str], Path]
 ) -> None:
-    """The next call gets 404 and begins another session; whoever listens is told that all may have
-    changed (`HTL-42`, `HTL-43`)."""
+    """The next call gets 404 and starts another session; watchers are notified that everything may
+    have changed (`HTL-42`, `HTL-43`)."""
     port = free_port()
     heard: asyncio.Queue[str] = asyncio.Queue()
     transport = Http(f"http://127.0.0.1:{port}/mcp", sleep=soon)
@@ -63,8 +63,8 @@ async def test_a_session_does_not_outlive_its_server(
 async def test_a_subscription_outlives_its_server(
     maker: str, installed: Callable[[str], Path]
 ) -> None:
-    """It is begun again as soon as the server is there again, and what it is about is told as
-    changed (`HTM-18`)."""
+    """It is opened again as soon as the server is back, and its subject is reported as changed
+    (`HTM-18`)."""
     port = free_port()
     async with on_the_web(command(maker, port, installed), port, kill=True):
         client = Client(

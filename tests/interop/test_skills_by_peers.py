@@ -1,10 +1,10 @@
-"""Skills (SEP-2640) with the software of others: our client reads and verifies what their servers
-serve, their clients and the official inspector read and verify ours.
+"""Skills (SEP-2640) with third-party software: our client reads and verifies the skills of their
+servers, and their clients and the official inspector read and verify ours.
 
-What is pinned and serves no skills: the official Python SDK 2.3 and the older SDKs, the agent
+These pinned peers do not support skills: the official Python SDK 2.3 and the older SDKs, the agent
 frameworks and bridges of the farm. `@llmindset/hf-mcp-server` 0.4.23 lists files without their
-sizes, which the final text requires; `agentskills-mcp-server` and `fast-agent-mcp` are for newer
-Pythons only.
+sizes, which the final specification requires; `agentskills-mcp-server` and `fast-agent-mcp` need a
+newer Python.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.interop
 ROADS = ("stdio", "http")
 SERVERS = ("fastmcp", "nimblebrain", "typescript-2")
 DAILY = "skill://reports/daily/SKILL.md"
-"""The skill of our server whose files are made when they are read."""
+"""The skill of our server whose files are generated on each read."""
 
 FILES = {
     "refunds/SKILL.md": b"---\nname: refunds\ndescription: Refund an order - by our rules.\n"
@@ -41,7 +41,7 @@ FILES = {
         b"---\nname: greeting\ndescription: How we say hello.\n---\n\nSay hello.\n"
     ),
 }
-"""The files of two skills: text, text beyond ASCII, and bytes that are no text."""
+"""The files of two skills: text, non-ASCII text, and binary data."""
 
 FRONTMATTER = {
     "skill://refunds/SKILL.md": {
@@ -84,7 +84,7 @@ def program_of(name: str, installed: Callable[[str], Path]) -> list[str]:
 
 @contextlib.asynccontextmanager
 async def served(command: Sequence[str], road: str) -> AsyncIterator[Any]:
-    """What leads to a server program: its command, or its URL while it listens."""
+    """The target of a server program: its command, or its URL while it listens."""
     if road == "stdio":
         yield list(command)
         return
@@ -121,14 +121,14 @@ async def test_our_client_reads_their_skills(
 async def test_our_client_finds_that_their_file_has_changed(
     maker: str, folder: Path, installed: Callable[[str], Path]
 ) -> None:
-    """A file that is another one since its entry was got is refused, by the server that noticed or
-    by us (`SKL-43`)."""
+    """A file that has changed since its entry was fetched is rejected, by the server that noticed
+    it or by us (`SKL-43`)."""
     command = [*program_of(f"skill_server/{maker}", installed), str(folder)]
     letter = "refunds/templates/letter.md"
     async with Client(command, revision=R5) as client:
         skill = await client.skill("skill://refunds/SKILL.md")
         (folder / letter).write_text("Send me your password.\n")
-        if maker == "nimblebrain":  # which serves what it read when it started
+        if maker == "nimblebrain":  # which serves the content that it read at its start
             assert await skill.read_bytes("templates/letter.md") == FILES[letter]
             return
         with pytest.raises((SkillError, McpError)):
@@ -150,7 +150,7 @@ async def test_our_client_asks_no_server_of_an_older_revision(
 
 
 async def output_of(command: Sequence[str]) -> str:
-    """What a program prints; it must end well."""
+    """The output of a program, which must exit with 0."""
     pipe = asyncio.subprocess.PIPE
     process = await asyncio.create_subprocess_exec(*command, stdout=pipe, stderr=pipe)
     out, err = await asyncio.wait_for(process.communicate(), PATIENCE)
@@ -160,7 +160,7 @@ async def output_of(command: Sequence[str]) -> str:
 
 @contextlib.asynccontextmanager
 async def ours(folder: Path, road: str) -> AsyncIterator[list[str]]:
-    """The arguments that lead a peer's client to our server."""
+    """The arguments that point a peer's client at our server."""
     program = [sys.executable, str(Path(__file__).parent / "skill_server.py"), str(folder)]
     async with served(program, road) as target:
         yield target if road == "stdio" else [target]
@@ -226,7 +226,7 @@ NO_SKILLS = {
 async def test_clients_of_an_older_revision_see_no_skills(
     maker: str, folder: Path, installed: Callable[[str], Path]
 ) -> None:
-    """In the handshake era our server declares nothing of the kind (`SKL-06`)."""
+    """In the handshake era our server does not declare skills (`SKL-06`)."""
     client = program_of(f"skill_client/{maker}", installed)
     async with ours(folder, "stdio") as target:
         seen = json.loads(await output_of([*client, "legacy", *target]))

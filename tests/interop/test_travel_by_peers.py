@@ -1,5 +1,5 @@
-"""The official SDKs' clients walk the servers of the travel scenario over stdio: everything is
-listed, used, and found on the disk."""
+"""The official SDKs' clients use the servers of the travel scenario over stdio: they list and use
+everything, and the effects are on the disk."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ pytestmark = pytest.mark.interop
 
 @pytest.fixture(params=WAYS, ids=" ".join)
 def walk(request: pytest.FixtureRequest, installed: Callable[[str], Path]) -> Walk:
-    """Begins a conversation of this way's client with a server, under an environment."""
+    """Connects this combination's client to a server, with given environment variables."""
     return walk_by(request.param, installed)
 
 
 async def test_travel(walk: Walk, tmp_path: Path) -> None:
-    """Flights found, weighed by the client's model and booked with two forms, all of it in the
-    database (`SAM-05`, `ELI-04`, `ELI-06`)."""
+    """Flights are found, compared by the client's model and booked with two forms, and the database
+    has the booking (`SAM-05`, `ELI-04`, `ELI-06`)."""
     path = tmp_path / "travel.db"
     async with walk("travel", {"INTERLOCK_TRAVEL_DB": str(path)}) as walker:
         found = await walker.use("search_flights", WAY)
@@ -107,8 +107,8 @@ async def test_travel(walk: Walk, tmp_path: Path) -> None:
 
 
 async def test_calendar(walk: Walk, tmp_path: Path) -> None:
-    """Events made, changed, found and, once the person agrees, deleted; what remains is in the file
-    (`ELI-04`, `RES-13`)."""
+    """Events are created, changed, found and, once the user agrees, deleted; the file has the
+    remaining events (`ELI-04`, `RES-13`)."""
     async with walk("calendar", {"INTERLOCK_CALENDAR_FOLDER": str(tmp_path)}) as walker:
         span = {"from": "2024-06-01", "to": "2024-06-30"}
         trip = {
@@ -152,7 +152,7 @@ async def test_calendar(walk: Walk, tmp_path: Path) -> None:
 
 
 async def test_mail(walk: Walk, tmp_path: Path) -> None:
-    """Letters written, kept and sent, as far as the local Maildir, in which they are (`TOL-09`,
+    """Messages are written, saved and sent to the local Maildir, which contains them (`TOL-09`,
     `RES-13`, `PRM-03`)."""
     letter = {
         "to": CONTACT["email"],
@@ -203,8 +203,8 @@ async def test_mail(walk: Walk, tmp_path: Path) -> None:
 
 
 async def test_weather(walk: Walk) -> None:
-    """What the weather is mostly like needs no network; what does says in words that it cannot be
-    had (`TOL-09`, `TOL-15`, `CMP-02`)."""
+    """The climate needs no network; tools that need one return an error message (`TOL-09`,
+    `TOL-15`, `CMP-02`)."""
     nobody = {
         "INTERLOCK_WEATHER_URL": "http://127.0.0.1:9",
         "NO_PROXY": "127.0.0.1",

@@ -31,7 +31,8 @@ SERVERS = {
 async def test_no_progress_is_lost(
     server: str, maker: str, mode: str, busy: int, installed: Callable[[str], Path]
 ) -> None:
-    """In 200 calls that report until their end, by a client that is quiet or busy (`PRG-02`)."""
+    """In 200 calls that report progress until their end, with an idle or a busy client
+    (`PRG-02`)."""
     async with led(
         command_of("client", maker, installed), mode=mode, command=SERVERS[server]
     ) as client:

@@ -1,5 +1,5 @@
-"""Clients of other makers in conversation with one of our servers: what they see of it is checked
-against its snapshot and its schemas."""
+"""Third-party clients that are connected to one of our servers: their view of it is checked against
+its snapshot and its schemas."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from interlock.schema import compile as compile_schema
 from interlock.testing.catalogue import condensed
 from tests.interop.driver import Driver, Step, command_of, free_port, led, on_the_web
 
-# The newest that each speaks; of those that speak both eras, the handshake too.
+# The newest revision of each client; for clients of both eras, the handshake too.
 WAYS = [
     ("python-2", "auto"),
     ("python-2", "legacy"),
@@ -24,7 +24,7 @@ WAYS = [
     ("typescript-1", "legacy"),
 ]
 SNAPSHOTS = Path(__file__).parents[2] / "packages/interlock-servers/tests/servers"
-# The peers give a server next to nothing of their environment, so the program makes its own.
+# The peers pass almost no environment variables to a server, so the program sets its own.
 PROGRAM = (
     "import os; os.environ.update({env!r}); from interlock.cli import main; main(['serve', "
     "{name!r}, *{arguments!r}])"
@@ -34,10 +34,10 @@ Walk = Callable[..., AbstractAsyncContextManager["Walker"]]
 
 
 class Walker:
-    """A client in conversation with one server; every structured result is checked against the
-    schema that the server gave.
+    """A client that is connected to one server; every structured result is validated against the
+    server's schema.
 
-    `standing` is what the client answers to questions for which a step has no other answer.
+    `standing` are the client's default answers to questions.
     """
 
     def __init__(self, client: Driver, name: str, standing: Mapping[str, Any]) -> None:
@@ -46,12 +46,10 @@ class Walker:
         self._standing = dict(standing)
         self._schemas: dict[str, Any] = {}
         self.stateless = False
-        self.mine = (
-            True  # whether the server belongs to this client alone, which is whom it speaks to
-        )
+        self.mine = True  # whether the server serves only this client, which is then its caller
 
     async def begin(self) -> None:
-        """What is listed is what the snapshot has: nothing is lost on the way to this client."""
+        """Check that the lists match the snapshot: this client receives every entry."""
         self.stateless = (await self._do("who"))["revision"] >= "2026"
         (snapshot,) = SNAPSHOTS.rglob(f"{self._name}_catalogue.json")
         known = json.loads(snapshot.read_text(encoding="utf-8"))
@@ -79,14 +77,14 @@ class Walker:
     async def use(
         self, tool: str, arguments: dict[str, Any], answers: dict[str, Any] | None = None
     ) -> Any:
-        """The structured result of a tool, which fits its schema."""
+        """The structured result of a tool, validated against its schema."""
         value, _ = await self.asked(tool, arguments, answers or {})
         return value
 
     async def asked(
         self, tool: str, arguments: dict[str, Any], answers: dict[str, Any] | None = None
     ) -> tuple[Any, Step]:
-        """As `use`, and what the client saw on the way."""
+        """Like `use`, together with the messages that the client received during the call."""
         step = await self.client.call(
             tool, arguments, answers={**self._standing, **(answers or {})}
         )
@@ -98,7 +96,7 @@ class Walker:
     async def refused(
         self, tool: str, arguments: dict[str, Any], answers: dict[str, Any] | None = None
     ) -> str:
-        """The words of a tool that fails."""
+        """The error message of a failing tool."""
         step = await self.client.call(
             tool, arguments, answers={**self._standing, **(answers or {})}
         )
@@ -106,7 +104,7 @@ class Walker:
         return step.text
 
     async def read(self, uri: str, *spelled: str) -> str:
-        """The text of a resource; `spelled` is how some clients write its URI."""
+        """The text of a resource; `spelled` is the form of its URI in some clients."""
         (contents,) = (await self._do("read", uri=uri))["contents"]
         assert contents["uri"] in (uri, *spelled), contents
         return str(contents["text"])
@@ -125,8 +123,8 @@ class Walker:
 
 
 def walk_by(way: tuple[str, str], installed: Callable[[str], Path], *, road: str = "stdio") -> Walk:
-    """What begins conversations of one way's client with `interlock serve NAME`, under an
-    environment, over stdio or HTTP."""
+    """A function that connects one combination's client to `interlock serve NAME`, with environment
+    variables, over stdio or HTTP."""
 
     @asynccontextmanager
     async def begin(
