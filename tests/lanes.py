@@ -1,9 +1,9 @@
 """Test distribution: which tests run in one worker, and in which order.
 
 A file is the unit, with three exceptions. The files with a browser are two units, because more
-browsers at once slow each other down. Files that share something expensive are one unit too: the
-servers of the wired matrix, the parsed source in the architecture tests. The compatibility farm
-goes test by test.
+concurrent browsers slow each other down. Files that share an expensive fixture are one unit too:
+the servers of the wired matrix, the parsed source in the architecture tests. In the compatibility
+farm, each test is a unit.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ FARM = "tests/interop/test_farm.py"
 
 
 class UnitScheduling(LoadFileScheduling):
-    """Deals out units of tests: mostly files."""
+    """Distributes units of tests: mostly files."""
 
     def _split_scope(self, nodeid: str) -> str:
         return unit(nodeid)
@@ -76,8 +76,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> UnitScheduli
 def pytest_collection() -> Iterator[None]:
     """Collect without garbage collection, and keep the collected tests out of later collections.
 
-    pytest may keep the tests that it rewrites, even where Python was told to write no bytecode:
-    to rewrite them is half of the time that a worker needs to begin.
+    Let pytest cache rewritten tests even if Python must not write bytecode: rewriting takes half of
+    a worker's start time.
     """
     unwritten = sys.dont_write_bytecode
     sys.dont_write_bytecode = False

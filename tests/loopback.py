@@ -1,5 +1,5 @@
 """A web site of the standard library on a free port of loopback, for commands and servers in other
-processes to talk to."""
+processes."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from typing import Any
 
 
 class Quiet:
-    """What a handler is too, so that it logs nothing: tests look at what the site has written
-    down."""
+    """A mixin for a handler without a log: tests check the requests that the site records."""
 
     def log_message(self, format: str, *args: Any) -> None:
         """Nothing."""
@@ -28,7 +27,7 @@ class Loopback:
         self._thread.start()
 
     def close(self) -> None:
-        """End it."""
+        """Stop the site."""
         self._http.shutdown()
         self._http.server_close()
         self._thread.join()

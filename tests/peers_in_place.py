@@ -1,5 +1,5 @@
-"""Puts the peers in place, each at first use; where that cannot be done, says so as loudly as the
-place demands."""
+"""Installs the peers, each at first use; a failed installation fails the test in CI and skips it
+elsewhere."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ MISSING: dict[str, str] = {}
 
 @pytest.fixture(scope="session")
 def installed() -> Callable[[str], Path]:
-    """Return a function that gives the place of a peer, installing it at first use.
+    """Return a function that returns the path of a peer, and installs it at first use.
 
-    A peer that cannot be installed fails the test in continuous integration; elsewhere, as on a
-    machine without a network, the test is skipped and the summary says what was not tested.
+    A peer that cannot be installed fails the test in continuous integration. Elsewhere, for example
+    without a network, the test is skipped, and the summary lists the untested peers.
     """
 
     def place_of(name: str) -> Path:
@@ -32,13 +32,13 @@ def installed() -> Callable[[str], Path]:
             pytest.fail(f"the peer {name} could not be installed: {MISSING[name]}", pytrace=False)
         pytest.skip(
             f"the peer {name} could not be installed: {MISSING[name]}"
-        )  # no network is no fault of the code
+        )  # a missing network is not an error of the code
 
     return place_of
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say which peers nothing was tested against, and why."""
+    """List the untested peers, with the reasons."""
     for name, why in MISSING.items():
         terminalreporter.section(f"NOT TESTED: together with {name}", sep="!")
         terminalreporter.write_line(why)

@@ -1,4 +1,4 @@
-"""Ports that are free, for servers that want to be told one."""
+"""Free ports, for servers that need a port number."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import socket
 
 
 def free_port() -> int:
-    """A port of loopback that nobody listens on, of the system's choosing, so that tests that run
-    at the same time get different ones."""
+    """Return a free port of loopback that the system chooses, so that concurrent tests get
+    different ports."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]

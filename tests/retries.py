@@ -1,5 +1,5 @@
-"""A client of the stateless era that goes through its rounds by hand, one retry at a time, for the
-tests of how questions travel."""
+"""A client of the stateless era that sends its rounds by hand, one retry at a time, for the tests
+of questions."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Tool = Callable[[Exchange], Awaitable[Any]]
 
 
 def form(message: str) -> t.ElicitRequest:
-    """A question to a person."""
+    """A question to the user."""
     return t.ElicitRequest(
         t.ElicitRequestParams(
             message=message, mode="form", requested_schema={"type": "object", "properties": {}}
@@ -41,7 +41,7 @@ def form(message: str) -> t.ElicitRequest:
 
 
 def said(result: Any) -> str:
-    """The words of a finished call."""
+    """The text of a finished call."""
     result = result.decode() if isinstance(result, RawResult) else result
     assert isinstance(result, t.CallToolResult), result
     return result.text
@@ -59,8 +59,8 @@ def asked(result: Any) -> dict[str, str]:
 
 
 def tool(body: Callable[[Exchange], Awaitable[str]]) -> Tool:
-    """An author's coroutine as the handler that a server makes of it: its string becomes a
-    result."""
+    """The handler for an author's coroutine, like the one that a server builds: its string becomes
+    a result."""
 
     async def run(x: Exchange) -> AnyResult:
         value: Any = await body(x)
@@ -74,26 +74,26 @@ def tool(body: Callable[[Exchange], Awaitable[str]]) -> Tool:
 
 
 async def answer_of(x: Exchange, message: str, key: str | None = None) -> str:
-    """Ask on an exchange; the words that the person typed, or the action where they did not."""
+    """Ask on an exchange; return the text that the user typed, or the action if there is none."""
     response = await x.asker.ask(form(message), key)
     assert isinstance(response, t.ElicitResult)
     return str((response.content or {}).get("words", response.action))
 
 
 def words(text: str) -> dict[str, Any]:
-    """What a client answers to a form."""
+    """A client's answer to a form."""
     return {"action": "accept", "content": {"words": text}}
 
 
 def by_hand(state: str | None, *messages: str) -> t.InputRequiredResult:
-    """What a tool returns that manages its rounds itself."""
+    """The result of a tool that manages its rounds itself."""
     return t.InputRequiredResult(
         input_requests={message: form(message) for message in messages} or None, request_state=state
     )
 
 
 async def manual(x: Exchange) -> Any:
-    """A tool of that kind: its state says how far it is."""
+    """A tool of that kind: its state records its progress."""
     given = {key: msgspec.json.decode(raw) for key, raw in (x.params.input_responses or {}).items()}
     match x.params.request_state:
         case None:
@@ -111,7 +111,7 @@ async def manual(x: Exchange) -> Any:
 class Retries:
     """One call and its retries.
 
-    `told` is what the server notified, each with the number of the request that it came with.
+    `told` are the notifications of the server, each with the number of its request.
     """
 
     def __init__(
@@ -137,8 +137,8 @@ class Retries:
     async def call(
         self, responses: Any = None, state: str | None = None, **changes: Any
     ) -> AnyResult:
-        """Send the call; `responses` are the answers by key, `changes` whatever else is to be
-        different about the exchange."""
+        """Send the call; `responses` are the answers by key, `changes` other changes of the
+        exchange."""
         self.sent += 1
         number = self.sent
         raw = (
@@ -164,7 +164,7 @@ class Retries:
 
 
 def share_records(*servers: Server) -> None:
-    """Have servers remember the same, as workers with one store."""
+    """Let servers share their records, like workers with one store."""
     records = MemoryStore().records
     for server in servers:
         server.share_calls(records, NoPeers())
@@ -178,8 +178,8 @@ def rounds(
     records: RecordStore | None = None,
     **more: Any,
 ) -> SuspendedCalls:
-    """What a server has: with the same keys and records two of them stand for two workers, or one
-    before and after a restart."""
+    """The input-required layer of a server: two of them with the same keys and records stand for
+    two workers, or for one server before and after a restart."""
     return SuspendedCalls(
         Seal(list(keys), seconds=seconds), records or MemoryRecords(), suspend=suspend, **more
     )

@@ -20,7 +20,7 @@ def matrix(**axes: tuple[object, ...]) -> list[dict[str, object]]:
 
 
 def test_every_pair_of_values_is_held() -> None:
-    """With far fewer combinations than there are."""
+    """It takes far fewer combinations than there are in all."""
     every = matrix(colour=COLOURS, size=SIZES, loud=(True, False))
     chosen = [every[number] for number in pairwise(every, "a test")]
     for one, other in itertools.combinations(("colour", "size", "loud"), 2):
@@ -30,7 +30,7 @@ def test_every_pair_of_values_is_held() -> None:
 
 
 def test_every_value_is_held_where_pairs_do_not_matter() -> None:
-    """With as few combinations as the longest parameter has values."""
+    """It takes only as many combinations as the longest parameter has values."""
     every = matrix(colour=COLOURS, size=SIZES, loud=(True, False))
     chosen = [every[number] for number in pairwise(every, "a test", pairs=False)]
     assert {row["colour"] for row in chosen} == set(COLOURS)
@@ -40,7 +40,7 @@ def test_every_value_is_held_where_pairs_do_not_matter() -> None:
 
 
 def test_combinations_that_do_not_exist_are_not_wanted() -> None:
-    """A transport that one revision does not have."""
+    """A transport that one revision does not support is not combined with it."""
     every = [
         row for row in matrix(colour=COLOURS, size=SIZES) if row != {"colour": "red", "size": 1}
     ]
@@ -48,7 +48,7 @@ def test_combinations_that_do_not_exist_are_not_wanted() -> None:
 
 
 def test_revisions_are_paired_by_their_era() -> None:
-    """Each revision is there; with each transport there is one of each era."""
+    """Each revision is covered; each transport is combined with one revision of each era."""
     every = matrix(revision=REVISIONS, transport=("stdio", "http", "memory"))
     chosen = [every[number] for number in pairwise(every, "a test")]
     assert {row["revision"] for row in chosen} == set(REVISIONS)
@@ -58,14 +58,14 @@ def test_revisions_are_paired_by_their_era() -> None:
 
 
 def test_tests_of_one_shape_take_different_combinations() -> None:
-    """And a test always the same ones."""
+    """A test always takes the same ones."""
     every = matrix(colour=COLOURS, size=SIZES, loud=(True, False))
     assert pairwise(every, "a test") == pairwise(every, "a test")
     assert len({frozenset(pairwise(every, f"test {number}")) for number in range(5)}) > 1
 
 
 def test_a_sample_is_drawn_by_its_seed(request: pytest.FixtureRequest) -> None:
-    """It costs no more than was asked for, and half of it is of matrices."""
+    """It stays within the requested cost, and half of it comes from matrices."""
     items = [request.node] * 300
     costs = [MATRIX_SECONDS] * 200 + [5.0] * 100
     drawn = sample(items, costs, 20, seed=7)
@@ -75,7 +75,7 @@ def test_a_sample_is_drawn_by_its_seed(request: pytest.FixtureRequest) -> None:
 
 
 def test_what_lasts_is_left_out_and_the_suite_runs_it(pytester: pytest.Pytester) -> None:
-    """Without `--endurance` the other tests run, with it only those; no test begins after the
+    """Without `--endurance` the other tests run, with it only the suite; no test starts after the
     end."""
     pytester.makepyfile(
         """

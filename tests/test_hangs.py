@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 LAST = 50
-"""How many lines of a log people look at first."""
+"""The number of log lines that people read first."""
 
 
 @pytest.mark.parametrize("workers", [(), ("-n", "1")], ids=["one process", "a worker"])
 def test_the_traceback_of_a_hung_test_names_it(
     pytester: pytest.Pytester, workers: tuple[str, ...]
 ) -> None:
-    """Also where the test is asynchronous, so that no frame of it is on the stack."""
+    """This includes asynchronous tests, which have no frame on the stack."""
     pytester.makepyfile(
         test_sleepers="""
         import asyncio

@@ -1,5 +1,5 @@
-"""The wheels: built, installed into empty environments from the built files,
-and used as their readers would."""
+"""The wheels: built, installed into empty environments from the built files, and used like a user
+would."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def extras() -> list[str]:
 
 
 class Environment:
-    """An environment of its own, with nothing in it but what pip installed from the wheels."""
+    """A separate environment that contains only the packages that pip installed from the wheels."""
 
     def __init__(self, folder: Path, wheels: Path, extra: str) -> None:
         self.folder = folder
@@ -74,11 +74,11 @@ class Environment:
         return _run([*own, "--python", str(self.folder / "bin" / "python"), *words], self.folder)
 
     def run(self, *words: str, code: int = 0) -> str:
-        """Run a program of this environment and return what it prints to both streams."""
+        """Run a program of this environment and return its output on both streams."""
         return _run([str(self.folder / "bin" / words[0]), *words[1:]], self.folder, code=code)
 
     def distributions(self) -> set[str]:
-        """The names of what is installed."""
+        """The names of the installed distributions."""
         return {
             one["name"].lower().replace("_", "-")
             for one in json.loads(self.pip("list", "--format", "json"))
@@ -91,7 +91,7 @@ def _has_pip(interpreter: str) -> bool:
 
 
 def _base_interpreter() -> Path:
-    """The interpreter that the environment of the tests was made with: it has pip."""
+    """The interpreter that created the environment of the tests: it has pip."""
     return (
         Path(sys.base_prefix) / "bin" / f"python{sys.version_info.major}.{sys.version_info.minor}"
     )
@@ -134,7 +134,7 @@ def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def environment(
     tmp_path: Path, wheels: Path, request: pytest.FixtureRequest
 ) -> Iterator[Environment]:
-    """The environment of one extra, or of the core; removed at the end, for it is large."""
+    """The environment of one extra, or of the core; removed at the end because it is large."""
     folder = tmp_path / "environment"
     yield Environment(folder, wheels, request.param)
     shutil.rmtree(folder)
@@ -142,7 +142,7 @@ def environment(
 
 @contextmanager
 def started(environment: Environment, *words: str) -> Iterator[str]:
-    """A program that prints one address on loopback; gives the address."""
+    """Start a program that prints one address on loopback; yield the address."""
     command = [str(environment.folder / "bin" / words[0]), *words[1:]]
     process = subprocess.Popen(
         command,
@@ -168,7 +168,7 @@ def started(environment: Environment, *words: str) -> Iterator[str]:
 
 
 def page(address: str) -> str:
-    """A page, as a browser gets it that keeps cookies."""
+    """A page, fetched like a browser with cookies."""
     opener = urllib.request.build_opener(
         urllib.request.ProxyHandler({}), urllib.request.HTTPCookieProcessor()
     )
@@ -178,7 +178,7 @@ def page(address: str) -> str:
 
 
 def test_all_distributions_have_one_version() -> None:
-    """They are released together, and ask for each other by that version."""
+    """They are released together, and require each other in that version."""
     texts = {
         path.parent.name: path.read_text("utf-8") for path in PACKAGES.glob("*/pyproject.toml")
     }
@@ -209,8 +209,8 @@ def test_wheels_hold_the_package_and_its_license_alone(wheels: Path) -> None:
 
 @pytest.mark.parametrize("environment", [""], indirect=True, ids=["core"])
 def test_the_core(environment: Environment) -> None:
-    """Three packages besides itself; the command works, a server is called,
-    and what is missing names its extra."""
+    """It installs three packages besides itself; the command works, a server is called, and the
+    error for a missing feature names its extra."""
     assert environment.distributions() == {"interlock", "msgspec", "jsonschema-rs", "click"}
     assert environment.run("interlock", "--version").startswith("interlock ")
     (environment.folder / "server.py").write_text(SERVER)
@@ -236,14 +236,14 @@ def test_the_core(environment: Environment) -> None:
 
 @pytest.mark.parametrize("environment", extras(), indirect=True)
 def test_each_extra_can_be_installed(environment: Environment) -> None:
-    """Whatever it brings agrees, and the command still starts."""
+    """Its packages are compatible, and the command still starts."""
     assert environment.run("interlock", "--version").startswith("interlock ")
     assert "No broken requirements found" in environment.pip("check")
 
 
 @pytest.mark.parametrize("environment", ["http"], indirect=True)
 def test_a_server_over_http(environment: Environment) -> None:
-    """Started by the command, and called by it."""
+    """The command starts it, and calls it."""
     (environment.folder / "server.py").write_text(SERVER)
     with started(environment, "interlock", "run", "server.py", "--http", "127.0.0.1:0") as address:
         assert "450" in environment.run(
@@ -270,7 +270,7 @@ def test_the_reference_servers(environment: Environment) -> None:
 
 @pytest.mark.parametrize("environment", ["host"], indirect=True)
 def test_the_first_page_of_the_host(environment: Environment) -> None:
-    """At the address that it prints."""
+    """It is served at the address that the host prints."""
     (environment.folder / "server.py").write_text(SERVER)
     python = str(environment.folder / "bin" / "python")
     entry = {"kitchen": {"command": python, "args": ["server.py"]}}
@@ -283,14 +283,14 @@ def test_the_first_page_of_the_host(environment: Environment) -> None:
 
 @pytest.mark.parametrize("environment", ["demo"], indirect=True)
 def test_the_demo(environment: Environment) -> None:
-    """Its page, with the four servers of the demo behind it."""
+    """Its page is served, with the four servers of the demo."""
     with started(environment, "interlock", "demo", "--folder", "demo") as address:
         assert "<title>" in page(address)
 
 
 @pytest.mark.parametrize("environment", ["issuer"], indirect=True)
 def test_the_issuer(environment: Environment) -> None:
-    """Its commands are there, and its public names."""
+    """Its commands and its public names are available."""
     assert "authorization server" in environment.run("interlock", "auth", "serve", "--help")
     program = "import interlock_issuer as i; print(i.Issuer.__name__, i.OAuthProxy.__name__)"
     assert environment.run("python", "-c", program).split() == ["Issuer", "OAuthProxy"]
