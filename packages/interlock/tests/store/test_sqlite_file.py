@@ -6,7 +6,7 @@ import os
 import sqlite3
 import threading
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
@@ -19,6 +19,7 @@ from interlock.store import (
     sqlite_reason,
     write_transaction,
 )
+from interlock.store.sqlite import file as sqlite_file
 
 APPLICATION = 0x54455354
 
@@ -317,3 +318,27 @@ def test_each_failure_is_named_with_what_to_do(tmp_path: Path, kind: str) -> Non
 def test_a_failure_without_a_code_is_told_as_it_is() -> None:
     assert sqlite_reason(sqlite3.ProgrammingError("closed")) == "closed"
     assert sqlite_reason(OSError(28, "No space left on device")) == "No space left on device"
+
+
+def test_tables_that_appear_while_a_file_is_examined_are_not_those_of_another_program(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two processes open the same new file: one reads its marks, then the other creates the
+    tables.
+    """
+    path = tmp_path / "notes.db"
+    marks = sqlite_file._marks
+    seen: list[tuple[int, int]] = []
+
+    def interrupted(db: sqlite3.Connection) -> tuple[int, int]:
+        found = marks(db)
+        seen.append(found)
+        if len(seen) == 2:  # the marks that are compared with the tables
+            with suppress(SqliteError):  # it waits for the first process, which waits for it here
+                notebook(path, patience=0.01).connect().close()
+        return found
+
+    monkeypatch.setattr(sqlite_file, "_marks", interrupted)
+    file = notebook(path)
+    add(file, "first")
+    assert texts(file) == ["first"]

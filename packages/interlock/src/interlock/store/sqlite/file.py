@@ -212,7 +212,13 @@ class SqliteFile:
         newest = (self.schema.application, self.schema.version)
         if _marks(db) == newest:
             return
-        self._version(db)  # raises before the file is locked
+        # Raises before the file is locked. One transaction, because another process may create the
+        # tables between two reads: they would look like those of another program.
+        db.execute("BEGIN")
+        try:
+            self._version(db)
+        finally:
+            db.execute("ROLLBACK")
         with write_transaction(db, self.patience):
             version = self._version(db)  # another process may have been faster
             for migration in self.schema.migrations[version:]:
