@@ -53,7 +53,7 @@ class Demo:
         content-security policy refused.
         """
         page = await context.new_page()
-        page.set_default_timeout(15_000)
+        page.set_default_timeout(120_000)  # milliseconds; others may have the cores
         page.on(
             "console",
             lambda said: (

@@ -51,9 +51,8 @@ class Stage:
         )
         self._contexts.append(context)
         page = await context.new_page()
-        page.set_default_timeout(
-            20_000
-        )  # what is right takes a hundredth of it, but others may have the cores
+        # Milliseconds. What is right takes a thousandth of it, but others may have the cores.
+        page.set_default_timeout(120_000)
         page.on(
             "console",
             lambda said: (
