@@ -610,3 +610,32 @@ async def test_a_store_that_fails_before_the_answer_is_handed_over_costs_nothing
     assert said(await call.retry(second, "b")) == "a b"
     assert body.begun == 1
     await house.aclose()
+
+
+async def test_two_retries_of_a_dead_workers_call_share_one_run() -> None:
+    """The second one comes while the first still runs the call again: it does not end it."""
+    records = MemoryStore().records
+    there = rounds(records=records)
+    here = rounds(records=records)
+    going_on = asyncio.Event()
+    begun: list[str] = []
+
+    async def body(x: Exchange) -> str:
+        begun.append("begun")
+        answer = await answer_of(x, "first?")
+        await going_on.wait()
+        return answer
+
+    call = Retries(there, body)
+    first = await call.call()
+    await there.aclose()
+    call.rounds = here
+    retries = [asyncio.ensure_future(call.retry(first, "a")) for _ in range(2)]
+    while len(begun) < 2:  # noqa: ASYNC110 - the body has no event for each run
+        await asyncio.sleep(0)
+    late = asyncio.ensure_future(call.retry(first, "a"))
+    for _ in range(20):
+        await asyncio.sleep(0)
+    going_on.set()
+    assert [said(done) for done in await asyncio.gather(*retries, late)] == ["a"] * 3
+    assert len(begun) == 2

@@ -647,8 +647,11 @@ class SuspendedCalls:
                 self._begin(x, layer, ticket), claims, x, shared, layer.is_idempotent(x)
             )
         call = self._known(ticket.call)
-        if call is not None and ticket.holder != self._peers.worker:
-            self._expire(call)  # another worker took this one for dead and continued the call
+        stale = ticket.holder != self._peers.worker
+        if call is not None and stale and ticket.round not in call.outcomes:
+            # Another worker took this one for dead and continued the call. A call that runs this
+            # very round is none of these: an earlier retry brought it here from a dead worker.
+            self._expire(call)
             call = None
         if call is not None and not call.was_denied(ticket.round):
             layer.check(x)
