@@ -1,9 +1,9 @@
 """Records the tapes of the scenarios, and the server's part of those by hand: `python -m
 tests.tapes.record [NAME ...]`.
 
-What is recorded is only as right as the code that recorded it; the tapes are golden because
-somebody has held each of them against the specification. So does whoever records anew: `git diff
-packages/interlock/tests/tapes` is what there is to read.
+A tape is only as correct as the code that recorded it. Each tape was compared with the
+specification by hand. After you record tapes again, compare them too: read `git diff
+packages/interlock/tests/tapes`.
 """
 
 from __future__ import annotations
