@@ -58,6 +58,7 @@ class Method(Struct, frozen=True):
         handler: The handler; on a server only.
         mirrored: The JSON name of the member of the params that the HTTP header `Mcp-Name` repeats.
         open_to_all: Whether clients that have not declared the extension may call the method too.
+        revisions: The revisions that have the method; None for all of the extension's revisions.
     """
 
     params: type[t.Params]
@@ -65,6 +66,7 @@ class Method(Struct, frozen=True):
     handler: Handler | None = None
     mirrored: str | None = None
     open_to_all: bool = False
+    revisions: Collection[str] | None = None
 
 
 class CoreCapability(Struct, frozen=True):
@@ -321,6 +323,7 @@ def messages_of(extensions: Iterable[Extension]) -> ExtensionMessages:
         return NO_EXTENSIONS
     requests: dict[str, type[t.Params]] = {}
     results: dict[str, type[t.Result]] = {}
+    request_revisions: dict[str, frozenset[str]] = {}
     notifications: dict[str, type[t.Params]] = {}
     claimed: dict[tuple[str, str], tuple[type[t.Result], str]] = {}
     mirrored = dict(MIRRORED_NAMES)
@@ -346,6 +349,8 @@ def messages_of(extensions: Iterable[Extension]) -> ExtensionMessages:
             _claim(extension, "method", name, owners)
             requests[name] = method.params
             results[name] = method.result
+            if method.revisions is not None:
+                request_revisions[name] = extension.revisions & frozenset(method.revisions)
             if method.mirrored is not None:
                 mirrored[name] = _field_named(extension, name, method)
         for name, params in extension.notifications.items():
@@ -376,6 +381,7 @@ def messages_of(extensions: Iterable[Extension]) -> ExtensionMessages:
         listens=frozenset(keys),
         owners=owners,
         revisions=revisions,
+        request_revisions=request_revisions,
         core=core,
     )
 

@@ -51,16 +51,11 @@ What can be reached only through them is no type of ours.
 """
 
 LATER = {
-    "tasks/": "methods of the tasks of 2025-11-25, which come with interlock.tasks",
+    "tasks/": "messages of the tasks of 2025-11-25, which are an extension here: interlock.tasks",
     "notifications/tasks/": "the same",
     "CreateTaskResult": "the same",
-    "CallToolRequestParams.task": "the same",
-    "CreateMessageRequestParams.task": "the same",
-    "ElicitRequestFormParams.task": "the same",
-    "ElicitRequestURLParams.task": "the same",
     "ClientCapabilities.tasks": "the same",
     "ServerCapabilities.tasks": "the same",
-    "Tool.execution": "the same",
 }
 """Methods (by how they begin), types and fields that another package brings."""
 

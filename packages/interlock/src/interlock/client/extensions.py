@@ -71,6 +71,12 @@ class ClientExtensions:
                 "extension to the client: Client(..., extensions=[...])"
             )
         self._check(method, kind, params, caller, server)
+        if not self.messages.asks(caller.revision, method):
+            raise t.McpError(
+                t.METHOD_NOT_FOUND,
+                f"{method} does not exist in {caller.revision}, which this server speaks; it was "
+                "not sent.",
+            )
 
     def check_notification(
         self, method: str, params: t.Params, caller: Caller, server: t.ServerCapabilities

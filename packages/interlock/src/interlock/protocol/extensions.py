@@ -37,6 +37,8 @@ class ExtensionMessages(Struct, frozen=True, kw_only=True):
         listens: These keys.
         owners: The id of the extension that a request or notification belongs to.
         revisions: The revisions in which each extension, by its id, exists.
+        request_revisions: The revisions of each request that not all of its extension's revisions
+            have.
         core: The capabilities that are declared in place of extensions, by revision and name, each
             with the id of its extension and its settings.
     """
@@ -50,11 +52,16 @@ class ExtensionMessages(Struct, frozen=True, kw_only=True):
     listens: frozenset[str] = frozenset()
     owners: Mapping[str, str] = {}
     revisions: Mapping[str, frozenset[str]] = {}
+    request_revisions: Mapping[str, frozenset[str]] = {}
     core: Mapping[str, Mapping[str, tuple[str, t.JSONObject]]] = {}
 
     def asks(self, revision: str, method: str) -> bool:
         """Whether a revision has a request of an extension."""
-        return method in self.requests and revision in self.revisions[self.owners[method]]
+        if method not in self.requests:
+            return False
+        return revision in (
+            self.request_revisions.get(method) or self.revisions[self.owners[method]]
+        )
 
     def tells(self, method: str, caller: Caller) -> bool:
         """Whether a notification of an extension may be sent to a client. The client must have

@@ -147,8 +147,10 @@ from .tools import (
     InputResponseParams,
     ListToolsRequestParams,
     ListToolsResult,
+    TaskMetadata,
     Tool,
     ToolAnnotations,
+    ToolExecution,
 )
 
 __all__ = [
@@ -270,6 +272,7 @@ __all__ = [
     "SubscriptionsAcknowledgedNotificationParams",
     "SubscriptionsListenRequestParams",
     "SubscriptionsListenResult",
+    "TaskMetadata",
     "TextContent",
     "TimedOut",
     "Tool",
@@ -277,6 +280,7 @@ __all__ = [
     "ToolChoice",
     "SkillError",
     "ToolError",
+    "ToolExecution",
     "ToolResultContent",
     "ToolUseContent",
     "UNSUPPORTED_PROTOCOL_VERSION",

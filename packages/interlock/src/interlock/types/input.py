@@ -12,7 +12,7 @@ from msgspec import Raw, field
 
 from .base import JSONObject, Params, Result, Role, WireType
 from .content import SamplingContent, TextContent
-from .tools import Tool
+from .tools import TaskMetadata, Tool
 
 
 class ElicitRequestParams(WireType, frozen=True, kw_only=True):
@@ -25,6 +25,7 @@ class ElicitRequestParams(WireType, frozen=True, kw_only=True):
     requested_schema: JSONObject | None = None
     url: str | None = None
     elicitation_id: str | None = None
+    task: TaskMetadata | None = None
     meta: Raw = field(default=Raw(b"{}"), name="_meta")
 
     @property
@@ -92,6 +93,7 @@ class CreateMessageRequestParams(WireType, frozen=True, kw_only=True):
     metadata: JSONObject | None = None
     tools: list[Tool] | None = None
     tool_choice: ToolChoice | None = None
+    task: TaskMetadata | None = None
     meta: Raw = field(default=Raw(b"{}"), name="_meta")
 
 

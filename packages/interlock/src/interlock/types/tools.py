@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar, overload
+from typing import Any, Literal, TypeVar, overload
 
 from msgspec import UNSET, Raw, UnsetType, convert, field
 
@@ -35,6 +35,20 @@ class ToolAnnotations(WireType, frozen=True, kw_only=True):
     open_world_hint: bool | None = None
 
 
+class ToolExecution(WireType, frozen=True, kw_only=True):
+    """How a tool runs; only 2025-11-25 has it. Without `task_support` the tool cannot be a task."""
+
+    task_support: Literal["forbidden", "optional", "required"] | None = None
+
+
+class TaskMetadata(WireType, frozen=True, kw_only=True):
+    """Asks the receiver of a request to make it a task, kept for `ttl` milliseconds; only
+    2025-11-25 has it.
+    """
+
+    ttl: int | None = None
+
+
 class Tool(WireType, frozen=True, kw_only=True):
     """A tool as it is listed; a schema is JSON Schema 2020-12 unless it names another dialect."""
 
@@ -45,6 +59,7 @@ class Tool(WireType, frozen=True, kw_only=True):
     output_schema: JSONObject | None = None
     annotations: ToolAnnotations | None = None
     icons: list[Icon] | None = None
+    execution: ToolExecution | None = None
     meta: JSONObject | None = field(default=None, name="_meta")
 
     @property
@@ -79,6 +94,7 @@ class CallToolRequestParams(InputResponseParams, frozen=True, kw_only=True):
 
     name: str
     arguments: Raw = NOTHING
+    task: TaskMetadata | None = None
 
 
 class CallToolResult(Result, frozen=True, kw_only=True):

@@ -156,6 +156,8 @@ FIELDS: Final[dict[tuple[type[Any], str], Span]] = {
     (t.Tool, "outputSchema"): (R3, NEWEST),
     (t.Tool, "_meta"): (R3, NEWEST),
     (t.Tool, "icons"): (R4, NEWEST),
+    (t.Tool, "execution"): (R4, R4),
+    (t.CallToolRequestParams, "task"): (R4, R4),
     (t.CallToolResult, "structuredContent"): (R3, NEWEST),
     # resources
     (t.Resource, "title"): (R3, NEWEST),
@@ -175,11 +177,13 @@ FIELDS: Final[dict[tuple[type[Any], str], Span]] = {
     (t.ElicitRequestParams, "mode"): (R4, NEWEST),
     (t.ElicitRequestParams, "url"): (R4, NEWEST),
     (t.ElicitRequestParams, "elicitationId"): (R4, R4),
+    (t.ElicitRequestParams, "task"): (R4, R4),
     (t.ElicitRequestParams, "_meta"): (R3, R4),
     (t.ElicitResult, "_meta"): (R3, R4),
     (t.ElicitResult, "resultType"): NEVER,
     (t.CreateMessageRequestParams, "tools"): (R4, NEWEST),
     (t.CreateMessageRequestParams, "toolChoice"): (R4, NEWEST),
+    (t.CreateMessageRequestParams, "task"): (R4, R4),
     (t.CreateMessageRequestParams, "_meta"): (R1, R4),
     (t.CreateMessageResult, "resultType"): NEVER,
     (t.SamplingMessage, "_meta"): (R4, NEWEST),
@@ -216,6 +220,7 @@ Ability = Literal[
     "argument_errors_as_results",
     "audio",
     "batches",
+    "core_tasks",
     "elicitation",
     "elicitation_ids",
     "elicitation_urls",
@@ -238,6 +243,7 @@ ABILITIES: Final[dict[Ability, Span]] = {
     "argument_errors_as_results": (R4, NEWEST),  # bad arguments of a tool are a result (`TOL-16`)
     "audio": TYPES[t.AudioContent],
     "batches": (R2, R2),  # several messages in one array (`RPC-13`, `RPC-16`)
+    "core_tasks": (R4, R4),  # tasks of the core protocol; later they are an extension
     "elicitation": (R3, NEWEST),
     "elicitation_ids": (R4, R4),  # the visit of a page has an id, and a notification for its end
     "elicitation_urls": (R4, NEWEST),
