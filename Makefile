@@ -18,8 +18,8 @@ PIP   = $(PIP_OF) -m pip --disable-pip-version-check --python $(BIN)/python
 # Nothing is built, and nothing comes in that the lock does not know by its hash.
 LOCKED := --quiet --no-deps --require-hashes --only-binary :all:
 
-# Tests take two cores; three at once, as one of them often waits for a program that it started (tests/lanes.py deals them out).
-PARALLEL := -n 3 --dist loadfile --no-loadscope-reorder
+# Tests take two cores; four run at once, as they often wait (tests/lanes.py says what runs together).
+PARALLEL := --workers 4
 
 # `make test` runs endurance tests too, drawn by SEED, that cost so many seconds of processor time in all.
 SAMPLE := 20

@@ -3,10 +3,8 @@ and a Redis server."""
 
 from __future__ import annotations
 
-import atexit
 import logging
 import os
-import shutil
 import signal
 import tempfile
 from collections.abc import Iterator
@@ -24,6 +22,7 @@ pytest_plugins = [
     "tests.endurance",
     "tests.hangs",
     "tests.lanes",
+    "tests.prefork",
 ]
 
 # A shared machine stalls now and then, so there is no deadline for one example and no health check
@@ -40,10 +39,8 @@ settings.load_profile(
     os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "desk")
 )
 
-# No test touches the keyring or the files of the user who runs it.
+# No test touches the keyring of the user who runs it.
 os.environ["PYTHON_KEYRING_BACKEND"] = "keyring.backends.fail.Keyring"
-os.environ["XDG_DATA_HOME"] = tempfile.mkdtemp(prefix="interlock-tests-")
-atexit.register(shutil.rmtree, os.environ["XDG_DATA_HOME"], ignore_errors=True)
 for name in ("INTERLOCK_VAULT", "INTERLOCK_VAULT_KEY"):
     os.environ.pop(name, None)
 
@@ -51,6 +48,16 @@ for name in ("INTERLOCK_VAULT", "INTERLOCK_VAULT_KEY"):
 # interrupts.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def data_home() -> Iterator[None]:
+    """No test touches the files of the user who runs it: a folder of its own for each worker."""
+    with tempfile.TemporaryDirectory(
+        prefix="interlock-tests-", ignore_cleanup_errors=True
+    ) as folder:
+        os.environ["XDG_DATA_HOME"] = folder
+        yield
 
 
 @pytest.fixture(autouse=True)

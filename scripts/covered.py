@@ -116,8 +116,8 @@ def _measure(chosen: list[str]) -> None:
     (ROOT / ".coverage-data").mkdir(exist_ok=True)
     coverage = [sys.executable, "-m", "coverage"]
     subprocess.run([*coverage, "erase"], cwd=ROOT, check=True)
-    parallel = ["-n", "3", "--dist", "loadfile", "--no-loadscope-reorder"]
-    command = [*coverage, "run", "-m", "pytest", "-q", *parallel, UNMEASURABLE, *chosen]
+    pytest = ["-m", "pytest", "-q", "--workers", "4"]
+    command = [*coverage, "run", *pytest, UNMEASURABLE, *chosen]
     if subprocess.run(command, cwd=ROOT, check=False).returncode:
         print("some tests failed; what they did not run counts as not covered", file=sys.stderr)
     subprocess.run([*coverage, "combine", "--quiet"], cwd=ROOT, check=True)

@@ -24,7 +24,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-PARALLEL = ["-n", "3", "--dist", "loadfile", "--no-loadscope-reorder"]
+PARALLEL = ["--workers", "4"]
 
 
 def main() -> int:

@@ -158,7 +158,7 @@ def _test(version: Version, interpreter: Path, pip_of: str, options: Sequence[st
     installed = time.monotonic()
     ignored = [f"--ignore-glob={ROOT / path}" for path in NOT_WORTH_REPEATING]
     pytest = [f"{name}/bin/python", "-m", "pytest", "-q", "-o", f"cache_dir={name}/.pytest_cache"]
-    selected = ["-n", "3", "--dist", "loadfile", "--no-loadscope-reorder", *ignored]
+    selected = ["--workers", "4", *ignored]
     selected += ["-m", "not slow and not interop", *options]
     passed = subprocess.run([*pytest, *selected], cwd=ROOT, env=_environment()).returncode == 0
     tested = time.monotonic()

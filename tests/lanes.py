@@ -10,11 +10,9 @@ from __future__ import annotations
 
 import gc
 import sys
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator
 
 import pytest
-from xdist.scheduler import LoadFileScheduling
 
 BROWSERS = {
     "browsers": (
@@ -43,11 +41,12 @@ FARM = "tests/interop/test_farm.py"
 """The file whose tests are independent of each other."""
 
 
-class UnitScheduling(LoadFileScheduling):
-    """Distributes units of tests: mostly files."""
-
-    def _split_scope(self, nodeid: str) -> str:
-        return unit(nodeid)
+def units(items: Iterable[pytest.Item]) -> list[list[int]]:
+    """Return the numbers of the tests of each unit; units and tests stay in their order."""
+    found: dict[str, list[int]] = {}
+    for number, item in enumerate(items):
+        found.setdefault(unit(item.nodeid), []).append(number)
+    return list(found.values())
 
 
 def unit(nodeid: str) -> str:
@@ -66,18 +65,12 @@ def needs_browser(path: str) -> bool:
     return any(part in path for parts in BROWSERS.values() for part in parts)
 
 
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> UnitScheduling | None:
-    """Use this distribution for `--dist loadfile`."""
-    return UnitScheduling(config, log) if config.getvalue("dist") == "loadfile" else None
-
-
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Iterator[None]:
     """Collect without garbage collection, and keep the collected tests out of later collections.
 
     Let pytest cache rewritten tests even if Python must not write bytecode: rewriting takes half of
-    a worker's start time.
+    the time that collection takes. What is frozen is also not copied in the workers.
     """
     unwritten = sys.dont_write_bytecode
     sys.dont_write_bytecode = False

@@ -8,7 +8,9 @@ LAST = 50
 """The number of log lines that people read first."""
 
 
-@pytest.mark.parametrize("workers", [(), ("-n", "1")], ids=["one process", "a worker"])
+@pytest.mark.parametrize(
+    "workers", [(), ("-p", "tests.prefork", "--workers", "1")], ids=["one process", "a worker"]
+)
 def test_the_traceback_of_a_hung_test_names_it(
     pytester: pytest.Pytester, workers: tuple[str, ...]
 ) -> None:

@@ -1144,7 +1144,15 @@ def run() -> dict[str, str]:
     import pytest  # imported late: printing the rows needs no pytest
 
     recorder = Recorder()
-    options = ["-q", "-n", "2", "--no-header", "-p", "no:warnings", "tests/interop/test_farm.py"]
+    options = [
+        "-q",
+        "--workers",
+        "2",
+        "--no-header",
+        "-p",
+        "no:warnings",
+        "tests/interop/test_farm.py",
+    ]
     pytest.main(options, plugins=[recorder])
     return {label: "; ".join(found) or "ok" for label, found in recorder.failed.items()}
 
