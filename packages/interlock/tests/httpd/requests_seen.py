@@ -36,6 +36,13 @@ class Sink:
     requests: list[Seen] = field(default_factory=list)
     heads: list[RequestHead] = field(default_factory=list)
 
+    def request_came(self, head: RequestHead, body: bytes) -> None:
+        """A whole request."""
+        self.request_began(head)
+        if body:
+            self.body_came(body)
+        self.request_ended()
+
     def request_began(self, head: RequestHead) -> None:
         """A head."""
         assert not self.requests or self.requests[-1].whole

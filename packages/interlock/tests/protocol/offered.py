@@ -9,7 +9,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from interlock.protocol.http import EndpointRules, HttpRefusal, Verdict, judge
+from interlock.protocol.http import (
+    EndpointHead,
+    EndpointRules,
+    HttpRefusal,
+    Verdict,
+    judge,
+    read_head,
+)
 from interlock.protocol.identity import Identity
 from interlock.wire.revisions import NEWEST
 from tests.protocol.frames import identity, stamped
@@ -27,20 +34,25 @@ class Offered:
     body: Any = b""
     twice: list[str] = field(default_factory=list)
 
-    def judged(self, rules: EndpointRules | None = None, house: Identity = HOUSE) -> Verdict:
-        """The verdict."""
+    def head(self, rules: EndpointRules | None = None) -> EndpointHead:
+        """The head."""
         headers = {
             name.lower().encode(): value.encode("utf-8") for name, value in self.headers.items()
         }
+        twice = [name.encode() for name in self.twice]
+        return read_head(rules or EndpointRules(), self.method, pairs(headers, twice))
+
+    def judged(self, rules: EndpointRules | None = None, house: Identity = HOUSE) -> Verdict:
+        """The verdict."""
         body = self.body if isinstance(self.body, bytes) else json.dumps(self.body).encode()
-        return judge(
-            rules or EndpointRules(),
-            house,
-            self.method,
-            headers,
-            [name.encode() for name in self.twice],
-            body,
-        )
+        rules = rules or EndpointRules()
+        return judge(rules, house, self.head(rules), body)
+
+
+def pairs(headers: dict[bytes, bytes], twice: Sequence[bytes]) -> list[tuple[bytes, bytes]]:
+    """Headers as they come, some of them twice."""
+    twice = [*twice, *(name for name in twice if name not in headers)]
+    return [*((name, headers.get(name, b"http://localhost")) for name in twice), *headers.items()]
 
 
 Spoil = Callable[[Offered], None]

@@ -20,7 +20,7 @@ from interlock import Context, McpError, Server
 from interlock import types as t
 from interlock.exchange import Principal
 from interlock.transport.http.app import HttpApp
-from interlock.transport.http.authorization import PRINCIPAL
+from interlock.transport.http.requests import PRINCIPAL
 from interlock.transport.http.server.serve import listening_socket, serve_http
 from interlock.wire.revisions import R3, R4
 from interlock.wire.sse import Event, EventReader

@@ -279,6 +279,26 @@ class Guard:
         )
 
 
+class GuardedToken:
+    """The bearer token of a request, for all later requests with the same head."""
+
+    __slots__ = ("_guard", "_key", "challenge")
+
+    def __init__(self, guard: Guard, site: GuardedServer, token: str) -> None:
+        self._guard = guard
+        self._key = key_of(token, site.resource)
+        self.challenge = site.challenge
+
+    def principal(self) -> Principal | None:
+        """Return the principal, if the token was verified a short time ago and is still valid."""
+        guard = self._guard
+        verified = guard._verdicts.known(self._key, guard.clock())
+        if verified is None or verified.thumbprint is not None:
+            return None
+        principal = verified.principal
+        return principal if principal.scopes.issuperset(guard.scopes) else None
+
+
 class Guarded:
     """An ASGI app with a guard in front."""
 
@@ -296,6 +316,25 @@ class Guarded:
             await self._live(scope, receive, send)
         else:
             await send({"type": "websocket.close", "code": 1008})
+
+    def read_token(
+        self, path: str, query: bytes, headers: Sequence[tuple[bytes, bytes]]
+    ) -> tuple[GuardedToken, list[tuple[bytes, bytes]]] | None:
+        """Return the token of a request to the app, and the headers without credentials. None if
+        the request has to be served as ASGI: it has no plain bearer token, or the guard needs more
+        than the token.
+        """
+        guard = self.guard
+        if guard.resource is None or not guard.terms.bearer or path in guard.public:
+            return None
+        try:
+            credentials, shown = read(headers, query, guard._schemes)
+        except MalformedCredentials:
+            return None
+        if credentials.scheme != "bearer":
+            return None
+        site = guard.site({"root_path": "", "path": path})
+        return GuardedToken(guard, site, credentials.token), shown
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         guard = self.guard

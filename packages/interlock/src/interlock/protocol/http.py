@@ -129,7 +129,6 @@ class Stateless(Struct, frozen=True):
 
     request: Any
     meta: t.RequestMeta
-    headers: Mapping[str, str]
 
 
 class OpensSession(Struct, frozen=True):
@@ -199,23 +198,73 @@ def status_of(code: int) -> int:
     return _STATUS.get(code, 200)
 
 
-def judge(
-    rules: EndpointRules,
-    identity: Identity,
-    method: str,
-    headers: Headers,
-    twice: Sequence[bytes],
-    body: Frame,
-) -> Verdict:
-    """What a request to the endpoint is; never raises.
+class EndpointHead(Struct):
+    """The head of a request to the endpoint, with all that follows from it without the body.
 
-    `headers` have lower-case names; `twice` are the names that came more than once.
+    Requests with equal heads may share it.
+
+    Attributes:
+        method: The HTTP method.
+        headers: The headers, with names in lower case.
+        source: Why the Host or the Origin is refused; "" if they are accepted.
+        refusal: The error response to the headers of a POST; None if they are accepted.
+        version: The header MCP-Protocol-Version.
+        rpc_method: The header Mcp-Method.
+        session: The header Mcp-Session-Id.
+        takes_events: Whether the client accepts an event stream.
+        params: The headers that mirror arguments.
     """
-    if why := rules.check_host_and_origin(headers.get(b"host"), headers.get(b"origin")):
-        return error(403, t.INVALID_REQUEST, f"Forbidden: {why}")
-    if twice and (
+
+    method: str
+    headers: Headers
+    source: str
+    refusal: HttpRefusal | None
+    version: str | None
+    rpc_method: str | None
+    session: str | None
+    takes_events: bool
+    params: Mapping[str, str]
+
+
+def read_head(
+    rules: EndpointRules, method: str, pairs: Sequence[tuple[bytes, bytes]]
+) -> EndpointHead:
+    """Read the head of a request, whose headers have names in lower case."""
+    headers = dict(pairs)
+    repeated = [] if len(headers) == len(pairs) else _repeated(pairs)
+    if b"accept" in repeated:  # a list in several headers is one list
+        headers[b"accept"] = b", ".join(value for name, value in pairs if name == b"accept")
+    return EndpointHead(
+        method,
+        headers,
+        rules.check_host_and_origin(headers.get(b"host"), headers.get(b"origin")),
+        _judge_headers(method, headers, repeated),
+        text(headers, VERSION),
+        text(headers, METHOD),
+        text(headers, SESSION),
+        accepts(headers, EVENTS),
+        HeaderParams(headers),
+    )
+
+
+def _repeated(pairs: Sequence[tuple[bytes, bytes]]) -> list[bytes]:
+    """Return the names of headers that occur more than once."""
+    seen: set[bytes] = set()
+    repeated = []
+    for name, _ in pairs:
+        if name in seen:
+            repeated.append(name)
+        seen.add(name)
+    return repeated
+
+
+def _judge_headers(method: str, headers: Headers, repeated: Sequence[bytes]) -> HttpRefusal | None:
+    """Return the error response to headers that no request, or no POST, may have."""
+    if repeated and (
         doubled := [
-            n for n in twice if n in _ROUTING or n.startswith(_PARAM) or n in (b"host", b"origin")
+            n
+            for n in repeated
+            if n in _ROUTING or n.startswith(_PARAM) or n in (b"host", b"origin")
         ]
     ):  # `HDR-11`: readers of the first value and readers of the last would see different requests
         return error(
@@ -224,7 +273,7 @@ def judge(
             f"Header mismatch: the header {doubled[0].decode('latin-1')} comes more than once",
         )
     if method != "POST":
-        return _judge_other(rules, identity, method, headers)
+        return None
     kind = headers.get(b"content-type", b"")
     if kind != JSON and kind.split(b";", 1)[0].strip().lower() != JSON:
         return error(
@@ -238,7 +287,18 @@ def judge(
             t.INVALID_REQUEST,
             "Not acceptable: the answer is application/json or text/event-stream; accept both",
         )
-    return _judge_body(rules, identity, headers, body)
+    return None
+
+
+def judge(rules: EndpointRules, identity: Identity, head: EndpointHead, body: Frame) -> Verdict:
+    """What a request to the endpoint is; never raises."""
+    if head.source:
+        return error(403, t.INVALID_REQUEST, f"Forbidden: {head.source}")
+    if head.refusal is not None:
+        return head.refusal
+    if head.method != "POST":
+        return _judge_other(rules, identity, head)
+    return _judge_body(identity, head, body)
 
 
 def accepts(headers: Headers, kind: bytes) -> bool:
@@ -256,12 +316,11 @@ def accepts(headers: Headers, kind: bytes) -> bool:
     return False
 
 
-def _judge_other(
-    rules: EndpointRules, identity: Identity, method: str, headers: Headers
-) -> Verdict:
+def _judge_other(rules: EndpointRules, identity: Identity, head: EndpointHead) -> Verdict:
     """Judge GET and DELETE, which only sessions have (`HTM-19`, `HTL-25`)."""
-    session = text(headers, SESSION)
-    revision = text(headers, VERSION)
+    method = head.method
+    session = head.session
+    revision = head.version
     served = rules.sessions and rules.greets
     if (
         method not in ("GET", "DELETE")
@@ -275,21 +334,21 @@ def _judge_other(
             else f"Method not allowed in {revision[:20]}: {method[:20]}"
         )
         return error(405, t.INVALID_REQUEST, words, headers=[(b"allow", allowed)])
-    if refused := _unserved(identity, headers, revision, None):
+    if refused := _unserved(identity, head, None):
         return refused
-    if method == "GET" and not accepts(headers, EVENTS):
+    if method == "GET" and not head.takes_events:
         return error(406, t.INVALID_REQUEST, "Not acceptable: the answer is text/event-stream")
     if session is None:
         return error(400, t.INVALID_REQUEST, "Bad request: the header Mcp-Session-Id is missing")
     return (
         EndsSession(session, revision)
         if method == "DELETE"
-        else ListensInSession(session, revision, text(headers, LAST_EVENT))
+        else ListensInSession(session, revision, text(head.headers, LAST_EVENT))
     )
 
 
-def _judge_body(rules: EndpointRules, identity: Identity, headers: Headers, body: Frame) -> Verdict:
-    said = text(headers, VERSION)
+def _judge_body(identity: Identity, head: EndpointHead, body: Frame) -> Verdict:
+    said = head.version
     try:
         if not body.isascii():
             jsonrpc.check_utf8(body)
@@ -298,28 +357,27 @@ def _judge_body(rules: EndpointRules, identity: Identity, headers: Headers, body
     except (Malformed, *READ_ERRORS):
         repaired = without_lone_surrogates(body)
         if repaired is not None:  # so that its names are compared with the headers as they are read
-            return _judge_body(rules, identity, headers, repaired)
-        return _judge_unread(rules, identity, headers, said, body)
+            return _judge_body(identity, head, repaired)
+        return _judge_unread(identity, head, body)
     if meta.protocol_version is None and (said is None or said in HANDSHAKE_REVISIONS):
         return (
             OpensSession()
             if request.method == "initialize"
-            else _in_session(identity, headers, said, request.id, request, meta)
+            else _in_session(identity, head, request.id, request, meta)
         )
     if said not in STATELESS_REVISIONS and not _says_who(meta):
         return _unsupported(identity, said, request.id)
     name = identity.extensions.mirror(request.method, request.params)
-    if refused := _mirrors(request.id, request.method, name, meta, said, headers):
+    if refused := _mirrors(request.id, request.method, name, meta, head):
         return refused
-    return Stateless(request, meta, HeaderParams(headers))
+    return Stateless(request, meta)
 
 
-def _judge_unread(
-    rules: EndpointRules, identity: Identity, headers: Headers, said: str | None, body: Frame
-) -> Verdict:
+def _judge_unread(identity: Identity, head: EndpointHead, body: Frame) -> Verdict:
     """Judge a body that could not be decoded as a request in one pass: a notification, a response,
     a batch, an unknown method, or invalid JSON.
     """
+    said = head.version
     stateless = said is not None and said not in HANDSHAKE_REVISIONS
     known = said is None or said in REVISIONS
     try:
@@ -328,9 +386,8 @@ def _judge_unread(
         if jsonrpc.is_batch(body) and bad.code != t.PARSE_ERROR and not known:
             return _unsupported(identity, said, None)
         if jsonrpc.is_batch(body) and bad.code != t.PARSE_ERROR and not stateless:
-            return _in_session(
-                identity, headers, said, None
-            )  # the session decides whether its revision has batches
+            # the session decides whether its revision has batches
+            return _in_session(identity, head, None)
         return error(400, bad.code, str(bad), id=bad.id)
     if not known and (envelope.method is UNSET or envelope.id is UNSET):
         return _unsupported(identity, said, None)
@@ -341,11 +398,11 @@ def _judge_unread(
                 t.INVALID_REQUEST,
                 "Invalid request: in this revision a client sends no responses",
             )
-        return _in_session(identity, headers, said, None)
+        return _in_session(identity, head, None)
     if envelope.id is UNSET:
         if stateless:
-            return _unserved(identity, headers, said, None) or Accepted()
-        return _in_session(identity, headers, said, None)
+            return _unserved(identity, head, None) or Accepted()
+        return _in_session(identity, head, None)
     if envelope.id is None:
         return error(
             400,
@@ -360,37 +417,33 @@ def _judge_unread(
         return (
             OpensSession()
             if envelope.method == "initialize"
-            else _in_session(identity, headers, said, envelope.id)
+            else _in_session(identity, head, envelope.id)
         )
     if not known and not _says_who(meta):
         return _unsupported(identity, said, envelope.id)
-    if refused := _mirrors(envelope.id, envelope.method, None, meta, said, headers):
+    if refused := _mirrors(envelope.id, envelope.method, None, meta, head):
         return refused
-    return Stateless(None, meta, HeaderParams(headers))
+    return Stateless(None, meta)
 
 
 def _in_session(
     identity: Identity,
-    headers: Headers,
-    said: str | None,
+    head: EndpointHead,
     id: t.RequestId | None,
     request: Any = None,
     meta: t.RequestMeta = NO_META,
 ) -> HttpRefusal | InSession:
-    return _unserved(identity, headers, said, id) or InSession(
-        text(headers, SESSION), said, request, meta
-    )
+    return _unserved(identity, head, id) or InSession(head.session, head.version, request, meta)
 
 
-def _unserved(
-    identity: Identity, headers: Headers, said: str | None, id: t.RequestId | None
-) -> HttpRefusal | None:
+def _unserved(identity: Identity, head: EndpointHead, id: t.RequestId | None) -> HttpRefusal | None:
     """Refuse a header with a revision that is not served, or a missing header if 2025-03-26 is not
     served (`HTL-49`, `HTL-50`, `ERA-18`).
     """
+    said = head.version
     if said is None:
         knows = R2 in identity.revisions or (
-            SESSION in headers and any(r in HANDSHAKE_REVISIONS for r in identity.revisions)
+            head.session is not None and any(r in HANDSHAKE_REVISIONS for r in identity.revisions)
         )
         return None if knows else _mismatch(id, "MCP-Protocol-Version", None, None)
     if said in identity.revisions:
@@ -431,8 +484,7 @@ def _mirrors(
     method: str,
     name: str | None,
     meta: t.RequestMeta,
-    said: str | None,
-    headers: Headers,
+    head: EndpointHead,
 ) -> HttpRefusal | None:
     """Check the required keys of `_meta`, then compare headers and body (`STA-10`, `HDR-01` to
     `HDR-10`).
@@ -445,11 +497,12 @@ def _mirrors(
             f"Invalid params: _meta lacks io.modelcontextprotocol/{lacking}",
             id=id,
         )
-    if said != meta.protocol_version:
-        return _mismatch(id, "MCP-Protocol-Version", said, meta.protocol_version)
-    mirrored = text(headers, METHOD)
+    if head.version != meta.protocol_version:
+        return _mismatch(id, "MCP-Protocol-Version", head.version, meta.protocol_version)
+    mirrored = head.rpc_method
     if mirrored != method:
         return _mismatch(id, "Mcp-Method", mirrored, method)
+    headers = head.headers
     raw = headers.get(NAME, b"")
     if name is not None and not (_PLAIN(raw) and raw == name.encode("utf-8", "replace")):
         try:

@@ -306,7 +306,7 @@ class Serving:
         asker: Asker = MUTE
         session = None
         if event.caller.era is Era.HANDSHAKE:
-            asker = Direct(event.caller, partial(self._ask, event.id))
+            asker = Direct(event.caller, partial(self.ask, event.id))
             session = self._session
         return Exchange(
             event.method,
@@ -449,7 +449,8 @@ class Serving:
                 MOST_QUEUED,
             )
 
-    async def _ask(self, id: CallId, request: t.InputRequest) -> t.InputResponse:
+    async def ask(self, id: CallId, request: t.InputRequest) -> t.InputResponse:
+        """Ask the peer a question on behalf of a running request, and wait for the answer."""
         asked = self.connection.ask(id, request)
         waiting = self._waiting[asked] = self._loop.create_future()
         self._flush_soon()

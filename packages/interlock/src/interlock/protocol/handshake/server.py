@@ -67,6 +67,23 @@ _ANSWERED_HERE = frozenset(
 )
 
 
+def accept_in_session(
+    identity: Identity, caller: Caller, request: Any, meta: t.RequestMeta, frame: Frame
+) -> RequestReceived | None:
+    """Accept a request of a session that `identity.read_request` has read from `frame`, with its
+    `_meta`. None if only a connection can process it, or refuses it.
+    """
+    method: str = request.method
+    if (
+        method in _ANSWERED_HERE
+        or meta.protocol_version is not None
+        or not identity.serves(caller.revision, method)
+    ):
+        return None
+    caller = traced(caller, meta)
+    return RequestReceived(request.id, method, request.params, caller, meta.progress_token, frame)
+
+
 class _Subscription(Struct):
     listen: SessionListen
     waiting: (

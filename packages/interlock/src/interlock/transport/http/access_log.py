@@ -11,11 +11,12 @@ from __future__ import annotations
 import hashlib
 import logging
 import time
+from collections.abc import Sequence
 from typing import Any
 
 from ...logs import JsonLine, limited
 from ...protocol.http import HttpRefusal
-from .responses import Message, Send
+from .requests import EndpointRequest, Message, Scope, Send
 
 access = logging.getLogger("interlock.access")
 security = limited("interlock.security")
@@ -36,7 +37,7 @@ class AccessLog:
         """Whether a handler receives the access log."""
         return access.isEnabledFor(logging.INFO)
 
-    def watching(self, scope: dict[str, Any], send: Send) -> Send:
+    def watching(self, scope: Scope, send: Send) -> Send:
         """Return a `send` that logs the request once its response is complete."""
         began = time.perf_counter()
         status = 0
@@ -53,7 +54,7 @@ class AccessLog:
                 headers = dict(scope["headers"])
                 line: dict[str, Any] = {
                     "event": "request",
-                    "address": _address(scope),
+                    "address": _address(scope.get("client")),
                     "method": scope["method"],
                     "path": scope["path"][:_LONGEST],
                     "status": status,
@@ -83,26 +84,25 @@ class AccessLog:
             }
             security.warning("%s", JsonLine(("refused", refused.status), line))
 
-    def session(self, what: str, session: str, scope: dict[str, Any]) -> None:
+    def session(self, what: str, session: str, request: EndpointRequest) -> None:
         """Log the start or the end of a session."""
         if security.isEnabledFor(logging.INFO):
             line = {
                 "event": f"session {what}",
                 "session": digest(session),
-                "address": _address(scope),
+                "address": _address(request.client),
             }
             security.info("%s", JsonLine("session", line))
 
-    def stolen(self, session: str, scope: dict[str, Any]) -> None:
+    def stolen(self, session: str, request: EndpointRequest) -> None:
         """Log the use of a session by a caller that it does not belong to."""
         line = {
             "event": "session of another principal",
             "session": digest(session),
-            "address": _address(scope),
+            "address": _address(request.client),
         }
         security.warning("%s", JsonLine("stolen", line))
 
 
-def _address(scope: dict[str, Any]) -> str:
-    client = scope.get("client")
+def _address(client: Sequence[Any] | None) -> str:
     return str(client[0])[:_LONGEST] if client else ""

@@ -10,13 +10,11 @@ from typing import Any
 
 from ... import types as t
 from ...addresses import network_of
-from ...exchange import Principal
-from ...protocol.http import EndpointRules, Headers, HttpRefusal, error
+from ...protocol.http import EndpointRules, HttpRefusal, error, read_head
 from ...store.interface import Store
-from .authorization import PRINCIPAL, Scope
 from .error_responses import CLOSE, ErrorResponder
 from .limits import Rate
-from .responses import Send
+from .requests import AsgiRequest, EndpointRequest, Receive, Scope, Send
 from .shutdown import Shutdown
 
 
@@ -39,36 +37,40 @@ class Admission:
         self._shutdown = shutdown
         self._errors = errors
 
-    async def has_refused(self, headers: Headers, scope: Scope, send: Send) -> bool:
+    def asgi_request(self, scope: Scope, receive: Receive, send: Send) -> AsgiRequest:
+        """Return a request that comes as ASGI."""
+        head = read_head(self._rules, scope["method"], scope["headers"])
+        return AsgiRequest(scope, receive, send, head)
+
+    async def has_refused(self, request: EndpointRequest) -> bool:
         """Refuse a request if necessary. Returns whether a refusal was sent."""
-        if refusal := self.check_source(headers):
-            await self._errors.send(send, refusal)
-            return True
-        if self._shutdown.is_draining:
+        refusal = self.check_source(request)
+        if refusal is None and self._shutdown.is_draining:
             words = "The server is shutting down."
             data = {"reason": "shutdown"}
-            await self._errors.send(send, error(503, t.INTERNAL_ERROR, words, data, headers=CLOSE))
-            return True
-        if self._rate is not None and (late := await self._check_rate(self._rate, scope)):
-            await self._errors.send(send, late)
-            return True
-        return False
+            refusal = error(503, t.INTERNAL_ERROR, words, data, headers=CLOSE)
+        if refusal is None and self._rate is not None:
+            refusal = await self._check_rate(self._rate, request)
+        if refusal is None:
+            return False
+        await self._errors.send(request, refusal)
+        return True
 
-    def check_source(self, headers: Headers) -> HttpRefusal | None:
+    def check_source(self, request: EndpointRequest) -> HttpRefusal | None:
         """Return a refusal if the Host or the Origin is not allowed (`SEC-01`, `HPS-05`)."""
-        why = self._rules.check_host_and_origin(headers.get(b"host"), headers.get(b"origin"))
+        why = request.head.source
         return error(403, t.INVALID_REQUEST, f"Forbidden: {why}") if why else None
 
-    async def _check_rate(self, rate: Rate, scope: Scope) -> HttpRefusal | None:
+    async def _check_rate(self, rate: Rate, request: EndpointRequest) -> HttpRefusal | None:
         """Return a refusal if a principal or an address exceeds its rate.
 
         The source is checked before, so that pages of other sites do not use up the rate of a user.
         """
-        principal: Principal | None = scope.get(PRINCIPAL)
+        principal = request.principal
         if principal is not None:
             key = principal.key
         else:
-            key = f"address:{_network(scope.get('client'))}"
+            key = f"address:{_network(request.client)}"
         wait = await self._store.rates.acquire(
             key, rate=rate.per_second, burst=rate.burst, now=time.time()
         )

@@ -8,7 +8,7 @@ era.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 from urllib.parse import quote, quote_from_bytes
@@ -16,14 +16,14 @@ from urllib.parse import quote, quote_from_bytes
 from ... import types as t
 from ...exchange import Handler
 from ...protocol.events import CallId, SessionListen
-from ...protocol.http import EndpointRules, error
+from ...protocol.http import EndpointRules, error, read_head
 from ...protocol.identity import Identity
 from ...store.errors import StoreError
 from ...store.interface import Store
 from ..serve import DEFAULT_MOST_CALLS, Serving
 from .access_log import AccessLog
 from .admission import Admission
-from .authorization import Guarding, ProtectedApp, Scope
+from .authorization import DirectGuard, Guarding, ProtectedApp
 from .background_tasks import BackgroundTasks
 from .cors import Cors
 from .endpoint import McpEndpoint
@@ -36,7 +36,16 @@ from .legacy.worker_messages import WorkerMessages
 from .limits import Limits
 from .notifications import NotificationRunner
 from .request_bodies import BodyReader
-from .responses import Receive, Send, send_body
+from .requests import (
+    EndpointRequest,
+    PreparedHead,
+    RawHead,
+    Receive,
+    Scope,
+    Send,
+    ServerRequest,
+    send_body,
+)
 from .routes import Route, Routes, bounded
 from .running_calls import RunningCalls
 from .services import Services
@@ -111,6 +120,7 @@ class HttpApp:
             ValueError: A route needs a guard, and there is none; or it conflicts with the endpoint.
         """
         limits = options.limits
+        self._rules = options.rules
         self._store = store
         self._lifespan = lifespan
         self.path = options.path
@@ -188,7 +198,40 @@ class HttpApp:
             knows=lambda path: self._routes.find(path) is not None,
         )
 
-    # -- ASGI --------------------------------------------------------------------------------------
+    # -- requests ----------------------------------------------------------------------------------
+
+    def serve(self, request: ServerRequest) -> Awaitable[None]:
+        """Serve a request of Interlock's own server: without ASGI if it is for the endpoint, and if
+        nothing stands before that.
+        """
+        raw = request.raw
+        prepared = raw.prepared or self._prepare(raw)
+        if prepared is None or not self._entered or self._cors is not None or self._log.is_on:
+            return self(request.scope, request.receive, request.send)
+        principal = None
+        if prepared.token is not None:
+            principal = prepared.token.principal()
+            if principal is None:
+                return self(request.scope, request.receive, request.send)
+        request.admit(prepared, principal)
+        return self._serve_endpoint(request)
+
+    def _prepare(self, raw: RawHead) -> PreparedHead | None:
+        """Read a head; None if its requests cannot be served without ASGI."""
+        if raw.path != self.path:
+            return None
+        token = None
+        shown = raw.headers
+        if self._guarded is not None:
+            if not isinstance(self._guarded, DirectGuard) or raw.method == "OPTIONS":
+                return None
+            found = self._guarded.read_token(raw.path, raw.query, raw.headers)
+            if found is None:
+                return None
+            token, shown = found
+        head = read_head(self._rules, raw.method, shown)
+        raw.prepared = PreparedHead(head, shown, token)
+        return raw.prepared
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one ASGI connection: an HTTP request, or the lifespan if the app is not mounted."""
@@ -205,10 +248,7 @@ class HttpApp:
         if self._guarded is not None and self._location(scope) is None:
             await (self._handle if self._is_open(scope) else self._guarded)(scope, receive, send)
         elif self._entered and scope["path"] == self.path and not scope.get("root_path"):
-            try:
-                await self._serve(scope, receive, send)  # nearly all requests, by the fastest path
-            except StoreError:
-                await self._refuse_without_store(send)
+            await self._serve_endpoint(self._admission.asgi_request(scope, receive, send))
         else:
             await self._handle(scope, receive, send)
 
@@ -230,14 +270,22 @@ class HttpApp:
         try:
             await self._route(scope, receive, send)
         except StoreError:
-            await self._refuse_without_store(send)
+            request = self._admission.asgi_request(scope, receive, send)
+            await self._refuse_without_store(request)
 
-    async def _refuse_without_store(self, send: Send) -> None:
+    async def _serve_endpoint(self, request: EndpointRequest) -> None:
+        """Serve a request to the endpoint."""
+        try:
+            await self._serve(request)
+        except StoreError:
+            await self._refuse_without_store(request)
+
+    async def _refuse_without_store(self, request: EndpointRequest) -> None:
         """Refuse a request because the store is unreachable. The store has logged the reason."""
         words = "The server cannot reach its store. Try again later."
         data = {"reason": "store"}
         later = [(b"retry-after", b"5")]
-        await self._errors.send(send, error(503, t.INTERNAL_ERROR, words, data, headers=later))
+        await self._errors.send(request, error(503, t.INTERNAL_ERROR, words, data, headers=later))
 
     # -- routing -----------------------------------------------------------------------------------
 
@@ -247,13 +295,13 @@ class HttpApp:
         root = scope.get("root_path", "")
         path = self._beneath(scope)
         if path == self.path or (root and path in ("", "/")):
-            await self._serve(scope, receive, send)
+            await self._serve(self._admission.asgi_request(scope, receive, send))
         elif (location := self._location(scope)) is not None:
-            await self._redirect(location, scope, send)
+            await self._redirect(location, self._admission.asgi_request(scope, receive, send))
         elif path == _HEALTH and scope["method"] in ("GET", "HEAD"):
             await self._answer_health(scope, send)
         elif self._sse is not None and path in SSE_PATHS:
-            await self._sse.serve(path, scope, receive, send)
+            await self._sse.serve(path, self._admission.asgi_request(scope, receive, send))
         elif (route := self._routes.find(path)) is not None:
             await self._serve_route(route, root, scope, receive, send)
         else:
@@ -264,9 +312,10 @@ class HttpApp:
         self, route: Route, root: str, scope: Scope, receive: Receive, send: Send
     ) -> None:
         """Serve a route of the author, within the limits of the endpoint (`SEC-01`)."""
-        headers = dict(scope["headers"])
-        if await self._admission.has_refused(headers, scope, send):
+        request = self._admission.asgi_request(scope, receive, send)
+        if await self._admission.has_refused(request):
             return
+        headers = request.head.headers
         if route.methods is not None and scope["method"] not in route.methods:
             allowed = ((b"allow", ", ".join(sorted(route.methods)).encode()),)
             await send_body(send, 405, b"Method not allowed\n", b"text/plain", headers=allowed)
@@ -296,14 +345,14 @@ class HttpApp:
         slash = not path.endswith("/") or (scope.get("raw_path") or b"/").endswith(b"/")
         return self._redirects.get(path) if slash else None  # an escaped slash is not a slash
 
-    async def _redirect(self, location: bytes, scope: Scope, send: Send) -> None:
+    async def _redirect(self, location: bytes, request: EndpointRequest) -> None:
         """Redirect a client whose path has a missing or an extra slash."""
-        if refusal := self._admission.check_source(dict(scope["headers"])):
-            await self._errors.send(send, refusal)
+        if refusal := self._admission.check_source(request):
+            await self._errors.send(request, refusal)
             return
-        if query := scope.get("query_string", b""):
+        if query := request.scope.get("query_string", b""):
             location += b"?" + quote_from_bytes(query, safe=_QUERY).encode()
-        await send_body(send, 307, b"", headers=((b"location", location),))
+        await request.respond(307, b"", headers=((b"location", location),))
 
     async def _answer_health(self, scope: Scope, send: Send) -> None:
         status = 200

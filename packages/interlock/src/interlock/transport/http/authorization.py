@@ -10,22 +10,14 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 from ...exchange import Principal
-from .responses import Pairs, Receive, Send
+from .requests import BearerToken, Challenge, Pairs, Receive, Scope, Send
 
-Scope = dict[str, Any]
 ASGIApp = Callable[[Scope, Receive, Send], Awaitable[None]]
 Guarding = Callable[[ASGIApp], ASGIApp]
 """The type of a guard: a function from an ASGI app to an ASGI app."""
-
-PRINCIPAL = "interlock.principal"
-"""The key of the ASGI scope under which the guard stores the Principal."""
-CHALLENGE = "interlock.challenge"
-"""The key of the ASGI scope under which the guard stores a function from scopes to the headers of a
-403 challenge.
-"""
 
 _LONGEST_SLEEP = 86_400.0  # seconds; an expiry further in the future is checked once a day
 
@@ -36,6 +28,19 @@ class EndpointAware(Protocol):
 
     def learn(self, path: str, scopes: Callable[[], Iterable[str]]) -> None:
         """Set the endpoint's path, and the function that returns all scopes of its features."""
+        ...
+
+
+@runtime_checkable
+class DirectGuard(Protocol):
+    """A guarded app that can also admit requests without ASGI."""
+
+    def read_token(
+        self, path: str, query: bytes, headers: Sequence[tuple[bytes, bytes]]
+    ) -> tuple[BearerToken, list[tuple[bytes, bytes]]] | None:
+        """Return the token of a POST, and its headers without credentials. None if the guard has to
+        see the whole request.
+        """
         ...
 
 
@@ -67,13 +72,14 @@ class ProtectedApp:
         await (self._app if scope["type"] == "http" else self._other)(scope, receive, send)
 
 
-def challenge(scope: Scope, denied: Sequence[Sequence[str]]) -> tuple[list[str], Pairs]:
+def missing_scopes(
+    denied: Sequence[Sequence[str]], challenge: Challenge | None
+) -> tuple[list[str], Pairs]:
     """Return all missing scopes, and the headers that request them at once if the guard provides
     them (`AUS-08`).
     """
     scopes = list(dict.fromkeys(name for names in denied for name in names))
-    headers: Callable[[Sequence[str]], Sequence[tuple[bytes, bytes]]] | None = scope.get(CHALLENGE)
-    return scopes, tuple(headers(scopes)) if headers is not None and scopes else ()
+    return scopes, tuple(challenge(scopes)) if challenge is not None and scopes else ()
 
 
 class ExpiryTimer:

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from .responses import Message, Send
+from .requests import Message, Send
 
 _ALLOWED_HEADERS = (
     b"accept, authorization, content-type, dpop, last-event-id, mcp-method, mcp-name, "

@@ -13,8 +13,8 @@ from ...protocol.http import HttpRefusal, error
 from ...wire import jsonrpc
 from ...wire.jsonrpc import Malformed
 from .access_log import AccessLog
-from .authorization import Scope, challenge
-from .responses import Pairs, Send, send_body
+from .authorization import missing_scopes
+from .requests import EndpointRequest, Pairs
 
 CLOSE = ((b"connection", b"close"),)
 
@@ -49,25 +49,29 @@ class ErrorResponder:
     def __init__(self, log: AccessLog) -> None:
         self._log = log
 
-    async def send(self, send: Send, refusal: HttpRefusal) -> None:
+    async def send(self, request: EndpointRequest, refusal: HttpRefusal) -> None:
         """Send a refusal as the complete response."""
         self._log.refused(refusal)
-        await send_body(send, refusal.status, refusal.body, headers=refusal.headers[1:])
+        await request.respond(refusal.status, refusal.body, headers=refusal.headers[1:])
 
     def status(
-        self, scope: Scope, denied: Sequence[Sequence[str]], answers: int, status: int = 200
+        self,
+        request: EndpointRequest,
+        denied: Sequence[Sequence[str]],
+        answers: int,
+        status: int = 200,
     ) -> tuple[int, Pairs]:
         """Return the status and headers of a JSON response (`AUS-04`, `AUT-06`).
 
         Args:
-            scope: The ASGI scope of the request.
+            request: The request.
             denied: The missing scopes of each refused call.
             answers: The number of responses in the body.
             status: The status if at least one call was not refused.
         """
         if not denied or len(denied) < answers:
             return status, ()
-        scopes, headers = challenge(scope, denied)
+        scopes, headers = missing_scopes(denied, request.challenge)
         self._log.refused(
             HttpRefusal(403, why=f"insufficient scope: this needs {' '.join(scopes)}")
         )

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 from ...protocol.events import NotificationReceived, ServerEvent
 from ..serve import carry_out_notification
-from .authorization import Scope
 from .request_info import HttpTransport
+from .requests import EndpointRequest
 from .services import Services
 
 
@@ -19,7 +19,7 @@ class NotificationRunner:
     def __init__(self, services: Services) -> None:
         self._services = services
 
-    async def run(self, events: Iterable[ServerEvent], scope: Scope) -> bool:
+    async def run(self, events: Iterable[ServerEvent], request: EndpointRequest) -> bool:
         """Run the handlers of the notifications among some events.
 
         Returns:
@@ -33,7 +33,7 @@ class NotificationRunner:
         try:
             for event in received:
                 if event.caller is not None:
-                    transport = HttpTransport(scope)
+                    transport = HttpTransport(request)
                     handler = self._services.handler
                     await carry_out_notification(handler, event, event.caller, transport)
         finally:

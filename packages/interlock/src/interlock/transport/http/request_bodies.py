@@ -7,11 +7,11 @@ from __future__ import annotations
 import asyncio
 
 from ... import types as t
-from ...protocol.http import Headers, HttpRefusal, error
+from ...protocol.http import HttpRefusal, error
 from .access_log import AccessLog
 from .error_responses import CLOSE, ErrorResponder, busy
 from .limits import Limits
-from .responses import Receive, Send
+from .requests import EndpointRequest, Receive
 from .ticker import Ticker
 
 _STILL = 2.0  # seconds without a byte after which the rest of a refused body is no longer read
@@ -30,27 +30,26 @@ class BodyReader:
         self._log = log
         self._arriving = 0  # bytes of incomplete bodies
 
-    async def read(self, headers: Headers, receive: Receive, send: Send) -> bytes | None:
+    async def read(self, request: EndpointRequest) -> bytes | None:
         """Read the body of a request.
 
         Returns:
             The body; None if it was refused as too large or too slow, or if the client has
             disconnected.
         """
-        length = headers.get(b"content-length")
+        length = request.head.headers.get(b"content-length")
         if length is not None and (
             not length.isdigit() or len(length) > 18 or int(length) > self._limits.body
         ):
-            await self._turn_away(self._too_large(), receive, send)
+            await self._turn_away(self._too_large(), request)
             return None
-        # On Interlock's own server most bodies are complete already. Other servers send ASGI
-        # messages.
-        take_whole = getattr(receive, "take_whole", None)
-        if take_whole is not None and (known := take_whole()) is not None:
+        known = request.take_body()
+        if known is not None:
             if len(known) <= self._limits.body:
-                return known  # type: ignore[no-any-return]  # it is bytes
-            await self._turn_away(self._too_large(), receive, send)
+                return known
+            await self._turn_away(self._too_large(), request)
             return None
+        receive = request.receive
         me = asyncio.current_task()
         assert me is not None
         deadline = self._ticker.set_deadline(me, self._limits.body_seconds)
@@ -70,12 +69,12 @@ class BodyReader:
             me.uncancel()
             seconds = f"{self._limits.body_seconds:g}"
             words = f"Request timeout: the body did not arrive within {seconds} seconds"
-            await self._errors.send(send, error(408, t.INVALID_REQUEST, words, headers=CLOSE))
+            await self._errors.send(request, error(408, t.INVALID_REQUEST, words, headers=CLOSE))
             return None
         finally:
             self._ticker.clear_deadline(deadline)
         if isinstance(body, HttpRefusal):
-            await self._turn_away(body, receive, send)
+            await self._turn_away(body, request)
             return None
         return body
 
@@ -102,13 +101,15 @@ class BodyReader:
         finally:
             self._arriving -= size
 
-    async def _turn_away(self, refusal: HttpRefusal, receive: Receive, send: Send) -> None:
+    async def _turn_away(self, refusal: HttpRefusal, request: EndpointRequest) -> None:
         """Refuse a body that is still arriving.
 
         A reset would discard the response before the client reads it, so the rest of the body is
         read for a moment.
         """
         self._log.refused(refusal)
+        receive = request.receive
+        send = request.send
         head = [(b"content-length", b"%d" % len(refusal.body)), *refusal.headers]
         await send({"type": "http.response.start", "status": refusal.status, "headers": head})
         await send({"type": "http.response.body", "body": refusal.body, "more_body": True})

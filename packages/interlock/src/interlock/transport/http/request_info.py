@@ -9,45 +9,46 @@ from typing import Any
 from urllib.parse import unquote
 
 from ...exchange import ExchangeTransport, HttpRequest
+from .requests import EndpointRequest
 
 
 class HttpTransport(ExchangeTransport):
     """The abilities of HTTP besides carrying an exchange.
 
     Args:
-        scope: The ASGI scope of the request. It is read only if a handler asks for the request.
+        request: The request. Its scope is read only if a handler asks for it.
         mirrored: The headers that repeat parts of the body.
         release: Closes the client's stream, if the client could resume it.
     """
 
-    __slots__ = ("_mirrored", "_release", "_request", "_scope")
+    __slots__ = ("_mirrored", "_release", "_request", "_seen")
 
     def __init__(
         self,
-        scope: Mapping[str, Any],
+        request: EndpointRequest | None,
         mirrored: Mapping[str, str] | None = None,
         release: Callable[[int | None], bool] | None = None,
     ) -> None:
-        self._scope = scope
+        self._request = request
         self._mirrored = mirrored
         self._release = release
-        self._request: HttpRequest | None = None
+        self._seen: HttpRequest | None = None
 
     @classmethod
     def of(cls, request: HttpRequest | None) -> HttpTransport:
         """Return the transport of a message whose request is known, for example because another
         worker has received it.
         """
-        transport = cls({})
-        transport._request = request
+        transport = cls(None)
+        transport._seen = request
         return transport
 
     @property
-    def request(self) -> HttpRequest:
+    def request(self) -> HttpRequest | None:
         """The HTTP request."""
-        if self._request is None:
-            self._request = http_request(self._scope)
-        return self._request
+        if self._seen is None and self._request is not None:
+            self._seen = http_request(self._request.scope)
+        return self._seen
 
     @property
     def mirrored(self) -> Mapping[str, str] | None:

@@ -1,59 +1,22 @@
-"""One HTTP response through ASGI: JSON at once, or an event stream that is written as events
+"""One HTTP response: JSON at once, or an event stream that is written as events
 arrive.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Any, Protocol
+from collections.abc import Callable
+from typing import Any
 
 from ...protocol.handshake.server import ServerConnection
 from ...protocol.http import EVENTS, JSON
 from ...protocol.streams import PostResponse
 from ...wire.jsonrpc import Frame
-
-Message = MutableMapping[str, Any]
-Send = Callable[[Message], Awaitable[None]]
-Receive = Callable[[], Awaitable[Message]]
-Pairs = tuple[tuple[bytes, bytes], ...]
-
-HOLD = "interlock.hold"
-"""The key of the ASGI scope for the holder of a response whose task has ended (see ResponseHolder).
-Only some servers set it.
-"""
+from .requests import EVENT_HEADERS, EndpointRequest, Message, Pairs, Receive, ResponseHolder
 
 # queued bytes above which senders should wait
 _PATIENCE = 256 * 1024
 _STALLED = 60.0  # seconds without any read after which a client counts as gone
-_EVENT_HEADERS: Pairs = (
-    (b"content-type", EVENTS),
-    (b"cache-control", b"no-cache, no-transform"),
-    (b"x-accel-buffering", b"no"),
-)  # `HTM-11`
-
-
-class ResponseHolder(Protocol):
-    """Holds an open response, so that no task has to wait for it."""
-
-    def hold(self, gone: Callable[[], None], room: Callable[[], None]) -> bool:
-        """Take over the response; False if that is impossible. `gone` is called when the client has
-        disconnected, `room` when the write buffer has room again.
-        """
-        ...
-
-    @property
-    def is_paused(self) -> bool:
-        """Whether the write buffer is full."""
-        ...
-
-    def write(self, piece: bytes) -> None:
-        """Write a piece of the body."""
-        ...
-
-    def finish(self) -> None:
-        """End the response."""
-        ...
 
 
 class ResponseWriter:
@@ -67,6 +30,7 @@ class ResponseWriter:
         "_holder",
         "_loop",
         "_open",
+        "_request",
         "_room",
         "age",
         "answer",
@@ -75,21 +39,20 @@ class ResponseWriter:
         "first",
         "headers",
         "over",
-        "send",
         "watch",
     )
 
     def __init__(
         self,
         answer: PostResponse,
-        send: Send,
+        request: EndpointRequest,
         connection: ServerConnection | None,
         *,
         headers: Pairs = (),
         cancels: bool,
     ) -> None:
         self.answer = answer
-        self.send = send
+        self._request: EndpointRequest | None = request  # None once nothing more is sent there
         self.connection = connection
         self.headers = headers
         self.cancels = cancels
@@ -161,12 +124,19 @@ class ResponseWriter:
             self._room.clear()
             await self._room.wait()
 
-    async def rest(self, holder: ResponseHolder | None, done: Callable[[], None]) -> bool:
+    @property
+    def receive(self) -> Receive:
+        """The ASGI `receive` of the request."""
+        assert self._request is not None
+        return self._request.receive
+
+    async def rest(self, done: Callable[[], None]) -> bool:
         """Leave an open event stream to its connection. Then the task that sends it may end.
 
         `done` is called once the stream has ended. False, and nothing is changed, if the server
         does not support this.
         """
+        holder = None if self._request is None else self._request.holder
         if holder is None:
             return False
         if self._flushing is not None:
@@ -180,7 +150,7 @@ class ResponseWriter:
             return False
         self._holder = holder
         self._done = done
-        self.send = _nowhere
+        self._request = None
         self._pour()
         return True
 
@@ -232,7 +202,7 @@ class ResponseWriter:
     async def _flush(self) -> None:
         """Write queued data. End the response if nothing more will follow."""
         answer = self.answer
-        send = self.send
+        send = _nowhere if self._request is None else self._request.send
         try:
             async with asyncio.timeout(None) as stall:
                 if not self._open:
@@ -241,7 +211,7 @@ class ResponseWriter:
                         {
                             "type": "http.response.start",
                             "status": 200,
-                            "headers": [*_EVENT_HEADERS, *self.headers],
+                            "headers": [(b"content-type", EVENTS), *EVENT_HEADERS, *self.headers],
                         }
                     )
                 while piece := answer.next_piece():
@@ -269,46 +239,20 @@ class ResponseWriter:
         """Send the rest of the response: the JSON body, unless an event stream has started. Call it
         once the answer has ended.
         """
-        if (
-            self.answer.begun and not self._open and self._flushing is None
-        ):  # a short stream, which is complete already
+        request = self._request
+        assert request is not None
+        if not self.answer.begun:
+            await request.respond(status, self.answer.body(), JSON, (*self.headers, *headers))
+            return
+        if not self._open and self._flushing is None:  # a short stream, which is complete already
             self._open = True
-            head = [*_EVENT_HEADERS, *self.headers]
-            await self.send({"type": "http.response.start", "status": 200, "headers": head})
-            await self.send({"type": "http.response.body", "body": self.answer.next_piece()})
-            self.send = _nowhere  # the response is complete: ignore later messages
-            return
-        if self.answer.begun:
+            piece = self.answer.next_piece()
+            more = (*EVENT_HEADERS, *self.headers) if self.headers else EVENT_HEADERS
+            await request.respond(200, piece, EVENTS, more)
+        else:
             await (self._flush() if self._flushing is None else self._flushing)
-            self.send = _nowhere  # the response is complete: ignore later messages
-            return
-        await send_body(self.send, status, self.answer.body(), JSON, (*self.headers, *headers))
+        self._request = None  # the response is complete: ignore later messages
 
 
 async def _nowhere(message: Message) -> None:
     """The `send` of a response that is held or complete: ignores every message."""
-
-
-async def send_body(
-    send: Send, status: int, body: bytes, kind: bytes = JSON, headers: Pairs = ()
-) -> None:
-    """Send a whole response: with one call on Interlock's own server, with ASGI messages on
-    others.
-    """
-    respond = getattr(send, "respond", None)
-    if respond is not None:
-        respond(status, body, kind, headers)
-        return
-    head: list[tuple[bytes, bytes]] = (
-        [*headers] if status == 204 else [(b"content-length", b"%d" % len(body)), *headers]
-    )
-    if body:
-        head.append((b"content-type", kind))
-    await send({"type": "http.response.start", "status": status, "headers": head})
-    await send({"type": "http.response.body", "body": body})
-
-
-async def gone(receive: Receive) -> None:
-    """Wait until the client has disconnected, or has received the whole response."""
-    while (await receive())["type"] != "http.disconnect":
-        pass

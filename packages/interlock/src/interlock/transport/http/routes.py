@@ -10,8 +10,8 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from .authorization import ASGIApp, Scope
-from .responses import Receive, Send
+from .authorization import ASGIApp
+from .requests import Receive, Scope, Send
 
 # Default paths of the endpoint and the health check; paths of a guard and an issuer.
 RESERVED = ("/mcp", "/health")

@@ -15,7 +15,8 @@ from ..serve import Serving
 from .access_log import AccessLog
 from .error_responses import ErrorResponder
 from .limits import Limits
-from .responses import ResponseWriter, Send
+from .requests import EndpointRequest
+from .responses import ResponseWriter
 from .running_calls import RunningCalls
 from .shutdown import Shutdown
 from .ticker import Ticker
@@ -38,7 +39,7 @@ class Services:
         self,
         event: RequestReceived,
         response: PostResponse,
-        send: Send,
+        request: EndpointRequest,
         transport: ExchangeTransport,
         *,
         cancels: bool,
@@ -48,13 +49,13 @@ class Services:
         Args:
             event: The request.
             response: The possible forms of its response.
-            send: The ASGI `send` of its POST.
+            request: Its POST.
             transport: The transport, as its handler sees it.
             cancels: Whether the client's disconnect cancels it.
         """
         connection = ServerConnection(self.identity, principal=event.caller.principal, shared=False)
         connection.adopt(event)
-        reply = ResponseWriter(response, send, connection, cancels=cancels)
+        reply = ResponseWriter(response, request, connection, cancels=cancels)
         serving = Serving(
             self.handler,
             connection,

@@ -8,13 +8,13 @@ import asyncio
 
 from ... import types as t
 from ...protocol.events import CallId, RequestReceived
-from ...protocol.http import EVENTS, Headers, accepts, error, status_of
+from ...protocol.http import error, status_of
 from ...protocol.streams import PostResponse
 from ..serve import Serving
-from .authorization import ExpiryTimer, Scope
+from .authorization import ExpiryTimer
 from .error_responses import busy
 from .request_info import HttpTransport
-from .responses import HOLD, Receive, Send, gone
+from .requests import EndpointRequest, gone
 from .services import Services
 
 
@@ -26,36 +26,29 @@ class Subscriptions:
     def __init__(self, services: Services) -> None:
         self._services = services
 
-    async def serve(
-        self,
-        event: RequestReceived,
-        headers: Headers,
-        scope: Scope,
-        receive: Receive,
-        send: Send,
-    ) -> None:
+    async def serve(self, event: RequestReceived, request: EndpointRequest) -> None:
         """Serve one subscription: its handler runs in a separate task.
 
         The stream is left to the web server if that can hold a stream without a task.
         """
         services = self._services
         id: t.RequestId = event.id  # type: ignore[assignment]  # a peer's request has a peer's id
-        if not accepts(headers, EVENTS):
+        if not request.head.takes_events:
             words = "Not acceptable: a subscription is answered with text/event-stream"
-            await services.errors.send(send, error(406, t.INVALID_REQUEST, words, id=id))
+            await services.errors.send(request, error(406, t.INVALID_REQUEST, words, id=id))
             return
         if services.ticker.streams >= services.limits.streams:
-            await services.errors.send(send, busy(id))
+            await services.errors.send(request, busy(id))
             return
         serving, reply = services.serve_alone(
-            event, PostResponse(ids=(id,)), send, HttpTransport(scope), cancels=False
+            event, PostResponse(ids=(id,)), request, HttpTransport(request), cancels=False
         )
         loop = asyncio.get_running_loop()
         reply.first = loop.create_future()
         task = serving.running[event.id] = loop.create_task(serving.run(event))
         task.add_done_callback(lambda _: reply.close())
         services.calls.subscriptions.add(serving)
-        services.ticker.add(reply, receive, listens=True)
+        services.ticker.add(reply, listens=True)
         term = ExpiryTimer(event.caller.principal, lambda: self._end(serving))
 
         def close() -> None:
@@ -70,11 +63,11 @@ class Subscriptions:
             reply.first = None
             if reply.answer.ended:
                 status = status_of(serving.connection.error)
-                await reply.finish(*services.errors.status(scope, serving.denied, 1, status))
+                await reply.finish(*services.errors.status(request, serving.denied, 1, status))
             else:
-                is_held = await reply.rest(scope.get(HOLD), close)
+                is_held = await reply.rest(close)
                 if not is_held:
-                    await gone(receive)
+                    await gone(request.receive)
         finally:
             if not is_held:
                 reply.lose()

@@ -12,7 +12,8 @@ import contextlib
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from .responses import Receive, ResponseWriter, gone
+from .requests import gone
+from .responses import ResponseWriter
 
 _TICK = 0.1  # seconds
 # Ticks after which a resumable call becomes an event stream, so that its client can resume it.
@@ -44,7 +45,7 @@ class Ticker:
         self._on_tick = on_tick
         self.streams = 0  # the number of open subscription streams
         self.light: dict[LightCall, None] = {}
-        self._young: dict[ResponseWriter, tuple[asyncio.Task[None] | None, Receive]] = {}
+        self._young: dict[ResponseWriter, asyncio.Task[None] | None] = {}
         self._old: dict[ResponseWriter, asyncio.Task[None] | None] = {}
         self._listening: set[ResponseWriter] = set()
         self._cancelled: set[ResponseWriter] = set()
@@ -69,13 +70,12 @@ class Ticker:
     def add(
         self,
         reply: ResponseWriter,
-        receive: Receive,
         owner: asyncio.Task[Any] | None = None,
         *,
         listens: bool = False,
     ) -> None:
         """Add a response, and the task that sends it: the current task by default."""
-        self._young[reply] = (owner or asyncio.current_task(), receive)
+        self._young[reply] = owner or asyncio.current_task()
         if listens:
             self._listening.add(reply)
             self.streams += 1
@@ -85,7 +85,9 @@ class Ticker:
     def discard(self, reply: ResponseWriter) -> None:
         """Remove a response that is complete."""
         self._cancelled.discard(reply)
-        if self._young.pop(reply, None) is None:
+        if reply in self._young:
+            del self._young[reply]
+        else:
             self._old.pop(reply, None)
             if reply.watch is not None:
                 reply.watch.cancel()
@@ -164,13 +166,11 @@ class Ticker:
             call.age += 1
             if call.age > 1:  # a longer call
                 call.grow()
-        for reply, (owner, receive) in list(self._young.items()):
+        for reply, owner in list(self._young.items()):
             reply.age += 1
             if reply.cancels:
                 if reply.watch is None and reply.age > 1:
-                    reply.watch = asyncio.get_running_loop().create_task(
-                        self._watch(reply, owner, receive)
-                    )
+                    reply.watch = asyncio.get_running_loop().create_task(self._watch(reply, owner))
                     self._grow_old(reply, owner)
             elif reply.age > _STREAM_AFTER:
                 if reply.answer.primes:
@@ -192,11 +192,9 @@ class Ticker:
         self._young.pop(reply, None)
         self._old[reply] = owner if reply.cancels else None
 
-    async def _watch(
-        self, reply: ResponseWriter, owner: asyncio.Task[None] | None, receive: Receive
-    ) -> None:
+    async def _watch(self, reply: ResponseWriter, owner: asyncio.Task[None] | None) -> None:
         """The disconnect monitor of one call: cancels it when its client disconnects (`HTM-14`)."""
-        await gone(receive)
+        await gone(reply.receive)
         if reply in self._old and not reply.answer.ended and owner is not None:
             reply.lose()
             self._cancelled.add(reply)

@@ -16,10 +16,10 @@ from interlock.protocol.streams import PostResponse, place
 from interlock.store.interface import Replay, Session, Store
 
 from ..background_tasks import BackgroundTasks
-from ..responses import HOLD, ResponseWriter, gone
+from ..requests import EndpointRequest, gone
+from ..responses import ResponseWriter
 from ..services import Services
 from .in_flight import InFlightPosts
-from .incoming import SessionRequest
 from .notification_streams import CHANGES, NotificationStream
 from .resumed_streams import LOOK, ResumedStream
 from .worker_messages import WorkerMessages
@@ -66,16 +66,14 @@ class GetStreams:
 
     # -- opening -----------------------------------------------------------------------------------
 
-    async def serve(self, x: SessionRequest, session: Session, last_event: str | None) -> None:
+    async def serve(self, x: EndpointRequest, session: Session, last_event: str | None) -> None:
         """Serve a GET; `last_event` is its Last-Event-ID."""
         services = self._services
         if services.ticker.streams >= services.limits.streams:
             words = "The server has as many open streams as it takes. Try again later."
             data = {"reason": "busy"}
             later = [(b"retry-after", b"5")]
-            await services.errors.send(
-                x.send, error(503, t.INTERNAL_ERROR, words, data, headers=later)
-            )
+            await services.errors.send(x, error(503, t.INTERNAL_ERROR, words, data, headers=later))
             return
         if last_event is None:
             await self._open_notifications(x, session, None)
@@ -90,24 +88,24 @@ class GetStreams:
                 "The events after this Last-Event-ID are no longer kept, or never were in this "
                 "session"
             )
-            await services.errors.send(x.send, error(400, t.INVALID_REQUEST, words))
+            await services.errors.send(x, error(400, t.INVALID_REQUEST, words))
             return
         await self._resume(x, session, *where, replay)
 
     async def _open_notifications(
-        self, x: SessionRequest, session: Session, since: str | None
+        self, x: EndpointRequest, session: Session, since: str | None
     ) -> None:
         """Open a notification stream. It replaces an older one of the session on any worker."""
         services = self._services
         answer = PostResponse(name=None)
-        reply = ResponseWriter(answer, x.send, None, cancels=False)
+        reply = ResponseWriter(answer, x, None, cancels=False)
         stream = NotificationStream(
             services.handler, services.shutdown, session, x.principal, reply, since, self._forget
         )
         if (older := self._notifying.pop(session.id, None)) is not None:
             older.stop()
         self._notifying[session.id] = stream
-        services.ticker.add(reply, x.receive, listens=True)
+        services.ticker.add(reply, listens=True)
         is_held = False
         try:
             await self._announce(stream, "listening", session.id, stream.token)
@@ -117,7 +115,7 @@ class GetStreams:
                 return
             reply.start_stream(comment=True)
             stream.start(session)
-            is_held = await reply.rest(x.scope.get(HOLD), stream.close)
+            is_held = await reply.rest(stream.close)
             if not is_held:
                 await gone(x.receive)
         finally:
@@ -131,18 +129,18 @@ class GetStreams:
             del self._notifying[stream.session.id]
 
     async def _resume(
-        self, x: SessionRequest, session: Session, name: str, after: int, replay: Replay
+        self, x: EndpointRequest, session: Session, name: str, after: int, replay: Replay
     ) -> None:
         """Send the rest of a stream of calls, in place of the response that it was sent on
         before.
         """
         ticker = self._services.ticker
-        reply = ResponseWriter(PostResponse(name=None), x.send, None, cancels=False)
+        reply = ResponseWriter(PostResponse(name=None), x, None, cancels=False)
         stream = ResumedStream(self._store.events, self._posts, session.id, reply, name, after)
         streams = self._resumed.setdefault(session.id, {})
         self._take_over(session.id, name)
         streams[name] = stream
-        ticker.add(reply, x.receive, listens=True)
+        ticker.add(reply, listens=True)
         try:
             await self._announce(stream, "following", session.id, f"{name} {stream.token}")
             if reply.answer.ended:

@@ -12,23 +12,27 @@ import itertools
 import os
 import time
 from dataclasses import dataclass
+from functools import partial
 
 from msgspec import UNSET
 from msgspec.structs import replace
 
 from interlock import types as t
-from interlock.exchange import NO_CAPABILITIES, Principal
-from interlock.protocol.events import NotificationReceived, ServerEvent
-from interlock.protocol.handshake.server import IN_BATCH, STILL_OPEN, ServerConnection
+from interlock.eager import start_eagerly
+from interlock.exchange import NO_CAPABILITIES, Caller, Principal
+from interlock.protocol.events import NotificationReceived, RequestReceived, ServerEvent
+from interlock.protocol.handshake.server import (
+    IN_BATCH,
+    STILL_OPEN,
+    ServerConnection,
+    accept_in_session,
+)
 from interlock.protocol.http import (
     EVENTS,
-    SESSION,
     EndsSession,
     InSession,
     ListensInSession,
-    accepts,
     error,
-    text,
 )
 from interlock.protocol.streams import PostResponse
 from interlock.store.errors import StoreError
@@ -37,17 +41,18 @@ from interlock.wire import jsonrpc
 from interlock.wire.jsonrpc import Envelope, Frame, Malformed
 from interlock.wire.revisions import R2, supports
 
-from ...serve import Serving
-from ..authorization import Scope
+from ...serve import Serving, carry_out
 from ..background_tasks import BackgroundTasks
 from ..error_responses import busy, request_id
 from ..notifications import NotificationRunner
 from ..request_info import HttpTransport
-from ..responses import ResponseWriter, gone, send_body
+from ..requests import EVENT_HEADERS, EndpointRequest, gone
+from ..responses import ResponseWriter
 from ..services import Services
+from ..single_call import Grown
 from .get_streams import GetStreams
 from .in_flight import InFlightPost, InFlightPosts
-from .incoming import SessionRequest
+from .session_calls import SessionCall
 from .session_expiry import SessionExpiry
 from .worker_messages import WorkerMessages
 
@@ -142,12 +147,12 @@ class SessionEndpoint:
 
     # -- requests of a client ----------------------------------------------------------------------
 
-    async def open(self, x: SessionRequest) -> None:
+    async def open(self, x: EndpointRequest) -> None:
         """`initialize`: open a session, or respond without one if sessions are off."""
         services = self._services
         if len(x.body) > _MOST_OPENING:
             words = f"Content too large: initialize has at most {_MOST_OPENING} bytes"
-            await services.errors.send(x.send, error(413, t.INVALID_REQUEST, words))
+            await services.errors.send(x, error(413, t.INVALID_REQUEST, words))
             return
         id = os.urandom(24).hex() if self._options.are_kept else None
         connection = ServerConnection(
@@ -157,10 +162,10 @@ class SessionEndpoint:
         body = b"".join(frame for _, frame in connection.outgoing())
         caller = connection.remembered
         if caller is None:
-            await send_body(x.send, 400, body)
+            await x.respond(400, body)
             return
         if id is None:
-            await send_body(x.send, 200, body)
+            await x.respond(200, body)
             return
         now = time.time()
         await self._end_named(x, now)
@@ -181,31 +186,28 @@ class SessionEndpoint:
             data = {"reason": "busy"}
             id_asked = request_id(x.body)
             refusal = error(503, t.INTERNAL_ERROR, words, data, id=id_asked, headers=later)
-            await services.errors.send(x.send, refusal)
+            await services.errors.send(x, refusal)
             return
-        services.log.session("opened", id, x.scope)
-        await send_body(x.send, 200, body, headers=((b"mcp-session-id", id.encode()),))
+        services.log.session("opened", id, x)
+        await x.respond(200, body, headers=((b"mcp-session-id", id.encode()),))
 
-    async def post(self, x: SessionRequest, verdict: InSession) -> None:
+    async def post(self, x: EndpointRequest, verdict: InSession) -> None:
         """Serve a message of a session: a request, a notification, a response, or a batch."""
         session = await self._session(x, verdict.session, verdict.revision)
         if session is None:
             return
         caller = session.caller(x.principal)
-        if not accepts(
-            x.headers, EVENTS
-        ):  # a question could not reach the client, so its tool would wait forever
+        if not x.head.takes_events:
+            # A question could not reach the client, so its tool would wait forever.
             known = t.ClientCapabilities(extensions=caller.capabilities.extensions)
             caller = replace(caller, capabilities=known)
-        connection = ServerConnection(
-            self._services.identity,
-            principal=x.principal,
-            session=caller.session,
-            shared=False,
-            remembered=caller,
-            subscriptions=session.subscriptions,
-            next_id=self._next_question,
-        )
+        if verdict.request is not None:
+            identity = self._services.identity
+            event = accept_in_session(identity, caller, verdict.request, verdict.meta, x.body)
+            if event is not None and not self._posts.is_open(session.id, verdict.request.id):
+                await self._call(x, session, caller, event)
+                return
+        connection = self._connection(x, session, caller)
         batch = verdict.request is None and jsonrpc.is_batch(x.body)
         try:
             if verdict.request is not None:
@@ -217,18 +219,18 @@ class SessionEndpoint:
             else:
                 events, ids, method = self._take_in(x.body, session, connection, batch=batch)
         except Malformed as bad:
-            await self._services.errors.send(x.send, error(400, bad.code, str(bad), id=bad.id))
+            await self._services.errors.send(x, error(400, bad.code, str(bad), id=bad.id))
             return
         told = [event for event in events if isinstance(event, NotificationReceived)]
         if told:
-            if not await self._notifications.run(told, x.scope):
-                await self._services.errors.send(x.send, busy(None))
+            if not await self._notifications.run(told, x):
+                await self._services.errors.send(x, busy(None))
                 return
             events = [event for event in events if event not in told]
         if not ids and not events:
             out = [frame for _, frame in connection.outgoing()]
             body = b",".join(out)
-            await send_body(x.send, 400 if out else 202, b"[%b]" % body if batch and out else body)
+            await x.respond(400 if out else 202, b"[%b]" % body if batch and out else body)
             return
         await self._carry_out(x, session, connection, events, ids, method, batch=batch)
 
@@ -289,9 +291,71 @@ class SessionEndpoint:
             raise Malformed(t.INVALID_REQUEST, STILL_OPEN, id)
         return envelope
 
+    def _connection(self, x: EndpointRequest, session: Session, caller: Caller) -> ServerConnection:
+        return ServerConnection(
+            self._services.identity,
+            principal=x.principal,
+            session=caller.session,
+            shared=False,
+            remembered=caller,
+            subscriptions=session.subscriptions,
+            next_id=self._next_question,
+        )
+
+    async def _call(
+        self, x: EndpointRequest, session: Session, caller: Caller, event: RequestReceived
+    ) -> None:
+        """Run a POST of one request. Most calls end before they wait for anything, and then only
+        their response is sent.
+        """
+        services = self._services
+        id: t.RequestId = event.id  # type: ignore[assignment]  # a peer's request: its ID
+        if self._is_full(session.id):
+            await self._refuse_full(x, id)
+            return
+        posts: list[InFlightPost] = []
+
+        def grow() -> Grown:
+            connection = self._connection(x, session, caller)
+            connection.adopt(event)
+            post = self._open_post(x, session, connection, [id], event.method, batch=False)
+            posts.append(post)
+            return post.serving, post.reply
+
+        stored = StoredSession(self._store.sessions, session.id) if session.id else None
+        call = SessionCall(services.identity, event, grow, partial(self._release, session.id))
+        exchange = call.exchange(x, stored)
+        loop = asyncio.get_running_loop()
+        task = start_eagerly(carry_out(services.handler, event, exchange, call), loop)
+        if not task.done():
+            call.grow()
+        if call.grown is None:
+            await self._send_outcome(x, session, call, id)
+            return
+        serving = call.grown[0]
+        if not task.done():
+            serving.running[id] = task  # type: ignore[assignment]  # not done: a task
+        await self._finish(x, session, posts[0], event.method)
+
+    async def _send_outcome(
+        self, x: EndpointRequest, session: Session, call: SessionCall, id: t.RequestId
+    ) -> None:
+        """Send the response to a call that has ended already."""
+        if not call.frame:
+            await x.respond(202, b"")  # cancelled
+            return
+        if self._options.stream and x.head.takes_events and not call.denied:
+            answer = self._answer(x, session, [id], call.event.method, batch=False)
+            answer.start_stream()
+            answer.put([call.frame], left=0)
+            await x.respond(200, answer.next_piece(), EVENTS, EVENT_HEADERS)
+            return
+        status, headers = self._services.errors.status(x, call.denied, 1)
+        await x.respond(status, call.frame, headers=headers)
+
     async def _carry_out(
         self,
-        x: SessionRequest,
+        x: EndpointRequest,
         session: Session,
         connection: ServerConnection,
         events: list[ServerEvent],
@@ -303,28 +367,52 @@ class SessionEndpoint:
         """Run the requests of a POST, and respond: with JSON if the responses come first, otherwise
         with an event stream.
         """
-        services = self._services
         if self._is_full(session.id):
-            words = (
-                "The server is busy: too many requests are running in this session. Try again "
-                "later."
-            )
-            data = {"reason": "busy"}
-            id = ids[0] if ids else None
-            await services.errors.send(x.send, error(503, t.INTERNAL_ERROR, words, data, id=id))
+            await self._refuse_full(x, ids[0] if ids else None)
             return
+        post = self._open_post(x, session, connection, ids, method, batch=batch)
+        for event in events:
+            post.serving.handle(event)
+        post.serving.flush()
+        await self._finish(x, session, post, method)
+
+    async def _refuse_full(self, x: EndpointRequest, id: t.RequestId | None) -> None:
+        words = (
+            "The server is busy: too many requests are running in this session. Try again later."
+        )
+        data = {"reason": "busy"}
+        await self._services.errors.send(x, error(503, t.INTERNAL_ERROR, words, data, id=id))
+
+    def _open_post(
+        self,
+        x: EndpointRequest,
+        session: Session,
+        connection: ServerConnection,
+        ids: list[t.RequestId],
+        method: str,
+        *,
+        batch: bool,
+    ) -> InFlightPost:
+        """Register a POST whose requests are about to run."""
         answer = self._answer(x, session, ids, method, batch=batch)
-        reply = ResponseWriter(answer, x.send, connection, cancels=False)
-        serving = self._serving(connection, reply, session.id, x.scope)
+        reply = ResponseWriter(answer, x, connection, cancels=False)
+        serving = self._serving(connection, reply, session.id, x)
         post = InFlightPost(serving, reply, answer.name, ids)
         self._posts.add(session.id, post)
         reply.over = lambda: self._close_post(session.id, post)
         reply.first = asyncio.get_running_loop().create_future()
-        services.ticker.add(reply, x.receive)
+        return post
+
+    async def _finish(
+        self, x: EndpointRequest, session: Session, post: InFlightPost, method: str
+    ) -> None:
+        """Respond to a POST whose requests run."""
+        services = self._services
+        serving = post.serving
+        reply = post.reply
+        answer = reply.answer
+        services.ticker.add(reply)
         try:
-            for event in events:
-                serving.handle(event)
-            serving.flush()
             if self._options.stream and answer.events:
                 # A missing scope sets the HTTP status, so an event stream must not start before
                 # that is known.
@@ -333,15 +421,16 @@ class SessionEndpoint:
                 if not serving.denied:
                     answer.start_stream()
             if not answer.ended:
+                assert reply.first is not None
                 await reply.first
             if method in _STATE_METHODS:  # before the client sees the response
-                await self._save(session, connection)
+                await self._save(session, serving.connection)
             if answer.ended and not answer.begun and not answer.body():
-                await send_body(x.send, 202, b"")  # cancelled before it sent anything
+                await x.respond(202, b"")  # cancelled before it sent anything
             elif answer.ended:
                 # A batch of which one call has run gets status 200. Otherwise its client would send
                 # it again.
-                await reply.finish(*services.errors.status(x.scope, serving.denied, len(ids)))
+                await reply.finish(*services.errors.status(x, serving.denied, len(post.ids)))
             else:
                 await gone(x.receive)
         finally:
@@ -351,7 +440,7 @@ class SessionEndpoint:
 
     def _answer(
         self,
-        x: SessionRequest,
+        x: EndpointRequest,
         session: Session,
         ids: list[t.RequestId],
         method: str,
@@ -359,7 +448,7 @@ class SessionEndpoint:
         batch: bool,
     ) -> PostResponse:
         """Return the response to the requests of a POST. In a session its stream can be resumed."""
-        events = accepts(x.headers, EVENTS) and method not in _STATE_METHODS
+        events = x.head.takes_events and method not in _STATE_METHODS
         retry = self._options.retry_ms
         if not self._options.are_kept:
             return PostResponse(ids=ids, batch=batch, retry=retry, events=events)
@@ -375,7 +464,7 @@ class SessionEndpoint:
         )
 
     def _serving(
-        self, connection: ServerConnection, reply: ResponseWriter, session: str, scope: Scope
+        self, connection: ServerConnection, reply: ResponseWriter, session: str, x: EndpointRequest
     ) -> Serving:
         return Serving(
             self._services.handler,
@@ -384,9 +473,7 @@ class SessionEndpoint:
             drain=reply.drain,
             queued=lambda: reply.queued,
             most_calls=self._options.most_calls,
-            transport=HttpTransport(
-                scope, release=lambda retry: self._release(session, reply, retry)
-            ),
+            transport=HttpTransport(x, release=lambda retry: self._release(session, reply, retry)),
             session=StoredSession(self._store.sessions, session) if session else None,
         )
 
@@ -410,41 +497,41 @@ class SessionEndpoint:
             return True
         return self._posts.calls(session) >= self._options.most_calls
 
-    async def listen(self, x: SessionRequest, verdict: ListensInSession) -> None:
+    async def listen(self, x: EndpointRequest, verdict: ListensInSession) -> None:
         """Serve a GET: a stream of change notices, or the rest of a broken stream."""
         session = await self._session(x, verdict.session, verdict.revision)
         if session is not None:
             await self._streams.serve(x, session, verdict.last_event)
 
-    async def end_session(self, x: SessionRequest, verdict: EndsSession) -> None:
+    async def end_session(self, x: EndpointRequest, verdict: EndsSession) -> None:
         """Serve a DELETE: end a session on all workers."""
         session = await self._session(x, verdict.session, verdict.revision)
         if session is None:
             return
         await self._end(session.id, x)
-        await send_body(x.send, 204, b"")
+        await x.respond(204, b"")
 
-    async def _end(self, session: str, x: SessionRequest) -> None:
+    async def _end(self, session: str, x: EndpointRequest) -> None:
         """End a session on every worker."""
         await self._store.sessions.end(session)
         self._messages.announce("ended", session)
-        self._services.log.session("ended", session, x.scope)
+        self._services.log.session("ended", session, x)
 
-    async def _end_named(self, x: SessionRequest, now: float) -> None:
+    async def _end_named(self, x: EndpointRequest, now: float) -> None:
         """End the session that a client names in `initialize`: the client starts again."""
-        named = text(x.headers, SESSION)
+        named = x.head.session
         session = None if named is None else await self._store.sessions.load(named, now=now)
         if session is None:
             return
         if session.principal == _key(x.principal):
             await self._end(session.id, x)
         else:
-            self._services.log.stolen(session.id, x.scope)
+            self._services.log.stolen(session.id, x)
 
     # -- the stored session ------------------------------------------------------------------------
 
     async def _session(
-        self, x: SessionRequest, id: str | None, revision: str | None
+        self, x: EndpointRequest, id: str | None, revision: str | None
     ) -> Session | None:
         """Return the session of a request; None if the request was refused."""
         if not self._options.are_kept:  # `HTL-49`
@@ -454,7 +541,7 @@ class SessionEndpoint:
         if id is None:  # `HTL-41`
             words = "Bad request: the header Mcp-Session-Id is missing"
             await self._services.errors.send(
-                x.send, error(400, t.INVALID_REQUEST, words, id=request_id(x.body))
+                x, error(400, t.INVALID_REQUEST, words, id=request_id(x.body))
             )
             return None
         now = time.time()
@@ -463,10 +550,10 @@ class SessionEndpoint:
             x.principal
         ):  # `HTL-42`, `SEC-03`: a session of another principal does not exist for this caller
             if session is not None:
-                self._services.log.stolen(id, x.scope)
+                self._services.log.stolen(id, x)
             words = "Session not found: it has ended; begin a new one with initialize"
             await self._services.errors.send(
-                x.send, error(404, t.INVALID_REQUEST, words, id=request_id(x.body))
+                x, error(404, t.INVALID_REQUEST, words, id=request_id(x.body))
             )
             return None
         if revision is not None and revision != session.revision:  # `HTL-48`, `HTL-50`
@@ -476,7 +563,7 @@ class SessionEndpoint:
             )
             data = {"supported": [session.revision], "requested": revision[:40]}
             refused = error(400, t.INVALID_REQUEST, words, data, id=request_id(x.body))
-            await self._services.errors.send(x.send, refused)
+            await self._services.errors.send(x, refused)
             return None
         until = self._expiry.until(session.created, now)
         if until - session.until > self._services.limits.idle_seconds / 20:

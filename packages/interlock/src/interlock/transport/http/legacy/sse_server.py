@@ -17,7 +17,7 @@ from interlock import types as t
 from interlock.exchange import NO_CAPABILITIES, HttpRequest, Principal
 from interlock.protocol.events import Route
 from interlock.protocol.handshake.server import ServerConnection
-from interlock.protocol.http import EVENTS, JSON, Headers, accepts, error
+from interlock.protocol.http import JSON, error
 from interlock.protocol.streams import PostResponse
 from interlock.store.interface import Session, Store
 from interlock.wire.jsonrpc import Frame
@@ -26,11 +26,12 @@ from interlock.wire.sse import event
 
 from ...serve import ConnectionSession, Serving
 from ..admission import Admission
-from ..authorization import PRINCIPAL, ExpiryTimer, Scope
+from ..authorization import ExpiryTimer
 from ..error_responses import busy
 from ..request_bodies import BodyReader
 from ..request_info import HttpTransport, http_request
-from ..responses import Receive, ResponseWriter, Send, gone, send_body
+from ..requests import EndpointRequest, gone
+from ..responses import ResponseWriter
 from ..services import Services
 from .session_expiry import SessionExpiry
 from .worker_messages import WorkerMessages
@@ -129,25 +130,24 @@ class SseServer:
         messages.on("ended", self._end_session)
         expiry.add_active(lambda: self._connections)
 
-    async def serve(self, path: str, scope: Scope, receive: Receive, send: Send) -> None:
+    async def serve(self, path: str, x: EndpointRequest) -> None:
         """Serve a request to one of the two endpoints."""
-        headers: dict[bytes, bytes] = dict(scope["headers"])
         errors = self._services.errors
-        method = scope["method"]
-        if await self._admission.has_refused(headers, scope, send):
+        method = x.head.method
+        if await self._admission.has_refused(x):
             return
         if path == "/sse" and method == "GET":
-            if accepts(headers, EVENTS):
-                await self._listen(scope, receive, send)
+            if x.head.takes_events:
+                await self._listen(x)
                 return
             words = "Not acceptable: the answer is text/event-stream"
-            await errors.send(send, error(406, t.INVALID_REQUEST, words))
+            await errors.send(x, error(406, t.INVALID_REQUEST, words))
         elif path == "/messages" and method == "POST":
-            await self._post(scope, headers, receive, send)
+            await self._post(x)
         else:
             allow = [(b"allow", b"GET" if path == "/sse" else b"POST")]
             words = "Method not allowed"
-            await errors.send(send, error(405, t.INVALID_REQUEST, words, headers=allow))
+            await errors.send(x, error(405, t.INVALID_REQUEST, words, headers=allow))
 
     def servings(self) -> list[Serving]:
         """Return all servings."""
@@ -168,12 +168,12 @@ class SseServer:
         if (connection := self._connections.get(session)) is not None:
             connection.stop()
 
-    async def _listen(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _listen(self, x: EndpointRequest) -> None:
         services = self._services
         if services.ticker.streams >= services.limits.streams:
-            await services.errors.send(send, busy(None))
+            await services.errors.send(x, busy(None))
             return
-        principal = scope.get(PRINCIPAL)
+        principal = x.principal
         now = time.time()
         id = f"{_OURS}{os.urandom(24).hex()}"
         session = Session(
@@ -186,51 +186,51 @@ class SseServer:
         )
         most = services.limits.sessions
         if not await self._store.sessions.create(session, most=most, now=now):
-            await services.errors.send(send, busy(None))
+            await services.errors.send(x, busy(None))
             return
-        reply = ResponseWriter(PostResponse(name=None), send, None, cancels=False)
+        reply = ResponseWriter(PostResponse(name=None), x, None, cancels=False)
         connection = SseConnection(services, reply, principal)
         self._connections[id] = connection
-        services.ticker.add(reply, receive, listens=True)
-        address = f"{scope.get('root_path', '')}/messages?session={id}"
+        services.ticker.add(reply, listens=True)
+        address = f"{x.scope.get('root_path', '')}/messages?session={id}"
         reply.push(event(address.encode(), name="endpoint"))  # `HPS-02`
         reply.start_stream()
-        services.log.session("opened", id, scope)
+        services.log.session("opened", id, x)
         try:
-            await gone(receive)
+            await gone(x.receive)
         finally:
             del self._connections[id]
             connection.close()
             services.ticker.discard(reply)
             reply.lose()
-            services.log.session("ended", id, scope)
+            services.log.session("ended", id, x)
             ending = (connection.serving.aclose(), self._store.sessions.end(id))
             await asyncio.shield(asyncio.gather(*ending, return_exceptions=True))
 
-    async def _post(self, scope: Scope, headers: Headers, receive: Receive, send: Send) -> None:
+    async def _post(self, x: EndpointRequest) -> None:
         services = self._services
-        body = await self._bodies.read(headers, receive, send)
+        body = await self._bodies.read(x)
         if body is None:
             return
-        if headers.get(b"content-type", b"").split(b";", 1)[0].strip().lower() != JSON:
+        if x.head.headers.get(b"content-type", b"").split(b";", 1)[0].strip().lower() != JSON:
             words = "Unsupported media type: the body must be sent as application/json"
-            await services.errors.send(send, error(415, t.INVALID_REQUEST, words))
+            await services.errors.send(x, error(415, t.INVALID_REQUEST, words))
             return
-        query = parse_qs(scope.get("query_string", b"").decode("latin-1"))
+        query = parse_qs(x.scope.get("query_string", b"").decode("latin-1"))
         id = (query.get("session") or [""])[0]
         session = None
         if id.startswith(_OURS):
             session = await self._store.sessions.load(id, now=time.time())
-        principal = scope.get(PRINCIPAL)
+        principal = x.principal
         if session is None or session.principal != (None if principal is None else principal.key):
             if session is not None:
-                services.log.stolen(id, scope)
+                services.log.stolen(id, x)
             words = "Session not found: open a stream at /sse first"
-            await services.errors.send(send, error(404, t.INVALID_REQUEST, words))
+            await services.errors.send(x, error(404, t.INVALID_REQUEST, words))
             return
         if (connection := self._connections.get(id)) is not None:
-            connection.receive(body, principal, http_request(scope))
+            connection.receive(body, principal, http_request(x.scope))
         else:
-            posted = _Posted(body.decode("utf-8", "replace"), principal, http_request(scope))
+            posted = _Posted(body.decode("utf-8", "replace"), principal, http_request(x.scope))
             self._messages.publish("posted", id, msgspec.json.encode(posted).decode())
-        await send_body(send, 202, b"")
+        await x.respond(202, b"")

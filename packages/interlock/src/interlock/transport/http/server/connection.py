@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
@@ -14,9 +14,8 @@ from ....addresses import network_of
 from ....compact_event import CompactEvent
 from ....eager import start_eagerly
 from ....logs import limited
-from ..responses import HOLD
-from .asgi import LARGE, App, AsgiResponse, RequestBody, make_scope
 from .connection_table import ConnectionTable
+from .cycle import LARGE, RequestBody, RequestCycle
 from .forwarded import TrustedProxies
 from .limits import ConnectionLimits
 from .parser import RequestParser
@@ -38,7 +37,7 @@ class ServerState:
     """The state that the connections of one server share.
 
     Attributes:
-        app: The ASGI app.
+        serve: Serves a request: the endpoint directly, any other app through ASGI.
         limits: The limits.
         loop: The event loop.
         proxies: The trusted proxies.
@@ -52,7 +51,7 @@ class ServerState:
         heads: The request heads that were validated before, by their bytes.
     """
 
-    app: App
+    serve: Callable[[RequestCycle], Awaitable[None]]
     limits: ConnectionLimits
     loop: asyncio.AbstractEventLoop
     proxies: TrustedProxies
@@ -120,9 +119,9 @@ class Connection(asyncio.Protocol):
         self._transport: asyncio.Transport
         self._parser: RequestParser | None = None
         self._reading: RequestBody | None = None  # the body that is arriving
-        self._current: AsgiResponse | None = None  # the current response
-        self._queue: list[AsgiResponse] = []  # the responses behind it, the oldest first
-        self._held: tuple[AsgiResponse, Callable[[], None], Callable[[], None]] | None = None
+        self._current: RequestCycle | None = None  # the current response
+        self._queue: list[RequestCycle] = []  # the responses behind it, the oldest first
+        self._held: tuple[RequestCycle, Callable[[], None], Callable[[], None]] | None = None
         self._scope: dict[str, Any] | None = None  # the common part of all scopes
         self._is_trusted = False  # whether the client is a trusted proxy
         self._writable: CompactEvent | None = None
@@ -157,13 +156,12 @@ class Connection(asyncio.Protocol):
         self._is_lost = self._is_deaf = True
         self._expect(_Wait.NOTHING, 0.0)
         current = self._current
-        responses = self._queue if current is None else [current, *self._queue]
+        cycles = self._queue if current is None else [current, *self._queue]
         self._current = None
         self._queue = []
         self._parser = self._reading = self._scope = None
-        for response in responses:
-            response.is_gone = True
-            response.body.close()
+        for cycle in cycles:
+            cycle.close(is_gone=True)
         if self._writable is not None:
             self._writable.set()
         held = self._held
@@ -213,19 +211,28 @@ class Connection(asyncio.Protocol):
 
     def request_began(self, head: RequestHead) -> None:
         """Process a complete head."""
+        body = RequestBody(self, expects_continue=head.expects_continue)
+        self._append(RequestCycle(self, head, body))
+        self._reading = body
+        if head.length and (seconds := self._server.limits.body_seconds) is not None:
+            self._expect(_Wait.BODY, seconds)
+
+    def request_came(self, head: RequestHead, body: bytes) -> None:
+        """Process a request that has arrived as a whole."""
+        self._append(RequestCycle(self, head, None, body))
+
+    def _append(self, cycle: RequestCycle) -> None:
+        """Queue a request."""
         most = self._server.limits.body
-        if most is not None and head.length > most:
+        if most is not None and cycle.raw.length > most:
             raise _too_large(most)
         self.has_asked = True
-        body = RequestBody(self, expects_continue=head.expects_continue)
-        self._reading = body
-        self._queue.append(AsgiResponse(self, head, body))
-        if len(self._queue) > _MOST_PIPELINED:
+        queue = self._queue
+        queue.append(cycle)
+        if len(queue) > _MOST_PIPELINED:
             self._pause(_PIPELINE)
         self._deadline = 0.0
         self._wait = _Wait.NOTHING
-        if head.length and (seconds := self._server.limits.body_seconds) is not None:
-            self._expect(_Wait.BODY, seconds)
 
     def body_came(self, piece: bytes) -> None:
         """Process a piece of the current request's body."""
@@ -264,45 +271,42 @@ class Connection(asyncio.Protocol):
         if self._pauses and len(self._queue) <= _MOST_PIPELINED:
             self._resume(_PIPELINE)
 
-    def _start(self, response: AsgiResponse) -> None:
+    def _start(self, cycle: RequestCycle) -> None:
         server = self._server
-        request = response.request
         template = self._scope
         if template is None:
             template = self._scope = self._make_template()
             if not self._is_trusted:
-                server.proxies.warn_of(template["client"], request.headers)
-        origin = None
+                server.proxies.warn_of(template["client"], cycle.raw.headers)
+        cycle.template = template
         if self._is_trusted:
             client: tuple[str, int] | None = template["client"]
-            origin = server.proxies.origin(client, template["scheme"], request.headers)
-        task = start_eagerly(
-            self._run(make_scope(template, request, origin), response), server.loop
-        )
+            cycle.origin = server.proxies.origin(client, template["scheme"], cycle.raw.headers)
+        task = start_eagerly(self._run(cycle), server.loop)
         if not task.done():
             server.tasks.add(task)
             task.add_done_callback(server.tasks.discard)
 
-    async def _run(self, scope: dict[str, Any], response: AsgiResponse) -> None:
+    async def _run(self, cycle: RequestCycle) -> None:
         """Let the app answer a request."""
         try:
-            await self._server.app(scope, response.body, response)
+            await self._server.serve(cycle)
         except asyncio.CancelledError:
-            if not response.is_gone and not response.is_complete:
+            if not cycle.is_gone and not cycle.is_complete:
                 self.break_off()
             raise
         except BaseException:  # a tool may raise anything, which must not stop the server
             log.exception("Exception in ASGI application")
         else:
-            if not response.is_gone and not response.is_complete:
+            if not cycle.is_gone and not cycle.is_complete:
                 log.error("The app ended without completing its response.")
-        if response.is_gone or response.is_complete:
+        if cycle.is_gone or cycle.is_complete:
             return
-        if response.has_begun:
+        if cycle.has_begun:
             self.break_off()
             return
-        response.keep_alive = False
-        response.respond(500, b"Internal Server Error", b"text/plain")
+        cycle.keep_alive = False
+        await cycle.respond(500, b"Internal Server Error", b"text/plain")
 
     def _make_template(self) -> dict[str, Any]:
         """Return the common part of the scopes of all requests."""
@@ -320,7 +324,6 @@ class Connection(asyncio.Protocol):
             "client": client,
             "scheme": "http" if transport.get_extra_info("sslcontext") is None else "https",
             "root_path": "",
-            HOLD: self,
         }
         if server.lifespan_state:
             scope["state"] = server.lifespan_state.copy()
@@ -342,11 +345,11 @@ class Connection(asyncio.Protocol):
         """Return the Date header."""
         return self._server.dates.now()
 
-    def usual_head(self, kind: bytes) -> bytes:
+    def usual_head(self, kind: bytes, headers: Sequence[tuple[bytes, bytes]]) -> bytes:
         """Return the head of a 200 response with a body of this type, up to the number of its
-        bytes.
+        bytes. `headers` are always the same for the type.
         """
-        return self._server.dates.usual_head(kind)
+        return self._server.dates.usual_head(kind, headers)
 
     def send_continue(self) -> None:
         """Send `100 Continue`, which tells the client to send the body."""
@@ -361,12 +364,12 @@ class Connection(asyncio.Protocol):
             self._writable.clear()
             await self._writable.wait()
 
-    def response_completed(self, response: AsgiResponse) -> None:
+    def response_completed(self, cycle: RequestCycle) -> None:
         """Process the end of a response, after its last byte."""
         self._current = None
-        response.body.close()
+        cycle.close()
         server = self._server
-        if not response.keep_alive or server.is_draining:
+        if not cycle.keep_alive or server.is_draining:
             self._queue.clear()
             self._close_after_response()
         elif self._queue:
@@ -396,18 +399,13 @@ class Connection(asyncio.Protocol):
         Returns:
             False if the response cannot be held.
         """
-        response = self._current
-        if (
-            response is None
-            or self._queue
-            or not response.is_open
-            or response.is_complete
-            or response.is_gone
-        ):
+        cycle = self._current
+        if cycle is None or self._queue or not cycle.is_open or cycle.is_complete or cycle.is_gone:
             return False
-        response.is_gone = True  # for its task the response is done
-        response.request = _FORGOTTEN
-        self._held = (response, gone, room)
+        cycle.is_gone = True  # for its task the response is done
+        held = self._current = cycle.held(_FORGOTTEN)
+        held.is_gone = True
+        self._held = (held, gone, room)
         self._scope = None
         parser = self._parser
         if parser is not None and not parser.in_head and not parser.in_body:
@@ -423,14 +421,14 @@ class Connection(asyncio.Protocol):
     def finish(self) -> None:
         """End the held response."""
         assert self._held is not None
-        response = self._held[0]
+        cycle = self._held[0]
         self._held = None
-        if response.framing is Framing.CHUNKED:
+        if cycle.framing is Framing.CHUNKED:
             self._transport.write(LAST_CHUNK)
         else:
-            response.keep_alive = False
-        response.is_complete = True
-        self.response_completed(response)
+            cycle.keep_alive = False
+        cycle.is_complete = True
+        self.response_completed(cycle)
 
     # -- refusals and the end ----------------------------------------------------------------------
 
@@ -451,9 +449,9 @@ class Connection(asyncio.Protocol):
         current = self._current
         if reading is not None:
             reading.close()
-            if self._queue and self._queue[-1].body is reading:
+            if self._queue and self._queue[-1].reads(reading):
                 self._queue.pop().is_gone = True
-            elif current is not None and current.body is reading and not current.has_begun:
+            elif current is not None and current.reads(reading) and not current.has_begun:
                 current.is_gone = True
                 current = self._current = None
             else:  # its response has begun, and may have ended

@@ -26,7 +26,12 @@ _NOT_HTTP = "Invalid HTTP request received."
 
 
 class RequestSink(Protocol):
-    """Receives the requests of one connection: for each a head, pieces of the body, and an end."""
+    """Receives the requests of one connection: each as a whole, or a head, pieces of the body, and
+    an end.
+    """
+
+    def request_came(self, head: RequestHead, body: bytes) -> None:
+        """Receive a request that has arrived as a whole."""
 
     def request_began(self, head: RequestHead) -> None:
         """Receive a complete head."""
@@ -120,6 +125,11 @@ class RequestParser:
                 head = None if self.in_head else self._known.get(piece)
                 if head is None:
                     self._feed_head(piece)
+                elif size - position >= head.length:
+                    end = position + head.length
+                    self.is_over = not head.keep_alive
+                    self._sink.request_came(head, data[position:end])
+                    position = end
                 else:
                     self._begin_known(head)
 
@@ -206,14 +216,11 @@ class RequestParser:
         self._sink.request_began(head)
 
     def _begin_known(self, head: RequestHead) -> None:
-        """Process a head that was validated before."""
+        """Process a head that was validated before, and whose body has not arrived completely."""
         self.in_body = self._is_apart = True
         self._keeps_alive = head.keep_alive
         self._left = head.length
         self._sink.request_began(head)
-        if not head.length:
-            self._is_complete = True
-            self._check_complete()
 
     def _check_complete(self) -> None:
         """Continue with the next request if the current one is complete."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from typing import Any
 from urllib.parse import unquote
 
 from msgspec import Struct
@@ -38,7 +39,7 @@ class BadRequest(ValueError):
         self.words = words
 
 
-class RequestHead(Struct, frozen=True):
+class RequestHead(Struct):
     """The head of one request. Requests with equal heads may share it.
 
     Attributes:
@@ -49,6 +50,7 @@ class RequestHead(Struct, frozen=True):
         keep_alive: Whether another request may follow on the connection.
         length: The size of the body in bytes; `UNKNOWN` for a chunked body.
         expects_continue: Whether the client waits for `100 Continue` before it sends the body.
+        prepared: What the app has read from this head before; None at first.
     """
 
     method: str
@@ -58,6 +60,17 @@ class RequestHead(Struct, frozen=True):
     keep_alive: bool = True
     length: int = 0
     expects_continue: bool = False
+    prepared: Any = None
+
+    @property
+    def path(self) -> str:
+        """The decoded path."""
+        return split_target(self.target)[0]
+
+    @property
+    def query(self) -> bytes:
+        """The query of the target."""
+        return split_target(self.target)[2]
 
 
 def read_head(

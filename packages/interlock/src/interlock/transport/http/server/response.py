@@ -5,7 +5,7 @@ to the bytes of a head.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from enum import Enum
 from http import HTTPStatus
 from wsgiref.handlers import format_date_time
@@ -168,13 +168,19 @@ class DateHeader:
             self._heads = {}
         return self._data
 
-    def usual_head(self, kind: bytes) -> bytes:
+    def usual_head(self, kind: bytes, headers: Sequence[tuple[bytes, bytes]]) -> bytes:
         """Return the head of a 200 response with a body of this type, up to the number of its
-        bytes.
+        bytes. `headers` are always the same for the type.
         """
         date = self.now()
         head = self._heads.get(kind)
         if head is None:
-            head = b"%b%bcontent-type: %b\r\ncontent-length: " % (_LINES[200], date, kind)
+            lines = b"".join(b"%b: %b\r\n" % header for header in headers)
+            head = b"%b%b%bcontent-type: %b\r\ncontent-length: " % (
+                _LINES[200],
+                date,
+                lines,
+                kind,
+            )
             self._heads[kind] = head
         return head

@@ -7,11 +7,12 @@ import contextlib
 import os
 import socket
 import ssl
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, TypeGuard, runtime_checkable
 
 from ..limits import Limits
-from .asgi import App
+from ..requests import ServerRequest
+from .cycle import App, RequestCycle
 from .limits import ConnectionLimits
 
 if TYPE_CHECKING:
@@ -45,6 +46,34 @@ class ManagedApp(Protocol):
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Serve one ASGI connection."""
+
+
+class DirectApp(Protocol):
+    """An ASGI app that also serves requests of this server without ASGI."""
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Serve one ASGI connection."""
+
+    def serve(self, request: ServerRequest) -> Awaitable[None]:
+        """Serve one request."""
+        ...
+
+
+def serving(app: App | DirectApp) -> Callable[[RequestCycle], Awaitable[None]]:
+    """Return a function that serves a request: directly if the app can, otherwise with ASGI."""
+    if _is_direct(app):
+        return app.serve
+    return lambda cycle: app(cycle.scope, cycle.receive, cycle)
+
+
+def _is_direct(app: App | DirectApp) -> TypeGuard[DirectApp]:
+    """Whether an app serves requests without ASGI.
+
+    Hazard: a wrapper with the attributes of the app inside, or a subclass with its own `__call__`,
+    may protect that app. So one class must define both ways.
+    """
+    called = next(base for base in type(app).__mro__ if "__call__" in vars(base))
+    return "serve" in vars(called)
 
 
 def lacking() -> str:
@@ -176,7 +205,7 @@ async def _serve(
     await managed.open()
     loop = asyncio.get_running_loop()
     state = ServerState(
-        app,
+        serving(app),
         known,
         loop,
         TrustedProxies(proxies),

@@ -1,7 +1,7 @@
-"""ASGI 3 for one request: its scope, `receive` for the request body, and `send` for the response.
+"""One request on a connection, and its response.
 
-A request whose body is complete when the app starts, and a response that is sent as a whole, need
-no messages: see `RequestBody.take_whole` and `AsgiResponse.respond`.
+An endpoint that knows this class reads the body and writes the response with single calls. For any
+other app it is ASGI 3: `scope`, `receive` for the body, and `send` for the response.
 """
 
 from __future__ import annotations
@@ -10,6 +10,17 @@ from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from typing import Any, Protocol
 
 from ....compact_event import CompactEvent
+from ....exchange import Principal, ready
+from ....protocol.http import JSON, EndpointHead
+from ..requests import (
+    CHALLENGE,
+    EVENT_HEADERS,
+    HOLD,
+    PRINCIPAL,
+    Challenge,
+    PreparedHead,
+    ResponseHolder,
+)
 from .request import RequestHead, split_target
 from .response import LAST_CHUNK, Framing, make_head
 
@@ -20,13 +31,8 @@ LARGE = 64 * 1024
 _MOST_WAITING = 64 * 1024  # buffered bytes of a body above which receiving pauses
 
 
-class ResponseStream(Protocol):
+class ResponseStream(ResponseHolder, Protocol):
     """The members of a connection that a request and its response use."""
-
-    @property
-    def is_paused(self) -> bool:
-        """Whether the write buffer is full."""
-        ...
 
     async def drain(self) -> None:
         """Wait until the write buffer has room, or the client has disconnected."""
@@ -36,7 +42,7 @@ class ResponseStream(Protocol):
         """Write bytes."""
         ...
 
-    def soon(self, flush: Any) -> None:
+    def soon(self, flush: Callable[[], None]) -> None:
         """Call a function at the end of this turn of the event loop."""
         ...
 
@@ -44,9 +50,9 @@ class ResponseStream(Protocol):
         """Return the Date header."""
         ...
 
-    def usual_head(self, kind: bytes) -> bytes:
+    def usual_head(self, kind: bytes, headers: Sequence[tuple[bytes, bytes]]) -> bytes:
         """Return the head of a 200 response with a body of this type, up to the number of its
-        bytes.
+        bytes. `headers` are always the same for the type.
         """
         ...
 
@@ -62,7 +68,7 @@ class ResponseStream(Protocol):
         """Resume receiving."""
         ...
 
-    def response_completed(self, response: AsgiResponse) -> None:
+    def response_completed(self, cycle: RequestCycle) -> None:
         """Process the end of a response, after its last byte."""
         ...
 
@@ -101,15 +107,6 @@ class RequestBody:
         self._is_gone = False
         self.is_complete = False
         self.size = 0
-
-    def take_whole(self) -> bytes | None:
-        """Return the body, if it is complete and unread; otherwise None. An app reads a body either
-        this way or with messages.
-        """
-        if not self.is_complete or self._is_read:
-            return None
-        self._is_read = True
-        return self._take()
 
     async def __call__(self) -> Message:
         """Return the next message: a piece of the body, or the client's disconnect."""
@@ -180,12 +177,16 @@ class RequestBody:
             self._event.set()
 
 
-class AsgiResponse:
-    """The `send` of one request.
+class RequestCycle:
+    """One request, and its response.
 
     Attributes:
-        request: The head of the request.
-        body: The body of the request.
+        raw: The head of the request.
+        head: The same, as the endpoint reads it.
+        principal: The principal that the guard has found, if it was not ASGI middleware.
+        body: The body, once it was read as a whole.
+        template: The common part of the ASGI scopes of the connection.
+        origin: The client and the scheme, if a trusted proxy reports them.
         has_begun: Whether the status is decided.
         is_complete: Whether the last byte was written.
         keep_alive: Whether another response may follow on the connection.
@@ -195,30 +196,153 @@ class AsgiResponse:
 
     __slots__ = (
         "_connection",
-        "_head",
+        "_incoming",
         "_left",
+        "_prepared",
+        "_start",
         "_status",
+        "_whole",
         "body",
         "framing",
         "has_begun",
+        "head",
         "is_complete",
         "is_gone",
         "keep_alive",
-        "request",
+        "origin",
+        "principal",
+        "raw",
+        "template",
     )
 
-    def __init__(self, connection: ResponseStream, request: RequestHead, body: RequestBody) -> None:
+    def __init__(
+        self,
+        connection: ResponseStream,
+        raw: RequestHead,
+        incoming: RequestBody | None = None,
+        whole: bytes = b"",
+    ) -> None:
+        """`incoming` is the body if it is still arriving, otherwise `whole`."""
         self._connection = connection
+        self._incoming = incoming
+        self._whole = whole
         self._status: tuple[int, Sequence[tuple[bytes, bytes]]] | None = None  # not written yet
-        self._head = b""  # not written yet
+        self._start = b""  # the head of the response, if it is not written yet
         self._left = 0  # bytes of the content-length that were not sent yet
-        self.request = request
-        self.body = body
+        self.raw = raw
+        self.head: EndpointHead
+        self.principal: Principal | None = None
+        self._prepared: PreparedHead | None = None
+        self.body = b""
+        self.template: dict[str, Any] = {}
+        self.origin: tuple[Any, str] | None = None
         self.framing = Framing.NONE
         self.has_begun = False
         self.is_complete = False
-        self.keep_alive = request.keep_alive
+        self.keep_alive = raw.keep_alive
         self.is_gone = False
+
+    # -- the request -------------------------------------------------------------------------------
+
+    def take_body(self) -> bytes | None:
+        """Return the body, if it is complete and unread; otherwise None. An app reads a body either
+        this way or with `receive`.
+        """
+        if self._incoming is not None:
+            return None
+        whole = self._whole
+        self._whole = b""
+        return whole
+
+    @property
+    def receive(self) -> RequestBody:
+        """The ASGI `receive`."""
+        incoming = self._incoming
+        if incoming is None:
+            incoming = RequestBody(self._connection, expects_continue=False)
+            if self._whole:
+                incoming.feed(self._whole)
+            incoming.complete()
+            if self.is_complete or self.is_gone:
+                incoming.close()
+            self._incoming = incoming
+        return incoming
+
+    @property
+    def send(self) -> RequestCycle:
+        """The ASGI `send`."""
+        return self
+
+    @property
+    def scope(self) -> dict[str, Any]:
+        """The ASGI scope. Each is a copy, because an app may change it."""
+        raw = self.raw
+        scope = self.template.copy()
+        scope["method"] = raw.method
+        scope["path"], scope["raw_path"], scope["query_string"] = split_target(raw.target)
+        prepared = self._prepared
+        if prepared is None:
+            scope["headers"] = raw.headers.copy()
+        else:
+            scope["headers"] = prepared.shown.copy()
+            if prepared.token is not None:
+                scope[PRINCIPAL] = self.principal
+                scope[CHALLENGE] = prepared.token.challenge
+        scope[HOLD] = self._connection
+        if raw.is_old:
+            scope["http_version"] = "1.0"
+        if self.origin is not None:
+            scope["client"], scope["scheme"] = self.origin
+        return scope
+
+    def admit(self, prepared: PreparedHead, principal: Principal | None) -> None:
+        """Set what the endpoint sees of this request."""
+        self._prepared = prepared
+        self.head = prepared.head
+        self.principal = principal
+
+    @property
+    def challenge(self) -> Challenge | None:
+        """Makes the headers of a 403 challenge from the missing scopes, if there is a guard."""
+        prepared = self._prepared
+        if prepared is None or prepared.token is None:
+            return None
+        return prepared.token.challenge
+
+    @property
+    def client(self) -> Sequence[Any] | None:
+        """The address and the port of the client; None on a Unix socket."""
+        client: Sequence[Any] | None = (
+            self.template.get("client") if self.origin is None else self.origin[0]
+        )
+        return client
+
+    @property
+    def holder(self) -> ResponseHolder:
+        """The connection, which can hold an open response."""
+        return self._connection
+
+    def reads(self, incoming: RequestBody) -> bool:
+        """Whether a body that is arriving belongs to this request."""
+        return self._incoming is incoming
+
+    def close(self, *, is_gone: bool = False) -> None:
+        """End the body of the request: the response is complete, or the client is gone."""
+        self.is_gone = self.is_gone or is_gone
+        if self._incoming is not None:
+            self._incoming.close()
+
+    def held(self, forgotten: RequestHead) -> RequestCycle:
+        """Return a stand-in for an open response that the connection holds. It keeps nothing of the
+        request.
+        """
+        other = RequestCycle(self._connection, forgotten)
+        other.framing = self.framing
+        other.keep_alive = self.keep_alive
+        other.has_begun = True
+        return other
+
+    # -- the response ------------------------------------------------------------------------------
 
     @property
     def is_open(self) -> bool:
@@ -226,25 +350,30 @@ class AsgiResponse:
         return self.has_begun and self._status is None
 
     def respond(
-        self, status: int, body: bytes, kind: bytes, headers: Sequence[tuple[bytes, bytes]] = ()
-    ) -> None:
+        self,
+        status: int,
+        body: bytes,
+        kind: bytes = JSON,
+        headers: Sequence[tuple[bytes, bytes]] = (),
+    ) -> Awaitable[None]:
         """Send a whole response with a body of this type. Raises RuntimeError if a response has
         begun.
         """
         if self.is_gone:
-            return
+            return ready()
         if self.has_begun:
             raise RuntimeError("the response has begun already")
-        is_usual = status == 200 and not headers and self.keep_alive
-        if is_usual and 0 < len(body) <= LARGE and self.request.method != "HEAD":
+        is_usual = status == 200 and self.keep_alive and (not headers or headers is EVENT_HEADERS)
+        if is_usual and 0 < len(body) <= LARGE and self.raw.method != "HEAD":
             self.has_begun = self.is_complete = True
-            start = self._connection.usual_head(kind)
+            start = self._connection.usual_head(kind, headers)
             self._connection.send_bytes(b"%b%d\r\n\r\n%b" % (start, len(body), body))
             self._connection.response_completed(self)
-            return
+            return ready()
         pairs = [*headers, (b"content-type", kind)] if body else headers
         self._begin(status, pairs, len(body))
         self._write(body, is_last=True)
+        return ready()
 
     async def __call__(self, message: Message) -> None:
         """Process an ASGI message.
@@ -279,27 +408,27 @@ class AsgiResponse:
     def _begin(
         self, status: int, headers: Sequence[tuple[bytes, bytes]], whole: int | None
     ) -> None:
-        request = self.request
+        raw = self.raw
         self._status = None
         self.has_begun = True
         head = make_head(
             status,
             headers,
             self._connection.date(),
-            method=request.method,
-            is_old=request.is_old,
+            method=raw.method,
+            is_old=raw.is_old,
             keep_alive=self.keep_alive,
             whole=whole,
         )
         self.framing = head.framing
         self.keep_alive = head.keep_alive
         self._left = head.length
-        self._head = head.data
+        self._start = head.data
 
     def _write(self, body: bytes, *, is_last: bool) -> None:
         framing = self.framing
-        data = self._head
-        self._head = b""
+        data = self._start
+        self._start = b""
         if framing is Framing.CHUNKED:
             if body:
                 data += b"%x\r\n%b\r\n" % (len(body), body)
@@ -336,29 +465,5 @@ class AsgiResponse:
         except ValueError:
             self._connection.break_off()
             raise
-        self._connection.send_bytes(self._head)
-        self._head = b""
-
-
-def make_scope(
-    template: dict[str, Any], request: RequestHead, origin: tuple[Any, str] | None
-) -> dict[str, Any]:
-    """Return the ASGI scope of a request.
-
-    Args:
-        template: The common part of all requests of the connection.
-        request: The head of the request.
-        origin: The client and the scheme, if a trusted proxy reports them.
-    """
-    scope = template.copy()
-    path, raw_path, query = split_target(request.target)
-    scope["method"] = request.method
-    scope["path"] = path
-    scope["raw_path"] = raw_path
-    scope["query_string"] = query
-    scope["headers"] = request.headers.copy()  # a copy, because an app may change it
-    if request.is_old:
-        scope["http_version"] = "1.0"
-    if origin is not None:
-        scope["client"], scope["scheme"] = origin
-    return scope
+        self._connection.send_bytes(self._start)
+        self._start = b""
