@@ -28,6 +28,7 @@ UNRESOLVED = {
     "Skills": "few servers have skills",
     "Skill": "few clients use skills",
     "SkillListing": "few clients use skills",
+    "TaskHandle": "few clients use tasks",
     "FallbackModel": "few servers ask models",
     "AppOptions": "the HTTP endpoint is only loaded by servers on the web",
     "HttpOptions": "the HTTP server is only loaded by servers on the web",

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from .client.options import ClientSettings
     from .client.skills import Skill
     from .client.targets import Target
+    from .client.tasks.handle import TaskHandle
     from .client.watch import Changed, Watch
     from .exchange import (
         AnyResult,
@@ -76,6 +77,7 @@ if TYPE_CHECKING:
         ResourceContents,
         ResourceLink,
         SkillError,
+        TaskCancelled,
         TextContent,
         TimedOut,
         ToolAnnotations,
@@ -96,6 +98,7 @@ _ROOMS = {
     ".client.options": ("ClientSettings",),
     ".client.skills": ("Skill",),
     ".client.targets": ("Target",),
+    ".client.tasks.handle": ("TaskHandle",),
     ".client.watch": ("Changed", "Watch"),
     ".exchange": (
         "AnyResult",
@@ -161,6 +164,7 @@ _ROOMS = {
         "TimedOut",
         "ToolAnnotations",
         "SkillError",
+        "TaskCancelled",
         "ToolError",
         "Unanswerable",
         "Unreachable",
@@ -240,6 +244,8 @@ __all__ = [
     "SessionStorage",
     "Skill",
     "SkillError",
+    "TaskCancelled",
+    "TaskHandle",
     "Socket",
     "Stdio",
     "Target",

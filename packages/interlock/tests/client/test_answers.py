@@ -327,8 +327,8 @@ async def test_what_is_declared_with_each_request(
 
 @pytest.mark.parametrize("revision", HANDSHAKE_REVISIONS)
 async def test_what_is_declared_once(revision: str):
-    """As the revision has it: no elicitation before 2025-06-18, no modes before 2025-11-25
-    (`LIF-01`, `LIF-16`, `ELI-01`, `SAM-01`).
+    """As the revision has it: no elicitation before 2025-06-18, no modes and no tasks before
+    2025-11-25 (`LIF-01`, `LIF-16`, `ELI-01`, `SAM-01`, `TK4-01`).
     """
     async with (
         Peer(revision=revision) as peer,
@@ -341,6 +341,12 @@ async def test_what_is_declared_once(revision: str):
         said = (await peer.until("initialize"))["params"]["capabilities"]
     modes: dict[str, Any] = {"form": {}, "url": {}} if revision == R4 else {}
     expected = {"roots": {"listChanged": True}, "sampling": {"tools": {}} if revision == R4 else {}}
+    if revision == R4:
+        expected["tasks"] = {
+            "list": {},
+            "cancel": {},
+            "requests": {"elicitation": {"create": {}}, "sampling": {"createMessage": {}}},
+        }
     assert said == (expected | {"elicitation": modes} if revision >= R3 else expected)
 
 

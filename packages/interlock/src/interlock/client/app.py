@@ -51,6 +51,7 @@ from .options import (
     OnNotification,
     OnProgress,
     Seconds,
+    TaskCallOptions,
     TransportOptions,
 )
 from .output_validation import OutputValidator
@@ -61,6 +62,9 @@ from .watch import Watch, listening, watching, without_place
 
 if TYPE_CHECKING:
     from .skills import Skill, SkillListing
+    from .tasks.calls import ServerTasks
+    from .tasks.handle import TaskHandle
+    from .tasks.receiver import QuestionTasks
 
 log = limited("interlock.client")
 R = TypeVar("R", bound=t.Result)
@@ -151,6 +155,13 @@ class Client:
         self._opening = asyncio.Lock()
         self._opened: Opened | None = None
         self._caller: Caller | None = None
+        self._tasks: ServerTasks | None = None  # if the server offers tasks
+        self._tasks_caller: Caller | None = None  # with the tasks extension declared
+        self._question_tasks: QuestionTasks | None = None  # if the client can answer questions
+        if self._extensions.runs_tasks:
+            from .tasks.receiver import QuestionTasks  # late: many clients answer no questions
+
+            self._question_tasks = QuestionTasks(self._answers.capabilities)
         self._known: str | None = None  # the revision of the last connection (`ERA-13`)
         handshake = [r for r in HANDSHAKE_REVISIONS if r in allowed]
         self._back: BackChannel | None = None
@@ -221,6 +232,7 @@ class Client:
             open_seconds=min(self.timeout or MOST_OPEN_SECONDS, MOST_OPEN_SECONDS),
             list_limits=self._list_limits,
             extensions=self._extensions.messages,
+            tasks=self._question_tasks,
         )
         try:
             opened = await self._transport.open(hello)
@@ -235,6 +247,7 @@ class Client:
                 self.info,
                 self.log_level,
             )
+            self._find_tasks()
             self._introduced.set()
             if (
                 self.log_level is not None
@@ -246,6 +259,21 @@ class Client:
             self._known = None  # the server may have changed since
             await self.aclose()
             raise
+
+    def _find_tasks(self) -> None:
+        """Use the tasks of the server, if it offers them under the negotiated revision.
+
+        Only calls that can wait for a task declare the extension, so that the server makes no task
+        for any other request.
+        """
+        self._tasks = None
+        self._tasks_caller = None
+        settings = self._extensions.tasks_settings(self.server_capabilities, self.revision)
+        if settings is not None:
+            from .tasks.calls import ServerTasks  # late: few servers offer tasks
+
+            self._tasks_caller = self._extensions.as_tasks_caller(self.caller)
+            self._tasks = ServerTasks(self, settings, self._output_validator.check, self._answers)
 
     async def aclose(self) -> None:
         """Close the connection, and stop the server if it is a child process. You can call it
@@ -262,6 +290,8 @@ class Client:
             # between two rounds the transport has no request that it could end
             question.cancel()
         await self._transport.aclose()
+        if self._question_tasks is not None:
+            await self._question_tasks.aclose()
         if self._incoming is not None:
             self._introduced.set()
             await self._incoming.aclose()
@@ -279,6 +309,8 @@ class Client:
             for watch in list(self._watches):
                 watch.lose(t.Unreachable("The client speaks an older revision now; watch again."))
             await self._transport.aclose()
+            if self._question_tasks is not None:
+                await self._question_tasks.aclose()
             self._known = revision
             await self._open()
             return self._can_ask()
@@ -373,6 +405,8 @@ class Client:
         Unreachable.
         """
         tools: list[t.Tool] = await self._all("tools/list", "tools", timeout)
+        if self._tasks is not None:
+            self._tasks.learn(tools)
         if self.settings.validate:
             self._output_validator.learn(tools)
         return tools
@@ -392,10 +426,15 @@ class Client:
 
         A result may say that the tool failed (`is_error`); its `value()` raises then.
 
+        If the server makes the call a task, this method waits for the task. The client's own
+        timeout then applies to each request about the task, not to the task. If the wait ends
+        early, the task is cancelled. `start_tool` returns a handle instead.
+
         Args:
             name: The name of the tool.
             arguments: The arguments of the call.
-            timeout: The maximum duration of the call in seconds; None for no limit.
+            timeout: The maximum duration of the call in seconds, also of its task; None for no
+                limit.
             max_timeout: The maximum duration in total, in seconds, if progress restarts `timeout`.
             on_progress: Called with each progress notification, always before this method returns.
             asker: Answers the questions of this call in place of the client's own.
@@ -404,6 +443,7 @@ class Client:
         Raises:
             McpError: The server answers with an error.
             ProtocolError: The structured content does not fit the tool's output schema.
+            TaskCancelled: The call became a task, and the task was cancelled.
             TimedOut: The call takes too long.
             Unreachable: The server does not respond, or the connection is lost.
         """
@@ -411,11 +451,164 @@ class Client:
         # (`if (!arguments) throw`), and no known server rejects an empty object.
         raw = Raw(msgspec.json.encode(arguments if arguments is not None else {}))
         params = t.CallToolRequestParams(name=name, arguments=raw, meta=_meta(meta))
+        if self._tasks is not None:
+            return await self._tasks.call(
+                params, self._call_options(timeout, max_timeout, on_progress, asker)
+            )
         result = await self._request(
             "tools/call", params, t.CallToolResult, timeout, on_progress, asker, max_timeout
         )
         self._output_validator.check(name, result)
         return result
+
+    # -- tasks -------------------------------------------------------------------------------------
+
+    async def start_tool(
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        ttl: float | None = None,
+        timeout: Seconds = UNSET,
+        max_timeout: Seconds = UNSET,
+        on_progress: OnProgress | None = None,
+        asker: Asker | None = None,
+        meta: Mapping[str, Any] | None = None,
+    ) -> TaskHandle:
+        """Call a tool without waiting for its task (2026-07-28, extension
+        `io.modelcontextprotocol/tasks`; 2025-11-25, "Tasks").
+
+        Under 2026-07-28 the server decides which calls become tasks. Under 2025-11-25 the client
+        asks for a task if the tool can be one. Every other call has ended when this method returns,
+        and its handle has the result.
+
+        Args:
+            name: The name of the tool.
+            arguments: The arguments of the call.
+            ttl: The time for which the server should keep the task, in seconds; only 2025-11-25
+                has it.
+            timeout: The maximum duration of the request in seconds; None for no limit. It does not
+                apply to the task.
+            max_timeout: The maximum duration of the request in total, in seconds, if progress
+                restarts `timeout`.
+            on_progress: Called with the progress of the request.
+            asker: Answers the questions of the call and of its task in place of the client's own.
+            meta: The author's part of the request's `_meta`.
+
+        Raises:
+            McpError: The server answers with an error.
+            TimedOut: The request takes too long.
+            Unreachable: The server does not respond, or the connection is lost.
+        """
+        if self._tasks is None:
+            from .tasks.handle import TaskHandle  # late: few clients use it
+
+            answer = await self.call_tool(
+                name,
+                arguments,
+                timeout=timeout,
+                max_timeout=max_timeout,
+                on_progress=on_progress,
+                asker=asker,
+                meta=meta,
+            )
+            return TaskHandle.answered(answer, asker or self._answers)
+        raw = Raw(msgspec.json.encode(arguments if arguments is not None else {}))
+        params = t.CallToolRequestParams(name=name, arguments=raw, meta=_meta(meta))
+        options = self._call_options(timeout, max_timeout, on_progress, asker)
+        return await self._tasks.start(params, options, ttl)
+
+    def task(self, id: str, *, asker: Asker | None = None) -> TaskHandle:
+        """Return a handle for a task by its id, for example one that was stored before a restart.
+
+        This sends no request.
+
+        Args:
+            id: The id of the task.
+            asker: Answers the questions of the task in place of the client's own.
+
+        Raises:
+            McpError: The server does not offer tasks (-32601).
+            Unreachable: The client is not open.
+        """
+        return self._offered_tasks("the task was not requested").handle(id, asker)
+
+    async def tasks(self) -> list[TaskHandle]:
+        """Return handles for all tasks that the server lists. Only 2025-11-25 has such a list.
+
+        Raises:
+            McpError: The revision or the server has no list of tasks (-32601), or the server
+                answers with an error.
+            Unreachable: The server does not respond, or the connection is lost.
+        """
+        return await self._offered_tasks("the list was not requested").list()
+
+    def _offered_tasks(self, what: str) -> ServerTasks:
+        if self._tasks is None:
+            raise t.McpError(
+                t.METHOD_NOT_FOUND,
+                f"The server does not offer tasks under {self.revision}; {what}.",
+            )
+        return self._tasks
+
+    def _call_options(
+        self,
+        timeout: Seconds,
+        max_timeout: Seconds,
+        on_progress: OnProgress | None,
+        asker: Asker | None,
+    ) -> TaskCallOptions:
+        return TaskCallOptions(
+            timeout=timeout,
+            max_timeout=max_timeout,
+            on_progress=on_progress,
+            asker=asker or self._answers,
+        )
+
+    @property
+    def max_timeout(self) -> float | None:
+        """The default maximum duration of a request in total, in seconds."""
+        return self.settings.max_timeout
+
+    async def send_task_request(
+        self, method: str, params: t.Params, kind: type[R], options: TaskCallOptions
+    ) -> R:
+        """Send a request as a caller that has declared the tasks extension. Handles of tasks use
+        this.
+
+        Args:
+            method: The method.
+            params: The params.
+            kind: The type of the result.
+            options: The timeouts and the asker.
+
+        Raises:
+            McpError: The server answers with an error.
+            ProtocolError: The result has another type.
+            Unreachable: The server does not respond, or the connection is lost.
+        """
+        return await self._request(
+            method,
+            params,
+            kind,
+            options.timeout,
+            options.on_progress,
+            options.asker,
+            options.max_timeout,
+            with_tasks=True,
+        )
+
+    async def carry_as_tasks_caller(self, exchange: Exchange) -> AnyResult:
+        """Send an exchange as a caller that has declared the tasks extension. Handles of tasks use
+        this.
+        """
+        exchange.caller = self._tasks_caller or self.caller
+        return await self._carry(exchange)
+
+    def task_filter(self, ids: list[str]) -> t.SubscriptionFilter:
+        """The filter of `subscriptions/listen` for some tasks."""
+        fields: dict[str, Any] = {"taskIds": ids}
+        return self._extensions.messages.filter(**fields)
 
     # -- resources ---------------------------------------------------------------------------------
 
@@ -644,6 +837,8 @@ class Client:
             caller.principal,
             caller.session,
         )
+        if self._tasks_caller is not None:
+            self._tasks_caller = self._extensions.as_tasks_caller(self._caller)
 
     def roots_changed(self) -> None:
         """Notify the server that the roots have changed, in the handshake era only. In the
@@ -753,9 +948,18 @@ class Client:
         on_progress: OnProgress | None = None,
         asker: Asker | None = None,
         max_timeout: Seconds = UNSET,
+        with_tasks: bool = False,
     ) -> R:
         send = partial(
-            self._request_once, method, params, kind, timeout, on_progress, asker, max_timeout
+            self._request_once,
+            method,
+            params,
+            kind,
+            timeout,
+            on_progress,
+            asker,
+            max_timeout,
+            with_tasks,
         )
         if self._back is None:
             return await send()
@@ -787,8 +991,11 @@ class Client:
         on_progress: OnProgress | None,
         asker: Asker | None,
         max_timeout: Seconds,
+        with_tasks: bool,
     ) -> R:
         caller = self.caller
+        if with_tasks and self._tasks_caller is not None:
+            caller = self._tasks_caller
         wait = self._wait(method, timeout, max_timeout)
         restart = wait.restart if wait is not None and wait.restarts_on_progress else None
         callbacks = Callbacks() if on_progress is not None else None
@@ -871,6 +1078,8 @@ class Client:
         self._book.outdate(method, params)
         if method == "notifications/tools/list_changed":
             self._output_validator.forget()
+            if self._tasks is not None:
+                self._tasks.forget()
 
     def _lose(self, why: Exception) -> None:
         """Handle the loss of the connection to the server.
@@ -909,6 +1118,8 @@ class Client:
     def _hear_unasked(self, method: str, params: Any) -> None:
         """Pass a notification to the handler of its extension, or else to `on_notification`."""
         heard = self._extensions.hear(method, params, self._callbacks, lambda: self.caller)
+        if self._tasks is not None and self._tasks.hear(method, params):
+            heard = True
         if not heard and self._on_notification is not None:
             self._callbacks.call(self._on_notification, method, params)
 

@@ -9,9 +9,11 @@ from msgspec.structs import replace
 
 from .. import types as t
 from ..exchange import AnyResult, Caller, Exchange, Handler
-from ..extension import Extension, messages_of, unmet
+from ..extension import CoreCapability, Extension, messages_of, unmet
 from ..skills.messages import SKILLS
+from ..tasks import CORE_REVISIONS, TASKS
 from ..transport.conversation import ClientTransport, signed
+from ..wire.revisions import Era
 from .callbacks import Callbacks
 
 
@@ -28,7 +30,7 @@ class ClientExtensions:
 
     def __init__(self, extensions: Sequence[Extension], declared: t.ClientCapabilities) -> None:
         self.all = tuple(extensions)
-        self.messages = messages_of(_with_skills(self.all))
+        self.messages = messages_of(_with_own(self.all, _run_by(declared)))
         self.capabilities = declared
         if self.all:
             entries = dict(declared.extensions or {})
@@ -44,6 +46,11 @@ class ClientExtensions:
             for extension in self.all
             for method, notified in extension.notified.items()
         }
+
+    @property
+    def runs_tasks(self) -> bool:
+        """Whether the client can make tasks of questions."""
+        return (self.capabilities.elicitation, self.capabilities.sampling) != (None, None)
 
     def check_requirements(self) -> None:
         """Check that the requirements of all extensions are met.
@@ -134,6 +141,22 @@ class ClientExtensions:
             )
         _check_offered(owner, method, server)
 
+    def tasks_settings(self, server: t.ServerCapabilities, revision: str) -> t.JSONObject | None:
+        """The settings with which a server offers tasks under a revision; None if it does not."""
+        if revision not in self.messages.revisions[TASKS.id]:
+            return None
+        return TASKS.settings_in(server)
+
+    def as_tasks_caller(self, caller: Caller) -> Caller:
+        """Return the client's caller with the tasks extension declared (`TKX-01`)."""
+        declared = caller.capabilities.extensions or {}
+        if caller.era is Era.HANDSHAKE or TASKS.id in declared:
+            return caller
+        capabilities = replace(
+            caller.capabilities, extensions={**declared, TASKS.id: TASKS.settings}
+        )
+        return replace(caller, capabilities=capabilities)
+
     def sending(self, transport: ClientTransport) -> Handler:
         """Return a handler that also sends the notifications of extensions, each as an exchange."""
         if not self.messages.notifications:
@@ -158,14 +181,35 @@ class ClientExtensions:
         return True
 
 
-def _with_skills(extensions: tuple[Extension, ...]) -> tuple[Extension, ...]:
-    """Return the extensions of a client with the skills extension, whose messages every client can
-    read.
+def _with_own(
+    extensions: tuple[Extension, ...], tasks: Mapping[str, CoreCapability]
+) -> tuple[Extension, ...]:
+    """Return the extensions of a client with those whose messages every client can read.
 
-    A client does not declare skills. It uses them at servers that declare them.
+    A client does not declare skills, and declares tasks only in requests that can become one. It
+    uses both at servers that declare them.
+
+    Args:
+        extensions: The extensions that were given to the client.
+        tasks: How the client declares the tasks that it runs itself, by revision.
     """
-    given = any(extension.id == SKILLS.id for extension in extensions)
-    return extensions if given else (*extensions, SKILLS)
+    given = {extension.id for extension in extensions}
+    return (
+        *(e.with_handlers(core=tasks) if e.id == TASKS.id else e for e in extensions),
+        *(own for own in (SKILLS,) if own.id not in given),
+        *(own.with_handlers(core=tasks) for own in (TASKS,) if own.id not in given),
+    )
+
+
+def _run_by(declared: t.ClientCapabilities) -> dict[str, CoreCapability]:
+    """How a client declares that it makes tasks of questions, by revision (`TK4-01`)."""
+    requests: t.JSONObject = {}
+    if declared.elicitation is not None:
+        requests["elicitation"] = {"create": {}}
+    if declared.sampling is not None:
+        requests["sampling"] = {"createMessage": {}}
+    settings = {"list": {}, "cancel": {}, "requests": requests}
+    return {r: CoreCapability("tasks", settings) for r in CORE_REVISIONS}
 
 
 def _check_offered(id: str, what: str, server: t.ServerCapabilities) -> None:

@@ -128,6 +128,22 @@ class CallOptions(ReadOptions, total=False):
     on_progress: OnProgress | None
 
 
+class TaskCallOptions(Struct, frozen=True, kw_only=True):
+    """The options of a request that concerns a task, with the client's defaults filled in.
+
+    Attributes:
+        timeout: The maximum duration in seconds; None for no limit.
+        max_timeout: The maximum duration in total, in seconds, if progress restarts `timeout`.
+        on_progress: Called with the progress of the request.
+        asker: Answers the questions of the request and of its task.
+    """
+
+    timeout: Seconds
+    max_timeout: Seconds
+    on_progress: OnProgress | None
+    asker: Asker
+
+
 class CompleteOptions(TypedDict, total=False):
     """Options of a completion request.
 

@@ -13,7 +13,17 @@ from .. import types as t
 from ..wire import jsonrpc
 from ..wire.codec import decode, encode
 from ..wire.jsonrpc import Frame, Malformed
-from ..wire.revisions import FIELDS, INPUT_METHODS, METHODS, NEWEST, Era, era, has, speaks
+from ..wire.revisions import (
+    ABILITIES,
+    FIELDS,
+    INPUT_METHODS,
+    METHODS,
+    NEWEST,
+    Era,
+    era,
+    has,
+    speaks,
+)
 from ..wire.salvage import split
 from .calls import OpenCalls
 from .events import (
@@ -22,6 +32,7 @@ from .events import (
     QuestionReceived,
     RequestCancelled,
     ResponseReceived,
+    TaskRequestReceived,
 )
 from .extensions import NO_EXTENSIONS
 
@@ -29,6 +40,7 @@ VERSION_KEY, CAPABILITIES_KEY, INFO_KEY, LOG_LEVEL_KEY = (
     f"io.modelcontextprotocol/{key}"
     for key in ("protocolVersion", "clientCapabilities", "clientInfo", "logLevel")
 )
+TASK_METHODS = frozenset({"tasks/get", "tasks/result", "tasks/cancel", "tasks/list"})
 _QUESTIONS: dict[str, type[Any]] = {
     "elicitation/create": t.ElicitRequest,
     "sampling/createMessage": t.CreateMessageRequest,
@@ -64,6 +76,7 @@ class ClientConnection:
     def __init__(self, revision: str = NEWEST) -> None:
         self.revision = revision
         self.extensions = NO_EXTENSIONS  # the messages of the client's extensions
+        self.runs_tasks = False  # whether the client makes tasks of questions
         self._calls: OpenCalls[_Call] = OpenCalls()
         self._questions: dict[t.RequestId, str] = {}
         self._out: list[Frame] = []
@@ -108,6 +121,13 @@ class ClientConnection:
             self._out.append(jsonrpc.response(id, encode(answer, self.revision)))
             del self._questions[id]
 
+    def respond_encoded(self, id: t.RequestId, result: bytes) -> None:
+        """Answer a question of the server with an encoded result. Ignored if the server has
+        withdrawn the question.
+        """
+        if self._questions.pop(id, None) is not None:
+            self._out.append(jsonrpc.response(id, result))
+
     def fail(self, id: t.RequestId, code: int, message: str, data: Any = None) -> None:
         """Refuse a question of the server. Ignored if the server has withdrawn the question."""
         if self._questions.pop(id, None) is not None:
@@ -116,6 +136,11 @@ class ClientConnection:
     def drop(self, id: t.RequestId) -> None:
         """Leave a question of the server unanswered, because its request has ended."""
         self._questions.pop(id, None)
+
+    @property
+    def has_tasks(self) -> bool:
+        """Whether the server may make tasks of its questions under the negotiated revision."""
+        return self.runs_tasks and has(self.revision, ABILITIES["core_tasks"])
 
     @property
     def has_outgoing(self) -> bool:
@@ -267,6 +292,8 @@ class ClientConnection:
         if method == "ping":
             self._out.append(jsonrpc.response(id, b"{}"))
             return []
+        if self.has_tasks and method in TASK_METHODS:
+            return self._receive_task_request(id, method, raw)
         if method not in INPUT_METHODS or not speaks(self.revision, method):
             self._out.append(jsonrpc.failure(id, t.METHOD_NOT_FOUND, f"Method not found: {method}"))
             return []
@@ -284,6 +311,15 @@ class ClientConnection:
             return []
         self._questions[id] = method
         return [QuestionReceived(id, request)]
+
+    def _receive_task_request(self, id: t.RequestId, method: str, raw: Raw) -> list[Any]:
+        try:
+            params = decode(raw, self.extensions.requests[method])
+        except Malformed as bad:
+            self._out.append(jsonrpc.failure(id, t.INVALID_PARAMS, f"Invalid params: {bad}"))
+            return []
+        self._questions[id] = method
+        return [TaskRequestReceived(id, method, params)]
 
 
 def _beyond(revision: str, request: t.InputRequest) -> str | None:

@@ -68,6 +68,16 @@ class QuestionReceived(Struct, frozen=True):
     request: InputRequest
 
 
+class TaskRequestReceived(Struct, frozen=True):
+    """The server requests something about a task that the client runs (2025-11-25); answer with
+    `respond_encoded` or `fail`.
+    """
+
+    id: RequestId
+    method: str
+    params: Any
+
+
 class NotificationReceived(Struct, frozen=True):
     """A notification that belongs to no open request.
 
@@ -80,4 +90,10 @@ class NotificationReceived(Struct, frozen=True):
 
 
 ServerEvent = RequestReceived | RequestCancelled | ResponseReceived | NotificationReceived
-ClientEvent = ResponseReceived | QuestionReceived | RequestCancelled | NotificationReceived
+ClientEvent = (
+    ResponseReceived
+    | QuestionReceived
+    | TaskRequestReceived
+    | RequestCancelled
+    | NotificationReceived
+)

@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Iterator
+from functools import partial
 from typing import Any, Protocol
 
 from msgspec import Raw, Struct
@@ -40,6 +41,7 @@ from ..protocol.events import (
     QuestionReceived,
     RequestCancelled,
     ResponseReceived,
+    TaskRequestReceived,
 )
 from ..protocol.extensions import NO_EXTENSIONS, ExtensionMessages
 from ..protocol.handshake.messages import OPENED, OPENED_PARAMS, OPENING, opening_params
@@ -57,6 +59,7 @@ from ..protocol.opening import (
 )
 from ..protocol.pass_through import passed_params, passed_result, passes
 from ..types.lifecycle import LOGGING_LEVELS
+from ..types.tasks import RELATED_TASK, TASKS_EXTENSION, related_to
 from ..wire.codec import decode, encode
 from ..wire.jsonrpc import Frame, Malformed, encode_id, encode_json
 from ..wire.revisions import METHODS, REVISIONS, Era, era
@@ -68,6 +71,24 @@ _LOOK = 0.05  # seconds between two checks whether a request has been read
 
 GONE = {"reason": "session"}
 """The data of the error for a cursor whose session has ended."""
+
+
+class TaskReceiver(Protocol):
+    """Runs the server's questions as tasks of this client (2025-11-25, "Tasks")."""
+
+    def accepts(self, request: t.InputRequest) -> bool:
+        """Whether a question becomes a task."""
+        ...
+
+    def create(self, request: t.InputRequest, ask: Callable[[], Awaitable[Any]]) -> bytes:
+        """Start the answer to a question as a task, and return the encoded task. Raises
+        McpError.
+        """
+        ...
+
+    async def answer(self, method: str, params: Any) -> bytes:
+        """Return the encoded result of a request about a task. Raises McpError."""
+        ...
 
 
 class Hello(Struct, kw_only=True):
@@ -82,6 +103,8 @@ class Hello(Struct, kw_only=True):
         notify: Called with the server's notifications that belong to no request.
         lost: Called once when no more responses can arrive.
         extensions: The messages of the client's extensions.
+        tasks: Runs the server's questions as tasks, if it asks for that; None if the client does
+            not.
     """
 
     info: t.Implementation
@@ -95,12 +118,19 @@ class Hello(Struct, kw_only=True):
     open_seconds: float = 60.0
     list_limits: ListLimits = ListLimits()
     extensions: ExtensionMessages = NO_EXTENSIONS
+    tasks: TaskReceiver | None = None
 
     def capabilities_in(self, revision: str) -> t.ClientCapabilities:
         """Return the client's capabilities under a revision, which may lack some of its
         extensions.
+
+        In the handshake era a client declares the tasks that it runs itself.
         """
-        return self.extensions.shown(self.capabilities, revision)
+        capabilities = self.capabilities
+        if self.tasks is not None and era(revision) is Era.HANDSHAKE:
+            declared = {TASKS_EXTENSION: {}, **(capabilities.extensions or {})}
+            capabilities = replace(capabilities, extensions=declared)
+        return self.extensions.shown(capabilities, revision)
 
 
 class ClientTransport(Protocol):
@@ -161,6 +191,7 @@ class Conversation:
     def hello(self, hello: Hello) -> None:
         self._hello = hello
         self.connection.extensions = hello.extensions
+        self.connection.runs_tasks = hello.tasks is not None
 
     # -- requests ----------------------------------------------------------------------------------
 
@@ -324,8 +355,12 @@ class Conversation:
                     self._tell(self.hello.notify, method, params)
                 elif not is_log or _wants_log(x, params.level):
                     self._tell(x.notify, method, params)
+            case TaskRequestReceived(id, method, params):
+                self._answering[id] = self._loop.create_task(
+                    self._answer_about_task(id, method, params)
+                )
             case QuestionReceived(id, request):
-                x = self._asked_by(call)
+                x = self._asked_by(call, request)
                 unhurried = x.transport.pause_timeout if x is not None else contextlib.nullcontext
                 if asker:
                     chosen = asker
@@ -355,9 +390,16 @@ class Conversation:
     async def _answer(
         self, id: t.RequestId, request: t.InputRequest, asker: Asker, unhurried: PauseTimeout
     ) -> None:
+        tasks = self.hello.tasks if self.hello is not None else None
         try:
+            if tasks is not None and self.connection.has_tasks and tasks.accepts(request):
+                ask = partial(asker.ask, request)
+                self.connection.respond_encoded(id, tasks.create(request, ask))
+                return
             with unhurried():
                 answer = await asker.ask(request)
+            if (about := task_of(request)) is not None:
+                answer = related_to(answer, about)  # `TK4-15`
             self.connection.respond(id, answer)
         except t.McpError as bad:
             self.connection.fail(id, bad.code, bad.message, bad.data)
@@ -381,16 +423,44 @@ class Conversation:
             self._answering.pop(id, None)
             self._flush_soon()
 
-    def _asked_by(self, call: t.RequestId | None) -> Exchange | None:
+    async def _answer_about_task(self, id: t.RequestId, method: str, params: Any) -> None:
+        """Answer a request of the server about a task that the client runs."""
+        tasks = self.hello.tasks if self.hello is not None else None
+        try:
+            if tasks is None:
+                raise t.McpError(t.METHOD_NOT_FOUND, f"Method not found: {method}")
+            self.connection.respond_encoded(id, await tasks.answer(method, params))
+        except t.McpError as bad:
+            self.connection.fail(id, bad.code, bad.message, bad.data)
+        except asyncio.CancelledError:
+            self.connection.drop(id)
+            raise
+        except Exception:
+            log.exception("answering the server's request about a task failed")
+            self.connection.fail(id, t.INTERNAL_ERROR, "Internal error")
+        finally:
+            self._answering.pop(id, None)
+            self._flush_soon()
+
+    def _asked_by(
+        self, call: t.RequestId | None, request: t.InputRequest | None = None
+    ) -> Exchange | None:
         """Return the exchange that a question belongs to. A shared channel does not show it, so the
-        result is the only running exchange, or None if there are several.
+        result is the exchange about the task that the question names, else the only running
+        exchange, or None if there are several.
         """
+        task = None if request is None else task_of(request)
+        if task is not None:
+            for waiting in self._waiting.values():
+                x = waiting.exchange
+                if x.method == "tasks/result" and x.params.task_id == task:
+                    return x
         if call is not None:
             return self._waiting[call].exchange if call in self._waiting else None
         running = [
             w.exchange
             for w in self._waiting.values()
-            if w.exchange.method in ("tools/call", "prompts/get", "resources/read")
+            if w.exchange.method in ("tools/call", "prompts/get", "resources/read", "tasks/result")
         ]
         return running[0] if len(running) == 1 else None
 
@@ -673,6 +743,18 @@ def _wants_log(x: Exchange, level: t.LoggingLevel) -> bool:
     """
     wanted = x.caller.log_level
     return wanted is not None and LOGGING_LEVELS.index(level) >= LOGGING_LEVELS.index(wanted)
+
+
+def task_of(request: t.InputRequest) -> str | None:
+    """The id of the task that a question belongs to; None if it names none (2025-11-25)."""
+    if request.params is None or request.params.meta is t.NOTHING:
+        return None
+    try:
+        named = decode(request.params.meta, dict[str, Any]).get(RELATED_TASK)
+    except Malformed:
+        return None
+    id = named.get("taskId") if isinstance(named, dict) else None
+    return id if isinstance(id, str) else None
 
 
 def _head(caller: Caller) -> bytes:

@@ -117,6 +117,10 @@ class TimedOut(Unreachable):
     """No answer came within the time allowed; the request was cancelled."""
 
 
+class TaskCancelled(InterlockError):
+    """The task of a call was cancelled, so that there is no result."""
+
+
 class SkillError(InterlockError):
     """A skill that cannot be used: it is malformed, or differs from its entry (SEP-2640).
 

@@ -7,10 +7,10 @@ The types have the form of 2026-07-28. Those that a peer reads also accept the f
 
 from __future__ import annotations
 
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeVar
 
 from msgspec import UNSET, Raw, UnsetType, field
-from msgspec.structs import force_setattr
+from msgspec.structs import force_setattr, replace
 
 from .base import JSONObject, PaginatedParams, Params, Result, WireType
 from .input import InputRequest
@@ -25,6 +25,8 @@ RELATED_TASK: Final = "io.modelcontextprotocol/related-task"
 
 IMMEDIATE_RESPONSE: Final = "io.modelcontextprotocol/model-immediate-response"
 """The key of `_meta` with a text for the model while a task runs (2025-11-25)."""
+
+R = TypeVar("R", bound=Result)
 
 TaskStatus = Literal["working", "input_required", "completed", "failed", "cancelled"]
 
@@ -188,3 +190,8 @@ def in_core_form(task: Task) -> JSONObject:
     if task.status_message is not None:
         form["statusMessage"] = task.status_message
     return form
+
+
+def related_to(result: R, task_id: str) -> R:
+    """Return a result with the id of the task that it belongs to, in its `_meta` (2025-11-25)."""
+    return replace(result, meta={**(result.meta or {}), RELATED_TASK: {"taskId": task_id}})

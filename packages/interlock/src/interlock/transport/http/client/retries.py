@@ -22,6 +22,11 @@ _METHODS = frozenset(
         "logging/setLevel",
         "resources/subscribe",
         "resources/unsubscribe",
+        "tasks/get",
+        "tasks/list",
+        "tasks/result",
+        "tasks/update",
+        "tasks/cancel",
     }
 )
 
