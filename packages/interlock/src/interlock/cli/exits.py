@@ -14,7 +14,7 @@ INTERRUPTED: Final = 130
 WORDS: Final = """\b
 Exit codes:
   0    success
-  1    the tool reported a failure (isError)
+  1    the tool reported a failure (isError), or its task was cancelled
   2    wrong usage, or a question that nobody could answer
   3    the server refused with a JSON-RPC error, or broke the protocol
   4    the server could not be reached or started, or took too long

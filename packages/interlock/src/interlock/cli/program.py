@@ -47,6 +47,11 @@ COMMANDS: Final[dict[str, Row]] = {
     "complete": Row(
         "Get suggestions for an argument.", _TALK, "interlock.cli.client.prompting:complete"
     ),
+    "tasks": Row(
+        "Show, cancel and await calls that a server finishes later.",
+        _TALK,
+        "interlock.cli.client.tasks:tasks",
+    ),
     "ping": Row("Check that a server answers.", _TALK, "interlock.cli.client.listing:ping"),
     "auth": Row(
         "Log in to servers, and see why a login fails.", _TALK, "interlock.cli.auth.group:auth"

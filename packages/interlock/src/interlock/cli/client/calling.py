@@ -10,10 +10,12 @@ from typing import Any
 
 import click
 import msgspec
+from msgspec import UNSET
 
-from ... import Client
+from ... import Client, TaskHandle
 from ... import types as t
 from ...client.optional_lists import unless_missing
+from ...types.tasks import Task
 from .. import exits
 from ..screen import Bar, note, plain, print_json, result_text, say, size, size_of
 from ..targets.trailing_command import TargetCommand
@@ -56,8 +58,18 @@ class CallCommand(TargetCommand):
     type=click.Path(path_type=Path, dir_okay=False),
     help="Write an image, sound or file of the result to this file.",
 )
+@click.option(
+    "--task",
+    "as_task",
+    is_flag=True,
+    help="Do not wait if the call becomes a task; print the ID for `interlock tasks`.",
+)
 def call(
-    connection: ConnectionSettings, words: Sequence[str], arguments: str | None, output: Path | None
+    connection: ConnectionSettings,
+    words: Sequence[str],
+    arguments: str | None,
+    output: Path | None,
+    as_task: bool,
 ) -> None:
     """Call a TOOL and show its result.
 
@@ -66,6 +78,7 @@ def call(
     interlock call get_alerts state=CA -- node server.js
     interlock call unix:///run/notes.sock add title=Milk tags=food tags=cold
     interlock call weather.py get_alerts --json '{"state": "CA"}' --json
+    interlock call https://lab.example/mcp crunch data=large --task
     """
     if not words or "=" in words[0]:
         raise click.UsageError("Missing TOOL.")
@@ -79,16 +92,62 @@ def call(
             note(f"The server lists no tool {words[0]!r}. Did you mean {near[0]!r}?", fg="yellow")
         given = tool_arguments(words[1:], arguments, tool.input_schema if tool is not None else {})
         with Bar() as bar:
-            result = await client.call_tool(words[0], given, on_progress=bar.update)
-        if connection.machine:
-            print_json(plain(result))
-        else:
-            show_result(result)
-        if output is not None:
-            save(result.content, output)
-        return exits.TOOL_FAILED if result.is_error else exits.OK
+            if as_task:
+                handle = await client.start_tool(words[0], given, on_progress=bar.update)
+                if handle.state is not None:
+                    return started(handle.state, connection.machine)
+                result = await handle.result()
+            else:
+                seconds = UNSET if connection.timeout is None else connection.timeout
+                result = await client.call_tool(
+                    words[0], given, on_progress=bar.update, timeout=seconds
+                )
+        return ended(result, connection.machine, output)
 
+    if as_task and output is not None:
+        raise click.UsageError("--task does not wait for the result that --output would write.")
     connection.run(work)
+
+
+def started(state: Task, machine: bool) -> int:
+    """Show the task that a call became, and return the exit code."""
+    if machine:
+        print_json(plain(state))
+    else:
+        show_task(state)
+        note(f"`interlock tasks TARGET wait {state.task_id}` shows the result.", dim=True)
+    return exits.OK
+
+
+async def finished(handle: TaskHandle, machine: bool) -> int:
+    """Wait for a task, show its result, and return the exit code."""
+    with Bar() as bar:
+        number = 0
+        async for state in handle:
+            number += 1
+            said = state.status_message or state.status
+            bar.update(
+                t.ProgressNotificationParams(progress_token="", progress=number, message=said)
+            )
+        result = await handle.result()
+    return ended(result, machine, None)
+
+
+def ended(result: t.CallToolResult, machine: bool, output: Path | None) -> int:
+    """Show the result of a call, and return the exit code."""
+    if machine:
+        print_json(plain(result))
+    else:
+        show_result(result)
+    if output is not None:
+        save(result.content, output)
+    return exits.TOOL_FAILED if result.is_error else exits.OK
+
+
+def show_task(state: Task) -> None:
+    """Show the state of a task in one line."""
+    words = f"{state.task_id}  {state.status}  {state.last_updated_at}"
+    say(f"{words}  {state.status_message}" if state.status_message else words)
 
 
 def show_result(result: t.CallToolResult) -> None:

@@ -124,6 +124,9 @@ class ConnectionSettings(Struct):
             if bad.code == t.MISSING_CLIENT_CAPABILITY and "sampling" in bad.message:
                 self._hint("It asks for a model: answer with --sample TEXT or --model NAME.")
             return exits.REFUSED
+        except t.TaskCancelled as bad:
+            self._fail("cancelled", str(bad))
+            return exits.TOOL_FAILED
         except UnsupportedRevision as bad:
             self._fail("protocol", str(bad))
             return exits.REFUSED
