@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    Callable,
+    Coroutine,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from concurrent.futures import Future, InvalidStateError
 from contextlib import contextmanager, suppress
 from types import TracebackType
@@ -22,8 +29,11 @@ from .client.options import (
 )
 from .client.skills import Skill as AsyncSkill
 from .client.targets import Target
+from .client.tasks.handle import TaskHandle as AsyncTaskHandle
 from .client.watch import Changed, Watch
+from .exchange import Asker
 from .extension import Extension
+from .types.tasks import Task, TaskStatus
 
 T = TypeVar("T")
 R = TypeVar("R", bound=t.Result)
@@ -148,6 +158,26 @@ class Client:
         """Call a tool and return its result."""
         return self._run(self._open_client.call_tool(name, arguments, **options))
 
+    def start_tool(
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        ttl: float | None = None,
+        **options: Unpack[CallOptions],
+    ) -> TaskHandle:
+        """Call a tool without waiting for its task, and return a handle."""
+        handle = self._run(self._open_client.start_tool(name, arguments, ttl=ttl, **options))
+        return TaskHandle(self, handle)
+
+    def task(self, id: str, *, asker: Asker | None = None) -> TaskHandle:
+        """Return a handle for a task by its id."""
+        return TaskHandle(self, self._open_client.task(id, asker=asker))
+
+    def tasks(self) -> list[TaskHandle]:
+        """Return handles for all tasks that the server lists (2025-11-25)."""
+        return [TaskHandle(self, handle) for handle in self._run(self._open_client.tasks())]
+
     def list_resources(self, **options: Unpack[ListOptions]) -> list[t.Resource]:
         """Return all resources."""
         return self._run(self._open_client.list_resources(**options))
@@ -245,6 +275,58 @@ class Client:
                 yield self._run(_next(watch))
             except StopAsyncIteration:
                 return
+
+
+class TaskHandle:
+    """A task, like `interlock.TaskHandle` without `await`."""
+
+    def __init__(self, client: Client, handle: AsyncTaskHandle) -> None:
+        self._client = client
+        self.handle = handle
+
+    @property
+    def id(self) -> str | None:
+        """The id of the task; None if the server has answered the call without a task."""
+        return self.handle.id
+
+    @property
+    def state(self) -> Task | None:
+        """The state that was received last; None before the first."""
+        return self.handle.state
+
+    @property
+    def status(self) -> TaskStatus:
+        """The status that was received last."""
+        return self.handle.status
+
+    @property
+    def ended(self) -> bool:
+        """Whether the call has ended, as far as this handle knows."""
+        return self.handle.ended
+
+    def __iter__(self) -> Iterator[Task]:
+        """Yield the state whenever it has changed, until the task has ended."""
+        states = self.handle.__aiter__()
+        try:
+            while True:
+                try:
+                    yield self._client._run(_following(states))
+                except StopAsyncIteration:
+                    return
+        finally:
+            self._client._run(_closed(states))
+
+    def refresh(self) -> Task:
+        """Request the current state, and return it."""
+        return self._client._run(self.handle.refresh())
+
+    def result(self) -> t.CallToolResult:
+        """Wait until the task has ended, and return the result of the call."""
+        return self._client._run(self.handle.result())
+
+    def cancel(self) -> None:
+        """Ask the server to cancel the task."""
+        self._client._run(self.handle.cancel())
 
 
 class Skill:
@@ -357,6 +439,14 @@ async def _in_the_loop(do: Callable[[], None]) -> None:
 
 async def _next(watch: Watch) -> Changed:
     return await watch.__anext__()
+
+
+async def _following(states: AsyncGenerator[Task, None]) -> Task:
+    return await states.__anext__()
+
+
+async def _closed(states: AsyncGenerator[Task, None]) -> None:
+    await states.aclose()
 
 
 async def _leave(context: Any) -> None:

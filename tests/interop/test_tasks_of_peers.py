@@ -1,0 +1,115 @@
+"""Third-party servers with tasks: Interlock's client waits through them, follows them, answers
+their questions, and runs tasks for them."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from interlock import Answers, Client, McpError, TaskCancelled
+from scripts import existing_servers
+from tests.interop.driver import command_of, free_port, on_the_web
+
+pytestmark = [pytest.mark.interop]
+ANSWERS = Answers(elicit=lambda question: {"size": "L"}, sample=lambda params: "Paris")
+
+
+@contextlib.asynccontextmanager
+async def target_of(way: str, installed: Callable[[str], Path]) -> AsyncIterator[Any]:
+    """The Python SDK's server with tasks."""
+    command = command_of("tasks", "python-1", installed)
+    if way == "stdio":
+        yield command
+        return
+    port = free_port()
+    async with on_the_web([*command, str(port)], port):
+        yield f"http://127.0.0.1:{port}/mcp/"
+
+
+@pytest.mark.parametrize("way", ["stdio", "http"])
+async def test_the_python_sdk(way: str, installed: Callable[[str], Path]) -> None:
+    """Questions during a task, an error, a cancellation, the list (`TK4-05`, `TK4-13`, `TK4-17`,
+    `TK4-18`, `TK4-20`, `TK4-26`)."""
+    async with target_of(way, installed) as target, Client(target, answers=ANSWERS) as client:
+        assert client.revision == "2025-11-25"
+        assert "accept {'size': 'L'}" in (await client.call_tool("order")).text
+        assert (await client.call_tool("sample")).text == "no task"
+        assert (await client.call_tool("plain")).text == "no task"
+        handle = await client.start_tool("sample")
+        assert handle.immediate_response == "Begun."
+        assert (await handle.result()).text == "Paris"
+        assert "completed" in [state.status async for state in handle]
+        plain = await client.start_tool("plain")
+        assert (plain.id, (await plain.result()).text) == (None, "no task")
+        running = await client.start_tool("forever", ttl=60)
+        assert running.id in [one.id for one in await client.tasks()]
+        await client.task(running.id or "").cancel()
+        with pytest.raises(TaskCancelled):
+            await running.result()
+        await client.task(handle.id or "").cancel()  # it has ended, and stays as it is
+        with pytest.raises(McpError):
+            await client.task("none").result()
+
+
+async def test_the_research_tool_of_the_everything_server(
+    installed: Callable[[str], Path], tmp_path: Path
+) -> None:
+    """It cannot be called without a task (`TK4-05`, `TK4-12`, `TK4-17`)."""
+    installed("servers-npm")
+    messages: list[str | None] = []
+    async with Client(
+        existing_servers.started("everything", tmp_path),
+        elicit=lambda question: {"interpretation": "snake"},
+    ) as client:
+        call = {"topic": "python", "ambiguous": True}
+        result = await client.call_tool(
+            "simulate-research-query", call, on_progress=lambda p: messages.append(p.message)
+        )
+        assert "python (snake)" in result.text
+        assert "Gathering sources..." in messages
+        handle = await client.start_tool("simulate-research-query", call)
+        seen = [state.status async for state in handle]
+        assert seen[-1] == "completed"
+        assert "Research Report" in (await client.task(handle.id or "").result()).text
+
+
+@pytest.mark.parametrize("kind", ["sampling", "elicitation"])
+async def test_the_everything_server_makes_tasks_of_questions(
+    kind: str, installed: Callable[[str], Path], tmp_path: Path
+) -> None:
+    """The client declares this, runs the task, and keeps the answer (`TK4-01`, `TK4-07`,
+    `TK4-14`)."""
+    installed("servers-npm")
+    answers = Answers(elicit=lambda question: {"name": "Ann"}, sample=lambda params: "Paris")
+    async with Client(existing_servers.started("everything", tmp_path), answers=answers) as client:
+        result = await client.call_tool(
+            f"trigger-{kind}-request-async", {"prompt": "?"} if kind == "sampling" else {}
+        )
+        assert "[COMPLETED]" in result.text
+        assert ("Paris" if kind == "sampling" else "Ann") in result.text
+        assert "io.modelcontextprotocol/related-task" in result.text
+
+
+def test_the_research_tool_from_the_command_line(
+    installed: Callable[[str], Path], tmp_path: Path
+) -> None:
+    installed("servers-npm")
+    server = existing_servers.command("everything", tmp_path)
+    words = ["call", "simulate-research-query", "topic=bees", "ambiguous:=true"]
+    answers = ["--answers", '{"interpretation": "technical"}']
+    done = subprocess.run(
+        [sys.executable, "-m", "interlock", *words, *answers, "--", *server],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={"PATH": os.environ["PATH"], "HOME": str(tmp_path)},
+    )
+    assert done.returncode == 0, done.stderr
+    assert "bees (technical)" in done.stdout
