@@ -9,7 +9,9 @@ import pytest
 
 from interlock import Client, Context, McpError, Principal, Server
 from interlock import types as t
-from interlock.idempotency import IDEMPOTENCY_KEY
+from interlock.idempotency import IDEMPOTENCY_KEY, NoPeers
+from interlock.store import StoreError
+from interlock.store.memory.records import MemoryRecords
 from interlock.wire.revisions import NEWEST, REVISIONS
 from tests.retries import share_records
 
@@ -62,6 +64,26 @@ async def test_calls_at_once_are_one_call() -> None:
         calls = [client.call_tool("buy", {"item": "tea"}, meta=key("a")) for _ in range(10)]
         assert {result.text for result in await asyncio.gather(*calls)} == {"tea 1"}
     assert done == ["tea"]
+
+
+async def test_a_store_that_is_away_is_named_and_nothing_runs() -> None:
+    """The caller may try again, and then the call runs."""
+    server, done = shop()
+    records = MemoryRecords()
+    swap = records.swap
+
+    async def failing(*args: Any, **more: Any) -> int:
+        records.swap = swap  # type: ignore[method-assign]  # it is back
+        raise StoreError("away")
+
+    records.swap = failing  # type: ignore[method-assign]  # a store that comes back
+    server.share_calls(records, NoPeers())
+    async with Client(server) as client:
+        with pytest.raises(McpError, match="cannot reach its store. Try again later") as caught:
+            await client.call_tool("buy", {"item": "tea"}, meta=key("a"))
+        assert caught.value.data == {"reason": "store"}
+        assert done == []
+        assert (await client.call_tool("buy", {"item": "tea"}, meta=key("a"))).text == "tea 1"
 
 
 async def test_a_key_is_for_one_call_of_one_principal() -> None:

@@ -17,6 +17,7 @@ import pytest
 from interlock import types as t
 from interlock.exchange import AnyResult, Exchange
 from interlock.protocol.handshake.server import ServerConnection
+from interlock.store import StoreError
 from interlock.testing import channel_pair
 from interlock.transport.pipes import PipeChannel
 from interlock.transport.serve import MOST_QUEUED, Serving, serve
@@ -95,6 +96,11 @@ FAULTS: dict[str, tuple[Callable[[], BaseException], int, str]] = {
         lambda: t.Unreachable("upstream 10.0.0.7 is down"),
         t.INTERNAL_ERROR,
         "The server behind this one cannot be reached",
+    ),
+    "a store that is away": (
+        lambda: StoreError("the disk of 10.0.0.7 is full"),
+        t.INTERNAL_ERROR,
+        "The server cannot reach its store. Try again later.",
     ),
     "a group of them": (
         lambda: ExceptionGroup("x", [ValueError("1234")]),

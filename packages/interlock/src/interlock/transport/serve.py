@@ -41,6 +41,7 @@ from ..protocol.events import (
 )
 from ..protocol.handshake.server import ServerConnection
 from ..protocol.identity import Identity
+from ..store.errors import StoreError, store_unreachable
 from ..wire.jsonrpc import Frame, is_answer
 from ..wire.revisions import Era
 from .channel import Barriers, Channel, pump
@@ -126,6 +127,8 @@ async def carry_out(
             raise  # by the peer or its disconnect: a cancelled call is never answered
         error = t.McpError(t.INTERNAL_ERROR, "The call was cancelled by the server.")
         answers.fail(event, error)
+    except StoreError:  # the store has logged the reason
+        answers.fail(event, store_unreachable())
     except BaseException as bad:
         # Every exception is answered. The reference in the response points to the details in the
         # log.

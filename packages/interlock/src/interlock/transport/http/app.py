@@ -18,7 +18,7 @@ from ...exchange import Handler
 from ...protocol.events import CallId, SessionListen
 from ...protocol.http import EndpointRules, error, read_head
 from ...protocol.identity import Identity
-from ...store.errors import StoreError
+from ...store.errors import StoreError, store_unreachable
 from ...store.interface import Store
 from ..serve import DEFAULT_MOST_CALLS, Serving
 from .access_log import AccessLog
@@ -282,10 +282,9 @@ class HttpApp:
 
     async def _refuse_without_store(self, request: EndpointRequest) -> None:
         """Refuse a request because the store is unreachable. The store has logged the reason."""
-        words = "The server cannot reach its store. Try again later."
-        data = {"reason": "store"}
+        bad = store_unreachable()
         later = [(b"retry-after", b"5")]
-        await self._errors.send(request, error(503, t.INTERNAL_ERROR, words, data, headers=later))
+        await self._errors.send(request, error(503, bad.code, bad.message, bad.data, headers=later))
 
     # -- routing -----------------------------------------------------------------------------------
 
