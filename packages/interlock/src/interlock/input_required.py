@@ -721,12 +721,15 @@ class SuspendedCalls:
         try:
             result = await running
         except asyncio.CancelledError:
-            shared.cancel()
-            for claim in claims:
-                if is_idempotent:
+            if is_idempotent:
+                shared.cancel()
+                for claim in claims:
                     self._soon(claim.release())
-                else:
-                    self._soon(claim.settle(record_error(in_doubt("The call was cancelled."))))
+            else:
+                doubt = in_doubt("The call was cancelled.")
+                _fail(shared, doubt)
+                for claim in claims:
+                    self._soon(claim.settle(record_error(doubt)))
             raise
         except BaseException as bad:
             for claim in claims:
@@ -742,7 +745,7 @@ class SuspendedCalls:
                 outcome = record_result(result, x.method, x.caller.revision)
                 is_ours = await self._write(claim, outcome) and is_ours
         except asyncio.CancelledError:
-            shared.cancel()
+            _fail(shared, in_doubt("The call was cancelled."))
             raise
         if not is_ours:
             bad_luck = in_doubt("Another worker has taken it over.")
