@@ -25,6 +25,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PARALLEL = ["--workers", "4"]
+HANGS_AFTER = 3600  # seconds; a soak lasts longer than the tests of `make test`
 
 
 def main() -> int:
@@ -63,6 +64,7 @@ def _round(seed: int, end: float | None, more: list[str]) -> int:
     status."""
     chosen = ["--endurance", "--seed", str(seed), "--hypothesis-seed", str(seed)]
     command = [sys.executable, "-m", "pytest", "-q", *PARALLEL, *chosen]
+    command += ["-o", f"faulthandler_timeout={HANGS_AFTER}"]
     command += ["-m", "not interop and not database", *more]
     print(f"--- endurance suite, seed {seed}; to repeat it: make endurance SEED={seed}", flush=True)
     until = [] if end is None else ["--until", f"{end:.0f}"]
