@@ -8,60 +8,14 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Command
-from tests.client.peers import GREETER
-
-SERVER = (
-    GREETER
-    + """
-import pathlib
-place = pathlib.Path(__file__).with_suffix(".json")
-tasks = json.loads(place.read_text()) if place.exists() else {}
-greet({"tools": {}, "tasks": {"list": {}, "cancel": {}, "requests": {"tools": {"call": {}}}}})
-TOOL = {"name": "crunch", "inputSchema": {"type": "object"},
-        "execution": {"taskSupport": "required"}}
-def text(words):
-    return {"content": [{"type": "text", "text": words}]}
-while True:
-    message = read()
-    method, params = message["method"], message.get("params", {})
-    if "id" not in message:
-        continue
-    task = tasks.get(params.get("taskId"))
-    if method == "tools/list":
-        said = {"tools": [TOOL, {**TOOL, "name": "plain", "execution": {}}]}
-    elif method == "tools/call" and "task" in params:
-        task = {"taskId": f"T{len(tasks)}", "status": "working",
-                "createdAt": "2026-01-01T00:00:00Z",
-                "lastUpdatedAt": "2026-01-01T00:00:00Z", "ttl": None, "pollInterval": 20}
-        tasks[task["taskId"]] = task
-        said = {"task": task}
-    elif method == "tools/call":
-        said = text("at once")
-    elif method == "tasks/list":
-        said = {"tasks": list(tasks.values())}
-    elif task is None:
-        answer(message["id"], error={"code": -32602, "message": "Task not found"})
-        continue
-    elif method == "tasks/get":
-        said = dict(task)
-        if task["status"] == "working":
-            task.update(status="completed", statusMessage="counted")
-    elif method == "tasks/cancel":
-        task["status"] = "cancelled"
-        said = task
-    else:
-        said = text("42")
-    place.write_text(json.dumps(tasks))
-    answer(message["id"], result=said)
-"""
-)
+from tests.client.peers import TASK_SERVER
 
 
 @pytest.fixture
 def server(tmp_path: Path) -> Path:
     """A server whose tasks survive it, in a file beside it."""
     path = tmp_path / "tasks.py"
-    path.write_text(SERVER, encoding="utf-8")
+    path.write_text(TASK_SERVER, encoding="utf-8")
     return path
 
 

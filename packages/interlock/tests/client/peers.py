@@ -263,3 +263,54 @@ def greet(capabilities=None):
 """A script's own small way to open a conversation of the handshake era; it stands on nothing but
 the standard library.
 """
+
+TASK_SERVER = (
+    GREETER
+    + """
+import pathlib
+place = pathlib.Path(__file__).with_suffix(".json")
+tasks = json.loads(place.read_text()) if place.exists() else {}
+greet({"tools": {}, "tasks": {"list": {}, "cancel": {}, "requests": {"tools": {"call": {}}}}})
+TOOL = {"name": "crunch", "inputSchema": {"type": "object"},
+        "execution": {"taskSupport": "required"}}
+def text(words):
+    return {"content": [{"type": "text", "text": words}]}
+while True:
+    message = read()
+    method, params = message["method"], message.get("params", {})
+    if "id" not in message:
+        continue
+    task = tasks.get(params.get("taskId"))
+    if method == "tools/list":
+        said = {"tools": [TOOL, {**TOOL, "name": "plain", "execution": {}}]}
+    elif method == "tools/call" and "task" in params:
+        task = {"taskId": f"T{len(tasks)}", "status": "working",
+                "createdAt": "2026-01-01T00:00:00Z",
+                "lastUpdatedAt": "2026-01-01T00:00:00Z", "ttl": None, "pollInterval": 20}
+        tasks[task["taskId"]] = task
+        said = {"task": task}
+    elif method == "tools/call":
+        said = text("at once")
+    elif method == "tasks/list":
+        said = {"tasks": list(tasks.values())}
+    elif task is None:
+        answer(message["id"], error={"code": -32602, "message": "Task not found"})
+        continue
+    elif method == "tasks/get":
+        said = dict(task)
+        if place.with_suffix(".hold").exists():
+            task["statusMessage"] = "counting"
+        elif task["status"] == "working":
+            task.update(status="completed", statusMessage="counted")
+    elif method == "tasks/cancel":
+        task["status"] = "cancelled"
+        said = task
+    else:
+        said = text("42")
+    place.write_text(json.dumps(tasks))
+    answer(message["id"], result=said)
+"""
+)
+"""A script with the tool `crunch`, which only runs as a task (2025-11-25). Its tasks are kept in a
+file beside it. They end at the second poll, or once there is no file with the suffix `.hold`.
+"""

@@ -273,7 +273,8 @@ class Client:
             from .tasks.calls import ServerTasks  # late: few servers offer tasks
 
             self._tasks_caller = self._extensions.as_tasks_caller(self.caller)
-            self._tasks = ServerTasks(self, settings, self._output_validator.check, self._answers)
+            link = _TasksLink(self)
+            self._tasks = ServerTasks(link, settings, self._output_validator.check, self._answers)
 
     async def aclose(self) -> None:
         """Close the connection, and stop the server if it is a child process. You can call it
@@ -564,51 +565,6 @@ class Client:
             on_progress=on_progress,
             asker=asker or self._answers,
         )
-
-    @property
-    def max_timeout(self) -> float | None:
-        """The default maximum duration of a request in total, in seconds."""
-        return self.settings.max_timeout
-
-    async def send_task_request(
-        self, method: str, params: t.Params, kind: type[R], options: TaskCallOptions
-    ) -> R:
-        """Send a request as a caller that has declared the tasks extension. Handles of tasks use
-        this.
-
-        Args:
-            method: The method.
-            params: The params.
-            kind: The type of the result.
-            options: The timeouts and the asker.
-
-        Raises:
-            McpError: The server answers with an error.
-            ProtocolError: The result has another type.
-            Unreachable: The server does not respond, or the connection is lost.
-        """
-        return await self._request(
-            method,
-            params,
-            kind,
-            options.timeout,
-            options.on_progress,
-            options.asker,
-            options.max_timeout,
-            with_tasks=True,
-        )
-
-    async def carry_as_tasks_caller(self, exchange: Exchange) -> AnyResult:
-        """Send an exchange as a caller that has declared the tasks extension. Handles of tasks use
-        this.
-        """
-        exchange.caller = self._tasks_caller or self.caller
-        return await self._carry(exchange)
-
-    def task_filter(self, ids: list[str]) -> t.SubscriptionFilter:
-        """The filter of `subscriptions/listen` for some tasks."""
-        fields: dict[str, Any] = {"taskIds": ids}
-        return self._extensions.messages.filter(**fields)
 
     # -- resources ---------------------------------------------------------------------------------
 
@@ -1122,6 +1078,57 @@ class Client:
             heard = True
         if not heard and self._on_notification is not None:
             self._callbacks.call(self._on_notification, method, params)
+
+
+class _TasksLink:
+    """The client as its tasks use it: a caller that has declared the tasks extension."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    @property
+    def caller(self) -> Caller:
+        """The client's information and capabilities."""
+        return self._client.caller
+
+    @property
+    def connected(self) -> bool:
+        """Whether the client is open."""
+        return self._client.connected
+
+    @property
+    def max_timeout(self) -> float | None:
+        """The default maximum duration of a request in total, in seconds."""
+        return self._client.settings.max_timeout
+
+    async def list_tools(self) -> list[t.Tool]:
+        """Return all tools."""
+        return await self._client.list_tools()
+
+    async def request(
+        self, method: str, params: t.Params, kind: type[R], options: TaskCallOptions
+    ) -> R:
+        """Send a request, and return its result."""
+        return await self._client._request(
+            method,
+            params,
+            kind,
+            options.timeout,
+            options.on_progress,
+            options.asker,
+            options.max_timeout,
+            with_tasks=True,
+        )
+
+    async def carry(self, exchange: Exchange) -> AnyResult:
+        """Send an exchange."""
+        exchange.caller = self._client._tasks_caller or self._client.caller
+        return await self._client._carry(exchange)
+
+    def filter_of(self, ids: list[str]) -> t.SubscriptionFilter:
+        """The filter of `subscriptions/listen` for some tasks."""
+        fields: dict[str, Any] = {"taskIds": ids}
+        return self._client._extensions.messages.filter(**fields)
 
 
 def _allowed_revisions(given: str | Sequence[str] | None) -> tuple[str, ...]:

@@ -94,13 +94,20 @@ class Watch:
         """Process a notification."""
         self._client.outdate(method, params)
         if method == "notifications/subscriptions/acknowledged":
-            self.honoured = params.notifications
+            self.honoured = self._granted(params.notifications)
             self._acknowledged.set()
         elif (kind := _KINDS.get(method)) is not None and self._wants(
             kind, getattr(params, "uri", None)
         ):
             self._note(Changed(kind, getattr(params, "uri", None)))
             self._stirred.set()
+
+    def _granted(self, granted: t.SubscriptionFilter) -> t.SubscriptionFilter:
+        """Return a granted filter without the keys of extensions, unless they were requested."""
+        if type(self.wanted) is not t.SubscriptionFilter:
+            return granted
+        core = t.SubscriptionFilter.__struct_fields__
+        return t.SubscriptionFilter(**{name: getattr(granted, name) for name in core})
 
     def _told(self, method: str, params: Any) -> None:
         """Process a notification of the subscription. Those of extensions have handlers of their

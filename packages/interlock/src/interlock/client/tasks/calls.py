@@ -38,7 +38,7 @@ _STATUS_METHODS = frozenset({"notifications/tasks", "notifications/tasks/status"
 
 
 class TasksClient(Protocol):
-    """The members of an open client that its tasks use."""
+    """An open client as its tasks use it: a caller that has declared the extension."""
 
     @property
     def caller(self) -> Caller:
@@ -59,17 +59,17 @@ class TasksClient(Protocol):
         """Return all tools."""
         ...
 
-    async def send_task_request(
+    async def request(
         self, method: str, params: t.Params, kind: type[Any], options: TaskCallOptions
     ) -> Any:
-        """Send a request as a caller that has declared the extension, and return its result."""
+        """Send a request, and return its result."""
         ...
 
-    async def carry_as_tasks_caller(self, exchange: Exchange) -> AnyResult:
-        """Send an exchange as a caller that has declared the extension."""
+    async def carry(self, exchange: Exchange) -> AnyResult:
+        """Send an exchange."""
         ...
 
-    def task_filter(self, ids: list[str]) -> t.SubscriptionFilter:
+    def filter_of(self, ids: list[str]) -> t.SubscriptionFilter:
         """The filter of `subscriptions/listen` for some tasks."""
         ...
 
@@ -189,7 +189,7 @@ class ServerTasks:
         if await self._augments(name, wanted):
             kept = None if ttl is None else round(ttl * 1000)
             params = replace(params, task=t.TaskMetadata(ttl=kept))
-        result = await self._client.send_task_request("tools/call", params, t.Result, options)
+        result = await self._client.request("tools/call", params, t.Result, options)
 
         def check(answer: t.CallToolResult) -> None:
             self._check(name, answer)
@@ -247,7 +247,7 @@ class ServerTasks:
                 on_progress=None,
                 asker=asker or self._answers,
             )
-            return await self._client.send_task_request(method, params, kind, options)
+            return await self._client.request(method, params, kind, options)
 
         if self._by_request:
             return CoreTask(send, id)
@@ -273,7 +273,7 @@ class ServerTasks:
         cursors: set[str] = set()
         cursor: str | None = None
         for _ in range(MOST_PAGES):
-            page: ListTasksResult = await self._client.send_task_request(
+            page: ListTasksResult = await self._client.request(
                 "tasks/list", ListTasksRequestParams(cursor=cursor), ListTasksResult, options
             )
             handles += [
@@ -320,10 +320,10 @@ class ServerTasks:
             nonlocal granted
             try:
                 wanted = t.SubscriptionsListenRequestParams(
-                    notifications=self._client.task_filter([id])
+                    notifications=self._client.filter_of([id])
                 )
                 x = Exchange("subscriptions/listen", wanted, self._client.caller, notify=told)
-                await self._client.carry_as_tasks_caller(x)
+                await self._client.carry(x)
             except t.InterlockError as bad:
                 log.debug("the task %s is only polled: %s", id, bad)
             finally:
