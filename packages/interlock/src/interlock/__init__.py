@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from .server.changes import Change, ChangeBus
     from .server.extensions.apps import App, Csp
     from .server.run.http_server import HttpServer
+    from .server.run.liveness import WorkerLimits
     from .server.server_options import QuestionSettings, ServerInfo, ServerLimits
     from .settings import settings_of
     from .transport.channel import Channel
@@ -125,6 +126,7 @@ _ROOMS = {
     ".extension": ("CoreCapability", "Extension", "Method"),
     ".server.catalogue.features": ("Feature",),
     ".server.run.http_server": ("HttpServer",),
+    ".server.run.liveness": ("WorkerLimits",),
     ".typed.media": ("Audio", "File", "Image"),
     ".typed.output": ("ToolResult",),
     ".typed.progress": ("Progress",),
@@ -259,6 +261,7 @@ __all__ = [
     "Unanswerable",
     "Unreachable",
     "Watch",
+    "WorkerLimits",
     "__version__",
     "assistant",
     "get_context",

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 # Arguments: the folder for marks, then the options of `server.run("http", ...)` as JSON.
 WORKER = """
-import asyncio, contextlib, json, os, pathlib, signal, sys, typing
-from interlock import Context, HttpResponse, Server
+import asyncio, contextlib, json, os, pathlib, signal, sys, time, typing
+from interlock import Context, HttpResponse, Server, WorkerLimits
 from interlock.transport.http.limits import Limits, Rate
 
 folder = pathlib.Path(sys.argv[1])
@@ -16,6 +16,8 @@ if options.pop("guarded", False):
     options["guard"] = Doorman()
 if "rate" in options:
     options["limits"] = Limits(rate=Rate(*options.pop("rate")))
+if "worker_limits" in options:
+    options["worker_limits"] = WorkerLimits(**options["worker_limits"])
 
 if "die" in options:  # the process kills itself at the n-th write of a record
     from interlock.store import open_store
@@ -128,6 +130,14 @@ async def hang(name: str, ctx: Context) -> str:
         mark(f"{name} was cancelled")
         raise
     return "never"
+
+@server.tool
+async def block(name: str) -> int:
+    "Blocks the event loop until the file NAME is there."
+    mark(f"{name} blocks")
+    while not (folder / name).exists():
+        time.sleep(0.01)
+    return os.getpid()
 
 @server.tool
 async def touch(n: int, ctx: Context) -> int:

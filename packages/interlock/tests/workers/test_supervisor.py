@@ -7,13 +7,14 @@ import asyncio
 import os
 import signal
 import socket
+import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from interlock import Client
+from interlock import Client, InterlockError
 from interlock.wire.revisions import R4, R5
 from tests.workers.clusters import PATIENCE, Program, alive, marks, noted, until
 from tests.workers.loads import Load, check, more
@@ -171,3 +172,187 @@ def test_a_store_that_is_not_there(start: Start, count: int):
     assert program.process.wait(PATIENCE) == 1
     line = program.errors.rstrip().splitlines()[-1]
     assert "StoreError: the Redis server at 127.0.0.1:1 cannot be used" in line
+
+
+def _in_another_worker(program: Program, victim: int) -> bool:
+    """Whether another process than this one serves a new connection."""
+    with urllib.request.urlopen(f"http://127.0.0.1:{program.port}/pid", timeout=5) as answer:
+        return int(answer.read()) != victim
+
+
+async def test_a_worker_that_is_stopped_is_replaced(start: Start):
+    """SIGSTOP: within 5 s another worker runs, and the caller that waits for the stopped one gets
+    an error."""
+    program = start(workers=2).ready()
+    noted(program.folder, "entered", 2)
+    async with asyncio.timeout(60), Client(program.url, revision=R5) as client:
+        call = asyncio.ensure_future(client.call_tool("hang", {"name": "h"}))
+        await asyncio.to_thread(noted, program.folder, "h hangs")
+        victim = int(marks(program.folder)[-1].split()[0])
+        # its heartbeats have begun: one that has just started is not watched yet
+        os.kill(victim, signal.SIGSTOP)
+        with pytest.raises(InterlockError):
+            await call
+        await asyncio.to_thread(
+            until, lambda: len(program.children) == 2 and victim not in program.children
+        )
+    assert f"worker {victim} has not run for" in program.errors
+    assert await asyncio.to_thread(_in_another_worker, program, victim)
+    assert program.end() == 0
+
+
+async def test_a_blocked_event_loop_is_reported_and_its_worker_kept(start: Start):
+    """The log says where it blocks; once it goes on, the call is answered by the same process."""
+    program = start(workers=2).ready()
+    async with asyncio.timeout(60), Client(program.url, revision=R5) as client:
+        call = asyncio.ensure_future(client.call_tool("block", {"name": "b"}))
+        await asyncio.to_thread(
+            until, lambda: "the event loop has been blocked for" in program.errors
+        )
+        await asyncio.to_thread(until, lambda: "in block" in program.errors)
+        before = program.children
+        (program.folder / "b").write_text("")
+        assert (await call).value() in before
+    assert program.errors.count("the event loop has been blocked") == 1
+    assert "is killed" not in program.errors
+    assert program.end() == 0
+
+
+async def test_a_blocked_worker_is_replaced_after_the_limit(start: Start):
+    """Its process runs, and its event loop does not: it is killed, and its caller gets an error."""
+    program = start(workers=2, worker_limits={"blocked_seconds": 2.0}).ready()
+    async with asyncio.timeout(60), Client(program.url, revision=R5) as client:
+        with pytest.raises(InterlockError):
+            await client.call_tool("block", {"name": "never"})
+    victim = int(marks(program.folder)[-1].split()[0])
+    until(lambda: len(program.children) == 2 and victim not in program.children)
+    assert f"worker {victim} has an event loop that has been blocked for 2 s" in program.errors
+    assert program.end() == 0
+
+
+async def _requests(port: int, failures: list[str], served: set[int], stop: asyncio.Event) -> None:
+    """Send requests over kept connections until told to stop, and note what went wrong.
+
+    A connection that the server has announced to close is not used again, and never closes under a
+    request: the pauses are short.
+    """
+    reader: asyncio.StreamReader | None = None
+    while not stop.is_set():
+        try:
+            if reader is None:
+                reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(b"GET /pid HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n")
+            head = await reader.readuntil(b"\r\n\r\n")
+            length = int(head.lower().partition(b"content-length: ")[2].split(b"\r\n")[0])
+            body = await reader.readexactly(length)
+        except (OSError, EOFError) as bad:
+            failures.append(repr(bad))
+            reader = None
+            continue
+        if b" 200 " in head.split(b"\r\n")[0]:
+            served.add(int(body))
+        else:
+            failures.append(head.decode())
+        if b"connection: close" in head.lower():
+            writer.close()
+            reader = None
+        await asyncio.sleep(0)
+    if reader is not None:
+        writer.close()
+
+
+async def test_a_rolling_restart_refuses_nothing(start: Start):
+    """SIGHUP: all workers are replaced, the new one serves before the old one ends, and no request
+    fails."""
+    program = start(workers=2, grace=10.0).ready()
+    noted(program.folder, "entered", 2)
+    failures: list[str] = []
+    served: set[int] = set()
+    stop = asyncio.Event()
+    async with asyncio.timeout(60), asyncio.TaskGroup() as group:
+        for _ in range(4):
+            group.create_task(_requests(program.port, failures, served, stop))
+        for _ in range(2):
+            before = set(program.children)
+            program.process.send_signal(signal.SIGHUP)
+            await asyncio.to_thread(
+                until,
+                lambda before=before: (
+                    len(program.children) == 2 and not before & set(program.children)
+                ),
+            )
+        stop.set()
+    assert failures == []
+    assert len(served) >= 3
+    assert program.errors == ""
+    assert program.end() == 0
+    noted(program.folder, "left", 6)
+
+
+async def test_a_running_call_survives_a_rolling_restart(start: Start):
+    """Its worker ends only after the call, while the other one is replaced too."""
+    program = start(workers=2, grace=20.0).ready()
+    noted(program.folder, "entered", 2)
+    before = set(program.children)
+    async with asyncio.timeout(60), Client(program.url, revision=R5) as client:
+        call = asyncio.ensure_future(client.call_tool("steps", {"name": "s", "to": 1}))
+        await client.call_tool("pid")
+        program.process.send_signal(signal.SIGHUP)
+        await asyncio.to_thread(noted, program.folder, "entered", 3)
+        assert not call.done()
+        (program.folder / "s.1").write_text("")
+        assert (await call).text == "s done"
+        await asyncio.to_thread(
+            until, lambda: len(program.children) == 2 and not before & set(program.children)
+        )
+    assert program.end() == 0
+
+
+def test_a_restart_stops_where_the_new_worker_cannot_start(start: Start, tmp_path: Path):
+    """The old workers stay, all of them."""
+    program = start(workers=2).ready()
+    noted(tmp_path, "entered", 2)
+    before = program.children
+    (tmp_path / "trip").write_text("")
+    program.process.send_signal(signal.SIGHUP)
+    until(lambda: "no more are replaced" in program.errors)
+    assert program.children == before
+    (tmp_path / "trip").unlink()
+    program.process.send_signal(signal.SIGHUP)
+    until(lambda: len(program.children) == 2 and not set(before) & set(program.children))
+    assert program.end() == 0
+
+
+async def test_a_worker_is_recycled_after_its_requests(start: Start):
+    """Without a failed request; each worker has another number of requests before it goes."""
+    program = start(workers=2, worker_limits={"requests": 200, "jitter": 0.5}).ready()
+    noted(program.folder, "entered", 2)
+    before = set(program.children)
+    failures: list[str] = []
+    served: set[int] = set()
+    stop = asyncio.Event()
+    async with asyncio.timeout(60), asyncio.TaskGroup() as group:
+        for _ in range(4):
+            group.create_task(_requests(program.port, failures, served, stop))
+        await asyncio.to_thread(
+            until, lambda: len(served - before) >= 2 and not before & set(program.children)
+        )
+        stop.set()
+    assert failures == []
+    assert program.end() == 0
+
+
+async def test_new_connections_are_refused_while_the_workers_drain(start: Start):
+    """The parent closes its listening socket too: otherwise the system would let clients in whom
+    nobody serves."""
+    program = start(workers=2, grace=20.0).ready()
+    noted(program.folder, "entered", 2)
+    async with asyncio.timeout(60), Client(program.url, revision=R5) as client:
+        call = asyncio.ensure_future(client.call_tool("steps", {"name": "s", "to": 1}))
+        await client.call_tool("pid")
+        program.process.send_signal(signal.SIGTERM)
+        await asyncio.to_thread(until, lambda: not _accepts(program.port))
+        assert not call.done()
+        (program.folder / "s.1").write_text("")
+        assert (await call).text == "s done"
+        assert await asyncio.to_thread(program.process.wait, PATIENCE) == 0

@@ -25,6 +25,9 @@ from .process_memory import keep_freed_memory, settle_memory
 if TYPE_CHECKING:
     import ssl
 
+    from .liveness import WorkerLimits
+    from .supervisor import Ready
+
 DEFAULT_GRACE = 10.0  # seconds
 
 
@@ -114,6 +117,7 @@ async def serve_web(
     sock: socket.socket | None = None,
     grace: float = DEFAULT_GRACE,
     on_ready: Callable[[Any], None] | None = None,
+    on_serving: Callable[[Callable[[], int]], object] | None = None,
     hosts: str | Sequence[str] = (),
     proxies: str | Sequence[str] = (),
     tls: ssl.SSLContext | None = None,
@@ -124,7 +128,8 @@ async def serve_web(
 
     Hazard: `proxies` are the addresses or networks whose `X-Forwarded-For` is trusted. Without them
     it is always ignored. `tls` is the context of an HTTPS server. `is_program` says that the
-    process does nothing else, so its memory may be tuned for the server.
+    process does nothing else, so its memory may be tuned for the server. `on_serving` is called
+    after `on_ready`, with a function that returns the number of requests.
     """
     # late: only for programs that serve HTTP themselves
     from ...transport.http.server.serve import (
@@ -148,6 +153,7 @@ async def serve_web(
             grace=grace,
             proxies=_several(proxies),
             on_ready=ready,
+            on_serving=on_serving,
             on_large=cache(keep_freed_memory) if is_program else bool,
             tls=tls,
         )
@@ -164,9 +170,10 @@ def _own_name(host: str) -> tuple[str, ...]:
 
 def run_workers(
     count: int,
-    serve: Callable[[dict[str, Any], Callable[[Any], None] | None], None],
+    serve: Callable[[dict[str, Any], Ready], None],
     options: dict[str, Any],
     told: Callable[[Any], None] | None,
+    limits: WorkerLimits,
 ) -> None:
     """Serve with `count` processes.
 
@@ -189,12 +196,18 @@ def run_workers(
     sock = listening_socket(host, options.pop("port", 8000))
     address = sock.getsockname()
 
-    def work(ready: Callable[[], None]) -> None:
-        serve({**options, "host": host, "sock": sock}, lambda _: ready())
+    def work(ready: Ready) -> None:
+        serve({**options, "host": host, "sock": sock}, ready)
 
     try:
-        on_ready = None if told is None else lambda: told(address)
-        Supervisor(count, work, grace=options.get("grace", DEFAULT_GRACE), on_ready=on_ready).run()
+        Supervisor(
+            count,
+            work,
+            grace=options.get("grace", DEFAULT_GRACE),
+            limits=limits,
+            on_ready=None if told is None else lambda: told(address),
+            on_stop=sock.close,  # or the system would let clients in that no worker serves
+        ).run()
     finally:
         sock.close()
         if folder is not None:

@@ -33,12 +33,14 @@ class HttpServer:
         options: dict[str, Any],
         *,
         on_ready: Callable[[Any], None] | None = None,
+        on_serving: Callable[[Callable[[], int]], object] | None = None,
         is_program: bool = False,
     ) -> None:
         check_keywords(options, HttpOptions.__annotations__, "server.serve_http()")
         self._server = server
         self._options = options
         self._on_ready = on_ready
+        self._on_serving = on_serving
         self._is_program = is_program
         self._task: asyncio.Task[None] | None = None
         self._address: tuple[Any, ...] | str | None = None
@@ -80,6 +82,7 @@ class HttpServer:
         serving = serve_web(
             self._server,
             on_ready=lambda address: None if ready.done() else ready.set_result(address),
+            on_serving=self._on_serving,
             is_program=self._is_program,
             **self._options,
         )

@@ -25,6 +25,11 @@ class ServedServer(Protocol):
         ...
 
     @property
+    def dev(self) -> bool:
+        """Whether the server is in development mode."""
+        ...
+
+    @property
     def limits(self) -> ServerLimits:
         """The limits of the server."""
         ...

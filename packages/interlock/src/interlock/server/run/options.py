@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 from ...store.interface import Store
 from ...transport.http.authorization import Guarding
 from ...transport.http.limits import Limits
+from .liveness import WorkerLimits
 
 if TYPE_CHECKING:
     import ssl
@@ -73,12 +74,16 @@ class RunOptions(HttpOptions, total=False):
     """The options of `Server.run`. The transport determines which are allowed.
 
     Attributes:
-        workers: The number of processes that serve HTTP. They share a `store`.
+        workers: The number of processes that serve HTTP. They share a `store`. SIGHUP replaces
+            them one at a time.
+        worker_limits: When a worker process is replaced: blocked, or after so many requests, or
+            above so much memory.
         limit: The maximum size of a message in bytes, for every transport but HTTP, which has
             `limits`.
         on_ready: Called with the address once the server accepts connections.
     """
 
     workers: int
+    worker_limits: WorkerLimits | None
     limit: int
     on_ready: Callable[[Any], None]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import os
+import sys
 
 _M_TRIM_THRESHOLD = -1  # the number in glibc's malloc.h
 _M_MMAP_THRESHOLD = -3
@@ -28,3 +30,20 @@ def settle_memory() -> None:
     """
     gc.collect()
     gc.freeze()
+
+
+def resident_bytes() -> int:
+    """Return the resident memory of this process; its peak where the system tells no more, and 0
+    if nothing is known.
+    """
+    try:
+        with open("/proc/self/statm", "rb") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError, IndexError):
+        pass
+    try:
+        import resource  # late: not on Windows
+    except ImportError:
+        return 0
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024

@@ -12,6 +12,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from ...keywords import check_keywords
 from ...logs import limited
 from ...transport.channel import Channel
@@ -22,6 +24,7 @@ from .process_memory import keep_freed_memory, settle_memory
 if TYPE_CHECKING:
     from ...store.interface import Store
     from .options import RunOptions
+    from .supervisor import Ready
 
 log = limited("interlock.server")
 
@@ -31,7 +34,9 @@ TRANSPORTS: dict[str, tuple[str, ...]] = {
     "unix": ("path", "limit", "on_ready"),
     "tcp": ("host", "port", "limit", "on_ready"),
 }
-"""The options of each transport. Those of HTTP are HttpOptions, `workers` and `on_ready`."""
+"""The options of each transport. Those of HTTP are HttpOptions, `workers`, `worker_limits` and
+`on_ready`.
+"""
 STORE_VARIABLE = "INTERLOCK_STORE"
 """The environment variable with the URL of the store of a server over stdio."""
 _KILL_DELAY = 2.0  # seconds
@@ -86,12 +91,14 @@ def _http(server: ServedServer, options: RunOptions) -> None:
     from ...transport.http.server.serve import lacking  # late: only for servers over HTTP
     from .http import run_workers  # late: as above
     from .http_server import HttpServer  # late: as above
+    from .liveness import WorkerLimits  # late: as above
     from .options import HttpOptions  # late: as above
 
-    known = (*HttpOptions.__annotations__, "workers", "on_ready")
+    known = (*HttpOptions.__annotations__, "workers", "worker_limits", "on_ready")
     check_keywords(options, known, "server.run('http')")
     of_http: dict[str, Any] = {**options}
     workers = of_http.pop("workers", 1)
+    limits = of_http.pop("worker_limits", None) or WorkerLimits()
     on_ready = of_http.pop("on_ready", None)
     if workers < 1:
         raise ValueError(f"workers must be 1 or more, not {workers}")
@@ -101,8 +108,14 @@ def _http(server: ServedServer, options: RunOptions) -> None:
     async def work(http: HttpServer) -> None:
         await http
 
-    def serve(options: dict[str, Any], ready: Callable[[Any], None] | None) -> None:
-        http = HttpServer(server, options, on_ready=ready, is_program=True)
+    def serve(
+        options: dict[str, Any],
+        on_serving: Ready | None,
+        on_ready: Callable[[Any], None] | None = None,
+    ) -> None:
+        http = HttpServer(
+            server, options, on_ready=on_ready, on_serving=on_serving, is_program=True
+        )
         with (
             asyncio.Runner(loop_factory=_loop_factory()) as runner,
             contextlib.suppress(KeyboardInterrupt),
@@ -110,9 +123,11 @@ def _http(server: ServedServer, options: RunOptions) -> None:
             runner.run(_until_signalled(server, work(http)))
 
     if workers > 1:
-        run_workers(workers, serve, of_http, on_ready)
+        if server.dev:  # the author may look at a blocked worker
+            limits = msgspec.structs.replace(limits, blocked_seconds=None)
+        run_workers(workers, serve, of_http, on_ready, limits)
     else:
-        serve(of_http, on_ready)
+        serve(of_http, None, on_ready)
 
 
 def _close(runner: asyncio.Runner, *, must_end: bool) -> None:

@@ -47,6 +47,7 @@ class ServerState:
         tasks: The tasks of running requests.
         now: The time of the last tick, in seconds of the event loop's clock.
         is_draining: Whether each connection closes after its current response.
+        requests: The number of requests so far.
         dates: Makes the Date header.
         heads: The request heads that were validated before, by their bytes.
     """
@@ -61,6 +62,7 @@ class ServerState:
     tasks: set[asyncio.Future[None]] = field(default_factory=set)
     now: float = 0.0
     is_draining: bool = False
+    requests: int = 0
     dates: DateHeader = field(default_factory=DateHeader)
     heads: dict[bytes, RequestHead] = field(default_factory=dict)
 
@@ -273,6 +275,9 @@ class Connection(asyncio.Protocol):
 
     def _start(self, cycle: RequestCycle) -> None:
         server = self._server
+        server.requests += 1
+        if server.is_draining:
+            cycle.keep_alive = False
         template = self._scope
         if template is None:
             template = self._scope = self._make_template()
