@@ -154,6 +154,11 @@ class Likeness(RuleBasedStateMachine):
         """Until then and no longer."""
         self.both(lambda store: store.workers.is_alive(worker, now=self.base + now))
 
+    @rule(worker=IDS)
+    def ends(self, worker: str) -> None:
+        """It lives no longer."""
+        self.both(lambda store: store.workers.withdraw(worker))
+
     @invariant()
     def streams_are_alike(self) -> None:
         """What is kept of every stream is the same."""

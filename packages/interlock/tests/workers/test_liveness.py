@@ -21,7 +21,7 @@ def reasons(limits: WorkerLimits, now: float, beats: Heartbeats) -> list[tuple[s
 
 
 @pytest.mark.parametrize(
-    ("process", "loop", "found"),
+    "process,loop,found",
     [
         (100.0, 100.0, None),
         (96.5, 96.5, None),  # 3.5 s without a heartbeat
@@ -43,7 +43,7 @@ def test_a_blocked_worker_is_kept_where_the_limit_is_off(loop: float):
 
 
 @pytest.mark.parametrize(
-    ("requests", "memory", "excess", "found"),
+    "requests,memory,excess,found",
     [
         (999, 9 * MIB, 0.0, None),
         (1000, 9 * MIB, 0.0, "has received 1000 requests"),
@@ -95,18 +95,23 @@ def test_a_row_counts_from_its_first_heartbeat():
     table.write(0, 2.0, 1.0, 3, 4096)
     assert table.read(0) == Heartbeats(2.0, 1.0, 3, 4096, 0.05)
     assert table.read(1) is None
+    table.mark_replaced(0)
+    assert table.is_replaced(0)
+    assert not table.is_replaced(1)
     table.reset(0, 0.0)
     assert table.read(0) is None
+    assert not table.is_replaced(0)
     table.close()
 
 
 async def test_both_heartbeats_go_on():
     table = HeartbeatTable(1)
     table.reset(0, 0.0)
-    HeartbeatSender(table, 0, lambda: 42).start()
+    HeartbeatSender(table, 0).started(lambda: 42)
 
     async def after(loop: float) -> Heartbeats:
-        while (beats := table.read(0)) is None or beats.loop <= loop:
+        # The thread tells nobody here when it has written.
+        while (beats := table.read(0)) is None or beats.loop <= loop:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
         return beats
 
@@ -120,7 +125,7 @@ async def test_both_heartbeats_go_on():
 
 def test_a_debugger_in_the_stack_is_recognized():
     space: dict[str, object] = {"__name__": "pdb", "sys": __import__("sys")}
-    exec("def prompt():\n    return sys._getframe()", space)  # noqa: S102 - a frame of a debugger
+    exec("def prompt():\n    return sys._getframe()", space)
     assert is_debugged(space["prompt"]())  # type: ignore[operator]
     assert not is_debugged(None)
     assert not is_debugged(__import__("sys")._getframe())

@@ -287,6 +287,10 @@ class WorkerStore(Protocol):
         """Whether a worker is alive, as far as the store knows."""
         ...
 
+    async def withdraw(self, worker: str) -> None:
+        """Record that a worker has ended in good order. Nobody waits for it from now on."""
+        ...
+
 
 class Store(Protocol):
     """The state that workers share.

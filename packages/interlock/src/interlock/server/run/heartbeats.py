@@ -23,7 +23,7 @@ log = logging.getLogger("interlock.server")
 _PAUSE = 0.25  # seconds between two heartbeats
 _REPORTED_SECONDS = 1.0  # after this time the stack of a blocked event loop is logged
 _MEASURED_SECONDS = 2.0  # between two looks at the memory of the process
-_CELLS = 5  # of a row: process, loop, requests, memory, excess
+_CELLS = 6  # of a row: process, loop, requests, memory, excess, whether it is replaced
 _DEBUGGERS = frozenset({"bdb", "pdb", "pydevd", "_pydevd_bundle", "debugpy"})
 
 
@@ -40,9 +40,9 @@ class HeartbeatTable:
     def reset(self, row: int, excess: float) -> None:
         """Make a row ready for a new worker."""
         start = row * _CELLS
-        for cell in range(start, start + _CELLS - 1):
+        for cell in range(start, start + _CELLS):
             self._cells[cell] = 0.0
-        self._cells[start + _CELLS - 1] = excess
+        self._cells[start + 4] = excess
 
     def write(self, row: int, process: float, loop: float, requests: int, memory: int) -> None:
         """Write the heartbeats of a worker."""
@@ -55,10 +55,18 @@ class HeartbeatTable:
     def read(self, row: int) -> Heartbeats | None:
         """Return the heartbeats of a worker; None before the first."""
         start = row * _CELLS
-        process, loop, requests, memory, excess = self._cells[start : start + _CELLS]
+        process, loop, requests, memory, excess = self._cells[start : start + 5]
         if not process:
             return None
         return Heartbeats(process, loop, int(requests), int(memory), excess)
+
+    def mark_replaced(self, row: int) -> None:
+        """Say that the worker has a successor, which serves."""
+        self._cells[row * _CELLS + 5] = 1.0
+
+    def is_replaced(self, row: int) -> bool:
+        """Whether the worker has a successor."""
+        return bool(self._cells[row * _CELLS + 5])
 
     def close(self) -> None:
         """Release the memory."""
@@ -75,21 +83,35 @@ class HeartbeatSender:
     Args:
         table: The table of the supervisor.
         row: The row of this worker.
-        requests: Returns the number of requests that this worker has received.
+        on_started: Called once this worker serves.
     """
 
-    def __init__(self, table: HeartbeatTable, row: int, requests: Callable[[], int]) -> None:
+    def __init__(
+        self, table: HeartbeatTable, row: int, *, on_started: Callable[[], None] = lambda: None
+    ) -> None:
         self._table = table
         self._row = row
-        self._requests = requests
+        self._on_started = on_started
+        self._requests: Callable[[], int] = int
         self._loop_ran = 0.0
         self._loop_thread = 0
 
-    def start(self) -> None:
-        """Start to send. Call it in the event loop."""
+    @property
+    def is_replaced(self) -> bool:
+        """Whether this worker ends because another one has taken its place."""
+        return self._table.is_replaced(self._row)
+
+    def started(self, requests: Callable[[], int]) -> None:
+        """Start to send. Call it in the event loop once this worker serves.
+
+        Args:
+            requests: Returns the number of requests that this worker has received.
+        """
+        self._requests = requests
         self._loop_thread = threading.get_ident()
         self._beat_loop(asyncio.get_running_loop())
         threading.Thread(target=self._beat, name="interlock-heartbeat", daemon=True).start()
+        self._on_started()
 
     def _beat_loop(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop_ran = time.monotonic()

@@ -25,8 +25,8 @@ from .process_memory import keep_freed_memory, settle_memory
 if TYPE_CHECKING:
     import ssl
 
+    from ...transport.http.server.serve import Supervision
     from .liveness import WorkerLimits
-    from .supervisor import Ready
 
 DEFAULT_GRACE = 10.0  # seconds
 
@@ -117,7 +117,7 @@ async def serve_web(
     sock: socket.socket | None = None,
     grace: float = DEFAULT_GRACE,
     on_ready: Callable[[Any], None] | None = None,
-    on_serving: Callable[[Callable[[], int]], object] | None = None,
+    supervision: Supervision | None = None,
     hosts: str | Sequence[str] = (),
     proxies: str | Sequence[str] = (),
     tls: ssl.SSLContext | None = None,
@@ -128,8 +128,8 @@ async def serve_web(
 
     Hazard: `proxies` are the addresses or networks whose `X-Forwarded-For` is trusted. Without them
     it is always ignored. `tls` is the context of an HTTPS server. `is_program` says that the
-    process does nothing else, so its memory may be tuned for the server. `on_serving` is called
-    after `on_ready`, with a function that returns the number of requests.
+    process does nothing else, so its memory may be tuned for the server. `supervision` is
+    the process that supervises this one.
     """
     # late: only for programs that serve HTTP themselves
     from ...transport.http.server.serve import (
@@ -153,7 +153,7 @@ async def serve_web(
             grace=grace,
             proxies=_several(proxies),
             on_ready=ready,
-            on_serving=on_serving,
+            supervision=supervision,
             on_large=cache(keep_freed_memory) if is_program else bool,
             tls=tls,
         )
@@ -170,7 +170,7 @@ def _own_name(host: str) -> tuple[str, ...]:
 
 def run_workers(
     count: int,
-    serve: Callable[[dict[str, Any], Ready], None],
+    serve: Callable[[dict[str, Any], Supervision], None],
     options: dict[str, Any],
     told: Callable[[Any], None] | None,
     limits: WorkerLimits,
@@ -196,8 +196,8 @@ def run_workers(
     sock = listening_socket(host, options.pop("port", 8000))
     address = sock.getsockname()
 
-    def work(ready: Ready) -> None:
-        serve({**options, "host": host, "sock": sock}, ready)
+    def work(supervision: Supervision) -> None:
+        serve({**options, "host": host, "sock": sock}, supervision)
 
     try:
         Supervisor(

@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Generator
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from ...keywords import check_keywords
 from .http import serve_web
 from .interface import ServedServer
 from .options import HttpOptions
+
+if TYPE_CHECKING:
+    from ...transport.http.server.serve import Supervision
 
 _ANY = {
     "0.0.0.0": "127.0.0.1",
@@ -33,14 +36,14 @@ class HttpServer:
         options: dict[str, Any],
         *,
         on_ready: Callable[[Any], None] | None = None,
-        on_serving: Callable[[Callable[[], int]], object] | None = None,
+        supervision: Supervision | None = None,
         is_program: bool = False,
     ) -> None:
         check_keywords(options, HttpOptions.__annotations__, "server.serve_http()")
         self._server = server
         self._options = options
         self._on_ready = on_ready
-        self._on_serving = on_serving
+        self._supervision = supervision
         self._is_program = is_program
         self._task: asyncio.Task[None] | None = None
         self._address: tuple[Any, ...] | str | None = None
@@ -82,7 +85,7 @@ class HttpServer:
         serving = serve_web(
             self._server,
             on_ready=lambda address: None if ready.done() else ready.set_result(address),
-            on_serving=self._on_serving,
+            supervision=self._supervision,
             is_program=self._is_program,
             **self._options,
         )

@@ -23,8 +23,8 @@ from .process_memory import keep_freed_memory, settle_memory
 
 if TYPE_CHECKING:
     from ...store.interface import Store
+    from ...transport.http.server.serve import Supervision
     from .options import RunOptions
-    from .supervisor import Ready
 
 log = limited("interlock.server")
 
@@ -110,11 +110,11 @@ def _http(server: ServedServer, options: RunOptions) -> None:
 
     def serve(
         options: dict[str, Any],
-        on_serving: Ready | None,
+        supervision: Supervision | None,
         on_ready: Callable[[Any], None] | None = None,
     ) -> None:
         http = HttpServer(
-            server, options, on_ready=on_ready, on_serving=on_serving, is_program=True
+            server, options, on_ready=on_ready, supervision=supervision, is_program=True
         )
         with (
             asyncio.Runner(loop_factory=_loop_factory()) as runner,

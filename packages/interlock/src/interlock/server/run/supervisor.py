@@ -41,9 +41,7 @@ _KINDS: dict[str, type[Exception]] = {
 }
 _MOST_WORDS = 1000  # characters: a report is written to the pipe in one piece
 
-Ready = Callable[[Callable[[], int]], None]
-"""Called by a worker in its event loop once it serves, with what counts its requests."""
-Work = Callable[[Ready], None]
+Work = Callable[[HeartbeatSender], None]
 
 
 class _Report(Struct, array_like=True):
@@ -96,7 +94,7 @@ class _Pipe:
 
 
 class Supervisor:
-    """Runs `work` in `count` processes. `work` gets a function to call once it serves.
+    """Runs `work` in `count` processes. `work` gets an object to call once it serves.
 
     SIGHUP replaces all workers, one at a time; the new one serves before the old one is told to
     end. Workers are forks of this process, so the new ones have the code that is loaded here.
@@ -257,8 +255,10 @@ class Supervisor:
                 return
 
     def _retire(self, pid: int) -> None:
-        """Tell a worker to end in good order."""
-        self._workers[pid].killed_at = time.monotonic() + self._grace + _STUBBORN
+        """Tell a worker that has a successor to end in good order."""
+        worker = self._workers[pid]
+        worker.killed_at = time.monotonic() + self._grace + _STUBBORN
+        self._heartbeats.mark_replaced(worker.row)
         os.kill(pid, signal.SIGTERM)
 
     def _succeed(self) -> None:
@@ -370,8 +370,7 @@ class Supervisor:
     def _fork(self) -> int:
         """Start a worker, and return its process id."""
         row = self._free_rows.pop()
-        # No secret depends on it.
-        excess = random.uniform(0.0, self._limits.jitter)  # noqa: S311
+        excess = random.uniform(0.0, self._limits.jitter)
         self._heartbeats.reset(row, excess)
         # Signals are blocked until the worker has its own handlers and this process knows its pid.
         signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
@@ -383,7 +382,10 @@ class Supervisor:
         code = 1
         try:
             self._settle()
-            self._work(lambda requests: self._start_serving(row, requests))
+            serving = _Report(os.getpid())
+            self._work(
+                HeartbeatSender(self._heartbeats, row, on_started=lambda: self._report(serving))
+            )
             code = 0
         except BaseException as bad:  # a worker does not end without saying why
             kind = next((name for name, known in _KINDS.items() if isinstance(bad, known)), "")
@@ -416,10 +418,6 @@ class Supervisor:
         os.kill(os.getpid(), signal.SIGTERM)
         time.sleep(self._grace + _STUBBORN)
         os._exit(1)
-
-    def _start_serving(self, row: int, requests: Callable[[], int]) -> None:
-        HeartbeatSender(self._heartbeats, row, requests).start()
-        self._report(_Report(os.getpid()))
 
     def _report(self, report: _Report) -> None:
         with contextlib.suppress(OSError):

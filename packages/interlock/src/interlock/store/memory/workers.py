@@ -23,3 +23,7 @@ class MemoryWorkers:
         """Whether a worker is alive."""
         until = self._until.get(worker)
         return until is not None and until >= now
+
+    async def withdraw(self, worker: str) -> None:
+        """Record that a worker has ended in good order."""
+        self._until.pop(worker, None)

@@ -25,3 +25,7 @@ class RedisWorkers:
         """Whether a worker is alive."""
         until = await self._link.ask("GET", self._prefix + worker)
         return until is not None and float(until) >= now
+
+    async def withdraw(self, worker: str) -> None:
+        """Record that a worker has ended in good order."""
+        await self._link.ask("DEL", self._prefix + worker)

@@ -32,3 +32,9 @@ class SqliteWorkers:
                 ).fetchall()
             )
         )
+
+    async def withdraw(self, worker: str) -> None:
+        """Record that a worker has ended in good order."""
+        await self._writer.ask(
+            lambda db: db.execute("DELETE FROM workers WHERE id = ?", (worker,)).close()
+        )

@@ -108,6 +108,18 @@ async def _knows_who_lives(one: Store, other: Store) -> None:
     require(
         not await other.workers.is_alive("w", now=now + 25.0), "a worker lives longer than it said"
     )
+    await one.workers.heartbeat("v", until=now + 20.0)
+    await other.workers.withdraw("w")
+    await other.workers.withdraw("nobody")
+    for store in (one, other):
+        require(
+            not await store.workers.is_alive("w", now=now), "a worker lives although it has ended"
+        )
+        require(
+            await store.workers.is_alive("v", now=now), "a worker has ended because another has"
+        )
+    await one.workers.heartbeat("w", until=now + 20.0)
+    require(await other.workers.is_alive("w", now=now), "a worker that has ended cannot come back")
 
 
 async def _opens_again(one: Store, other: Store) -> None:

@@ -428,6 +428,7 @@ class HttpApp:
         await self._sessions.aclose()
         await self._tasks.aclose()
         await self._lifespan.leave()
+        await self.messages.withdraw()  # last: what this worker has begun is over and recorded
         await self._store.aclose()
 
     def _running_tasks(self) -> list[asyncio.Task[None]]:

@@ -5,6 +5,7 @@ worker.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import time
 from collections.abc import Callable
@@ -114,6 +115,14 @@ class WorkerMessages:
         if since is None or asyncio.get_running_loop().time() - since < _HEARTBEAT * 1.5:
             return True
         return await self._store.workers.is_alive(worker, now=time.time())
+
+    async def withdraw(self) -> None:
+        """Say in the store that this worker has ended in good order, so that no other worker waits
+        for its heartbeats.
+        """
+        if self._store.shared:
+            with contextlib.suppress(StoreError):  # the heartbeat expires by itself
+                await self._store.workers.withdraw(self.worker)
 
     async def beat(self) -> None:
         """Send the heartbeat of this worker, until cancelled."""

@@ -76,6 +76,22 @@ def _is_direct(app: App | DirectApp) -> TypeGuard[DirectApp]:
     return "serve" in vars(called)
 
 
+class Supervision(Protocol):
+    """The process that supervises this one, and replaces it."""
+
+    def started(self, requests: Callable[[], int]) -> None:
+        """Say, in the event loop, that this process serves.
+
+        Args:
+            requests: Returns the number of requests that it has received.
+        """
+
+    @property
+    def is_replaced(self) -> bool:
+        """Whether another process goes on to serve the socket."""
+        ...
+
+
 def lacking() -> str:
     """Return the line that says what to install; empty if nothing is missing."""
     try:
@@ -153,7 +169,7 @@ async def serve_http(
     proxies: Sequence[str] = (),
     on_ready: Callable[[Any], object] | None = None,
     on_large: Callable[[], object] = bool,
-    on_serving: Callable[[Callable[[], int]], object] | None = None,
+    supervision: Supervision | None = None,
     limits: ConnectionLimits | None = None,
     tls: ssl.SSLContext | None = None,
 ) -> None:
@@ -168,8 +184,7 @@ async def serve_http(
             Unix socket); none by default.
         on_ready: Called with the address of the first socket once the server accepts connections.
         on_large: Called whenever a large piece is received or sent.
-        on_serving: Called after `on_ready`, with a function that returns the number of requests
-            so far.
+        supervision: The process that supervises this one.
         limits: The limits; by default those of the app, if it is an endpoint.
         tls: The SSL context for HTTPS.
 
@@ -179,7 +194,7 @@ async def serve_http(
     """
     socks = [sock] if isinstance(sock, socket.socket) else list(sock)
     try:
-        await _serve(app, socks, grace, proxies, on_ready, on_large, on_serving, limits, tls)
+        await _serve(app, socks, grace, proxies, on_ready, on_large, supervision, limits, tls)
     finally:
         for each in socks:
             each.close()
@@ -192,7 +207,7 @@ async def _serve(
     proxies: Sequence[str],
     on_ready: Callable[[Any], object] | None,
     on_large: Callable[[], object],
-    on_serving: Callable[[Callable[[], int]], object] | None,
+    supervision: Supervision | None,
     limits: ConnectionLimits | None,
     tls: ssl.SSLContext | None,
 ) -> None:
@@ -226,19 +241,22 @@ async def _serve(
         address = socks[0].getsockname()
         if on_ready is not None:
             on_ready(address)
-        if on_serving is not None:
-            on_serving(lambda: state.requests)
+        if supervision is not None:
+            supervision.started(lambda: state.requests)
         with contextlib.suppress(asyncio.CancelledError):
             await loop.create_future()
         waiting = [one for each in socks for one in _accept_waiting(each)]
         for listener in listeners:  # stop accepting
             listener.close()
-        state.is_draining = True  # each client hears with its response that the connection closes
+        # Clients of this process can connect anew. Without a successor they get a refusal instead.
+        is_replaced = supervision is not None and supervision.is_replaced
+        state.is_draining = is_replaced  # each response says that the connection closes
         await _serve_waiting(waiting, state, tls)
         await asyncio.sleep(min(_LINGER, grace))
         await _first_requests(state, min(_FIRST_REQUEST, grace))
-        for connection in state.table.all():  # an idle one could only bring refused requests
-            connection.shut_down()
+        if is_replaced:
+            for connection in state.table.all():  # a request on an idle one would be refused
+                connection.shut_down()
         await managed.drain(grace)
         await _shut_down(state)
     except asyncio.CancelledError:
@@ -289,6 +307,7 @@ def _maker(state: ServerState) -> Callable[[], Connection]:
 
 async def _shut_down(state: ServerState) -> None:
     """Close the connections, each after its response, and all of them after a second."""
+    state.is_draining = True
     for connection in state.table.all():
         connection.shut_down()
     end = state.loop.time() + _LAST_RESPONSES
