@@ -96,7 +96,7 @@ class Guard:
         dpop: Literal["off", "allowed", "required"] = "allowed",
         dpop_nonces: bool = False,
         vault: Vault | None = None,
-        public: Sequence[str] = ("/health",),
+        public: Sequence[str] = ("/health", "/health/live", "/health/ready"),
         clock: Callable[[], float] = time.time,
         path: str | None = None,
     ) -> None:

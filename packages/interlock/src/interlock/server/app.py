@@ -896,7 +896,7 @@ class Server:
         Args:
             path: The path of the endpoint.
             options: The options in AppOptions: `hosts`, `origins`, `cors`, `sessions`, `store`,
-                `stream`, `retry_ms`, `legacy_sse`, `limits`, `grace` and `guard`.
+                `stream`, `retry_ms`, `legacy_sse`, `limits`, `grace`, `guard` and `health`.
 
         Returns:
             The ASGI app.

@@ -16,6 +16,7 @@ from ...store import open_store
 from ...store.interface import Store
 from ...transport.http.app import HttpApp, HttpAppOptions
 from ...transport.http.authorization import EndpointAware, Guarding
+from ...transport.http.health import DEFAULT_PATH
 from ...transport.http.limits import Limits
 from ..catalogue.scopes import as_anonymous, with_anonymous_callers
 from ..changes import BoardBus, MemoryBus
@@ -53,12 +54,15 @@ def http_app(
     limits: Limits | None = None,
     grace: float = DEFAULT_GRACE,
     guard: Guarding | None = None,
+    health: str | None = DEFAULT_PATH,
 ) -> HttpApp:
     """Return the server as an ASGI app; see `Server.http_app`."""
     if legacy_sse:
         warn_deprecated(_LEGACY_SSE, 3)
     if not path.startswith("/"):
         raise ValueError(f"a path begins with a slash; {path!r} does not")
+    if health is not None and (not health.startswith("/") or len(health) == 1):
+        raise ValueError(f"health is a path such as {DEFAULT_PATH!r}, or None, not {health!r}")
     if not isinstance(limits, Limits | None):
         raise TypeError(f"limits are Limits(...), not {limits!r}")
     if isinstance(store, str):
@@ -92,6 +96,7 @@ def http_app(
         grace=grace,
         guard=guard,
         routes=server.take_routes(),
+        health=None if health is None else health.rstrip("/"),
     )
     app = HttpApp(
         with_anonymous_callers(server.handler),

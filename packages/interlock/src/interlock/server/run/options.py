@@ -34,6 +34,8 @@ class AppOptions(TypedDict, total=False):
         grace: The time that running calls have at the end, in seconds.
         guard: Authorization in front of the endpoint: a function from an ASGI app to an ASGI app,
             such as `interlock.auth.Guard`. Without it no caller has scopes.
+        health: The path of the health checks, "/health" by default, with `/live` and `/ready` below
+            it; None for none. Name another path to a guard as public.
     """
 
     hosts: str | Sequence[str]
@@ -47,6 +49,7 @@ class AppOptions(TypedDict, total=False):
     limits: Limits | None
     grace: float
     guard: Guarding | None
+    health: str | None
 
 
 class HttpOptions(AppOptions, total=False):

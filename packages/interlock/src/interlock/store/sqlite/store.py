@@ -7,6 +7,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 from .. import bounds
 from .events import SqliteEvents
@@ -60,6 +61,11 @@ class SqliteStore:
         self.records = SqliteRecords(self._writer)
         self.workers = SqliteWorkers(self._writer)
         self._reader: sqlite3.Connection | None = None
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the file."""
+        return self._file.path.parent
 
     async def open(self) -> None:
         """Open the file, and create missing tables.

@@ -28,6 +28,7 @@ from .background_tasks import BackgroundTasks
 from .cors import Cors
 from .endpoint import McpEndpoint
 from .error_responses import CLOSE, ErrorResponder
+from .health import DEFAULT_PATH, HealthChecks
 from .legacy.session_expiry import SessionExpiry
 from .legacy.sessions import SessionEndpoint, SessionOptions
 from .legacy.sse_server import PATHS as SSE_PATHS
@@ -54,7 +55,6 @@ from .stateless import StatelessEndpoint
 from .subscriptions import Subscriptions
 from .ticker import Ticker
 
-_HEALTH = "/health"
 _QUERY = "!$%&'()*+,-./:;=?@_~"  # characters that are not escaped in the query of a redirect
 
 
@@ -88,6 +88,7 @@ class HttpAppOptions:
             seconds.
         guard: The authorization in front of the app.
         routes: ASGI apps of the author, by path.
+        health: The path of the health checks; None for none.
     """
 
     path: str
@@ -101,6 +102,7 @@ class HttpAppOptions:
     grace: float = 0.0
     guard: Guarding | None = None
     routes: Routes | None = None
+    health: str | None = DEFAULT_PATH
 
 
 class HttpApp:
@@ -135,6 +137,9 @@ class HttpApp:
         self._errors = ErrorResponder(self._log)
         self._admission = Admission(options.rules, limits.rate, store, self._shutdown, self._errors)
         self.messages = WorkerMessages(store)
+        self._health = HealthChecks(
+            options.health, store, self.messages, self._shutdown, self.calls
+        )
         self._expiry = SessionExpiry(store, limits, self.messages)
         self._tasks = BackgroundTasks()
         services = Services(
@@ -177,7 +182,7 @@ class HttpApp:
         self._routes = options.routes or Routes()
         paths = (options.path, *(SSE_PATHS if self._sse is not None else ()))
         self._redirects = dict(_slashed(known) for known in paths if known != "/")
-        self._routes.check_free((*paths, _HEALTH))
+        self._routes.check_free((*paths, *self._health.paths))
         bare = [route.path for route in self._routes if route.guarded and options.guard is None]
         if bare:
             raise ValueError(
@@ -194,7 +199,7 @@ class HttpApp:
             self._handle,
             self._serve_other,
             self.path,
-            {_HEALTH, *others},
+            {*self._health.paths, *others},
             knows=lambda path: self._routes.find(path) is not None,
         )
 
@@ -297,8 +302,8 @@ class HttpApp:
             await self._serve(self._admission.asgi_request(scope, receive, send))
         elif (location := self._location(scope)) is not None:
             await self._redirect(location, self._admission.asgi_request(scope, receive, send))
-        elif path == _HEALTH and scope["method"] in ("GET", "HEAD"):
-            await self._answer_health(scope, send)
+        elif path in self._health.paths and scope["method"] in ("GET", "HEAD"):
+            await self._health.answer(path, scope, send)
         elif self._sse is not None and path in SSE_PATHS:
             await self._sse.serve(path, self._admission.asgi_request(scope, receive, send))
         elif (route := self._routes.find(path)) is not None:
@@ -352,14 +357,6 @@ class HttpApp:
         if query := request.scope.get("query_string", b""):
             location += b"?" + quote_from_bytes(query, safe=_QUERY).encode()
         await request.respond(307, b"", headers=((b"location", location),))
-
-    async def _answer_health(self, scope: Scope, send: Send) -> None:
-        status = 200
-        body = b'{"status":"ok"}'
-        if self._shutdown.is_draining:
-            status = 503
-            body = b'{"status":"draining"}'
-        await send_body(send, status, b"" if scope["method"] == "HEAD" else body)
 
     # -- lifespan ----------------------------------------------------------------------------------
 

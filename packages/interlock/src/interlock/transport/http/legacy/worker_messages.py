@@ -51,6 +51,7 @@ class WorkerMessages:
         self._receivers: dict[str, list[Receiver]] = {}
         self._echoed: dict[str, Receiver] = {}
         self._beating_since: float | None = None  # on the clock of the event loop
+        self.is_store_away = False  # whether the last heartbeat did not reach the store
         self._stop: Callable[[], object] = bool
 
     @property
@@ -130,8 +131,10 @@ class WorkerMessages:
             try:
                 until = time.time() + _HEARTBEAT * _MISSED
                 await self._store.workers.heartbeat(self.worker, until=until)
+                self.is_store_away = False
                 if self._beating_since is None:
                     self._beating_since = asyncio.get_running_loop().time()
             except StoreError:
+                self.is_store_away = True
                 self._beating_since = None
             await asyncio.sleep(_HEARTBEAT)
