@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...logs import limited
 from .. import bounds
+from ..circuit_breaker import CircuitBreaker
 from ..errors import StoreError
 from ..urls import server_address
 
@@ -49,7 +50,11 @@ class _Command:
 
 
 class Link:
-    """Sends commands in order and in batches, from `open` to `aclose`."""
+    """Sends commands in order and in batches, from `open` to `aclose`.
+
+    While the server does not answer, a circuit breaker refuses commands at once: each caller would
+    wait for `patience` seconds, only to be refused.
+    """
 
     def __init__(self, url: str, patience: float) -> None:
         self._url = url
@@ -60,6 +65,7 @@ class Link:
         self._stirred = asyncio.Event()
         self._open = False
         self._away = False
+        self._breaker = CircuitBreaker()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread = 0
         self._client: Redis | None = None
@@ -72,6 +78,7 @@ class Link:
         self._waiting.clear()
         self._size = 0
         self._away = False
+        self._breaker = CircuitBreaker()
         self._stirred = asyncio.Event()
         try:
             self._client = self.client(self._patience)
@@ -149,12 +156,16 @@ class Link:
         """
         if not self._open:
             raise StoreError("the store is not open")
-        waiter: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        if not self._breaker.allows(loop.time()):
+            raise StoreError(f"the Redis server at {self.place} has not answered just now")
+        waiter: asyncio.Future[Any] = loop.create_future()
         self._put(_Command(arguments, waiter, 0))
         try:
             async with asyncio.timeout(self._patience):
                 return await waiter
         except TimeoutError:
+            self._breaker.failed(loop.time())
             raise StoreError(f"the Redis server at {self.place} does not answer") from None
 
     def _put(self, command: _Command) -> None:
@@ -237,6 +248,7 @@ class Link:
             )
 
     def _found(self) -> None:
+        self._breaker.succeeded()
         if self._away:
             self._away = False
             log.info("the Redis server at %s is back", self.place)
