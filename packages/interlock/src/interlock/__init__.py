@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from .http11.safe_fetch import BlockedAddress, SafeFetch
     from .protocol.opening import UnsupportedRevision
     from .server.app import Server
+    from .server.audit import AuditTrail
     from .server.calls.context import Context, get_context
     from .server.calls.environment import RunningServer
     from .server.calls.session_state import SessionState
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from .server.run.liveness import WorkerLimits
     from .server.server_options import QuestionSettings, ServerInfo, ServerLimits
     from .settings import settings_of
+    from .store.audit_log import AuditCheck
     from .transport.channel import Channel
     from .transport.conversation import ClientTransport
     from .transport.duplex import Duplex
@@ -118,6 +120,8 @@ _ROOMS = {
     ),
     ".protocol.opening": ("UnsupportedRevision",),
     ".server.app": ("Server",),
+    ".server.audit": ("AuditTrail",),
+    ".store.audit_log": ("AuditCheck",),
     ".server.extensions.apps": ("App", "Csp"),
     ".server.changes": ("Change", "ChangeBus"),
     ".typed.content": ("assistant", "user"),
@@ -183,6 +187,8 @@ __all__ = [
     "Asker",
     "Audio",
     "AudioContent",
+    "AuditCheck",
+    "AuditTrail",
     "CallToolResult",
     "Caller",
     "Cancelled",

@@ -93,7 +93,7 @@ async def test_a_server_with_as_many_calls_as_may_run_is_not_ready():
 async def test_a_server_whose_store_is_away_is_not_ready():
     """Until its heartbeat reaches the store again."""
     store = MemoryStore()
-    store.shared = True  # type: ignore[misc]
+    store.shared = True  # type: ignore[misc]  # a constant of the class
     beat = store.workers.heartbeat
     tried = asyncio.Event()
     is_away = True
@@ -104,7 +104,7 @@ async def test_a_server_whose_store_is_away_is_not_ready():
             raise StoreError("away")
         await beat(worker, until=until)
 
-    store.workers.heartbeat = heartbeat  # type: ignore[method-assign]
+    store.workers.heartbeat = heartbeat  # type: ignore[method-assign]  # a store that fails
     app = Server("s").http_app(store=store)
     await app.open()
     async with asyncio.timeout(20):

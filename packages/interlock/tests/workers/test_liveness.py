@@ -126,6 +126,6 @@ async def test_both_heartbeats_go_on():
 def test_a_debugger_in_the_stack_is_recognized():
     space: dict[str, object] = {"__name__": "pdb", "sys": __import__("sys")}
     exec("def prompt():\n    return sys._getframe()", space)
-    assert is_debugged(space["prompt"]())  # type: ignore[operator]
+    assert is_debugged(space["prompt"]())  # type: ignore[operator]  # made by exec
     assert not is_debugged(None)
     assert not is_debugged(__import__("sys")._getframe())

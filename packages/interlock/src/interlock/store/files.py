@@ -68,22 +68,29 @@ def file_lock(path: Path, *, patience: float) -> Iterator[None]:
         descriptor = open_private(path, os.O_RDWR | os.O_CREAT)
         _OPEN.add(descriptor)
     try:
-        end = time.monotonic() + patience
-        pause = _SHORTEST
-        while not try_lock(descriptor):
-            if time.monotonic() > end:
-                raise TimeoutError(
-                    errno.ETIMEDOUT,
-                    f"somebody else has held it for {patience:g} seconds",
-                    str(path),
-                )
-            time.sleep(random.uniform(0.5, 1.0) * pause)
-            pause = min(2 * pause, _LONGEST)
+        try_lock_for(descriptor, path, patience=patience)
         yield
     finally:
         with _GATE:
             _OPEN.discard(descriptor)
             os.close(descriptor)  # closing the file releases the lock
+
+
+def try_lock_for(descriptor: int, path: Path, *, patience: float) -> None:
+    """Lock an open file until it is closed. Raises TimeoutError if another one holds the lock for
+    `patience` seconds, and OSError if the file cannot be locked.
+    """
+    end = time.monotonic() + patience
+    pause = _SHORTEST
+    while not try_lock(descriptor):
+        if time.monotonic() > end:
+            raise TimeoutError(
+                errno.ETIMEDOUT,
+                f"somebody else has held it for {patience:g} seconds",
+                str(path),
+            )
+        time.sleep(random.uniform(0.5, 1.0) * pause)
+        pause = min(2 * pause, _LONGEST)
 
 
 def try_lock(descriptor: int) -> bool:

@@ -26,7 +26,7 @@ from .process_memory import keep_freed_memory, settle_memory
 if TYPE_CHECKING:
     import ssl
 
-    from ...transport.http.server.serve import Supervision
+    from ...transport.http.server.supervision import Supervision
     from .liveness import WorkerLimits
 
 DEFAULT_GRACE = 10.0  # seconds

@@ -5,15 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Generator
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from ...keywords import check_keywords
+from ...transport.http.server.supervision import Supervision
 from .http import serve_web
 from .interface import ServedServer
 from .options import HttpOptions
-
-if TYPE_CHECKING:
-    from ...transport.http.server.serve import Supervision
 
 _ANY = {
     "0.0.0.0": "127.0.0.1",

@@ -23,7 +23,7 @@ from .process_memory import keep_freed_memory, settle_memory
 
 if TYPE_CHECKING:
     from ...store.interface import Store
-    from ...transport.http.server.serve import Supervision
+    from ...transport.http.server.supervision import Supervision
     from .options import RunOptions
 
 log = limited("interlock.server")

@@ -14,6 +14,7 @@ from ..limits import Limits
 from ..requests import ServerRequest
 from .cycle import App, RequestCycle
 from .limits import ConnectionLimits
+from .supervision import Supervision
 
 if TYPE_CHECKING:
     from .connection import Connection, ServerState
@@ -74,22 +75,6 @@ def _is_direct(app: App | DirectApp) -> TypeGuard[DirectApp]:
     """
     called = next(base for base in type(app).__mro__ if "__call__" in vars(base))
     return "serve" in vars(called)
-
-
-class Supervision(Protocol):
-    """The process that supervises this one, and replaces it."""
-
-    def started(self, requests: Callable[[], int]) -> None:
-        """Say, in the event loop, that this process serves.
-
-        Args:
-            requests: Returns the number of requests that it has received.
-        """
-
-    @property
-    def is_replaced(self) -> bool:
-        """Whether another process goes on to serve the socket."""
-        ...
 
 
 def lacking() -> str:
