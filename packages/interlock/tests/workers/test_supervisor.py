@@ -4,9 +4,11 @@ outlive the process that started them."""
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
 import socket
+import sqlite3
 import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -356,3 +358,20 @@ async def test_new_connections_are_refused_while_the_workers_drain(start: Start)
         (program.folder / "s.1").write_text("")
         assert (await call).text == "s done"
         assert await asyncio.to_thread(program.process.wait, PATIENCE) == 0
+
+
+def test_a_worker_that_ends_in_good_order_says_so_in_the_store(start: Start, tmp_path: Path):
+    """Its heartbeat is withdrawn, so that nobody waits for it; one that is killed cannot do so."""
+    file = tmp_path / "store.db"
+    program = start(workers=2, store=f"sqlite://{file}").ready()
+    noted(tmp_path, "entered", 2)
+
+    def beating() -> int:
+        with contextlib.closing(sqlite3.connect(file)) as store:
+            return int(store.execute("SELECT count(*) FROM workers").fetchone()[0])
+
+    until(lambda: beating() == 2)
+    os.kill(program.children[0], signal.SIGKILL)
+    until(lambda: beating() == 3)  # the successor of the killed one too
+    assert program.end() == 0
+    assert beating() == 1

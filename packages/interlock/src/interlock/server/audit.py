@@ -123,7 +123,7 @@ def _describe(x: Exchange) -> dict[str, Any]:
     entry: dict[str, Any] = {
         "id": os.urandom(8).hex(),
         "method": x.method,
-        "name": _bounded(getattr(x.params, "name", None) or getattr(x.params, "uri", "")),
+        "name": _bounded(str(getattr(x.params, "name", None) or getattr(x.params, "uri", ""))),
         "subject": None if principal is None else _bounded(principal.subject),
         "anonymous": caller.anonymous,
     }
