@@ -432,6 +432,8 @@ async def test_a_state_is_of_one_call(monkeypatch: pytest.MonkeyPatch):
     [
         ("not hexadecimal", "INTERLOCK_STATE_KEY does not hold a hexadecimal key"),
         ("abcd", "16 random bytes"),
+        ("17" * 32 + ",", "16 random bytes"),
+        ("17" * 32 + ",words", "INTERLOCK_STATE_KEY does not hold a hexadecimal key"),
     ],
 )
 def test_keys_of_the_environment_that_are_none(
@@ -441,6 +443,34 @@ def test_keys_of_the_environment_that_are_none(
     monkeypatch.setenv(STATE_KEY_VARIABLE, value)
     with pytest.raises(ValueError, match=words):
         Server("keys")
+
+
+@pytest.mark.parametrize("forwards", [True, False])
+@pytest.mark.parametrize(
+    "before, after",
+    [
+        ("17" * 32, f"{'17' * 32},{'18' * 32}"),
+        (f"{'17' * 32},{'18' * 32}", f"{'18' * 32},{'17' * 32}"),
+        (f"{'18' * 32},{'17' * 32}", "18" * 32),
+    ],
+)
+async def test_the_key_of_the_environment_can_be_rotated(
+    before: str, after: str, forwards: bool, monkeypatch: pytest.MonkeyPatch
+):
+    """First every server learns to open the new key, then they seal with it, and then the old one
+    goes. While some servers have taken a step and others have not, each opens what any has sealed.
+    """
+    monkeypatch.setenv(STATE_KEY_VARIABLE, before)
+    one, _ = asking()
+    monkeypatch.setenv(STATE_KEY_VARIABLE, after)
+    other, _ = asking()
+    share_records(one, other)
+    first = await Peer.of(one if forwards else other)
+    second = await Peer.of(other if forwards else one)
+    state = (await book(first))["result"]["requestState"]
+    assert "inputRequests" in (await book(second, state=state, seat="7B"))["result"]
+    await first.aclose()
+    await second.aclose()
 
 
 # Resources by their templates.

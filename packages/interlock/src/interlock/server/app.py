@@ -50,7 +50,7 @@ from .catalogue.scopes import as_anonymous, with_anonymous_callers
 from .changes import ChangeBus
 from .handlers import Handlers
 from .server_options import QuestionSettings, ServerInfo, ServerLimits
-from .state_key import state_key
+from .state_key import state_keys
 
 if TYPE_CHECKING:
     from ..transport.http.app import HttpApp
@@ -166,7 +166,7 @@ class Server:
         )
         self.limits = limits
         self.questions = questions
-        keys = list(questions.state_keys) or [state_key()]
+        keys = list(questions.state_keys) or state_keys()
         self.catalogue = Catalogue(limits.page_size, limits.list_ttl_ms, keys)
         self.tools = self.catalogue.tools
         self.resources = self.catalogue.resources

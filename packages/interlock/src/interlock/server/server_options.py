@@ -75,8 +75,8 @@ class QuestionSettings(Struct, frozen=True, kw_only=True):
         state_keys: Secrets (16 random bytes or more) that seal the state of calls while it travels
             through clients, and the cursors of lists with hidden items. The first one seals, all of
             them open. Several workers need the same keys. Without keys, the variable
-            INTERLOCK_STATE_KEY (hexadecimal) is used, or else a random key of this process. Servers
-            with different names cannot open each other's state.
+            INTERLOCK_STATE_KEY (hexadecimal; several with commas between them) is used, or else a
+            random key of this process. Servers with different names cannot open each other's state.
         fallback_model: Answers `ctx.sample` for clients that have no model.
         prefer_fallback_model: Whether the fallback model also answers for clients that have a
             model.
