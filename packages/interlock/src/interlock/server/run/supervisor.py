@@ -294,7 +294,8 @@ class Supervisor:
         if self._told_at is not None:
             return
         if pid == self._replaced:
-            self._replaced = 0  # its successor takes its place all the same
+            self._replaced = 0
+            log.error("worker %d ended (%s) while its successor started", pid, _ending(status))
         if pid == self._successor:
             self._successor = 0
             self._outdated.clear()
