@@ -29,8 +29,8 @@ class AuditTrail:
     so that a changed or removed line shows. All workers can write one file. A call that asks a
     question and runs again from the top has two entries for each run.
 
-    Hazard: the chain has no key. Keep the last hash of `check` elsewhere, so that a cut end or a
-    rewritten file shows too.
+    Hazard: the chain has no key. Keep the last hash of `check` elsewhere, so that a truncated
+    or rewritten file shows too.
 
     Args:
         path: The file. It is created with mode 0600.

@@ -72,11 +72,11 @@ class AuditLog:
             file.seek(max(size - _TAIL, 0))
             tail = file.read(_TAIL)
             # A process that was killed while it wrote has left a part of a line.
-            mend = b"" if not tail or tail.endswith(b"\n") else b"\n"
+            separator = b"" if not tail or tail.endswith(b"\n") else b"\n"
             previous = _START
             if tail:
                 previous = _digest(tail.removesuffix(b"\n").rpartition(b"\n")[2])
-            line = mend + _encode({**entry, "previous": previous}) + b"\n"
+            line = separator + _encode({**entry, "previous": previous}) + b"\n"
             if len(line) > _MOST_BYTES:
                 raise ValueError(f"an audit entry has {_MOST_BYTES} bytes at most")
             file.seek(size)

@@ -192,10 +192,9 @@ class Supervisor:
         for pid in list(self._workers):
             ended, status = os.waitpid(pid, os.WNOHANG)
             if ended:
-                self._hear()  # the last reports of the worker
                 self._bury(pid, status)
 
-    # -- liveness and replacement -----------------------------------------------------------------
+    # -- liveness and replacement ------------------------------------------------------------------
 
     def _supervise(self, now: float) -> float | None:
         """Check the workers, and replace the next one if one is to be replaced.
@@ -269,7 +268,7 @@ class Supervisor:
         if replaced:
             self._retire(replaced)
 
-    # -- reports and deaths -----------------------------------------------------------------------
+    # -- reports and deaths ------------------------------------------------------------------------
 
     def _hear(self) -> None:
         for line in self._reports.drain().splitlines():
@@ -291,11 +290,15 @@ class Supervisor:
         worker = self._workers.pop(pid)
         self._free_rows.append(worker.row)
         lived = now - worker.born
+        if (
+            pid == self._replaced
+        ):  # before the report of its successor, which would send it a signal
+            self._replaced = 0
+            if self._told_at is None:
+                log.error("worker %d ended (%s) while its successor started", pid, _ending(status))
+        self._hear()  # the last reports of the worker
         if self._told_at is not None:
             return
-        if pid == self._replaced:
-            self._replaced = 0
-            log.error("worker %d ended (%s) while its successor started", pid, _ending(status))
         if pid == self._successor:
             self._successor = 0
             self._outdated.clear()
