@@ -9,6 +9,7 @@ import secrets
 import sqlite3
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -44,12 +45,12 @@ class Place:
         self.folder.mkdir(mode=0o700)
         self.prefix = f"interlock-test:{secrets.token_hex(8)}:"
 
-    def vault(self, kind: str, key: str | None = None, keyring=False) -> Vault:
+    def vault(self, kind: str, key: str | None = None, keyring=False, **more) -> Vault:
         """A vault that has this key, or asks this keyring."""
         if kind == "redis":
-            return RedisVault(self.redis_url, prefix=self.prefix, key=key)
+            return RedisVault(self.redis_url, prefix=self.prefix, key=key, **more)
         return {"file": FileVault, "sqlite": SqliteVault}[kind](
-            self.folder / kind, key=key, keyring=keyring
+            self.folder / kind, key=key, keyring=keyring, **more
         )
 
     async def lies(self, kind: str) -> bytes:
@@ -245,6 +246,100 @@ async def test_a_vault_is_sealed_as_soon_as_there_is_a_key(
         await plain.put("k", "a", b"w")
     await sealed.aclose()
     await plain.aclose()
+
+
+NEW_KEY = "a new key of the tests with more than enough characters"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_of_several_keys_the_first_one_seals_and_all_of_them_open(kind: str, place: Place):
+    """Three restarts rotate a key while other processes still run with the keys of the restart
+    before: "old,new", then "new,old", then "new".
+    """
+    old = place.vault(kind, KEY)
+    await old.put("k", "a", SECRET)
+    both = place.vault(kind, f"{KEY},{NEW_KEY}")
+    assert await both.get("k", "a") == SECRET
+    await both.put("k", "b", SECRET)
+    assert await old.get("k", "b") == SECRET  # still sealed with the old key
+    swapped = place.vault(kind, f"{NEW_KEY}, {KEY}")
+    for name in ("a", "b"):
+        assert await swapped.swap("k", name, SECRET, SECRET)
+    assert await both.get("k", "a") == SECRET
+    new = place.vault(kind, NEW_KEY)
+    assert [await new.get("k", name) for name in ("a", "b")] == [SECRET, SECRET]
+    with pytest.raises(StoreError, match="another key"):
+        await old.get("k", "a")
+    for vault in (old, both, swapped, new):
+        await vault.aclose()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_key_can_be_rotated_at_once(kind: str, place: Place):
+    """Every record, with its expiry, without a write of its own."""
+    old = place.vault(kind, KEY)
+    names = [("k", "a"), ("k", "b:c"), ("a kind: with [signs]*", "ключ"), ("", "")]
+    for of in names:
+        await old.put(*of, SECRET)
+    await old.put("k", "short", SECRET, until=time.time() + 3600.0)
+    both = place.vault(kind, f"{NEW_KEY},{KEY}")
+    await both.rotate_key()
+    await both.rotate_key()  # nothing is left to do
+    new = place.vault(kind, NEW_KEY)
+    for of in (*names, ("k", "short")):
+        assert await new.get(*of) == SECRET
+    assert sorted(await new.keys("k")) == ["a", "b:c", "short"]
+    later = {"clock": lambda: time.time() + 7200.0}
+    assert await place.vault(kind, NEW_KEY, **later).keys("k") == ["a", "b:c"]
+    for vault in (old, both, new):
+        await vault.aclose()
+
+
+@pytest.mark.parametrize("kind", FILES)
+async def test_a_key_in_the_keyring_can_be_rotated(kind: str, place: Place, tmp_path):
+    """The keyring then has the new key only; a vault that was open goes on."""
+    ring = FolderRing(tmp_path / "ring")
+    vault = place.vault(kind, keyring=ring)
+    other = place.vault(kind, keyring=ring)
+    await vault.put("k", "a", SECRET)
+    assert await other.get("k", "a") == SECRET
+    (before,) = ring.folder.iterdir()
+    secret = before.read_text()
+    await vault.rotate_key()
+    (after,) = ring.folder.iterdir()
+    assert after.name != before.name
+    assert after.read_text() != secret
+    for each in (vault, other, place.vault(kind, keyring=ring)):
+        assert await each.get("k", "a") == SECRET
+        assert each.sealed
+        await each.aclose()
+
+
+@pytest.mark.parametrize("kind", FILES)
+async def test_a_given_key_takes_the_place_of_the_one_in_the_keyring(
+    kind: str, place: Place, tmp_path
+):
+    ring = FolderRing(tmp_path / "ring")
+    vault = place.vault(kind, keyring=ring)
+    await vault.put("k", "a", SECRET)
+    await vault.aclose()
+    given = place.vault(kind, KEY, keyring=ring)
+    await given.rotate_key()
+    assert list(ring.folder.iterdir()) == []
+    await given.aclose()
+    again = place.vault(kind, KEY)
+    assert await again.get("k", "a") == SECRET
+    await again.aclose()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_without_a_key_there_is_nothing_to_rotate(kind: str, place: Place):
+    vault = place.vault(kind)
+    await vault.put("k", "a", SECRET)
+    with pytest.raises(StoreError, match="INTERLOCK_VAULT_KEY"):
+        await vault.rotate_key()
+    assert await vault.get("k", "a") == SECRET
+    await vault.aclose()
 
 
 @pytest.mark.parametrize("kind", FILES)

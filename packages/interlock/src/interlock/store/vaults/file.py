@@ -8,7 +8,8 @@ import hashlib
 import os
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -29,6 +30,7 @@ T = TypeVar("T")
 FILE_BYTES = 16 * 1024 * 1024
 
 _VERSION = 1
+_BEGINNING = b'{"interlock_vault":'
 _ASIDE = 100  # the limit of damaged files that are kept
 
 
@@ -62,6 +64,7 @@ class FileVault(BookVault):
     Args:
         path: The path of the file.
         key: The key, of at least 32 characters; by default the variable INTERLOCK_VAULT_KEY.
+            Several with commas between them: the first one encrypts, all of them decrypt.
         keyring: Whether a key in the OS keyring is used if no key is given; or another keyring.
         clock: Returns the time in seconds of the wall clock, for the expiry of records.
         patience: How long to wait for another process that holds the lock, in seconds.
@@ -102,6 +105,14 @@ class FileVault(BookVault):
     async def _do(self, work: Callable[[Book, float], T], *, writes: bool = True) -> T:
         return await asyncio.to_thread(self._write if writes else self._read, work)
 
+    async def rotate_key(self) -> None:
+        """Encrypt the vault anew: with the first given key, or with a new key in the OS keyring.
+
+        Raises:
+            StoreError: The vault cannot be used, or there is no key.
+        """
+        await asyncio.to_thread(self._rotate)
+
     # -- in a thread -------------------------------------------------------------------------------
 
     def _read(self, work: Callable[[Book, float], T]) -> T:
@@ -113,20 +124,38 @@ class FileVault(BookVault):
         return work(book, self._clock())
 
     def _write(self, work: Callable[[Book, float], T]) -> T:
+        with self._locked() as (header, key, book):
+            value = work(book, self._clock())
+            if book.changed:
+                if key is None:
+                    header.by, key = self._sealing.begin(header.id)
+                elif header.by == "key":
+                    key = self._sealing.given()  # the first one, if there are several
+                self._save(header, key, book)
+            return value
+
+    def _rotate(self) -> None:
+        with self._locked() as (header, _, book):
+            id, by = header.id, header.by
+            header.id, header.by, key = self._sealing.rotate(self.path, id)
+            self._save(header, key, book)
+            if by == "keyring":
+                self._sealing.discard(id)
+
+    @contextmanager
+    def _locked(self) -> Iterator[tuple[_Header, Key | None, Book]]:
+        """Hold the file lock, and load the file. Raises StoreError."""
         make_folder(self.path.parent, private=True)
         with file_lock(self.path.with_name(f"{self.path.name}.lock"), patience=self._patience):
             try:
-                header, key, book = self._load()
+                loaded = self._load()
             except _Damaged as bad:
                 aside = self._put_aside()
                 raise StoreError(
                     f"the vault {self.path} was damaged ({bad}) and is kept as {aside.name}; a "
                     "new one will be begun, so log in again"
                 ) from None
-            value = work(book, self._clock())
-            if book.changed:
-                self._save(header, key, book)
-            return value
+            yield loaded
 
     def _load(self) -> tuple[_Header, Key | None, Book]:
         """The header, the key and the book; an empty book if there is no file.
@@ -177,9 +206,7 @@ class FileVault(BookVault):
             os.close(descriptor)
 
     def _save(self, header: _Header, key: Key | None, book: Book) -> None:
-        if key is None:
-            header.by, key = self._sealing.begin(header.id)
-            header.mark = key.mark if key is not None else ""
+        header.mark = key.mark if key is not None else ""
         body = book.written()
         if key is not None:
             body = key.close(body, _about(header))
@@ -206,6 +233,23 @@ class FileVault(BookVault):
             f"the vault {self.path} is damaged, and there are {_ASIDE} damaged ones beside it: "
             "look at the disk"
         )
+
+
+def is_vault(data: bytes) -> bool:
+    """Whether data begins like a vault file."""
+    return data.startswith(_BEGINNING)
+
+
+def vault_version(path: Path, data: bytes) -> tuple[int, int]:
+    """Return the version of a vault file, and the newest one that this program reads.
+
+    Raises StoreError if the file is damaged, or of another version.
+    """
+    try:
+        header, _ = _split(data)
+    except _Damaged as bad:
+        raise StoreError(f"the vault {path} is damaged: {bad}") from None
+    return header.interlock_vault, _VERSION
 
 
 def _split(found: bytes) -> tuple[_Header, bytes]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import threading
 import time
 from collections.abc import Callable
@@ -74,6 +75,7 @@ class RedisVault:
         prefix: The prefix of all keys. With a hash tag (`{interlock}:`) all keys are in one slot of
             a cluster.
         key: The key, of at least 32 characters; by default the variable INTERLOCK_VAULT_KEY.
+            Several with commas between them: the first one encrypts, all of them decrypt.
         clock: Returns the time in seconds of the wall clock; all processes that share the records
             need the same time.
         patience: How long to wait for the server, in seconds.
@@ -169,6 +171,39 @@ class RedisVault:
         found = await self._ask("ZRANGEBYSCORE", ends, b"(" + repr(self._clock()).encode(), b"+inf")
         return [decoded(key) for key in sorted(found)]
 
+    async def rotate_key(self) -> None:
+        """Encrypt every record anew, with the first given key.
+
+        Raises:
+            StoreError: The vault cannot be used, or there is no key. Some records may have been
+                encrypted anew; call it again.
+        """
+        self._sealing.rotate(f"on the Redis server at {self._place}", "")
+        pattern = _escaped(self._prefix) + b"record:*"
+        cursor = 0
+        while True:
+            cursor, found = await self._ask("SCAN", cursor, "MATCH", pattern, "COUNT", 100)
+            for record in found:
+                await self._encrypt_anew(self._name(record))
+            if not cursor:
+                return
+
+    async def _encrypt_anew(self, of: Name) -> None:
+        """Encrypt a record with the first key, unless it is written meanwhile."""
+        found = await self._run(_GET, of)
+        if found is None:
+            return
+        until = await self._ask("ZSCORE", self._ends(of[0]), of[1])
+        value = self._opened(of, found)
+        if value is not None and until is not None:
+            await self._run(_SWAP, of, self._closed(of, value), repr(until).encode(), found)
+
+    def _name(self, record: bytes) -> Name:
+        """Return the name of a record from its key in the server; see `_run`."""
+        length, _, names = record.removeprefix(self._prefix + b"record:").partition(b":")
+        size = int(length)
+        return names[:size], names[size + 1 :]
+
     async def aclose(self) -> None:
         """Close the connections. They are opened again if the vault is used again."""
         with self._lock:
@@ -255,6 +290,11 @@ class RedisVault:
                     socket_connect_timeout=limit,
                 )
             return self._client
+
+
+def _escaped(text: bytes) -> bytes:
+    """Escape what a pattern of Redis treats specially."""
+    return re.sub(rb"[][*?^\\]", rb"\\\g<0>", text)
 
 
 def _score(until: float | None) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import secrets
@@ -60,33 +61,39 @@ class Sealing:
     """Finds the encryption keys of vaults.
 
     Args:
-        key: The key; by default the variable INTERLOCK_VAULT_KEY.
+        key: The key, or several with commas between them: the first one encrypts, all of them
+            decrypt, so that a key can be rotated. By default the variable INTERLOCK_VAULT_KEY.
         keyring: Whether the OS keyring is used if no key is given; or another keyring.
 
     Raises:
-        ValueError: The key is too short.
+        ValueError: A key is too short.
     """
 
     def __init__(self, key: str | None, keyring: KeyringBackend | bool) -> None:
-        self._text = key or os.environ.get(VARIABLE) or ""
+        given = key or os.environ.get(VARIABLE) or ""
+        self._texts = [text.strip() for text in given.split(",")] if given else []
         self._whose = "the key that was given" if key else VARIABLE
-        if self._text and len(self._text) < _SHORTEST_KEY:
+        if any(len(text) < _SHORTEST_KEY for text in self._texts):
             raise ValueError(
                 f"{self._whose} is shorter than {_SHORTEST_KEY} characters: {_MAKE_ONE}"
             )
         self._keyring = keyring
-        self._given: Key | None = None
+        self._given: list[Key] = []
         self._kept: dict[str, Key | None] = {}  # by the vault's ID: the key in the keyring
 
     def given(self) -> Key | None:
-        """The given key. Raises StoreError if it cannot be used."""
-        if self._text and self._given is None:
-            self._given = Key(self._text)
+        """The given key that encrypts. Raises StoreError if it cannot be used."""
+        keys = self._given_keys()
+        return keys[0] if keys else None
+
+    def _given_keys(self) -> list[Key]:
+        if not self._given:
+            self._given = [Key(text) for text in self._texts]
         return self._given
 
     def possible(self) -> bool:
         """Whether there is a key, or a keyring that could store one."""
-        if self._text:
+        if self._texts:
             return True
         try:
             return _aead() is not None and os_keyring.find(self._keyring) is not None
@@ -113,18 +120,48 @@ class Sealing:
             return None
         if by == "keyring":
             return self._found(place, id, mark)
-        key = self.given()
-        if key is None:
+        keys = self._given_keys()
+        if not keys:
             raise StoreError(
                 f"the vault {place} is sealed: set {VARIABLE} to the key that it was sealed with"
             )
-        if key.mark != mark:
+        for key in keys:
+            if key.mark == mark:
+                return key
+        raise StoreError(
+            f"the vault {place} is sealed with another key than {self._whose}: give the right "
+            "one, or, if that is lost, "
+            "move the vault away and log in again"
+        )
+
+    def rotate(self, place: object, id: str) -> tuple[str, str, Key]:
+        """Choose the key to encrypt a vault with anew: the first of the given keys, or a new key
+        in the OS keyring.
+
+        Returns:
+            The ID of the vault from now on, "key" or "keyring", and the key. A new key in the
+            keyring comes with a new ID, so that the old entry stays until the vault is written.
+
+        Raises:
+            StoreError: There is no key, and no keyring that stores one.
+        """
+        if key := self.given():
+            return id, "key", key
+        id = secrets.token_hex(8)
+        new = self._new(id) if _aead() is not None else None
+        if new is None:
             raise StoreError(
-                f"the vault {place} is sealed with another key than {self._whose}: give the right "
-                "one, or, if that is lost, "
-                "move the vault away and log in again"
+                f"there is no key for the vault {place}, and no keyring that stores one: set "
+                f"{VARIABLE}; {_MAKE_ONE}"
             )
-        return key
+        self._kept[id] = new
+        return id, "keyring", new
+
+    def discard(self, id: str) -> None:
+        """Delete the key of a vault from the OS keyring, after the vault got another one."""
+        self._kept.pop(id, None)
+        with contextlib.suppress(StoreError):  # nothing is encrypted with it any more
+            os_keyring.drop(os_keyring.find(self._keyring), _entry(id))
 
     def _new(self, id: str) -> Key | None:
         """Generate a key and store it in the keyring. None if the keyring does not store it."""

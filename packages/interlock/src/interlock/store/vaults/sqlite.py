@@ -55,9 +55,12 @@ SCHEMA = SqliteSchema(
 class _Drawer:
     """The records inside one transaction, encrypted and decrypted with the key of the file."""
 
-    def __init__(self, db: sqlite3.Connection, id: str, key: Key | None, now: float) -> None:
+    def __init__(
+        self, db: sqlite3.Connection, id: str, by: str, key: Key | None, now: float
+    ) -> None:
         self._db = db
-        self._id = id
+        self.id = id
+        self.by = by  # "key", "keyring", or empty without encryption
         self._key = key
         self._now = now
 
@@ -71,7 +74,7 @@ class _Drawer:
         if until is not None and until <= self._now:
             self._db.execute("DELETE FROM records WHERE kind = ? AND key = ?", of)
             return
-        kept = value if self._key is None else self._key.close(value, about(self._id, of))
+        kept = value if self._key is None else self._key.close(value, about(self.id, of))
         self._db.execute("INSERT OR REPLACE INTO records VALUES (?, ?, ?, ?)", (*of, kept, until))
 
     def add(self, of: Name, value: bytes, until: float | None) -> bool:
@@ -106,9 +109,8 @@ class _Drawer:
     def sweep(self) -> None:
         self._db.execute("DELETE FROM records WHERE until <= ?", (self._now,))
 
-    def seal(self, key: Key) -> None:
-        """Encrypt all records, none of which is encrypted yet."""
-        self._key = key
+    def seal(self, id: str, by: str, key: Key) -> None:
+        """Encrypt all records, which may be encrypted with another key or for another vault ID."""
         rows = self._db.execute("SELECT kind, key FROM records").fetchall()
         for of in rows:
             ((value,),) = self._db.execute(
@@ -116,14 +118,18 @@ class _Drawer:
             ).fetchall()
             self._db.execute(
                 "UPDATE records SET value = ? WHERE kind = ? AND key = ?",
-                (key.close(value, about(self._id, of)), *of),
+                (key.close(self._opened(of, value), about(id, of)), *of),
             )
+        self._db.execute("UPDATE about SET id = ?, sealed_by = ?, mark = ?", (id, by, key.mark))
+        self.id = id
+        self.by = by
+        self._key = key
 
     def _opened(self, of: Name, value: bytes) -> bytes:
         if self._key is None:
             return value
         try:
-            return self._key.open(value, about(self._id, of))
+            return self._key.open(value, about(self.id, of))
         except ValueError as bad:
             raise StoreError(
                 f"a record of kind {decoded(of[0])!r} in the vault cannot be opened: {bad}"
@@ -140,6 +146,7 @@ class SqliteVault:
     Args:
         path: The path of the file.
         key: The key, of at least 32 characters; by default the variable INTERLOCK_VAULT_KEY.
+            Several with commas between them: the first one encrypts, all of them decrypt.
         keyring: Whether a key in the OS keyring is used if no key is given; or another keyring.
         clock: Returns the time in seconds of the wall clock, for the expiry of records.
         patience: How long to wait for another process that uses the file, in seconds.
@@ -241,6 +248,22 @@ class SqliteVault:
     async def _do(self, work: Callable[[_Drawer], T], *, writes: bool = True) -> T:
         return await asyncio.to_thread(self._work, work, writes)
 
+    async def rotate_key(self) -> None:
+        """Encrypt the vault anew: with the first given key, or with a new key in the OS keyring.
+
+        Raises:
+            StoreError: The vault cannot be used, or there is no key.
+        """
+
+        def rotate(drawer: _Drawer) -> tuple[str, str]:
+            before = (drawer.id, drawer.by)
+            drawer.seal(*self._sealing.rotate(self.path, drawer.id))
+            return before
+
+        id, by = await self._do(rotate)
+        if by == "keyring":
+            await asyncio.to_thread(self._sealing.discard, id)
+
     # -- in a thread -------------------------------------------------------------------------------
 
     def _work(self, work: Callable[[_Drawer], T], writes: bool) -> T:
@@ -263,21 +286,28 @@ class SqliteVault:
         try:
             ((id, by, mark),) = db.execute("SELECT id, sealed_by, mark FROM about").fetchall()
             key = self._sealing.resume(self.path, id, by, mark)
-            drawer = _Drawer(db, id, key, self._clock())
+            drawer = _Drawer(db, id, by, key, self._clock())
             if writes:
                 drawer.sweep()
-                if key is None:
-                    by, key = self._sealing.begin(id)
-                    if key is not None:
-                        drawer.seal(key)
-                        db.execute("UPDATE about SET sealed_by = ?, mark = ?", (by, key.mark))
+                self._update_key(drawer, key)
             value = work(drawer)
             db.execute("COMMIT")
-            self._by = by
+            self._by = drawer.by
             return value
         finally:
             if db.in_transaction:
                 db.execute("ROLLBACK")
+
+    def _update_key(self, drawer: _Drawer, key: Key | None) -> None:
+        """Encrypt the file if there is a key now, or if the first given key is another one."""
+        if key is None:
+            by, first = self._sealing.begin(drawer.id)
+        elif drawer.by == "key":
+            by, first = drawer.by, self._sealing.given()
+        else:
+            return
+        if first is not None and (key is None or key.mark != first.mark):
+            drawer.seal(drawer.id, by, first)
 
     def _open(self) -> sqlite3.Connection:
         with contextlib.suppress(FileNotFoundError):
