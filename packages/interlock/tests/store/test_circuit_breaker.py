@@ -1,14 +1,16 @@
-"""The circuit breaker of a store: its states by times that it is given, and that of Redis."""
+"""The circuit breaker of a store: its states by given times, and those of Redis and SQLite."""
 
 from __future__ import annotations
 
 import asyncio
 import signal
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from interlock.store import RedisStore, StoreError
+from interlock.store import RedisStore, SqliteStore, StoreError
 from interlock.store.circuit_breaker import CircuitBreaker
 from tests.ports import free_port
 
@@ -80,6 +82,43 @@ def test_a_call_that_never_ends_is_followed_by_another_one():
     assert breaker.allows(11.0)
     assert not breaker.allows(11.9)
     assert breaker.allows(12.0)
+
+
+async def test_while_another_process_keeps_the_lock_sqlite_refuses_at_once(tmp_path: Path):
+    """One caller waits in vain; those after it do not wait. After a success, all goes on."""
+    store = SqliteStore(tmp_path / "store.db")
+    await store.open()
+    writer = store._writer
+    writer._breaker = CircuitBreaker(failures=1, pause=3600.0)
+    writer.file.patience = 0.2
+    async with asyncio.timeout(20):
+        with closing(sqlite3.connect(tmp_path / "store.db", isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            with pytest.raises(StoreError, match="locked it"):
+                await store.workers.heartbeat("w", until=1.0)
+            writer.file.patience = 3600.0
+            for _ in range(10):
+                with pytest.raises(StoreError, match="locked it"):
+                    await store.workers.heartbeat("w", until=1.0)
+            other.execute("ROLLBACK")
+        writer.send(lambda db: None)
+        # The writer's thread tells nobody here.
+        while writer._breaker.is_open:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+        await store.workers.heartbeat("w", until=1.0)
+    assert await store.workers.is_alive("w", now=0.0)
+    await store.aclose()
+
+
+async def test_other_errors_of_sqlite_leave_the_breaker_closed(tmp_path: Path):
+    """They come without a wait."""
+    store = SqliteStore(tmp_path / "store.db")
+    await store.open()
+    for _ in range(5):
+        with pytest.raises(StoreError):
+            await store._writer.ask(lambda db: db.execute("SELECT * FROM nothing").fetchall())
+        await store.workers.heartbeat("w", until=1.0)
+    await store.aclose()
 
 
 @pytest.mark.database

@@ -323,6 +323,11 @@ def primary_code(bad: BaseException) -> int:
     return code & 0xFF
 
 
+def is_locked(bad: BaseException) -> bool:
+    """Whether SQLite has waited in vain for the lock of another connection."""
+    return primary_code(bad) in _BUSY
+
+
 def sqlite_reason(bad: Exception, *, patience: float = _PATIENCE) -> str:
     """Return why SQLite or the system has failed, and what to do.
 
@@ -331,7 +336,7 @@ def sqlite_reason(bad: Exception, *, patience: float = _PATIENCE) -> str:
         patience: How long the statement waited for locks, in seconds.
     """
     code = primary_code(bad)
-    if code in _BUSY:
+    if is_locked(bad):
         return f"another process has locked it for {patience:g} seconds: try again later ({bad})"
     if getattr(bad, "sqlite_errorcode", 0) == sqlite3.SQLITE_READONLY_DBMOVED:
         return f"the file was moved or removed while it was in use ({bad})"
@@ -348,7 +353,7 @@ def _until_free(db: sqlite3.Connection, statement: str, patience: float) -> None
             db.execute(statement).fetchall()
             return
         except sqlite3.OperationalError as bad:
-            if primary_code(bad) not in _BUSY or time.monotonic() > end:
+            if not is_locked(bad) or time.monotonic() > end:
                 raise
             time.sleep(_PAUSE)
 

@@ -11,8 +11,9 @@ from typing import Any, TypeVar
 
 from ...logs import limited
 from .. import bounds
+from ..circuit_breaker import CircuitBreaker
 from ..errors import StoreError
-from .file import SqliteFile, begin
+from .file import SqliteFile, begin, is_locked
 
 T = TypeVar("T")
 Work = Callable[[sqlite3.Connection], T]
@@ -39,10 +40,17 @@ class _QueuedWork:
 
 
 class Writer:
-    """Runs queued work on one SQLite file in a separate thread, from `open` to `aclose`."""
+    """Runs queued work on one SQLite file in a separate thread, from `open` to `aclose`.
+
+    While another process keeps the lock of the file, a circuit breaker refuses work at once: each
+    caller would wait for the file's patience, one after another, only to be refused. Other errors
+    need no breaker, because they come without a wait.
+    """
 
     def __init__(self, file: SqliteFile) -> None:
         self.file = file
+        self._breaker = CircuitBreaker(failures=1)
+        self._locked: Exception | None = None  # the error of the last transaction, if it waited
         self._waiting: deque[_QueuedWork] = deque()
         self._size = 0  # the size of the queue in bytes
         self._stirred = threading.Condition()
@@ -61,6 +69,8 @@ class Writer:
         self._stirred = threading.Condition()
         self._waiting.clear()
         self._size = 0
+        self._breaker = CircuitBreaker(failures=1)
+        self._locked = None
         ready: asyncio.Future[None] = self._loop.create_future()
         self._open = True
         # A daemon thread: a program that forgets to close its store must still be able to exit.
@@ -99,7 +109,10 @@ class Writer:
 
         Raises StoreError if the work fails.
         """
-        waiter: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        if self._locked is not None and not self._breaker.allows(loop.time()):
+            raise self.file.error(self._locked)
+        waiter: asyncio.Future[T] = loop.create_future()
         with self._stirred:
             if not self._open:
                 raise StoreError(f"the {self.file.schema.name} is not open")
@@ -165,6 +178,7 @@ class Writer:
     # -- in the loop -------------------------------------------------------------------------------
 
     def _tell(self, batch: list[_QueuedWork]) -> None:
+        self._judge(batch[-1].bad)
         posted = False
         for piece in batch:
             posted = posted or piece.posts
@@ -176,6 +190,15 @@ class Writer:
                 )
         if posted:
             self._on_posted()
+
+    def _judge(self, bad: Exception | None) -> None:
+        """Open or close the circuit breaker after a batch."""
+        if bad is not None and is_locked(bad):
+            self._breaker.failed(asyncio.get_running_loop().time())
+            self._locked = bad
+        elif self._locked is not None:
+            self._breaker.succeeded()
+            self._locked = None
 
 
 def _settle(waiter: asyncio.Future[Any], value: Any, bad: Exception | None) -> None:
