@@ -29,6 +29,7 @@ COMMANDS: Final[dict[str, Row]] = {
         _MAKE,
         "interlock.cli.install.command:install",
     ),
+    "data": Row("Back up, restore and check data files.", _MAKE, "interlock.cli.data.group:data"),
     "serve": Row("Run one of the servers of Interlock.", _MAKE, extra="servers"),
     "tour": Row("Watch the protocol at work.", _MAKE, extra="servers"),
     "demo": Row("Plan a holiday: a host with four servers, in the browser.", _HOST, extra="demo"),

@@ -155,7 +155,7 @@ def write_atomic(path: Path, data: bytes, *, still: Callable[[], bool] = lambda:
         with contextlib.suppress(OSError):
             new.unlink()
         raise
-    _settle(target.parent)
+    settle_folder(target.parent)
     return True
 
 
@@ -172,7 +172,7 @@ def _replace(new: Path, old: Path) -> None:
             time.sleep(0.005)
 
 
-def _settle(folder: Path) -> None:
+def settle_folder(folder: Path) -> None:
     """Flush a folder, so that the new name of a file survives a power failure, if the platform
     supports it.
     """

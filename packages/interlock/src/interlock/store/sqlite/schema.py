@@ -39,6 +39,8 @@ _STATE = (
     "CREATE INDEX sessions_until ON sessions (until)",
 )
 
+_RECORDS_SINCE = 3  # the version that has records
+
 # Records with compare-and-swap. Some files of version 2 have these tables already.
 _RECORDS = (
     # With row ids, because a body may be large.
@@ -57,12 +59,18 @@ _RECORDS = (
 def _make_tables(db: sqlite3.Connection) -> None:
     for statement in _TABLES:
         db.execute(statement)
-    # Notes are numbered from the time of day, so that a position in a deleted file is not mistaken
-    # for one in this file.
+    _number_notes(db)
+
+
+def _number_notes(db: sqlite3.Connection) -> None:
+    """Number notes from the time of day on, so that a position in a deleted file is not mistaken
+    for one in this file.
+    """
     begin = time.time_ns() // 1_000_000
+    names = ("changes", "notes")
+    db.executemany("DELETE FROM sqlite_sequence WHERE name = ?", [(name,) for name in names])
     db.executemany(
-        "INSERT INTO sqlite_sequence (name, seq) VALUES (?, ?)",
-        [("changes", begin), ("notes", begin)],
+        "INSERT INTO sqlite_sequence (name, seq) VALUES (?, ?)", [(name, begin) for name in names]
     )
 
 
@@ -76,6 +84,22 @@ def _add_records(db: sqlite3.Connection) -> None:
         db.execute(statement)
     if not db.execute("SELECT 1 FROM record_store").fetchall():
         db.execute("INSERT INTO record_store VALUES (?, 0)", (os.urandom(8).hex(),))
+
+
+def mark_restored(db: sqlite3.Connection) -> None:
+    """Make a store that was restored from a backup another store than the one that was backed up.
+
+    It has forgotten what came after the backup, so its records must not vouch for states from
+    before. Its workers are gone, and its notes too.
+    """
+    ((version,),) = db.execute("PRAGMA user_version").fetchall()
+    db.execute("BEGIN IMMEDIATE")
+    for table in ("changes", "notes", "workers"):
+        db.execute(f"DELETE FROM {table}")
+    _number_notes(db)
+    if version >= _RECORDS_SINCE:
+        db.execute("UPDATE record_store SET identity = ?", (os.urandom(8).hex(),))
+    db.execute("COMMIT")
 
 
 SCHEMA = SqliteSchema(
