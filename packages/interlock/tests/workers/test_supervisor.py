@@ -182,6 +182,12 @@ def _in_another_worker(program: Program, victim: int) -> bool:
         return int(answer.read()) != victim
 
 
+def _who_noted(program: Program, what: str) -> int:
+    """Return the process that has noted this."""
+    (pid,) = [mark.split()[0] for mark in marks(program.folder) if mark.endswith(f" {what}")]
+    return int(pid)
+
+
 async def test_a_worker_that_is_stopped_is_replaced(start: Start):
     """SIGSTOP: within 5 s another worker runs, and the caller that waits for the stopped one gets
     an error."""
@@ -190,7 +196,7 @@ async def test_a_worker_that_is_stopped_is_replaced(start: Start):
     async with asyncio.timeout(60), Client(program.url, revision=R5) as client:
         call = asyncio.ensure_future(client.call_tool("hang", {"name": "h"}))
         await asyncio.to_thread(noted, program.folder, "h hangs")
-        victim = int(marks(program.folder)[-1].split()[0])
+        victim = _who_noted(program, "h hangs")
         # its heartbeats have begun: one that has just started is not watched yet
         os.kill(victim, signal.SIGSTOP)
         with pytest.raises(InterlockError):
@@ -226,7 +232,7 @@ async def test_a_blocked_worker_is_replaced_after_the_limit(start: Start):
     async with asyncio.timeout(60), Client(program.url, revision=R5) as client:
         with pytest.raises(InterlockError):
             await client.call_tool("block", {"name": "never"})
-    victim = int(marks(program.folder)[-1].split()[0])
+    victim = _who_noted(program, "never blocks")
     until(lambda: len(program.children) == 2 and victim not in program.children)
     assert f"worker {victim} has an event loop that has been blocked for 2 s" in program.errors
     assert program.end() == 0

@@ -121,13 +121,18 @@ class HeartbeatSender:
         reported = 0.0  # the heartbeat of the loop that was the last one before the last report
         memory = resident_bytes()
         measured = time.monotonic()
+        expected = measured  # when this thread should run next
+        awake = measured  # since then it has run in time
         while True:
             now = time.monotonic()
             if now - measured >= _MEASURED_SECONDS:
                 memory = resident_bytes()
                 measured = now
+            if now - expected >= _PAUSE:
+                awake = now  # the machine was busy, or asleep: the event loop is not to blame
+            expected = now + _PAUSE
             ran = self._loop_ran
-            if now - ran >= _REPORTED_SECONDS:
+            if now - max(ran, awake) >= _REPORTED_SECONDS:
                 stack = sys._current_frames().get(self._loop_thread)
                 if is_debugged(stack):
                     ran = now

@@ -136,7 +136,8 @@ class FileVault(BookVault):
 
     def _rotate(self) -> None:
         with self._locked() as (header, _, book):
-            id, by = header.id, header.by
+            id = header.id
+            by = header.by
             header.id, header.by, key = self._sealing.rotate(self.path, id)
             self._save(header, key, book)
             if by == "keyring":

@@ -302,12 +302,12 @@ class SqliteVault:
         """Encrypt the file if there is a key now, or if the first given key is another one."""
         if key is None:
             by, first = self._sealing.begin(drawer.id)
+            if first is not None:
+                drawer.seal(drawer.id, by, first)
         elif drawer.by == "key":
-            by, first = drawer.by, self._sealing.given()
-        else:
-            return
-        if first is not None and (key is None or key.mark != first.mark):
-            drawer.seal(drawer.id, by, first)
+            first = self._sealing.given()
+            if first is not None and first.mark != key.mark:
+                drawer.seal(drawer.id, "key", first)
 
     def _open(self) -> sqlite3.Connection:
         with contextlib.suppress(FileNotFoundError):
