@@ -10,9 +10,8 @@ from pathlib import Path
 import msgspec
 
 from ...store.interface import Store
-from .authorization import Scope
 from .legacy.worker_messages import WorkerMessages
-from .responses import Send, send_body
+from .requests import Scope, Send, send_body
 from .running_calls import RunningCalls
 from .shutdown import Shutdown
 

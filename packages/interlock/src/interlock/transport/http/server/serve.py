@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 _BACKLOG = 2048
 _LINGER = 0.1  # seconds at the end in which open connections still get responses
 _FIRST_REQUEST = 1.0  # maximum seconds to wait for the first request on such a connection
+_LAST_REQUESTS = 5.0  # maximum seconds in which a replaced process answers on idle connections
 _LOOK = 0.01  # seconds between two checks whether it has arrived
 _LAST_RESPONSES = 1.0  # maximum seconds for responses after the app has ended
 _TICK = 1.0  # maximum seconds between two checks of the deadlines
@@ -240,8 +241,9 @@ async def _serve(
         await asyncio.sleep(min(_LINGER, grace))
         await _first_requests(state, min(_FIRST_REQUEST, grace))
         if is_replaced:
-            for connection in state.table.all():  # a request on an idle one would be refused
-                connection.shut_down()
+            began = loop.time()
+            await _last_requests(state, min(_LAST_REQUESTS, grace))
+            grace = max(grace - (loop.time() - began), 0.0)
         await managed.drain(grace)
         await _shut_down(state)
     except asyncio.CancelledError:
@@ -343,6 +345,22 @@ def _accept_waiting(sock: socket.socket) -> list[socket.socket]:
             found.append(sock.accept()[0])
             found[-1].setblocking(False)
     return found
+
+
+async def _last_requests(state: ServerState, seconds: float) -> None:
+    """Answer one more request on each connection, and close it with the response, for at most this
+    many seconds. Then close the idle connections.
+
+    A client that sends a request on an idle connection just when it is closed would lose it.
+    """
+    end = state.loop.time() + seconds
+    # Connections close by themselves, and there is no notification when the last one is gone.
+    while len(state.table) and state.loop.time() < end:  # noqa: ASYNC110
+        await asyncio.sleep(_LOOK)
+    for _ in range(2):
+        await asyncio.sleep(0)  # requests that have arrived are read before
+    for connection in state.table.all():
+        connection.shut_down()
 
 
 async def _first_requests(state: ServerState, seconds: float) -> None:
