@@ -24,7 +24,7 @@ def problems(source_tree: SourceTree) -> Iterator[str]:
 
 
 def _comparisons(source: Source) -> Iterator[str]:
-    for node in ast.walk(source.tree):
+    for node, _ in source.nodes:
         if isinstance(node, ast.Compare) and _compares_revisions(node):
             yield f"{source.where}:{node.lineno}: {_WORDS}"
 

@@ -6,7 +6,7 @@ import ast
 import io
 import re
 import tokenize
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from tests.architecture.source import Source, SourceTree, absolute
@@ -30,7 +30,6 @@ EXTRAS = {
     "watchfiles",
 }
 
-Function = ast.FunctionDef | ast.AsyncFunctionDef
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z0-9]+")
 _WAIVER = re.compile(r"(noqa|type: ignore|pragma|pyright|fmt|mypy|ruff)\b")
 _EXCUSE = re.compile(
@@ -50,8 +49,8 @@ def problems(source_tree: SourceTree) -> Iterator[str]:
         yield from _names(source)
         yield from _imports_inside_functions(source_tree, source)
         yield from _excuses(source)
-        yield from nested_conditionals(source.tree, source.where)
-        yield from parallel_assignments(source.tree, source.where)
+        yield from nested_conditionals((node for node, _ in source.nodes), source.where)
+        yield from parallel_assignments((node for node, _ in source.nodes), source.where)
 
 
 def opening(tree: ast.Module, where: str) -> Iterator[str]:
@@ -90,21 +89,21 @@ def bare_ignores(folder: Path) -> Iterator[str]:
                 yield f"{where}:{comment.start[0]}: no reason after {comment.string}"
 
 
-def nested_conditionals(tree: ast.Module, where: str) -> Iterator[str]:
+def nested_conditionals(nodes: Iterable[ast.AST], where: str) -> Iterator[str]:
     """A conditional expression is not a branch, nor the condition, of another one."""
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.IfExp) and any(
             isinstance(part, ast.IfExp) for part in (node.test, node.body, node.orelse)
         ):
             yield f"{where}:{node.lineno}: a conditional expression within another one"
 
 
-def parallel_assignments(tree: ast.Module, where: str) -> Iterator[str]:
+def parallel_assignments(nodes: Iterable[ast.AST], where: str) -> Iterator[str]:
     """Independent values are assigned on separate lines.
 
     An assignment that reads a name or attribute that it also sets, such as a swap, is allowed.
     """
-    for node in ast.walk(tree):
+    for node in nodes:
         if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Tuple):
             continue
         for target in node.targets:
@@ -123,7 +122,7 @@ def parallel_assignments(tree: ast.Module, where: str) -> Iterator[str]:
 def _names(source: Source) -> Iterator[str]:
     if (stem := source.path.stem.strip("_")).removesuffix("s") in NOT_A_FILE_NAME:
         yield f"{source.where}: {stem} says nothing about what is in the file"
-    for node in ast.walk(source.tree):
+    for node, _ in source.nodes:
         if isinstance(node, ast.ClassDef):
             for word in _WORD.findall(node.name):
                 if word.removesuffix("s") in NOT_IN_A_CLASS_NAME:
@@ -141,8 +140,8 @@ def _imports_inside_functions(source_tree: SourceTree, source: Source) -> Iterat
     )  # last lines of the imports with a reason: one comment applies to the imports right below it
     nodes = [
         node
-        for node in _inside_functions(source.tree)
-        if isinstance(node, ast.Import | ast.ImportFrom)
+        for node, inside in source.nodes
+        if inside and isinstance(node, ast.Import | ast.ImportFrom)
     ]
     for node in sorted(nodes, key=lambda node: node.lineno):
         names = (
@@ -159,15 +158,6 @@ def _imports_inside_functions(source_tree: SourceTree, source: Source) -> Iterat
                 f"{source.where}:{node.lineno}: imports {', '.join(names)} inside a function "
                 "and does not say why"
             )
-
-
-def _inside_functions(tree: ast.AST) -> set[ast.AST]:
-    return {
-        node
-        for function in ast.walk(tree)
-        if isinstance(function, Function)
-        for node in ast.walk(function)
-    }
 
 
 def _says_why(comment: str) -> bool:

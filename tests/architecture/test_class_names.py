@@ -29,7 +29,7 @@ def repeated(source_tree: SourceTree) -> list[str]:
     for source in source_tree.sources:
         if source.name == TWINS:
             continue
-        for node in ast.walk(source.tree):
+        for node, _ in source.nodes:
             if isinstance(node, ast.ClassDef):
                 found[tree_of(source.name), node.name].append(source.name)
     return [

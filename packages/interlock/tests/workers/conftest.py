@@ -27,11 +27,14 @@ def place(kind: str, folder: Path) -> Iterator[str]:
         yield f"redis://127.0.0.1:{server.port}"
 
 
-@pytest.fixture(scope="session", params=STORES)
+@pytest.fixture(scope="module", params=STORES)
 def workers(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Cluster]:
-    """Three workers behind a balancer, for all tests that break nothing."""
+    """Three workers behind a balancer, for all tests that break nothing.
+
+    They end with the tests of a file: idle workers look into their store all the time.
+    """
     folder = tmp_path_factory.mktemp(request.param)
     with (
         place(request.param, folder) as store,
