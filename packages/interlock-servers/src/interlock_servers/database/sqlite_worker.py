@@ -82,6 +82,7 @@ class SqliteWorker:
         self._connection: sqlite3.Connection | None = None
         self._file: tuple[int, int] | None = None
         self._job: RunningCall | None = None
+        self._stopped = 0  # the number of the last call that was stopped
         self._turn = threading.Lock()  # held while the current call changes
         self.calls: queue.SimpleQueue[WorkerCall | None] = queue.SimpleQueue()
 
@@ -100,6 +101,8 @@ class SqliteWorker:
 
     def _stop(self, number: int | None) -> None:
         with self._turn:
+            # A call that still waits in the queue finds here that it was stopped.
+            self._stopped = max(self._stopped, number or 0)
             if self._job is not None and number in (None, self._job.number):
                 self._job.stopped.set()
                 if self._connection is not None:
@@ -109,6 +112,8 @@ class SqliteWorker:
         """Run a call."""
         with self._turn:
             self._job = job = RunningCall(call.number, call.seconds)
+            if call.number <= self._stopped:
+                job.stopped.set()
         try:
             self._open()
             assert self._connection is not None

@@ -5,6 +5,7 @@ the server, and by the end of its process.
 from __future__ import annotations
 
 import asyncio
+import io
 import os
 import signal
 import sqlite3
@@ -13,6 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from interlock import Client, Server, ToolError
@@ -20,10 +22,17 @@ from interlock_servers.database import (
     DatabaseLimits,
     Databases,
     database_server,
+    sqlite_worker,
     sqlite_worker_pool,
 )
 from interlock_servers.database.engine import RowRange, Statement
-from interlock_servers.database.sqlite_worker import OpenDatabase, SqliteWorker, WorkerCall
+from interlock_servers.database.sqlite_worker import (
+    HEAD,
+    OpenDatabase,
+    SqliteWorker,
+    StopCall,
+    WorkerCall,
+)
 from tests.servers.calls import done, refusal
 from tests.servers.database.shop import files, rows
 
@@ -101,7 +110,7 @@ async def test_the_clock(shop: Path, monkeypatch: pytest.MonkeyPatch, sql: str, 
     """
     if same:  # a process on a busy machine has all the time it needs to say that it stopped
         monkeypatch.setattr(sqlite_worker_pool, "_SLACK", 60.0)
-        monkeypatch.setattr(sqlite_worker_pool, "GRACE", 60.0)
+        monkeypatch.setattr(sqlite_worker_pool, "GRACE", 600.0)
     made = database_server([shop], limits=DatabaseLimits(seconds=0.3, connections=1))
     async with Client(made) as client:
         assert await rows(client, "SELECT 1") == [[1]]
@@ -125,7 +134,7 @@ async def test_who_cancels_stops_it(
     next query (`CAN-01`).
     """
     if same:  # as above
-        monkeypatch.setattr(sqlite_worker_pool, "GRACE", 60.0)
+        monkeypatch.setattr(sqlite_worker_pool, "GRACE", 600.0)
     made = database_server(
         [shop], limits=DatabaseLimits(telling=0.02, waiting=5.0, connections=1, seconds=600)
     )
@@ -168,6 +177,25 @@ def test_the_clock_of_the_process_itself(shop: Path) -> None:
         WorkerCall(1, "rows", 0.05, [Statement(ENDLESS)], page=RowRange(0, 1, 1000, 1000))
     )
     assert "was stopped" in answer.error
+    worker.close()
+
+
+def test_a_call_that_is_stopped_before_it_begins(
+    shop: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A stop that overtakes its call, as on a busy machine, is not lost."""
+    monkeypatch.setattr(sqlite_worker, "GRACE", 0.0)
+    monkeypatch.setattr(os, "_exit", lambda status: None)  # at the end of the input
+    worker = SqliteWorker(OpenDatabase(os.fsencode(shop), DatabaseLimits(memory=0), write=False))
+    endless = WorkerCall(1, "rows", 600, [Statement(ENDLESS)], page=RowRange(0, 1, 1000, 1000))
+    following = WorkerCall(2, "rows", 600, [Statement("SELECT 7")], page=RowRange(0, 1, 1000, 1000))
+    frames = [msgspec.json.encode(one) for one in (endless, StopCall(1), following)]
+    worker.receive(io.BytesIO(b"".join(HEAD.pack(len(frame)) + frame for frame in frames)))
+    first, second = worker.calls.get(), worker.calls.get()
+    assert first is not None
+    assert second is not None
+    assert "was stopped" in worker.answer(first).error
+    assert not worker.answer(second).error
     worker.close()
 
 
