@@ -3,12 +3,14 @@ and the next client is served."""
 
 from __future__ import annotations
 
+import contextlib
+import select
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.faults.web import MB, Site, call, head, post, stateless, until
+from tests.faults.web import MB, Response, Site, Wire, call, head, post, stateless, until
 from tests.protocol.frames import stamped
 from tests.protocol.mutations import Mutator
 
@@ -22,15 +24,8 @@ MIRRORS = (
     "Mcp-Name: add",
     "Content-Type: application/json",
 )
-QUICK = {
-    "limits": {
-        "head_seconds": 0.3,
-        "body_seconds": 0.3,
-        "stall_seconds": 0.4,
-        "body": 100_000,
-        "bodies": 150_000,
-    }
-}
+QUICK = {"limits": {"head_seconds": 0.3, "body_seconds": 0.3, "stall_seconds": 0.4}}
+NARROW = {"limits": {"body": 100_000, "bodies": 150_000}}
 
 
 def chunked(*pieces: bytes, trailers: bytes = b"") -> bytes:
@@ -47,12 +42,40 @@ def quick(tmp_path_factory: pytest.TempPathFactory) -> object:
     """A server of little patience."""
     one = Site(tmp_path_factory.mktemp("quick"), **QUICK)
     yield one
+    with answered(one, ADD) as (_, response):  # whatever the tests have done to it
+        assert response.json["result"]["structuredContent"] == {"result": 3}
+    one.close()
+
+
+@pytest.fixture(scope="module")
+def narrow(tmp_path_factory: pytest.TempPathFactory) -> object:
+    """A server that takes small bodies only."""
+    one = Site(tmp_path_factory.mktemp("narrow"), **NARROW)
+    yield one
     with one.wire() as wire:  # whatever the tests have done to it
         assert wire.ask(ADD).json["result"]["structuredContent"] == {"result": 3}
     one.close()
 
 
 # -- slow, half, and endless -----------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def answered(site: Site, data: bytes) -> Iterator[tuple[Wire, Response]]:
+    """A connection that sent `data`, and the response to it.
+
+    A server of little patience closes a connection on which nothing arrived without a word. On a
+    busy machine it can do so before this process gets to send: another connection replaces it.
+    """
+    for _ in range(20):
+        with site.wire() as wire:
+            try:
+                response = wire.ask(data)
+            except ConnectionResetError:
+                continue
+            yield wire, response
+            return
+    raise AssertionError("the server closed 20 connections without an answer")
 
 
 def test_a_client_that_writes_byte_by_byte_is_served(shared: Site) -> None:
@@ -70,15 +93,15 @@ def test_a_client_that_writes_byte_by_byte_is_served(shared: Site) -> None:
 )
 def test_a_head_that_never_ends_is_given_up(quick: Site, half: bytes) -> None:
     """408, and the connection is closed."""
-    with quick.wire() as wire:
-        assert wire.ask(half).status == 408
+    with answered(quick, half) as (wire, response):
+        assert response.status == 408
         assert wire.is_closed()
 
 
 def test_a_head_that_never_ends_behind_a_request_is_given_up(quick: Site) -> None:
     """Also where its beginning came in one piece with a whole request."""
-    with quick.wire() as wire:
-        assert wire.ask(ADD + b"POST /mcp HTTP/1.1\r\nX-").status == 200
+    with answered(quick, ADD + b"POST /mcp HTTP/1.1\r\nX-") as (wire, response):
+        assert response.status == 200
         assert wire.read().status == 408
         assert wire.is_closed()
 
@@ -95,8 +118,7 @@ def test_a_body_that_never_ends_is_given_up(quick: Site, framing: str, begun: by
     """408 with words, and the connection is closed."""
     if "Length" in framing and b"5" in begun:
         begun = b"{"
-    with quick.wire() as wire:
-        response = wire.ask(head("POST", *MIRRORS, framing) + begun)
+    with answered(quick, head("POST", *MIRRORS, framing) + begun) as (wire, response):
         assert (response.status, response.headers["connection"]) == (408, "close") or (
             begun == b"{" and response.status == 400
         )
@@ -106,8 +128,11 @@ def test_a_body_that_never_ends_is_given_up(quick: Site, framing: str, begun: by
 def test_a_body_that_goes_on_after_its_answer_is_given_up(quick: Site) -> None:
     """A client that was answered before its body ended cannot hold the connection with the rest of
     it."""
-    with quick.wire() as wire:
-        assert wire.ask(head("GET", "Content-Length: 1000", target="/health") + b"1").status == 200
+    with answered(quick, head("GET", "Content-Length: 1000", target="/health") + b"1") as (
+        wire,
+        response,
+    ):
+        assert response.status == 200
         wire.say(b"2")
         assert wire.is_closed()
 
@@ -130,9 +155,9 @@ def test_half_requests_leave_nothing(quick: Site) -> None:
 # -- too large -------------------------------------------------------------------------------------
 
 
-def test_a_body_that_says_it_is_too_large_is_refused_before_it_comes(quick: Site) -> None:
+def test_a_body_that_says_it_is_too_large_is_refused_before_it_comes(narrow: Site) -> None:
     """413, without waiting for it; a client that asks first is not told to go on."""
-    with quick.wire() as wire:
+    with narrow.wire() as wire:
         response = wire.ask(
             head("POST", *MIRRORS, "Content-Length: 100001", "Expect: 100-continue")
         )
@@ -140,33 +165,34 @@ def test_a_body_that_says_it_is_too_large_is_refused_before_it_comes(quick: Site
         assert "100000" in response.json["error"]["message"]
 
 
-def test_a_body_that_is_too_large_is_refused_so_that_its_sender_hears_it(quick: Site) -> None:
+def test_a_body_that_is_too_large_is_refused_so_that_its_sender_hears_it(narrow: Site) -> None:
     """Who sends all of it before he listens gets the answer, and no reset in its place (RFC 9112,
     section 9.6)."""
-    with quick.wire() as wire:
+    with narrow.wire() as wire:
         body = b" " * (8 * MB)
         wire.socket.sendall(head("POST", *MIRRORS, f"Content-Length: {len(body)}") + body)
         assert wire.read().status == 413
         assert wire.is_closed()
 
 
-def test_a_body_in_chunks_that_is_too_large_is_refused(quick: Site) -> None:
+def test_a_body_in_chunks_that_is_too_large_is_refused(narrow: Site) -> None:
     """413, once it is too large, though it names no length."""
-    with quick.wire() as wire:
+    with narrow.wire() as wire:
         assert wire.ask(chunked(*[b" " * 20_000] * 6)).status == 413
         assert wire.is_closed()
-    assert quick.ask(chunked(PING_BODY)).status == 200
+    assert narrow.ask(chunked(PING_BODY)).status == 200
 
 
-def test_bodies_that_arrive_at_once_are_bounded_together(quick: Site) -> None:
+def test_bodies_that_arrive_at_once_are_bounded_together(narrow: Site) -> None:
     """Each may be as large as it is, and all of them are too much: 503, and a client that comes
     later is served."""
-    with quick.wire() as first, quick.wire() as second:
-        first.say(head("POST", *MIRRORS, "Content-Length: 99000"), b" " * 98_000)
-        statuses = []
-        second.say(head("POST", *MIRRORS, "Content-Length: 99000"), b" " * 98_000)
-        statuses = sorted([first.read().status, second.read().status])
-        assert statuses == [408, 503]
+    with narrow.wire() as first, narrow.wire() as second:
+        for wire in (first, second):
+            wire.say(head("POST", *MIRRORS, "Content-Length: 99000"), b" " * 98_000)
+        readable, _, _ = select.select([first.socket, second.socket], [], [])
+        refused, waiting = (first, second) if first.socket in readable else (second, first)
+        assert refused.read().status == 503
+        assert waiting.ask(b" " * 1_000).status == 400, "it was read whole, and is no JSON"
 
 
 LARGE = 15 * MB
@@ -332,13 +358,13 @@ def test_garbage_is_refused(shared: Site, garbage: bytes) -> None:
         assert wire.ask(garbage).status in (400, 404, 405, 505)
 
 
-def test_spoiled_requests_do_not_bring_a_server_down(quick: Site) -> None:
+def test_spoiled_requests_do_not_bring_a_server_down(narrow: Site) -> None:
     """A thousand of them: each gets an answer or is hung up on, and none is answered with a fault
     of the server (`RPC-09`)."""
     spoiler = Mutator(31)
     for said in spoiler.frames(1_000):
         body = said if b"initialize" not in said else b"{"
-        with quick.wire() as wire:
+        with narrow.wire() as wire:
             wire.say(
                 post(
                     body,
@@ -348,7 +374,7 @@ def test_spoiled_requests_do_not_bring_a_server_down(quick: Site) -> None:
                 )
             )
             assert wire.head().status in (200, 202, 400, 404)
-    log = quick.log()
+    log = narrow.log()
     assert "Traceback" not in log, log[-3000:]
 
 
