@@ -5,7 +5,6 @@
 #   make endurance    soaks, series of kills and whole matrices: make endurance SEED=7 DURATION=1800
 #   make check    the everyday round: format, lint, types (Python, JavaScript, CSS), quick tests
 #   make check-all-pythons    the quick tests under every other Python version that is installed
-#   make check-newest-python    those of the library and the issuer, under the newest of them
 #   make conformance    the public conformance suite of the protocol, on our server and our client
 # Another interpreter: make PY=python3.13 demo (make clean first, if .venv is already there).
 
@@ -27,7 +26,7 @@ SEED ?=
 DURATION ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help install dev demo test test-peers endurance coverage peers-table test-busy check check-all-pythons check-newest-python conformance compiled programs peers types lint javascript format dist bench lock clean
+.PHONY: help install dev demo test test-peers endurance coverage peers-table test-busy check check-all-pythons conformance compiled programs peers types lint javascript format dist bench lock clean
 
 help:
 	@echo 'make install   leaves $(BIN)/interlock behind'
@@ -39,7 +38,6 @@ help:
 	@echo 'make check     format, lint, types and the quick tests'
 	@echo 'make coverage   the quick tests under coverage.py; fails where a package falls below its figure'
 	@echo 'make check-all-pythons   the quick tests under each other Python 3.11 to 3.14 that is installed'
-	@echo 'make check-newest-python   those of the library and the issuer, under the newest of them'
 	@echo 'make test-busy   the tests that touch the clock, three times beside three busy loops'
 	@echo 'make conformance   runs the public conformance suite, which it installs with a Node of its own'
 	@echo 'make dist      builds the wheels of all distributions into dist/'
@@ -74,15 +72,12 @@ coverage: dev compiled
 
 # A test that depends on the speed of the machine fails here.
 test-busy: dev compiled
-	@$(BIN)/python scripts/busy.py
+	@$(BIN)/python scripts/busy.py -- $(PARALLEL) -m 'not interop and not database' --sample $(SAMPLE) $(SEED:%=--seed %)
 
 # Each other version from 3.11 to 3.14 that is found on PATH or in pyenv; one that is missing is named.
+# Every quick test runs, with some of its combinations.
 check-all-pythons: dev
 	@$(BIN)/python scripts/pythons.py --pip-of $(PIP_OF)
-
-# What CI runs of it: the parts that run in the programs of others, under the interpreter that differs most.
-check-newest-python: dev
-	@$(BIN)/python scripts/pythons.py --pip-of $(PIP_OF) --newest -- packages/interlock/tests packages/interlock-issuer/tests
 
 conformance: dev compiled
 	@$(BIN)/python -m scripts.conformance

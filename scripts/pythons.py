@@ -2,13 +2,13 @@
 machine.
 
     python scripts/pythons.py                  # what `make check-all-pythons` runs
-    python scripts/pythons.py --newest -- packages/interlock/tests    # what is newest, these tests
     python scripts/pythons.py --find           # only say which interpreters were found
     python scripts/pythons.py 3.13 -- -k log   # one version; options after -- go to pytest
 
 An interpreter is looked for as `python3.X` on PATH and among the versions of pyenv. The version of
-the interpreter that runs this script is left out, since `make test` has used it. Each version gets
-an environment beside `.venv`, made by the Makefile from the same locks. A version that is not
+the interpreter that runs this script is left out, since `make test` has used it. Each test runs a
+quarter of its combinations, drawn by the date; in CI always the same. Each version gets an
+environment beside `.venv`, made by the Makefile from the same locks. A version that is not
 installed is named and is not a failure.
 """
 
@@ -46,9 +46,6 @@ def main() -> int:
         description=" ".join((__doc__ or "").partition("\n\n")[0].split())
     )
     parser.add_argument("versions", nargs="*", help="versions such as 3.13 (default: all others)")
-    parser.add_argument(
-        "--newest", action="store_true", help="only the newest that is found, of those wanted"
-    )
     parser.add_argument("--find", action="store_true", help="only list the interpreters")
     parser.add_argument("--pip-of", default=sys.executable, help="an interpreter that has pip")
     given, _, options = _split(sys.argv[1:])
@@ -62,9 +59,6 @@ def main() -> int:
     for version in wanted:
         where = found.get(version)
         _say(f"Python {_name(version)}: {where or 'NOT FOUND on PATH or in pyenv; NOT TESTED'}")
-    if asked.newest:
-        found = {version: found[version] for version in sorted(found)[-1:]}
-        wanted = list(found) or wanted
     if asked.find:
         return 0
     failed = [
@@ -159,7 +153,7 @@ def _test(version: Version, interpreter: Path, pip_of: str, options: Sequence[st
     ignored = [f"--ignore-glob={ROOT / path}" for path in NOT_WORTH_REPEATING]
     pytest = [f"{name}/bin/python", "-m", "pytest", "-q", "-o", f"cache_dir={name}/.pytest_cache"]
     selected = ["--workers", "4", *ignored]
-    selected += ["-m", "not slow and not interop", *options]
+    selected += ["-m", "not slow and not interop", "--cells", "4", *options]
     passed = subprocess.run([*pytest, *selected], cwd=ROOT, env=_environment()).returncode == 0
     tested = time.monotonic()
     _say(

@@ -17,6 +17,9 @@ that do not act on each other, such as the width and the colours of a page: `mak
 as few combinations as hold every value. `matrix(seconds=3)` says what one combination costs.
 
 Only tests of this suite run with `--endurance`; without it they are left out, but for the sample.
+
+A run that repeats others, such as one under another version of Python, need not repeat every
+combination: with `--cells 4` each test runs a quarter of its combinations, and at least one.
 """
 
 from __future__ import annotations
@@ -71,6 +74,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="run a sample of the endurance suite too: tests that cost this much in all",
     )
     group.addoption(
+        "--cells",
+        type=int,
+        default=1,
+        metavar="N",
+        help="of the combinations of each test, run one in N, and at least one",
+    )
+    group.addoption(
         "--until", type=float, metavar="TIME", help="begin no test after this time (Unix time)"
     )
 
@@ -111,6 +121,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         )
         kept = {id(item) for item in items if id(item) not in costs}
         kept |= {id(item) for item in drawn}
+        kept &= thinned(items, config.option.cells, config.option.seed)
     left_out = [item for item in items if id(item) not in kept]
     if left_out:
         config.hook.pytest_deselected(items=left_out)
@@ -216,6 +227,18 @@ def _era(value: Hashable) -> Hashable:
     if value in REVISIONS:
         return "handshake" if value in HANDSHAKE_REVISIONS else "stateless"
     return value
+
+
+def thinned(items: Iterable[pytest.Item], one_in: int, seed: int) -> set[int]:
+    """Draw one in so many combinations of each test, and at least one; return their ids."""
+    tests: dict[str, list[pytest.Item]] = defaultdict(list)
+    for item in items:
+        tests[item.nodeid.partition("[")[0]].append(item)
+    return {
+        id(item)
+        for name, cells in tests.items()
+        for item in random.Random(f"{seed} {name}").sample(cells, -(-len(cells) // one_in))
+    }
 
 
 def sample(

@@ -74,6 +74,29 @@ def test_a_sample_is_drawn_by_its_seed(request: pytest.FixtureRequest) -> None:
     assert sample(items, costs, 0, seed=7) == []
 
 
+def test_a_run_that_repeats_others_takes_some_combinations(pytester: pytest.Pytester) -> None:
+    """Of every test at least one; a seed always draws the same ones."""
+    pytester.makepyfile(
+        """
+        import pytest
+
+        @pytest.mark.parametrize("size", range(9))
+        def test_many(size): pass
+
+        @pytest.mark.parametrize("size", range(2))
+        def test_few(size): pass
+
+        def test_one(): pass
+        """
+    )
+    pytester.makeini("[pytest]\nasyncio_default_fixture_loop_scope = function")
+    options = ("-p", "tests.endurance", "-p", "no:cacheprovider", "-v", "--cells", "4")
+    first, again = (pytester.runpytest_subprocess(*options, "--seed", "7") for _ in range(2))
+    first.assert_outcomes(passed=3 + 1 + 1, deselected=6 + 1)
+    shown = [[line for line in ran.outlines if "PASSED" in line] for ran in (first, again)]
+    assert shown[0] == shown[1]
+
+
 def test_what_lasts_is_left_out_and_the_suite_runs_it(pytester: pytest.Pytester) -> None:
     """Without `--endurance` the other tests run, with it only the suite; no test starts after the
     end."""

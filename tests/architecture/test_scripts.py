@@ -43,21 +43,6 @@ def test_an_interpreter_is_found_on_the_path_or_in_pyenv(machine: Path) -> None:
     assert pythons.interpreters(pythons.SUPPORTED) == {(3, 12): on_path, (3, 13): newest}
 
 
-def test_the_newest_alone(
-    machine: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Only the newest one that is found is used; older and missing versions are not mentioned."""
-    program(machine / "b/python3.12", "3 12 cpython final")
-    newest = program(machine / "b/python3.13", "3 13 cpython final")
-    tested: list[object] = []
-    monkeypatch.setattr(pythons, "_test", lambda *asked: tested.append(asked) or True)
-    monkeypatch.setattr(sys, "version_info", (3, 11, 7, "final", 0))
-    monkeypatch.setattr(sys, "argv", ["pythons.py", "--newest", "--pip-of", "p", "--", "tests"])
-    assert pythons.main() == 0
-    assert tested == [((3, 13), newest, "p", ["tests"])]
-    assert "The tests pass under Python 3.13." in capsys.readouterr().out
-
-
 def test_a_missing_interpreter_is_named_and_is_no_failure(
     machine: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
