@@ -48,6 +48,8 @@ if TYPE_CHECKING:
     from .server.server_options import QuestionSettings, ServerInfo, ServerLimits
     from .settings import settings_of
     from .store.audit_log import AuditCheck
+    from .tasks.extension import Tasks
+    from .tasks.runner import TaskLimits
     from .transport.channel import Channel
     from .transport.conversation import ClientTransport
     from .transport.duplex import Duplex
@@ -138,6 +140,8 @@ _ROOMS = {
     ".server.calls.session_state": ("SessionState",),
     ".typed.uri_templates": ("Template",),
     ".settings": ("settings_of",),
+    ".tasks.extension": ("Tasks",),
+    ".tasks.runner": ("TaskLimits",),
     ".transport.channel": ("Channel",),
     ".transport.conversation": ("ClientTransport",),
     ".transport.duplex": ("Duplex",),
@@ -257,6 +261,8 @@ __all__ = [
     "Socket",
     "Stdio",
     "Target",
+    "TaskLimits",
+    "Tasks",
     "Template",
     "TextContent",
     "TimedOut",

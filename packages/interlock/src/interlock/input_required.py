@@ -185,7 +185,7 @@ _FIRST = _Ticket()
 """The ticket of a new call, without answers. It is shared and never modified."""
 
 
-class _HandlerRun:
+class HandlerRun:
     """One run of a handler that asks. An answer comes from the journal; otherwise the question
     joins the current round.
 
@@ -208,11 +208,11 @@ class _HandlerRun:
 
     def __init__(
         self,
-        ticket: _Ticket,
+        recorded: dict[str, Any],
         capabilities: t.ClientCapabilities,
-        steps: _Steps | None = None,
+        steps: OnceSteps | None = None,
     ) -> None:
-        self._recorded = ticket.journal
+        self._recorded = recorded
         self._journal: Journal | None = None
         self.steps = steps
         self.capabilities = capabilities
@@ -231,6 +231,10 @@ class _HandlerRun:
         if self._journal is None:
             self._journal = Journal(self._recorded)
         return self._journal
+
+    def share_journal(self, other: HandlerRun) -> None:
+        """Continue the journal of another run of the same call."""
+        self._journal = other.journal
 
     async def ask(self, request: t.InputRequest, key: str | None = None) -> t.InputResponse:
         if self.over:
@@ -252,6 +256,20 @@ class _HandlerRun:
             # A question whose handler stopped waiting is not asked again.
             self.waiting.pop(key, None)
 
+    def answer(self, answers: Mapping[str, Any]) -> None:
+        """Pass answers, as JSON data, to the questions that wait for them.
+
+        Raises:
+            McpError: An answer does not fit its question.
+        """
+        for key, value in answers.items():
+            if key not in self.waiting:
+                continue
+            request, waiting = self.waiting.pop(key)
+            self.journal.entries[key] = value
+            if not waiting.done():
+                waiting.set_result(_response(request, value))
+
     def unwind(self, task: asyncio.Future[AnyResult]) -> None:
         """Cancel the task of the run, and the questions that wait in other tasks."""
         self.over = True
@@ -272,7 +290,7 @@ class _HandlerRun:
         return self.journal.entries[key]
 
 
-class _Steps:
+class OnceSteps:
     """The `once` steps of a call whose code may run again. Each step has its own record."""
 
     def __init__(self, actions: Actions, call: str, account: str, seconds: float) -> None:
@@ -360,14 +378,14 @@ class _SuspendedCall:
         ticket: _Ticket,
         layer: _Layer,
         *,
-        steps: _Steps | None,
+        steps: OnceSteps | None,
         again: _SuspendedCall | None,
     ) -> None:
         """`again` is a call of which a round was denied; this call replaces it."""
         self.name: str = ticket.call
         self.keyed = ticket.keyed
         self.layer = layer
-        self.run = _HandlerRun(ticket, x.caller.capabilities, steps)
+        self.run = HandlerRun(ticket.journal, x.caller.capabilities, steps)
         self.request = x
         self.round: int = again.round if again is not None else ticket.round
         self.outcomes: dict[int, asyncio.Future[AnyResult]] = {}
@@ -570,12 +588,12 @@ class SuspendedCalls:
         def handle(x: Exchange) -> Awaitable[AnyResult]:
             if x.method == "tools/call" and x.params.meta is not _NO_META:
                 key = _idempotency_key(x)
-                if key and not isinstance(x.asker, _HandlerRun):
+                if key and not isinstance(x.asker, HandlerRun):
                     return self._handle_keyed(x, key, layer, can_ask=could_ask(x))
-            if isinstance(x.asker, _HandlerRun) or not could_ask(x):
+            if isinstance(x.asker, HandlerRun) or not could_ask(x):
                 return handler(x)
             if x.caller.era is Era.HANDSHAKE:
-                return _ask_directly(x, handler)
+                return ask_directly(x, handler)
             if not isinstance(x.params, t.InputResponseParams):
                 words = _UNASKABLE_METHOD.format(x.method)
                 return _answered(handler, replace(x, asker=Mute(words)))
@@ -592,7 +610,7 @@ class SuspendedCalls:
         if not can_ask:
             running = partial(layer.handler, x)
         elif x.caller.era is Era.HANDSHAKE:
-            running = partial(_ask_directly, x, layer.handler)
+            running = partial(ask_directly, x, layer.handler)
         elif x.params.request_state is not None:
             return await self._retry(x, layer)
         else:
@@ -827,19 +845,19 @@ class SuspendedCalls:
 
     async def _run_unasked(self, x: Exchange, run: Handler, ticket: _Ticket) -> AnyResult:
         """Run a handler for a client that cannot be asked: no task has to outlive the request."""
-        asker = _HandlerRun(ticket, x.caller.capabilities, self._steps(ticket, x))
+        asker = HandlerRun(ticket.journal, x.caller.capabilities, self._steps(ticket, x))
         params = _plain(x.params, ticket)
         inner = replace(x, asker=asker, params=params, replayed=x.params.request_state is not None)
         return self._finished(await _answered(run, inner), x, asker, _next(ticket))
 
-    def _steps(self, ticket: _Ticket, x: Exchange) -> _Steps | None:
+    def _steps(self, ticket: _Ticket, x: Exchange) -> OnceSteps | None:
         """Return the recorder of the call's `once` steps. None before the first question, and if
         the records are elsewhere; then only the journal has the steps.
         """
         actions = self._actions
         if not ticket.call or (not self.suspend and ticket.records != actions.records.identity):
             return None
-        return _Steps(actions, ticket.call, _account(x), self.seal.seconds)
+        return OnceSteps(actions, ticket.call, _account(x), self.seal.seconds)
 
     # -- suspended ---------------------------------------------------------------------------------
 
@@ -1094,7 +1112,7 @@ class SuspendedCalls:
         """Run a handler up to its first questions. Ignore what it raises or returns while it is
         cancelled there.
         """
-        asking = _HandlerRun(ticket, x.caller.capabilities, self._steps(ticket, x))
+        asking = HandlerRun(ticket.journal, x.caller.capabilities, self._steps(ticket, x))
         params = _plain(x.params, ticket)
         inner = replace(x, asker=asking, params=params, replayed=x.params.request_state is not None)
         stirred = asyncio.Event()
@@ -1123,7 +1141,7 @@ class SuspendedCalls:
     # -- tickets -----------------------------------------------------------------------------------
 
     def _questions(
-        self, questions: dict[str, t.InputRequest], run: _HandlerRun, x: Exchange, ticket: _Ticket
+        self, questions: dict[str, t.InputRequest], run: HandlerRun, x: Exchange, ticket: _Ticket
     ) -> t.InputRequiredResult:
         ticket.pending = list(questions)
         ticket.journal = run.journal.entries
@@ -1135,7 +1153,7 @@ class SuspendedCalls:
         )
 
     def _finished(
-        self, result: AnyResult, x: Exchange, run: _HandlerRun, ticket: _Ticket
+        self, result: AnyResult, x: Exchange, run: HandlerRun, ticket: _Ticket
     ) -> AnyResult:
         """Return the result of a handler. Check handwritten questions, and seal their state."""
         if not isinstance(result, t.InputRequiredResult):
@@ -1165,7 +1183,7 @@ class SuspendedCalls:
             raise t.McpError(t.INVALID_PARAMS, f"Invalid requestState: {bad}") from None
 
 
-async def _ask_directly(x: Exchange, run: Handler) -> AnyResult:
+async def ask_directly(x: Exchange, run: Handler) -> AnyResult:
     """Run a handler in the handshake era: questions go straight to the peer, and handwritten
     questions are asked on behalf of the tool.
 
@@ -1176,8 +1194,15 @@ async def _ask_directly(x: Exchange, run: Handler) -> AnyResult:
     if may_ask_by_hand and _brings_answers(x):
         x = replace(x, params=replace(x.params, input_responses=None, request_state=None))
     result = await _answered(run, x)
+    return await ask_by_hand(x, run, result) if may_ask_by_hand else result
+
+
+async def ask_by_hand(x: Exchange, run: Handler, result: AnyResult) -> AnyResult:
+    """Ask the questions of a handwritten InputRequiredResult on behalf of its tool, and run the
+    tool with the answers until it returns another result.
+    """
     for _ in range(MOST_ROUNDS):
-        if not (may_ask_by_hand and isinstance(result, t.InputRequiredResult)):
+        if not isinstance(result, t.InputRequiredResult):
             return result
         requests = result.input_requests or {}
         try:
@@ -1199,7 +1224,7 @@ def is_unwound(x: Exchange) -> bool:
     """Whether a handler is being cancelled at its question, to run again later. Ignore what it
     raises meanwhile.
     """
-    return isinstance(x.asker, _HandlerRun) and x.asker.over
+    return getattr(x.asker, "over", False) is True
 
 
 async def _answered(run: Handler, x: Exchange) -> AnyResult:

@@ -12,7 +12,7 @@ import pytest
 from interlock import Client
 from interlock.http11.fetch import Request
 from interlock.store import MemoryStore
-from interlock.transport.http.legacy.worker_messages import WorkerMessages
+from interlock.store.worker_messages import WorkerMessages
 from interlock.wire.revisions import R4, R5
 from tests.ports import free_port
 from tests.workers.clusters import PATIENCE, Cluster, Program, cluster, noted

@@ -66,6 +66,7 @@ def _always(x: Exchange) -> bool:
     return True
 
 
+_TASKS = "io.modelcontextprotocol/tasks"  # the id of the extension, which few servers load
 Function = TypeVar("Function", bound=Callable[..., Any])
 K = TypeVar("K")
 Asgi = TypeVar("Asgi", bound="ASGIApp")
@@ -366,7 +367,13 @@ class Server:
         Raises:
             TypeError, ValueError: The function cannot be a tool, or its name is taken.
         """
-        self.tools.add(make_tool(function, options, self._defaults), replace=replace)
+        tool = make_tool(function, options, self._defaults)
+        if tool.task != "never" and not any(e.id == _TASKS for e in self.extensions):
+            raise ValueError(
+                f"the tool {tool.key} has task=, but the server has no tasks: give it "
+                "extensions=[Tasks(...)]"
+            )
+        self.tools.add(tool, replace=replace)
 
     def remove_tool(self, name: str) -> None:
         """Remove a tool, also while the server runs. Raises KeyError."""

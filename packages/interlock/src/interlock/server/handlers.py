@@ -144,12 +144,19 @@ class Handlers:
 
     # -- tools -------------------------------------------------------------------------------------
 
+    def find_tool(self, x: Exchange) -> ToolFeature:
+        """Return the tool of a call, if the caller may use it and the headers of the call agree
+        with its arguments. Raises McpError.
+        """
+        tool = self._visibility.tool(x)
+        if tool.mirrors and (mirrored := x.transport.mirrored) is not None:
+            check_mirrors(tool.mirrors, mirrored, x.params.arguments)
+        return tool
+
     async def call_tool(self, x: Exchange) -> AnyResult:
         """`tools/call`."""
         p: t.CallToolRequestParams = x.params
-        tool = self._visibility.tool(x)
-        if tool.mirrors and (mirrored := x.transport.mirrored) is not None:
-            check_mirrors(tool.mirrors, mirrored, p.arguments)
+        tool = self.find_tool(x)
         try:
             values = tool.signature.decode(p.arguments)
         except ArgumentsError as bad:

@@ -275,6 +275,19 @@ class RecordStore(Protocol):
         """Remove a record, if it still has the version `was`."""
         ...
 
+    async def keys(
+        self, prefix: str, *, now: float, after: str = "", most: int = 1000
+    ) -> list[str]:
+        """Return the keys of records in ascending order, for a rare search of all records.
+
+        Args:
+            prefix: How the keys begin; at least one character.
+            now: The time, in seconds of the wall clock.
+            after: The key after which the search begins.
+            most: The maximum number of keys.
+        """
+        ...
+
 
 class WorkerStore(Protocol):
     """Heartbeats of workers."""

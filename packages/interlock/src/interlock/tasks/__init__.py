@@ -1,62 +1,22 @@
-"""The tasks extension: its messages, for servers and clients, under both revisions that have
-tasks.
-"""
+"""Tasks: calls whose results come later, and that survive the process that runs them."""
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING
 
-from ..extension import CoreCapability, Extension, Method
-from ..types.base import EmptyResult
-from ..types.tasks import (
-    TASKS_EXTENSION,
-    CancelTaskRequestParams,
-    CoreCreateTaskResult,
-    CreateTaskResult,
-    GetTaskPayloadRequestParams,
-    GetTaskRequestParams,
-    ListTasksRequestParams,
-    ListTasksResult,
-    Task,
-    TaskStatusNotificationParams,
-    UpdateTaskRequestParams,
-)
-from ..types.tools import CallToolResult
-from ..wire.revisions import ABILITIES, REVISIONS, STATELESS_REVISIONS, has
+from ..lazy_names import lazily
 
-CORE_REVISIONS: Final = tuple(r for r in REVISIONS if has(r, ABILITIES["core_tasks"]))
-"""The revisions that have tasks in their core protocol."""
+if TYPE_CHECKING:
+    from .extension import Tasks
+    from .machine import TaskRecord
+    from .messages import CORE_REVISIONS, TASKS
 
-TASKS: Final = Extension(
-    TASKS_EXTENSION,
-    methods={
-        # A client of 2025-11-25 declares only the tasks that it runs itself, so the server checks
-        # by revision who may call these.
-        "tasks/get": Method(GetTaskRequestParams, Task, mirrored="taskId", open_to_all=True),
-        "tasks/update": Method(
-            UpdateTaskRequestParams, mirrored="taskId", revisions=STATELESS_REVISIONS
-        ),
-        "tasks/cancel": Method(
-            CancelTaskRequestParams, EmptyResult, mirrored="taskId", open_to_all=True
-        ),
-        "tasks/result": Method(
-            GetTaskPayloadRequestParams,
-            CallToolResult,
-            open_to_all=True,
-            revisions=CORE_REVISIONS,
-        ),
-        "tasks/list": Method(
-            ListTasksRequestParams, ListTasksResult, open_to_all=True, revisions=CORE_REVISIONS
-        ),
-    },
-    notifications={
-        "notifications/tasks": TaskStatusNotificationParams,
-        "notifications/tasks/status": TaskStatusNotificationParams,
-    },
-    # A result of 2025-11-25 has no resultType; it is no CallToolResult and has a member `task`.
-    results={"tools/call": {"": CoreCreateTaskResult, "task": CreateTaskResult}},
-    listens={"taskIds": list[str]},
-    revisions=STATELESS_REVISIONS,
-    core={revision: CoreCapability("tasks") for revision in CORE_REVISIONS},
-)
-"""The messages of tasks, without handlers."""
+_MODULES = {
+    ".extension": ("Tasks",),
+    ".machine": ("TaskRecord",),
+    ".messages": ("CORE_REVISIONS", "TASKS"),
+}
+
+__all__ = ["CORE_REVISIONS", "TASKS", "TaskRecord", "Tasks"]
+
+__getattr__, __dir__ = lazily(__name__, _MODULES)

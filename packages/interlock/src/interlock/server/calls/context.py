@@ -249,6 +249,17 @@ class Context(Generic[State]):
         )
         self._notify("notifications/progress", params)
 
+    @to_be_awaited
+    async def as_task(self) -> None:
+        """Go on as a task, for a tool with `task=` and `after=math.inf`. Use it after the questions
+        that decide whether there is any work.
+
+        Nothing happens if the call is a task already, or if its client cannot have tasks.
+        """
+        become_task = getattr(self._exchange.asker, "become_task", None)
+        if become_task is not None:
+            await become_task()
+
     def updated(self, uri: str) -> None:
         """Announce that the content of a resource has changed, to every client that watches it."""
         self.server.updated(uri)

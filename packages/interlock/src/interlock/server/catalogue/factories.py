@@ -102,12 +102,31 @@ def make_tool(
         output_schema=output.schema,
         annotations=_hints(options),
         icons=_icons(options),
+        execution=_execution(options, what),
         meta=_meta(options),
     )
     call = _call(function, signature.context, what, options, defaults)
     return ToolFeature(
-        listing, call, signature, output, mirrors, scopes_of(options.get("scopes"), what)
+        listing,
+        call,
+        signature,
+        output,
+        mirrors,
+        scopes_of(options.get("scopes"), what),
+        options.get("task", "never"),
+        options.get("after"),
     )
+
+
+def _execution(options: ToolOptions, what: str) -> t.ToolExecution | None:
+    """Return how 2025-11-25 lists that calls may be tasks. Raises ValueError."""
+    task = options.get("task", "never")
+    after = options.get("after")
+    if task not in ("never", "optional", "required"):
+        raise ValueError(f"task= of {what} must be 'never', 'optional' or 'required', not {task!r}")
+    if after is not None and (task == "never" or after < 0):
+        raise ValueError(f"after= of {what} needs task= and 0 seconds or more")
+    return None if task == "never" else t.ToolExecution(task_support=task)
 
 
 def _hints(options: ToolOptions) -> t.ToolAnnotations | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TypedDict
+from typing import Any, Literal, TypedDict
 
 from ... import types as t
 
@@ -50,6 +50,11 @@ class ToolOptions(FeatureOptions, total=False):
         output_schema: A JSON Schema of the result, if its Python type is not precise enough.
         lenient: Whether strings are converted to the type in the schema ("5" to 5); the server's
             setting by default.
+        task: Whether calls can be tasks, for a server with the extension Tasks: "never" (the
+            default), "optional" (for clients that can have tasks), or "required" (other clients get
+            an error).
+        after: The time after which a running call becomes a task, in seconds; a call becomes a task
+            at once by default. With `math.inf` it becomes one when it awaits `ctx.as_task()`.
     """
 
     annotations: t.ToolAnnotations | None
@@ -57,6 +62,8 @@ class ToolOptions(FeatureOptions, total=False):
     input_schema: Mapping[str, Any] | None
     output_schema: Mapping[str, Any] | None
     lenient: bool | None
+    task: Literal["never", "optional", "required"]
+    after: float | None
 
 
 class PromptOptions(FeatureOptions, total=False):

@@ -105,6 +105,8 @@ class ToolFeature(Struct, frozen=True):
     output: Output
     mirrors: Mapping[str, tuple[str, ...]]  # header name after "Mcp-Param-" -> path of the argument
     scopes: frozenset[str] = NONE
+    task: Literal["never", "optional", "required"] = "never"  # whether calls may or must be tasks
+    after: float | None = None  # seconds after which a call becomes a task; None for at once
 
     @property
     def key(self) -> str:

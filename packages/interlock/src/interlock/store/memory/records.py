@@ -86,6 +86,17 @@ class MemoryRecords:
         if known is not None and known.record.version == was:
             self._forget(key)
 
+    async def keys(
+        self, prefix: str, *, now: float, after: str = "", most: int = 1000
+    ) -> list[str]:
+        """Return the keys of records in ascending order."""
+        found = (
+            key
+            for key, kept in self._kept.items()
+            if key > after and key.startswith(prefix) and kept.until >= now
+        )
+        return heapq.nsmallest(most, found)
+
     def _drop_body(self, holder: _Account, key: str) -> None:
         kept = self._kept[key]
         holder.size -= len(kept.record.body)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 
 from .. import bounds
 from ..errors import StoreError
@@ -11,6 +12,7 @@ from .connection import Link
 
 # The server's own expiry only cleans up. The slack allows for clocks that differ.
 _SLACK = 60_000  # milliseconds
+_SPECIAL = re.compile(r"[*?\[\]^\\-]")  # the characters of a pattern that do not match themselves
 
 # An account has three keys: the expiry of its records, the expiry of those with bodies, and the
 # sizes of the bodies. `held` is the sum of the sizes.
@@ -155,3 +157,20 @@ class RedisRecords:
     async def remove(self, key: str, *, was: int) -> None:
         """Remove a record, if it still has the version `was`."""
         await self._link.ask("EVAL", _REMOVE, 1, self._prefix + key, self._prefix, key, str(was))
+
+    async def keys(
+        self, prefix: str, *, now: float, after: str = "", most: int = 1000
+    ) -> list[str]:
+        """Return the keys of records in ascending order. This reads the names of all keys of the
+        server, a part at a time.
+        """
+        whole = self._prefix + prefix
+        pattern = _SPECIAL.sub(r"\\\g<0>", whole) + "*"
+        found: set[str] = set()
+        cursor = b"0"
+        while True:
+            cursor, names = await self._link.ask("SCAN", cursor, "MATCH", pattern, "COUNT", 1000)
+            found.update(name.decode()[len(self._prefix) :] for name in names)
+            if cursor in (b"0", 0):
+                break
+        return sorted(key for key in found if key > after)[:most]

@@ -81,6 +81,19 @@ class SqliteRecords:
 
         await self._writer.ask(work)
 
+    async def keys(
+        self, prefix: str, *, now: float, after: str = "", most: int = 1000
+    ) -> list[str]:
+        """Return the keys of records in ascending order."""
+        found = """SELECT key FROM records WHERE key > ? AND key >= ? AND key < ? AND until >= ?
+                       ORDER BY key LIMIT ?"""
+        end = prefix[:-1] + chr(ord(prefix[-1]) + 1)
+
+        def work(db: sqlite3.Connection) -> list[str]:
+            return [key for (key,) in db.execute(found, (after, prefix, end, now, most)).fetchall()]
+
+        return await self._writer.ask(work)
+
 
 def _identity(db: sqlite3.Connection) -> str:
     ((identity,),) = db.execute("SELECT identity FROM record_store").fetchall()

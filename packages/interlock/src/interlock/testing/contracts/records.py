@@ -112,6 +112,27 @@ async def _bounds_bodies(one: Store, other: Store) -> None:
     )
 
 
+async def _lists_keys(one: Store, other: Store) -> None:
+    """the keys with a prefix are listed in order, a page at a time, on every worker"""
+    now = time.time()
+    names = ("list:b", "list:a", "list:c*", "list:c?", "listen", "lis")
+    for name in names:
+        await one.records.swap(name, name.encode(), was=0, until=now + 60, now=now)
+    await one.records.swap("list:gone", b"gone", was=0, until=now + 1, now=now)
+    await one.records.remove("list:b", was=await _version(one, "list:b", now))
+    found = await other.records.keys("list:c", now=now + 2)
+    require(found == ["list:c*", "list:c?"], f"a part of the keys was listed as {found}")
+    found = await other.records.keys("list:", now=now + 2, most=2)
+    require(found == ["list:a", "list:c*"], f"the first two keys were listed as {found}")
+    found = await other.records.keys("list:", now=now + 2, after=found[-1], most=1)
+    require(found == ["list:c?"], f"the next key was listed as {found}")
+
+
+async def _version(store: Store, key: str, now: float) -> int:
+    record = await store.records.load(key, now=now)
+    return 0 if record is None else record.version
+
+
 async def _knows_itself(one: Store, other: Store) -> None:
     """all workers that share a store know it by one identity"""
     require(bool(one.records.identity), "a store that is open has no identity")
@@ -126,5 +147,6 @@ STEPS: tuple[Step, ...] = (
     _swaps_the_version_that_was,
     _forgets_what_expired,
     _bounds_bodies,
+    _lists_keys,
     _knows_itself,
 )

@@ -20,6 +20,7 @@ from ...protocol.http import EndpointRules, error, read_head
 from ...protocol.identity import Identity
 from ...store.errors import StoreError, store_unreachable
 from ...store.interface import Store
+from ...store.worker_messages import WorkerMessages
 from ..serve import DEFAULT_MOST_CALLS, Serving
 from .access_log import AccessLog
 from .admission import Admission
@@ -33,7 +34,6 @@ from .legacy.session_expiry import SessionExpiry
 from .legacy.sessions import SessionEndpoint, SessionOptions
 from .legacy.sse_server import PATHS as SSE_PATHS
 from .legacy.sse_server import SseServer
-from .legacy.worker_messages import WorkerMessages
 from .limits import Limits
 from .notifications import NotificationRunner
 from .request_bodies import BodyReader

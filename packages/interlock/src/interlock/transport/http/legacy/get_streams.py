@@ -15,6 +15,7 @@ from interlock.protocol.http import error
 from interlock.protocol.streams import PostResponse, place
 from interlock.store.interface import Replay, Session, Store
 
+from ....store.worker_messages import WorkerMessages
 from ..background_tasks import BackgroundTasks
 from ..requests import EndpointRequest, gone
 from ..responses import ResponseWriter
@@ -22,7 +23,6 @@ from ..services import Services
 from .in_flight import InFlightPosts
 from .notification_streams import CHANGES, NotificationStream
 from .resumed_streams import LOOK, ResumedStream
-from .worker_messages import WorkerMessages
 
 
 class GetStreams:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from interlock import types as t
 
+from ....store.worker_messages import WorkerMessages
 from ...serve import Serving
 from ..responses import ResponseWriter
 from ..running_calls import RunningCalls
-from .worker_messages import WorkerMessages
 
 
 class InFlightPost:

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable
 from interlock.store.errors import StoreError
 from interlock.store.interface import Store
 
+from ....store.worker_messages import WorkerMessages
 from ..limits import Limits
-from .worker_messages import WorkerMessages
 
 _MOST_WAIT = 60.0  # seconds between two checks
 _LEAST_WAIT = 0.05

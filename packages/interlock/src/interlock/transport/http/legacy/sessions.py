@@ -41,6 +41,7 @@ from interlock.wire import jsonrpc
 from interlock.wire.jsonrpc import Envelope, Frame, Malformed
 from interlock.wire.revisions import R2, supports
 
+from ....store.worker_messages import WorkerMessages
 from ...serve import Serving, carry_out
 from ..background_tasks import BackgroundTasks
 from ..error_responses import busy, request_id
@@ -54,7 +55,6 @@ from .get_streams import GetStreams
 from .in_flight import InFlightPost, InFlightPosts
 from .session_calls import SessionCall
 from .session_expiry import SessionExpiry
-from .worker_messages import WorkerMessages
 
 _MOST_OPENING = 256 * 1024  # bytes of `initialize`: its contents are stored as long as the session
 _MOST_SAVES = 100  # attempts while other requests change the same session

@@ -24,6 +24,7 @@ from interlock.wire.jsonrpc import Frame
 from interlock.wire.revisions import R1
 from interlock.wire.sse import event
 
+from ....store.worker_messages import WorkerMessages
 from ...serve import ConnectionSession, Serving
 from ..admission import Admission
 from ..authorization import ExpiryTimer
@@ -34,7 +35,6 @@ from ..requests import EndpointRequest, gone
 from ..responses import ResponseWriter
 from ..services import Services
 from .session_expiry import SessionExpiry
-from .worker_messages import WorkerMessages
 
 # The prefix of this transport's session IDs. Sessions of Streamable HTTP have no stream here.
 _OURS = "sse-"

@@ -1,4 +1,4 @@
-"""Messages between the workers of an endpoint (publish and subscribe), and the heartbeat of each
+"""Messages between workers that share a store (publish and subscribe), and the heartbeat of each
 worker.
 """
 
@@ -13,10 +13,9 @@ from collections.abc import Callable
 import msgspec
 from msgspec import Struct
 
-from interlock.store.errors import StoreError
-from interlock.store.interface import Store
+from .errors import StoreError
+from .interface import Store
 
-_HEARTBEAT = 2.0  # seconds between heartbeats of a worker
 _MISSED = 4.0  # heartbeats that may be missing before a worker counts as gone
 
 Receiver = Callable[[str, str], None]
@@ -43,10 +42,15 @@ _decode = msgspec.json.Decoder(WorkerMessage).decode
 class WorkerMessages:
     """The messages of one worker, whose name is `worker`. If the store is not shared, messages are
     not sent.
+
+    Args:
+        store: The store that the workers share.
+        heartbeat: The time between two heartbeats, in seconds.
     """
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, *, heartbeat: float = 2.0) -> None:
         self.worker = os.urandom(6).hex()
+        self._heartbeat = heartbeat
         self._store = store
         self._receivers: dict[str, list[Receiver]] = {}
         self._echoed: dict[str, Receiver] = {}
@@ -113,7 +117,7 @@ class WorkerMessages:
         missing.
         """
         since = self._beating_since
-        if since is None or asyncio.get_running_loop().time() - since < _HEARTBEAT * 1.5:
+        if since is None or asyncio.get_running_loop().time() - since < self._heartbeat * 1.5:
             return True
         return await self._store.workers.is_alive(worker, now=time.time())
 
@@ -128,13 +132,19 @@ class WorkerMessages:
     async def beat(self) -> None:
         """Send the heartbeat of this worker, until cancelled."""
         while True:
-            try:
-                until = time.time() + _HEARTBEAT * _MISSED
-                await self._store.workers.heartbeat(self.worker, until=until)
-                self.is_store_away = False
-                if self._beating_since is None:
-                    self._beating_since = asyncio.get_running_loop().time()
-            except StoreError:
-                self.is_store_away = True
-                self._beating_since = None
-            await asyncio.sleep(_HEARTBEAT)
+            await self.beat_once()
+            await asyncio.sleep(self._heartbeat)
+
+    async def beat_once(self) -> bool:
+        """Send one heartbeat. Returns whether the store has it."""
+        try:
+            until = time.time() + self._heartbeat * _MISSED
+            await self._store.workers.heartbeat(self.worker, until=until)
+        except StoreError:
+            self.is_store_away = True
+            self._beating_since = None
+            return False
+        self.is_store_away = False
+        if self._beating_since is None:
+            self._beating_since = asyncio.get_running_loop().time()
+        return True

@@ -1,0 +1,551 @@
+"""The tasks extension on a server: which calls become tasks, and the requests about tasks."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
+from typing import Any, Literal, Protocol
+
+import msgspec
+from msgspec import UNSET, Raw
+from msgspec.structs import replace
+
+from .. import types as t
+from ..cursors import InvalidCursor, decode_cursor, encode_cursor
+from ..eager import start_eagerly
+from ..exchange import AnyResult, Caller, Exchange, Handler, ready
+from ..extension import CoreCapability, Extension, check_declared
+from ..input_required import HandlerRun, ask_by_hand, check_askable
+from ..store.from_url import open_store
+from ..store.interface import Store
+from ..types.tasks import RELATED_TASK, TASKS_EXTENSION
+from ..wire.codec import decode
+from ..wire.jsonrpc import Malformed
+from ..wire.revisions import Era
+from . import machine, views
+from .machine import StoredCaller, TaskRecord
+from .messages import CORE_REVISIONS, TASKS
+from .promotion import DetachedTransport, PromotableCall
+from .runner import LiveTask, TaskLimits, TaskRunner, task_key
+from .sealed import SealedRecords
+
+TaskMode = Literal["never", "optional", "required"]
+
+_PAGE = 100  # tasks on a page of tasks/list
+_MOST_WATCHED = 1000  # tasks of one subscription
+_CORE_SETTINGS: t.JSONObject = {"list": {}, "cancel": {}, "requests": {"tools": {"call": {}}}}
+_question = msgspec.json.Decoder(t.InputRequest).decode
+_encode = msgspec.json.Encoder().encode
+_decode_json = msgspec.json.Decoder().decode
+
+
+class TaskTool(Protocol):
+    """A tool as far as tasks need it."""
+
+    @property
+    def task(self) -> TaskMode:
+        """Whether its calls may or must be tasks."""
+        ...
+
+    @property
+    def after(self) -> float | None:
+        """The seconds after which a call becomes a task; None for at once."""
+        ...
+
+    @property
+    def listing(self) -> t.Tool:
+        """The listing."""
+        ...
+
+
+class ToolTable(Protocol):
+    """The tools of a server."""
+
+    def get(self, key: str) -> Any:
+        """Return the tool with a name, if it exists."""
+        ...
+
+
+class CallHandlers(Protocol):
+    """The handlers of a server."""
+
+    def find_tool(self, x: Exchange) -> Any:
+        """Return the tool of a call, if the caller may use it. Raises McpError."""
+        ...
+
+
+class TaskServer(Protocol):
+    """A server as far as tasks need it."""
+
+    @property
+    def tools(self) -> ToolTable:
+        """The tools."""
+        ...
+
+    @property
+    def handlers(self) -> CallHandlers:
+        """The handlers."""
+        ...
+
+
+class Tasks(Extension):
+    """Lets tools run as tasks, whose results clients collect later (2026-07-28, extension
+    `io.modelcontextprotocol/tasks`; 2025-11-25, "Tasks").
+
+    Hazard: a task of an anonymous caller belongs to everyone who knows its id. If a worker dies,
+    another one runs the tool again from the top. Put side effects in `ctx.once`.
+
+    Args:
+        store: The store of the tasks, or its URL: `memory:` (tasks end with the process),
+            `sqlite:///path` or `redis://...`.
+        limits: How long tasks are kept, and how many.
+        again: Whether a task whose worker has died runs again. If not, it fails. A tool that is
+            declared destructive, and has not used `ctx.once`, never runs again.
+        keys: Secrets of 16 random bytes or more that encrypt tasks in the store. The first one
+            encrypts, all of them decrypt. Needs the extra `seal`.
+        wall: The wall clock, in seconds.
+
+    Raises:
+        ValueError: The URL names no store, or a key is too short.
+        StoreError: A package for the store is not installed.
+    """
+
+    def __init__(
+        self,
+        store: str | Store = "memory:",
+        *,
+        limits: TaskLimits | None = None,
+        again: bool = True,
+        keys: Sequence[bytes] = (),
+        wall: Callable[[], float] = time.time,
+    ) -> None:
+        handlers: dict[str, Handler] = {
+            "tasks/get": self._get,
+            "tasks/update": self._update,
+            "tasks/cancel": self._cancel,
+            "tasks/result": self._result,
+            "tasks/list": self._list,
+        }
+        super().__init__(
+            TASKS_EXTENSION,
+            methods={
+                name: msgspec.structs.replace(method, handler=handlers[name])
+                for name, method in TASKS.methods.items()
+            },
+            notifications=TASKS.notifications,
+            results=TASKS.results,
+            listens=TASKS.listens,
+            revisions=TASKS.revisions,
+            core={r: CoreCapability("tasks", _CORE_SETTINGS) for r in CORE_REVISIONS},
+            lifespan=self._live,
+            middleware=[self._layer],
+        )
+        self.listening = {"taskIds": self._listen}
+        self._store = open_store(store) if isinstance(store, str) else store
+        self._limits = limits or TaskLimits()
+        self._poll_ms = int(self._limits.poll * 1000)
+        self._again = again
+        self._keys = keys
+        self._wall = wall
+        self._server: TaskServer | None = None
+        self._runner: TaskRunner | None = None
+        self._handler: Handler | None = None
+        self._asked: set[tuple[str, str]] = set()  # questions that a tasks/result delivers
+
+    @asynccontextmanager
+    async def _live(self, server: TaskServer) -> AsyncIterator[None]:
+        """Run the tasks while the server serves."""
+        if self._server is not None and self._server is not server:
+            raise ValueError("a Tasks extension belongs to one server; give each its own")
+        self._server = server
+        records = self._store.records
+        runner = TaskRunner(
+            self._store,
+            SealedRecords(records, self._keys) if self._keys else records,
+            self._limits,
+            run_again=self._run_again,
+            may_run_again=self._may_run_again,
+            wall=self._wall,
+        )
+        await runner.start()
+        self._runner = runner
+        try:
+            yield
+        finally:
+            self._runner = None
+            await runner.stop()
+
+    @property
+    def running(self) -> TaskRunner:
+        """The runner. Raises McpError if the server does not serve."""
+        if self._runner is None:
+            raise t.McpError(t.INTERNAL_ERROR, "The server does not run tasks now.")
+        return self._runner
+
+    # -- calls -------------------------------------------------------------------------------------
+
+    def _layer(self, handler: Handler) -> Handler:
+        self._handler = handler
+
+        def handle(x: Exchange) -> Awaitable[AnyResult]:
+            if x.method == "tools/call" and self._server is not None:
+                tool = self._server.tools.get(x.params.name)
+                if tool is not None and (tool.task != "never" or x.params.task is not None):
+                    return self._call(x, tool, handler)
+            elif x.method == "subscriptions/listen" and _names_tasks(x):
+                check_declared(TASKS_EXTENSION, x.caller)  # `TKX-22`
+            return handler(x)
+
+        return handle
+
+    async def _call(self, x: Exchange, tool: TaskTool, handler: Handler) -> AnyResult:
+        """A call of a tool that may be a task, or that a client wants to be one."""
+        assert self._server is not None  # the server has the tool
+        self._server.handlers.find_tool(x)
+        if x.caller.supports("core_tasks"):
+            return await self._call_core(x, tool, handler)
+        if tool.task == "never":
+            return await handler(x)  # a `task` of another revision is ignored (`TKX-02`)
+        if x.caller.era is not Era.STATELESS:
+            if tool.task == "required":
+                words = f"The tool {x.params.name} runs only as a task, which {{}} does not have."
+                raise t.McpError(t.METHOD_NOT_FOUND, words.format(x.caller.revision))
+            return await handler(x)
+        if TASKS_EXTENSION not in (x.caller.capabilities.extensions or {}):
+            if tool.task == "required":
+                check_declared(TASKS_EXTENSION, x.caller)  # `TKX-05`
+            return await handler(x)
+        if tool.after is not None and isinstance(x.asker, HandlerRun):
+            return await self._promote_later(x, x.asker, tool.after, handler)
+        task = await self._create(x, handler, self._limits.ttl)
+        return views.created(task, self._poll_ms)
+
+    async def _call_core(self, x: Exchange, tool: TaskTool, handler: Handler) -> AnyResult:
+        """A call under 2025-11-25, where the client asks for a task."""
+        wanted = x.params.task
+        if wanted is None:
+            if tool.task == "required":  # `TK4-06`
+                raise t.McpError(
+                    t.METHOD_NOT_FOUND, f"The tool {x.params.name} must be called as a task."
+                )
+            return await handler(x)
+        if tool.task == "never":
+            raise t.McpError(
+                t.METHOD_NOT_FOUND, f"The tool {x.params.name} cannot be called as a task."
+            )
+        ttl = self._limits.ttl
+        if wanted.ttl is not None:
+            ttl = min(max(wanted.ttl, 0) / 1000, self._limits.longest_ttl)
+        return views.core_created(await self._create(x, handler, ttl), self._poll_ms)
+
+    def _record(self, x: Exchange, id: str, ttl: float | None) -> TaskRecord:
+        now = self._wall()
+        return TaskRecord(
+            id=id,
+            owner=owner_of(x.caller),
+            tool=x.params.name,
+            arguments=x.params.arguments,
+            meta=x.params.meta,
+            caller=StoredCaller.of(x.caller),
+            created=now,
+            updated=now,
+            ttl=ttl,
+        )
+
+    async def _create(self, x: Exchange, handler: Handler, ttl: float | None) -> TaskRecord:
+        """Make a call a task, and start it."""
+        runner = self.running
+        record = self._record(x, _new_id(), ttl)
+        asker = HandlerRun({}, x.caller.capabilities, runner.steps(record.id, record.owner))
+        live = await runner.create(record, asker)
+        inner = replace(
+            x,
+            params=t.CallToolRequestParams(
+                name=x.params.name, arguments=x.params.arguments, meta=x.params.meta
+            ),
+            notify=live.notify,
+            asker=asker,
+            progress_token="task",
+            drain=ready,
+            transport=DetachedTransport(x.transport.request),
+            received=None,
+        )
+        runner.run(live, inner, handler)
+        return live.record
+
+    async def _promote_later(
+        self, x: Exchange, asker: HandlerRun, after: float, handler: Handler
+    ) -> AnyResult:
+        """Run a call that becomes a task if it lasts longer than `after` seconds."""
+        runner = self.running
+        id = _new_id()
+        owner = owner_of(x.caller)
+        if asker.steps is None:
+            asker.steps = runner.steps(id, owner)
+        call = PromotableCall(x, asker)
+        loop = asyncio.get_running_loop()
+        running = start_eagerly(_run(call, handler), loop)
+        running.add_done_callback(lambda _: call.stirred.set())
+        timer = loop.call_later(after, call.stirred.set) if after < 1e9 else None
+        deadline = loop.time() + after
+        try:
+            while not running.done():
+                is_late = call.wants or loop.time() >= deadline
+                if is_late and not call.open_questions:
+                    break
+                call.stirred.clear()
+                await call.stirred.wait()
+            if running.done():
+                return await running
+            live = await self._promote(x, call, id, running)
+        except BaseException:
+            if not call.is_promoted:
+                running.cancel()
+                await asyncio.wait({running})
+                if not running.cancelled():
+                    running.exception()
+            raise
+        finally:
+            if timer is not None:
+                timer.cancel()
+        return views.created(live.record, self._poll_ms)
+
+    async def _promote(
+        self, x: Exchange, call: PromotableCall, id: str, running: asyncio.Future[AnyResult]
+    ) -> LiveTask:
+        runner = self.running
+        steps = call.asker.steps
+        asker = HandlerRun({}, x.caller.capabilities, steps)
+        record = replace(
+            self._record(x, id, self._limits.ttl), journal=dict(call.asker.journal.entries)
+        )
+        live = await runner.create(record, asker)
+        call.promote(asker, live.notify)
+        runner.follow(live, running)
+        return live
+
+    async def _run_again(self, x: Exchange) -> AnyResult:
+        """Run the tool of a task that this worker has taken over."""
+        assert self._handler is not None  # middleware is stacked before the server serves
+        return await self._handler(x)
+
+    def _may_run_again(self, task: TaskRecord) -> bool:
+        """Whether a task may run again after its worker has died."""
+        tool = self._server.tools.get(task.tool) if self._server is not None else None
+        hints = None if tool is None else tool.listing.annotations
+        is_destructive = hints is not None and hints.destructive_hint is True
+        return self._again and (task.uses_once or not is_destructive)
+
+    # -- requests about tasks ----------------------------------------------------------------------
+
+    def _owner(self, x: Exchange) -> str:
+        """Return the owner whose tasks a request may name. Raises McpError for a client that has
+        not declared the extension (`TKX-22`).
+        """
+        if not x.caller.supports("core_tasks"):
+            check_declared(TASKS_EXTENSION, x.caller)
+        return owner_of(x.caller)
+
+    async def _find(self, x: Exchange) -> TaskRecord:
+        found = await self.running.load(self._owner(x), x.params.task_id)
+        if found is None:
+            raise _unknown()
+        return found[0]
+
+    async def _change(self, x: Exchange, step: Callable[[TaskRecord], TaskRecord]) -> TaskRecord:
+        task = await self.running.change(self._owner(x), x.params.task_id, step)
+        if task is None:
+            raise _unknown()
+        return task
+
+    async def _get(self, x: Exchange) -> AnyResult:
+        """`tasks/get`."""
+        task = await self._find(x)
+        if x.caller.supports("core_tasks"):
+            return views.core_detailed(task, self._poll_ms)
+        return views.detailed(task, self._poll_ms)
+
+    async def _update(self, x: Exchange) -> AnyResult:
+        """`tasks/update`."""
+        task = await self._find(x)
+        answers = {
+            key: _answer(task.questions[key], raw)
+            for key, raw in x.params.input_responses.items()
+            if key in task.questions
+        }
+        await self._change(x, partial(machine.answer, answers=answers, now=self._wall()))
+        return t.EmptyResult()
+
+    async def _cancel(self, x: Exchange) -> AnyResult:
+        """`tasks/cancel`."""
+        core = x.caller.supports("core_tasks")
+
+        def step(task: TaskRecord) -> TaskRecord:
+            if core and task.is_terminal:  # `TK4-18`
+                status = views.core_form(task, self._poll_ms)["status"]
+                words = f"Cannot cancel task: already in terminal status '{status}'"
+                raise t.McpError(t.INVALID_PARAMS, words)
+            return machine.cancel(task, self._wall())
+
+        task = await self._change(x, step)
+        return views.core_detailed(task, self._poll_ms) if core else t.EmptyResult()
+
+    # -- only 2025-11-25 ---------------------------------------------------------------------------
+
+    async def _list(self, x: Exchange) -> AnyResult:
+        """`tasks/list`: the caller's own tasks, a page at a time (`TK4-20`)."""
+        owner = self._owner(x)
+        if x.caller.anonymous and x.caller.principal is None:  # `TK4-24`
+            raise t.McpError(t.METHOD_NOT_FOUND, "tasks/list needs a caller with an identity.")
+        after = ""
+        if x.params.cursor is not None:
+            try:
+                after = decode_cursor(x.params.cursor, str, f"tasks:{owner}")
+            except InvalidCursor as bad:
+                raise t.McpError(t.INVALID_PARAMS, f"Invalid cursor: {bad}") from None
+        page = await self.running.of_owner(owner, after, _PAGE + 1)
+        more = len(page) > _PAGE
+        page = page[:_PAGE]
+        cursor = encode_cursor(page[-1][0], f"tasks:{owner}") if more else None
+        return views.core_list([task for _, task in page], self._poll_ms, cursor)
+
+    async def _result(self, x: Exchange) -> AnyResult:
+        """`tasks/result`: wait for the end of a task, deliver its questions meanwhile, and answer
+        as the call itself would have been answered (`TK4-13`).
+        """
+        owner = self._owner(x)
+        id = x.params.task_id
+        with self.running.watching(task_key(owner, id)) as changed:
+            while True:
+                changed.clear()
+                task = await self._find(x)
+                if task.is_terminal:
+                    return _payload(task)
+                questions = {
+                    key: raw for key, raw in task.questions.items() if (id, key) not in self._asked
+                }
+                if not questions:
+                    await changed.wait()
+                    continue
+                asking = [self._deliver(x, task, key, raw) for key, raw in questions.items()]
+                await asyncio.gather(*asking)
+
+    async def _deliver(self, x: Exchange, task: TaskRecord, key: str, raw: Raw) -> None:
+        """Ask a question of a task on the stream of `tasks/result` (`TK4-15`)."""
+        request = _question(raw)
+        check_askable(request, x.caller.capabilities)
+        self._asked.add((task.id, key))
+        try:
+            response = await x.asker.ask(_related(request, task.id))
+        finally:
+            self._asked.discard((task.id, key))
+        given = _decode_json(_encode(response))
+        await self._change(x, partial(machine.answer, answers={key: given}, now=self._wall()))
+
+    # -- notifications -----------------------------------------------------------------------------
+
+    @asynccontextmanager
+    async def _listen(self, x: Exchange, ids: list[str]) -> AsyncIterator[list[str]]:
+        """Send `notifications/tasks` for the tasks of a subscription (`TKX-23`)."""
+        runner = self.running
+        owner = owner_of(x.caller)
+        granted = [
+            id
+            for id in dict.fromkeys(ids[:_MOST_WATCHED])
+            if await runner.load(owner, id) is not None
+        ]
+        async with AsyncExitStack() as entered:
+            sending = [
+                asyncio.get_running_loop().create_task(
+                    self._send_changes(
+                        x, owner, id, entered.enter_context(runner.watching(task_key(owner, id)))
+                    )
+                )
+                for id in granted
+            ]
+            try:
+                yield granted
+            finally:
+                for task in sending:
+                    task.cancel()
+                await asyncio.gather(*sending, return_exceptions=True)
+
+    async def _send_changes(self, x: Exchange, owner: str, id: str, changed: asyncio.Event) -> None:
+        sent: TaskRecord | None = None
+        while True:
+            changed.clear()
+            found = await self.running.load(owner, id)
+            if found is None:
+                return
+            task = found[0]
+            if sent is None or task.updated != sent.updated or task.status != sent.status:
+                x.notify("notifications/tasks", views.notice(task, self._poll_ms))
+                sent = task
+            if task.is_terminal:
+                return
+            await changed.wait()
+
+
+async def _run(call: PromotableCall, handler: Handler) -> AnyResult:
+    """Run a call. What it asks by hand is an answer of the call, but a question of the task."""
+    result = await handler(call.exchange)
+    return await ask_by_hand(call.exchange, handler, result) if call.is_promoted else result
+
+
+def _names_tasks(x: Exchange) -> bool:
+    return getattr(x.params.notifications, "taskIds", None) is not None
+
+
+def owner_of(caller: Caller) -> str:
+    """Return the owner of a caller's tasks: the principal, the person at this machine, or all
+    anonymous callers, who need the id of a task (`TK4-23`, `TK4-24`).
+    """
+    if caller.principal is None:
+        return "anonymous" if caller.anonymous else "local"
+    import hashlib  # late: only for callers with a principal
+
+    return hashlib.blake2s(caller.principal.key.encode(), digest_size=16).hexdigest()
+
+
+def _new_id() -> str:
+    """Return 128 random bits (`TKX-28`)."""
+    return os.urandom(16).hex()
+
+
+def _unknown() -> t.McpError:
+    return t.McpError(t.INVALID_PARAMS, "Failed to retrieve task: Task not found")
+
+
+def _answer(question: Raw, raw: Raw) -> Any:
+    """Return an answer as JSON data. Raises McpError if it does not fit its question."""
+    try:
+        decode(raw, t.RESPONSE_TYPES[type(_question(question))])
+        return _decode_json(raw)
+    except (Malformed, msgspec.DecodeError) as bad:
+        raise t.McpError(t.INVALID_PARAMS, f"Invalid inputResponses: {bad}") from None
+
+
+def _payload(task: TaskRecord) -> t.CallToolResult:
+    """Return the result of the call behind a task, with the name of the task (`TK4-14`). Raises
+    McpError if the call ended with an error.
+    """
+    if task.error is not None:
+        raise t.McpError(task.error.code, task.error.message, task.error.data)
+    if task.result is UNSET:
+        raise t.McpError(t.INTERNAL_ERROR, "The task was cancelled.")
+    result = views.tool_result(task)
+    meta = {**(result.meta or {}), RELATED_TASK: {"taskId": task.id}}
+    return replace(result, meta=meta, result_type=None)
+
+
+def _related(request: t.InputRequest, id: str) -> t.InputRequest:
+    """Return a question that names its task."""
+    params: Any = request.params
+    if params is None:
+        params = t.ListRootsRequestParams()
+    meta = {**_decode_json(params.meta), RELATED_TASK: {"taskId": id}}
+    return replace(request, params=replace(params, meta=Raw(_encode(meta))))

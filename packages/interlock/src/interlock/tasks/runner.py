@@ -1,0 +1,642 @@
+"""The task runner: runs tasks in the process that serves, and takes over the tasks of workers that
+have died.
+
+Every task is one record in the store. Each write is a compare-and-swap, and each run has a random
+name (the fencing token), so that a worker that has lost its task cannot write any more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from functools import partial
+from typing import Any
+
+import msgspec
+from msgspec import Raw, Struct
+from msgspec.structs import replace
+
+from .. import types as t
+from ..exchange import AnyResult, Exchange, Handler, RawResult
+from ..idempotency import Actions, in_doubt
+from ..input_required import HandlerRun, OnceSteps, ask_directly
+from ..logs import limited
+from ..store.errors import StoreError
+from ..store.interface import RecordStore, Store
+from ..store.worker_messages import WorkerMessages
+from ..types.tasks import TaskError
+from ..wire.codec import encode
+from . import machine
+from .machine import TaskRecord
+
+log = limited("interlock.tasks")
+
+_HEARTBEAT = 0.75  # seconds between heartbeats; a worker counts as dead after four of them
+_PATIENCE = 1.0  # seconds between two attempts to write the end of a task
+_PAGE = 500
+_MOST_RUNS = 5  # runs of one task; a task that keeps killing its workers fails
+_TEN_YEARS = 10 * 365 * 86_400.0  # the lifetime of the record of a task without a limit, in seconds
+_CHANGED = "task-changed"
+_FREE = "tasks-free"
+_WORKERS = "task-workers"  # the key of the list of workers
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(TaskRecord).decode
+_names = msgspec.json.Decoder(list[str]).decode
+
+Step = Callable[[TaskRecord], TaskRecord]
+
+
+class TaskLimits(Struct, frozen=True, kw_only=True):
+    """Limits of tasks.
+
+    Attributes:
+        ttl: The time for which a task is kept after its creation, in seconds; None for no limit.
+        longest_ttl: The longest time that a client may request, in seconds.
+        poll: The time between two polls that clients are told to keep, in seconds.
+        tasks: The maximum number of tasks of one principal.
+        result_bytes: The maximum size of a result, in bytes of JSON.
+    """
+
+    ttl: float | None = 86_400.0
+    longest_ttl: float = 604_800.0
+    poll: float = 1.0
+    tasks: int = 1000
+    result_bytes: int = 16 * 1024 * 1024
+
+    def __post_init__(self) -> None:
+        for name in ("longest_ttl", "poll", "tasks", "result_bytes"):
+            if getattr(self, name) <= 0:
+                raise ValueError(f"{name} must be more than 0")
+        if self.ttl is not None and self.ttl <= 0:
+            raise ValueError("ttl must be more than 0 seconds")
+
+
+def task_key(owner: str, id: str) -> str:
+    """Return the key of a task's record. A task of another owner has another key, so an id that
+    belongs to somebody else is unknown.
+    """
+    return f"task:{owner}:{id}"
+
+
+class TaskSteps(OnceSteps):
+    """The `once` steps of a task. The first one is noted in the record before it starts."""
+
+    def __init__(self, actions: Actions, id: str, account: str, seconds: float) -> None:
+        super().__init__(actions, id, account, seconds)
+        self.live: LiveTask | None = None
+
+    async def run(self, name: str, do: Callable[[], Awaitable[Any]], *, idempotent: bool) -> Any:
+        """Run a step, or return its recorded result. Raises McpError if the step is in doubt."""
+        if self.live is not None:
+            await self.live.write(machine.note_once)
+        return await super().run(name, do, idempotent=idempotent)
+
+
+class LiveTask:
+    """A task that this worker runs, with the version of its record that this worker knows."""
+
+    def __init__(
+        self, runner: TaskRunner, record: TaskRecord, version: int, asker: HandlerRun
+    ) -> None:
+        self.runner = runner
+        self.record = record
+        self.version = version
+        self.asker = asker
+        self.task: asyncio.Future[Any] | None = None
+        self.is_stopped = False  # the run has been cancelled by this module
+        self.expiry: asyncio.TimerHandle | None = None
+        self._writing = asyncio.Lock()
+        self._message: str | None = None
+        self._is_reporting = False
+        self._is_syncing = False
+        asker.on_question = self._sync_soon
+        if isinstance(asker.steps, TaskSteps):
+            asker.steps.live = self
+
+    @property
+    def key(self) -> str:
+        """The key of the record."""
+        return task_key(self.record.owner, self.record.id)
+
+    async def write(self, step: Step) -> bool:
+        """Change the record. Returns False, and stops the run, if another worker has the task.
+
+        Raises:
+            StoreError: The store failed.
+        """
+        async with self._writing:
+            while True:
+                changed = step(self.record)
+                if changed is self.record:
+                    return True
+                version = await self.runner.swap(changed, self.version)
+                if version:
+                    self.record = changed
+                    self.version = version
+                    self.runner.announce(self.key)
+                    return True
+                if not await self._reload():
+                    return False
+
+    async def refresh(self) -> None:
+        """Read the record, because another task or worker has changed it."""
+        async with self._writing:
+            await self._reload()
+
+    def adopt(self, record: TaskRecord, version: int) -> None:
+        """Continue from a record that was written on behalf of a client."""
+        if version <= self.version:
+            return
+        if record.attempt != self.record.attempt or record.is_terminal:
+            self.stop()
+            return
+        self.record = record
+        self.version = version
+        self.asker.answer(record.journal)
+
+    async def _reload(self) -> bool:
+        found = await self.runner.load(self.record.owner, self.record.id)
+        if found is None or self.is_stopped:
+            self.stop()
+            return False
+        self.adopt(*found)
+        return not self.is_stopped
+
+    def stop(self) -> None:
+        """Cancel the run. Nothing that it does afterwards is recorded."""
+        if not self.is_stopped:
+            self.is_stopped = True
+            self.runner.forget(self)
+            if self.task is not None:
+                self.asker.unwind(self.task)
+
+    # -- progress and questions --------------------------------------------------------------------
+
+    def notify(self, method: str, params: Any) -> None:
+        """Make progress the status message. Other notifications are not for tasks (`TKX-24`)."""
+        if method != "notifications/progress":
+            return
+        total = "" if params.total is None else f" of {params.total:g}"
+        self._message = params.message or f"{params.progress:g}{total}"
+        if not self._is_reporting:
+            self._is_reporting = True
+            self.runner.keep(self._report())
+
+    async def _report(self) -> None:
+        """Write the newest message; messages that come meanwhile are written together."""
+        try:
+            while self._message is not None and not self.is_stopped:
+                step = partial(machine.report, message=self._message, now=self.runner.wall())
+                self._message = None
+                await self.write(step)
+        except StoreError:
+            pass  # the next report replaces this one
+        finally:
+            self._is_reporting = False
+
+    def _sync_soon(self) -> None:
+        """Write the open questions in the next turn of the loop, so that questions asked together
+        are written together.
+        """
+        if not self._is_syncing:
+            self._is_syncing = True
+            self.runner.keep(self._sync())
+
+    async def _sync(self) -> None:
+        await asyncio.sleep(0)
+        self._is_syncing = False
+
+        def step(task: TaskRecord) -> TaskRecord:
+            waiting = self.asker.waiting
+            questions = {key: Raw(_encode(request)) for key, (request, _) in waiting.items()}
+            return machine.ask(task, questions, self.runner.wall())
+
+        with contextlib.suppress(asyncio.CancelledError):
+            await self.runner.until_stored(self, step)
+
+    # -- the run -----------------------------------------------------------------------------------
+
+    async def finish(self, run: Callable[[], Awaitable[AnyResult]]) -> None:
+        """Wait for the end of the run, and write it into the record."""
+        try:
+            step = self._completed(await run())
+        except asyncio.CancelledError:
+            if self.is_stopped:
+                return
+            step = self._failed(TaskError(code=t.INTERNAL_ERROR, message="The tool was cancelled."))
+        except BaseException as bad:
+            if self.is_stopped:
+                return
+            step = self._failed(_error(bad))
+        await self.runner.until_stored(self, step)
+        self.runner.forget(self)
+
+    def _failed(self, error: TaskError) -> Step:
+        return partial(machine.fail, error=error, now=self.runner.wall())
+
+    def _completed(self, result: AnyResult) -> Step:
+        if isinstance(result, RawResult):
+            result = result.decode()
+        if not isinstance(result, t.CallToolResult):
+            raise TypeError(
+                f"a task ended with {type(result).__name__} in place of a tool's result"
+            )
+        body = encode(replace(result, result_type="complete"))
+        most = self.runner.limits.result_bytes
+        if len(body) > most:
+            words = f"The result has {len(body)} bytes; at most {most} are kept."
+            return self._failed(TaskError(code=t.INTERNAL_ERROR, message=words))
+        now = self.runner.wall()
+        return partial(machine.complete, result=Raw(body), now=now, is_error=result.is_error)
+
+
+def _error(bad: BaseException) -> TaskError:
+    """Return the error that the client gets for an exception."""
+    if not isinstance(bad, t.McpError):
+        log.error("a task failed", exc_info=bad)
+        return TaskError(code=t.INTERNAL_ERROR, message="Internal error")
+    error = TaskError(code=bad.code, message=bad.message, data=bad.data)
+    try:
+        _encode(error)
+    except TypeError:
+        return TaskError(code=bad.code, message=bad.message)
+    return error
+
+
+class TaskRunner:
+    """The tasks of one worker, on records that it shares with the other workers.
+
+    Args:
+        store: The store. It is opened and closed with the runner.
+        records: The records of tasks in that store.
+        limits: The limits.
+        run_again: Runs a task that this worker has taken over.
+        may_run_again: Whether a task of a dead worker may run again.
+        wall: The wall clock.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        records: RecordStore,
+        limits: TaskLimits,
+        *,
+        run_again: Callable[[Exchange], Awaitable[AnyResult]],
+        may_run_again: Callable[[TaskRecord], bool],
+        wall: Callable[[], float] = time.time,
+    ) -> None:
+        self.store = store
+        self.records = records
+        self.limits = limits
+        self.wall = wall
+        self.messages = WorkerMessages(store, heartbeat=_HEARTBEAT)
+        self.actions = Actions(records, self.messages, wall=wall)
+        self._run_again = run_again
+        self._may_run_again = may_run_again
+        self._live: dict[str, LiveTask] = {}
+        self._watchers: dict[str, set[asyncio.Event]] = {}
+        self._background: set[asyncio.Task[Any]] = set()
+        self._counts: dict[str, int] = {}
+        self._beating: asyncio.Task[None] | None = None
+        self._is_draining = False
+        self._searching = asyncio.Lock()
+        self.messages.on(_CHANGED, self._changed_elsewhere)
+        self.messages.on(_FREE, lambda _, __: self.keep(self._search(set())))
+
+    # -- life --------------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Open the store, and take over the tasks that no living worker runs."""
+        await self.store.open()
+        self.messages.open()
+        await self.messages.beat_once()
+        if self.store.shared:
+            # Listed before its first task: the others look for the tasks of listed workers only.
+            await self._check_workers(is_first=True)
+            self._beating = asyncio.get_running_loop().create_task(self._beat())
+        else:
+            await self._search(set())
+
+    async def stop(self) -> None:
+        """Give up all tasks, so that other workers continue them at once."""
+        self._is_draining = True
+        if self._beating is not None:
+            self._beating.cancel()
+            await asyncio.wait({self._beating})
+        live = list(self._live.values())
+        runs = [one.task for one in live if one.task is not None]
+        for one in live:
+            one.stop()
+        await asyncio.gather(*runs, return_exceptions=True)
+        await asyncio.gather(*(self._give_up(one) for one in live), return_exceptions=True)
+        if self.store.shared:
+            with contextlib.suppress(StoreError):
+                await self._change_workers(lambda names: names - {self.messages.worker})
+                await self.store.workers.heartbeat(self.messages.worker, until=self.wall() - 1)
+            self.messages.publish(_FREE, "")
+        for task in list(self._background):
+            task.cancel()
+        await asyncio.gather(*self._background, return_exceptions=True)
+        self.messages.close()
+        await self.store.aclose()
+
+    async def _give_up(self, one: LiveTask) -> None:
+        attempt = one.record.attempt
+
+        def step(task: TaskRecord) -> TaskRecord:
+            return machine.give_up(task) if task.attempt == attempt else task
+
+        await self.change(one.record.owner, one.record.id, step)
+
+    def keep(self, work: Any) -> None:
+        """Run a coroutine in the background."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._background.add(task)
+        task.add_done_callback(self._done)
+
+    def _done(self, task: asyncio.Task[Any]) -> None:
+        self._background.discard(task)
+        bad = None if task.cancelled() else task.exception()
+        if bad is not None and not isinstance(bad, StoreError):
+            log.error("the task runner failed", exc_info=bad)
+
+    # -- records -----------------------------------------------------------------------------------
+
+    async def load(self, owner: str, id: str) -> tuple[TaskRecord, int] | None:
+        """Return a task and the version of its record; None if the owner has no such task.
+
+        Raises:
+            StoreError: The store failed.
+        """
+        record = await self.records.load(task_key(owner, id), now=self.wall())
+        return None if record is None else (_decode(record.data), record.version)
+
+    async def swap(self, task: TaskRecord, was: int) -> int:
+        """Write a task over a version of its record. Returns the new version, 0 for a conflict."""
+        now = self.wall()
+        until = task.until or task.created + _TEN_YEARS
+        if until < now:
+            return 0
+        key = task_key(task.owner, task.id)
+        return await self.records.swap(
+            key, _encode(task), was=was, until=until, now=now, account=f"task:{task.owner}"
+        )
+
+    async def change(self, owner: str, id: str, step: Step) -> TaskRecord | None:
+        """Change a task on behalf of its client; None if the owner has no such task."""
+        while True:
+            found = await self.load(owner, id)
+            if found is None:
+                return None
+            task, version = found
+            changed = step(task)
+            if changed is task:
+                return task
+            version = await self.swap(changed, version)
+            if version:
+                key = task_key(owner, id)
+                live = self._live.get(key)
+                if live is not None:
+                    live.adopt(changed, version)
+                self.announce(key)
+                return changed
+
+    async def until_stored(self, live: LiveTask, step: Step) -> None:
+        """Change the record of a run, as soon as the store is available."""
+        while not live.is_stopped:
+            try:
+                await live.write(step)
+                return
+            except StoreError:
+                log.warning("the store has failed; the state of a task is written when it is back")
+                await asyncio.sleep(_PATIENCE)
+
+    async def of_owner(self, owner: str, after: str, most: int) -> list[tuple[str, TaskRecord]]:
+        """Return tasks of an owner with their keys, in the order of the keys."""
+        now = self.wall()
+        prefix = task_key(owner, "")
+        found = []
+        for key in await self.records.keys(prefix, now=now, after=after, most=most):
+            record = await self.records.load(key, now=now)
+            if record is not None:
+                found.append((key, _decode(record.data)))
+        return found
+
+    async def make_room(self, owner: str) -> None:
+        """Count a new task of an owner. If the owner has too many, remove the oldest ones that have
+        ended.
+
+        Raises:
+            McpError: All tasks of the owner are still running.
+        """
+        most = self.limits.tasks
+        count = self._counts.get(owner)
+        if count is None or count >= most:
+            tasks = await self.of_owner(owner, "", most + 1)
+            count = len(tasks)
+            ended = sorted(
+                ((task.updated, key, task) for key, task in tasks if task.is_terminal),
+                key=lambda entry: entry[0],
+            )
+            for _, key, _ in ended[: max(0, count - most + 1)]:
+                record = await self.records.load(key, now=self.wall())
+                if record is not None:
+                    await self.records.remove(key, was=record.version)
+                count -= 1
+            if count >= most:
+                raise t.McpError(
+                    t.INTERNAL_ERROR, f"You have {most} running tasks. Wait until one has ended."
+                )
+        self._counts[owner] = count + 1
+
+    # -- changes -----------------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def watching(self, key: str) -> Iterator[asyncio.Event]:
+        """Yield an event that is set whenever a task changes."""
+        event = asyncio.Event()
+        watchers = self._watchers.setdefault(key, set())
+        watchers.add(event)
+        try:
+            yield event
+        finally:
+            watchers.discard(event)
+            if not watchers:
+                self._watchers.pop(key, None)
+
+    def announce(self, key: str) -> None:
+        """Wake everyone who watches a task, on all workers."""
+        self._wake(key)
+        self.messages.publish(_CHANGED, key)
+
+    def _wake(self, key: str) -> None:
+        for event in self._watchers.get(key, ()):
+            event.set()
+
+    def _changed_elsewhere(self, key: str, _: str) -> None:
+        self._wake(key)
+        live = self._live.get(key)
+        if live is not None:
+            self.keep(live.refresh())
+
+    # -- running -----------------------------------------------------------------------------------
+
+    def steps(self, id: str, owner: str) -> TaskSteps:
+        """Return the recorder of a task's `once` steps."""
+        return TaskSteps(self.actions, id, owner, self.limits.ttl or _TEN_YEARS)
+
+    async def create(self, record: TaskRecord, asker: HandlerRun) -> LiveTask:
+        """Store a new task (`TKX-09`).
+
+        Raises:
+            McpError: The owner has too many running tasks.
+            StoreError: The store failed.
+        """
+        await self.make_room(record.owner)
+        record = replace(record, worker=self.messages.worker, attempt=os.urandom(8).hex())
+        version = await self.swap(record, 0)
+        if not version:
+            raise StoreError("a new task could not be stored")
+        return self._adopt(record, version, asker)
+
+    def _adopt(self, record: TaskRecord, version: int, asker: HandlerRun) -> LiveTask:
+        live = LiveTask(self, record, version, asker)
+        self._live[live.key] = live
+        if record.until is not None:
+            left = max(0.0, record.until - self.wall())
+            live.expiry = asyncio.get_running_loop().call_later(left, live.stop)
+        return live
+
+    def run(self, live: LiveTask, x: Exchange, handler: Handler) -> None:
+        """Start the run of a task."""
+        live.task = asyncio.get_running_loop().create_task(
+            live.finish(partial(ask_directly, x, handler))
+        )
+        live.task.add_done_callback(_retrieve)
+
+    def follow(self, live: LiveTask, running: asyncio.Future[AnyResult]) -> None:
+        """Continue a run that began as a call."""
+        live.task = running
+        self.keep(live.finish(lambda: running))
+
+    def forget(self, live: LiveTask) -> None:
+        """Remove a run that has ended."""
+        if live.expiry is not None:
+            live.expiry.cancel()
+        if self._live.get(live.key) is live:
+            del self._live[live.key]
+
+    def __len__(self) -> int:
+        return len(self._live)
+
+    # -- dead workers ------------------------------------------------------------------------------
+
+    async def _beat(self) -> None:
+        """Send heartbeats, and take over the tasks of workers that have died."""
+        while True:
+            await asyncio.sleep(_HEARTBEAT)
+            try:
+                if await self.messages.beat_once():
+                    await self._check_workers()
+            except StoreError:
+                pass  # the store is away; running tasks go on
+            except Exception as bad:
+                log.error("the search for tasks of dead workers failed", exc_info=bad)
+
+    async def _check_workers(self, *, is_first: bool = False) -> None:
+        own = self.messages.worker
+        record = await self.records.load(_WORKERS, now=self.wall())
+        names = set() if record is None else set(_names(record.data))
+        if own not in names:
+            names = await self._change_workers(lambda others: others | {own})
+            for live in list(self._live.values()):  # others took this worker for dead
+                self.keep(live.refresh())
+        dead = {name for name in names - {own} if not await self.messages.is_alive(name)}
+        if dead or is_first:
+            await self._search(names - dead)
+        if dead:
+            await self._change_workers(lambda others: others - dead)
+
+    async def _change_workers(self, step: Callable[[set[str]], set[str]]) -> set[str]:
+        """Change the list of workers."""
+        while True:
+            now = self.wall()
+            record = await self.records.load(_WORKERS, now=now)
+            names = set() if record is None else set(_names(record.data))
+            changed = step(names)
+            if changed == names:
+                return names
+            was = 0 if record is None else record.version
+            data = _encode(sorted(changed))
+            if await self.records.swap(
+                _WORKERS, data, was=was, until=now + _TEN_YEARS, now=now, account="task-workers"
+            ):
+                return changed
+
+    async def _search(self, alive: set[str]) -> None:
+        """Take over all tasks that no living worker runs."""
+        if self._is_draining:
+            return
+        async with self._searching:
+            alive = {*alive, self.messages.worker}
+            after = ""
+            while True:
+                keys = await self.records.keys("task:", now=self.wall(), after=after, most=_PAGE)
+                for key in keys:
+                    await self._take_over(key, alive)
+                if len(keys) < _PAGE:
+                    return
+                after = keys[-1]
+
+    async def _take_over(self, key: str, alive: set[str]) -> None:
+        stored = await self.records.load(key, now=self.wall())
+        if stored is None:
+            return
+        task = _decode(stored.data)
+        if task.is_terminal or task.worker in alive:
+            return
+        if task.worker and await self.messages.is_alive(task.worker):
+            alive.add(task.worker)
+            return
+        has_crashed = task.worker != ""
+        changed = machine.start_again(task, self.messages.worker, os.urandom(8).hex(), alive)
+        if (has_crashed and task.runs >= _MOST_RUNS) or not self._may_run_again(task):
+            changed = machine.fail(changed, _doubt(), self.wall())
+        version = await self.swap(changed, stored.version)
+        if not version:
+            return  # another worker was faster
+        if changed.is_terminal:
+            self.announce(key)
+            return
+        asker = HandlerRun(
+            changed.journal, changed.caller.capabilities, self.steps(changed.id, changed.owner)
+        )
+        live = self._adopt(changed, version, asker)
+        self.run(live, self.exchange_of(live), self._run_again)
+
+    def exchange_of(self, live: LiveTask) -> Exchange:
+        """Return the exchange of a task that runs again."""
+        task = live.record
+        return Exchange(
+            "tools/call",
+            t.CallToolRequestParams(name=task.tool, arguments=task.arguments, meta=task.meta),
+            task.caller.caller(),
+            notify=live.notify,
+            asker=live.asker,
+            progress_token="task",
+            replayed=True,
+        )
+
+
+def _doubt() -> TaskError:
+    bad = in_doubt("The worker that ran the task has died.")
+    return TaskError(code=bad.code, message=bad.message, data=bad.data)
+
+
+def _retrieve(task: asyncio.Future[Any]) -> None:
+    if not task.cancelled():
+        task.exception()
