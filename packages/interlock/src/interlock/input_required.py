@@ -257,16 +257,17 @@ class HandlerRun:
             self.waiting.pop(key, None)
 
     def answer(self, answers: Mapping[str, Any]) -> None:
-        """Pass answers, as JSON data, to the questions that wait for them.
+        """Put answers, as JSON data, into the journal, and pass them to the questions that wait for
+        them.
 
         Raises:
             McpError: An answer does not fit its question.
         """
         for key, value in answers.items():
+            self.journal.entries.setdefault(key, value)
             if key not in self.waiting:
                 continue
             request, waiting = self.waiting.pop(key)
-            self.journal.entries[key] = value
             if not waiting.done():
                 waiting.set_result(_response(request, value))
 

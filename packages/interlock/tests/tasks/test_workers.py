@@ -195,5 +195,5 @@ async def test_a_worker_that_ends_gives_up_its_tasks_at_once(tmp_path: Path) -> 
             await one.until(id, asks)
         await two.request("tasks/update", taskId=id, inputResponses={"publish": YES})
         task = await two.until(id, has_ended)
-    assert task["status"] == "completed"
+    assert task["status"] == "completed", task
     assert log.read_text().splitlines().count("step 0") == 1

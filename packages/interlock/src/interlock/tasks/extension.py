@@ -91,6 +91,11 @@ class TaskServer(Protocol):
         """The handlers."""
         ...
 
+    @property
+    def handler(self) -> Handler:
+        """The handler with all middleware."""
+        ...
+
 
 class Tasks(Extension):
     """Lets tools run as tasks, whose results clients collect later (2026-07-28, extension
@@ -171,8 +176,9 @@ class Tasks(Extension):
             may_run_again=self._may_run_again,
             wall=self._wall,
         )
-        await runner.start()
+        assert server.handler is not None  # it stacks the middleware, which tasks run again through
         self._runner = runner
+        await runner.start()
         try:
             yield
         finally:

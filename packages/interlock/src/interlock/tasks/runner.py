@@ -334,8 +334,8 @@ class TaskRunner:
         await asyncio.gather(*runs, return_exceptions=True)
         await asyncio.gather(*(self._give_up(one) for one in live), return_exceptions=True)
         if self.store.shared:
+            # It stays listed: another worker removes it, once all its tasks have been taken over.
             with contextlib.suppress(StoreError):
-                await self._change_workers(lambda names: names - {self.messages.worker})
                 await self.store.workers.heartbeat(self.messages.worker, until=self.wall() - 1)
             self.messages.publish(_FREE, "")
         for task in list(self._background):
@@ -593,22 +593,25 @@ class TaskRunner:
                 after = keys[-1]
 
     async def _take_over(self, key: str, alive: set[str]) -> None:
-        stored = await self.records.load(key, now=self.wall())
-        if stored is None:
-            return
-        task = _decode(stored.data)
-        if task.is_terminal or task.worker in alive:
-            return
-        if task.worker and await self.messages.is_alive(task.worker):
-            alive.add(task.worker)
-            return
-        has_crashed = task.worker != ""
-        changed = machine.start_again(task, self.messages.worker, os.urandom(8).hex(), alive)
-        if (has_crashed and task.runs >= _MOST_RUNS) or not self._may_run_again(task):
-            changed = machine.fail(changed, _doubt(), self.wall())
-        version = await self.swap(changed, stored.version)
-        if not version:
-            return  # another worker was faster
+        """Take over a task, unless a living worker runs it."""
+        while True:
+            stored = await self.records.load(key, now=self.wall())
+            if stored is None:
+                return
+            task = _decode(stored.data)
+            if task.is_terminal or task.worker in alive:
+                return
+            if task.worker and await self.messages.is_alive(task.worker):
+                alive.add(task.worker)
+                return
+            has_crashed = task.worker != ""
+            changed = machine.start_again(task, self.messages.worker, os.urandom(8).hex(), alive)
+            if (has_crashed and task.runs >= _MOST_RUNS) or not self._may_run_again(task):
+                changed = machine.fail(changed, _doubt(), self.wall())
+            version = await self.swap(changed, stored.version)
+            if version:
+                break
+            # Another worker was faster, or a client has changed the task meanwhile.
         if changed.is_terminal:
             self.announce(key)
             return
