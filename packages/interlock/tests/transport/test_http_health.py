@@ -11,8 +11,8 @@ import pytest
 
 from interlock import Client, Limits, Server
 from interlock.store import MemoryStore, SqliteStore, StoreError
+from interlock.store.worker_messages import WorkerMessages
 from interlock.transport.http.health import HealthChecks
-from interlock.transport.http.legacy.worker_messages import WorkerMessages
 from interlock.transport.http.running_calls import RunningCalls
 from interlock.transport.http.shutdown import Shutdown
 from interlock.transport.http.ticker import Ticker

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from ...store.interface import Store
-from .legacy.worker_messages import WorkerMessages
+from ...store.worker_messages import WorkerMessages
 from .requests import Scope, Send, send_body
 from .running_calls import RunningCalls
 from .shutdown import Shutdown
