@@ -29,6 +29,11 @@ class _ProtocolKeysOnly(t.RequestMeta, frozen=True, kw_only=True, forbid_unknown
 TRACE_KEYS: Final = frozenset({"traceparent", "tracestate", "baggage"})
 """Those of them that an author may set: they are reserved, but not the conversation's."""
 
+# A client sends the same `_meta` again and again.
+_known: dict[bytes, t.RequestMeta] = {}
+_MOST_KNOWN = 256
+_LONGEST_KNOWN = 1024  # bytes
+
 _decode_usual = msgspec.json.Decoder(_ProtocolKeysOnly).decode
 _encode = msgspec.json.Encoder().encode
 
@@ -47,6 +52,11 @@ def take_meta(params: Any) -> t.RequestMeta:
     raw: Raw = params.meta
     if raw is t.NOTHING:
         return NO_META
+    data = bytes(raw) if len(raw) <= _LONGEST_KNOWN else b""
+    known = _known.get(data)
+    if known is not None:
+        force_setattr(params, "meta", t.NOTHING)
+        return known
     try:
         meta: t.RequestMeta = _decode_usual(raw)
     except (msgspec.ValidationError, *READ_ERRORS):
@@ -56,6 +66,10 @@ def take_meta(params: Any) -> t.RequestMeta:
         force_setattr(params, "meta", Raw(_encode(own)) if own else t.NOTHING)
         return meta
     force_setattr(params, "meta", t.NOTHING)
+    if data and meta.progress_token is None and meta.traceparent is None:
+        if len(_known) >= _MOST_KNOWN:
+            _known.clear()
+        _known[data] = meta
     return meta
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import msgspec
 
 from ..logs import limited
@@ -25,13 +27,18 @@ def decode(data: bytes, until: float) -> Session | None:
     unreadable bytes.
     """
     try:
-        session = _decoder.decode(data)
+        return _decoded(data, until)
     except msgspec.DecodeError:
         log.warning(
             "a session in the store cannot be read and counts as gone; was it written by another "
             "version?"
         )
         return None
+
+
+@lru_cache(maxsize=1024)  # each request of a session loads the same bytes
+def _decoded(data: bytes, until: float) -> Session:
+    session = _decoder.decode(data)
     return session if session.until == until else msgspec.structs.replace(session, until=until)
 
 

@@ -196,9 +196,12 @@ class Serving:
         self.most_calls = most_calls
         self._transport = transport
         self._barrier = barrier
-        self._reported: set[Route] = set()  # the calls that have sent progress
+        # Empty dicts instead of empty sets, which would be three times as large: there are many
+        # servings.
+        self._reported: dict[Route, None] = {}  # the calls that have sent progress
         self.running: dict[CallId, asyncio.Task[None]] = {}
-        self.notified: set[asyncio.Task[None]] = set()  # tasks that run notifications of extensions
+        # tasks that run notifications of extensions
+        self.notified: dict[asyncio.Task[None], None] = {}
         self.denied: tuple[
             tuple[str, ...], ...
         ] = ()  # the missing scopes of each call that was refused because of them
@@ -207,9 +210,7 @@ class Serving:
         self._queued = queued
         self._on_notification = on_notification
         self._waiting: dict[t.RequestId, asyncio.Future[Any]] = {}
-        self._cancelled: dict[
-            asyncio.Task[Any] | None, None
-        ] = {}  # a dict, because a set would be three times as large, and there are many servings
+        self._cancelled: dict[asyncio.Task[Any] | None, None] = {}
         self._loop = asyncio.get_running_loop()
         self._flush_is_due = False
         self._unflushed = 0  # bytes of notifications for the next flush
@@ -265,7 +266,7 @@ class Serving:
             else:
                 before.append(sent)
         if after:
-            self._reported = {id for id in self._reported if self._is_open(id)}
+            self._reported = {id: None for id in self._reported if self._is_open(id)}
         return before, after
 
     def _is_open(self, id: Route) -> bool:
@@ -388,7 +389,7 @@ class Serving:
         elif type(event) is RequestCancelled:
             if event.reason:
                 log.debug("request %r was cancelled: %s", event.id, event.reason)
-            self._reported.discard(event.id)
+            self._reported.pop(event.id, None)
             cancelled = self.running.pop(event.id, None)
             if cancelled is not None:
                 self._cancelled[cancelled] = None
@@ -412,8 +413,8 @@ class Serving:
         work = carry_out_notification(self.handler, event, caller, self._transport)
         task = start_task(work, self._loop)
         if not task.done():
-            self.notified.add(task)
-            task.add_done_callback(self.notified.discard)
+            self.notified[task] = None
+            task.add_done_callback(lambda task: self.notified.pop(task, None))
 
     def _settle(self, event: ResponseReceived) -> None:
         waiting = self._waiting.pop(event.id, None)
@@ -440,7 +441,7 @@ class Serving:
         sent = self.connection.notify(id, method, params)
         self._unflushed += sent
         if sent and self._barrier is not None and method == "notifications/progress":
-            self._reported.add(id)
+            self._reported[id] = None
         self._flush_soon()
 
     def _drop(self) -> None:

@@ -21,6 +21,7 @@ Frame = bytes
 _LONGEST = 200
 _NOT_FINITE = (b"NaN", b"Infinity")
 _MOST_IN_BATCH = 10_000
+_SMALL = 64 * 1024  # bytes that are copied faster than they are shared
 _asks = re.compile(
     rb'\{"jsonrpc":"2\.0",(?:"id":(?:-?[0-9]+|"(?:[^"\\]|\\.)*"),)?"method":'
 ).match  # a request or a notification
@@ -286,6 +287,8 @@ def stamped_response(id: RequestId, stamp: bytes, result: bytes) -> Frame:
     """
     if result == b"{}":
         return b'{"jsonrpc":"2.0","id":%b,"result":{%b}}' % (encode_id(id), stamp)
+    if len(result) < _SMALL:
+        return b'{"jsonrpc":"2.0","id":%b,"result":{%b,%b}' % (encode_id(id), stamp, result[1:])
     head = b'{"jsonrpc":"2.0","id":%b,"result":{%b,' % (encode_id(id), stamp)
     return b"".join((head, memoryview(result)[1:], b"}"))
 

@@ -12,6 +12,8 @@ from msgspec import Struct
 from ...wire.jsonrpc import Frame
 from ..events import CallId
 
+_NOTHING: frozenset[CallId] = frozenset()
+
 
 class _Batch(Struct, eq=False):
     frames: list[Frame]
@@ -26,7 +28,7 @@ class Batches:
     def __init__(self) -> None:
         self._by_id: dict[CallId, _Batch] = {}
         self._incoming: _Batch | None = None
-        self._before: frozenset[CallId] = frozenset()
+        self._before = _NOTHING
 
     def __bool__(self) -> bool:
         """Whether a response may belong to a batch."""

@@ -42,30 +42,41 @@ class Admission:
         head = read_head(self._rules, scope["method"], scope["headers"])
         return AsgiRequest(scope, receive, send, head)
 
+    @property
+    def has_rate(self) -> bool:
+        """Whether requests are counted against a rate."""
+        return self._rate is not None
+
     async def has_refused(self, request: EndpointRequest) -> bool:
         """Refuse a request if necessary. Returns whether a refusal was sent."""
-        refusal = self.check_source(request)
-        if refusal is None and self._shutdown.is_draining:
-            words = "The server is shutting down."
-            data = {"reason": "shutdown"}
-            refusal = error(503, t.INTERNAL_ERROR, words, data, headers=CLOSE)
-        if refusal is None and self._rate is not None:
-            refusal = await self._check_rate(self._rate, request)
+        refusal = self.check(request) or await self.check_rate(request)
         if refusal is None:
             return False
         await self._errors.send(request, refusal)
         return True
+
+    def check(self, request: EndpointRequest) -> HttpRefusal | None:
+        """Return a refusal because of the source of a request, or because of the shutdown."""
+        if refusal := self.check_source(request):
+            return refusal
+        if not self._shutdown.is_draining:
+            return None
+        words = "The server is shutting down."
+        return error(503, t.INTERNAL_ERROR, words, {"reason": "shutdown"}, headers=CLOSE)
 
     def check_source(self, request: EndpointRequest) -> HttpRefusal | None:
         """Return a refusal if the Host or the Origin is not allowed (`SEC-01`, `HPS-05`)."""
         why = request.head.source
         return error(403, t.INVALID_REQUEST, f"Forbidden: {why}") if why else None
 
-    async def _check_rate(self, rate: Rate, request: EndpointRequest) -> HttpRefusal | None:
+    async def check_rate(self, request: EndpointRequest) -> HttpRefusal | None:
         """Return a refusal if a principal or an address exceeds its rate.
 
         The source is checked before, so that pages of other sites do not use up the rate of a user.
         """
+        rate = self._rate
+        if rate is None:
+            return None
         principal = request.principal
         if principal is not None:
             key = principal.key

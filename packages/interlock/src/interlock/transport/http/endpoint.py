@@ -46,11 +46,16 @@ class McpEndpoint:
 
     async def serve(self, request: EndpointRequest) -> None:
         """Classify a request, and run it."""
-        if await self._admission.has_refused(request):  # before the body is read
+        # before the body is read
+        refusal = self._admission.check(request)
+        if refusal is None and self._admission.has_rate:
+            refusal = await self._admission.check_rate(request)
+        if refusal is not None:
+            await self._services.errors.send(request, refusal)
             return
         if request.head.method == "POST":
-            body = await self._bodies.read(request)
-            if body is None:
+            body = self._bodies.take(request)
+            if body is None and (body := await self._bodies.read(request)) is None:
                 return
             request.body = body
         verdict = judge(self._rules, self._services.identity, request.head, request.body)

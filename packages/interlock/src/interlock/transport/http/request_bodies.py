@@ -30,6 +30,11 @@ class BodyReader:
         self._log = log
         self._arriving = 0  # bytes of incomplete bodies
 
+    def take(self, request: EndpointRequest) -> bytes | None:
+        """Return the body of a request, if it has arrived and is not too large."""
+        body = request.take_body()
+        return body if body is not None and len(body) <= self._limits.body else None
+
     async def read(self, request: EndpointRequest) -> bytes | None:
         """Read the body of a request.
 
@@ -41,12 +46,6 @@ class BodyReader:
         if length is not None and (
             not length.isdigit() or len(length) > 18 or int(length) > self._limits.body
         ):
-            await self._turn_away(self._too_large(), request)
-            return None
-        known = request.take_body()
-        if known is not None:
-            if len(known) <= self._limits.body:
-                return known
             await self._turn_away(self._too_large(), request)
             return None
         receive = request.receive

@@ -40,6 +40,7 @@ class Subscriptions:
         if services.ticker.streams >= services.limits.streams:
             await services.errors.send(request, busy(id))
             return
+        request.body = b""  # the stream keeps the request for long
         serving, reply = services.serve_alone(
             event, PostResponse(ids=(id,)), request, HttpTransport(request), cancels=False
         )

@@ -209,8 +209,8 @@ class SseServer:
 
     async def _post(self, x: EndpointRequest) -> None:
         services = self._services
-        body = await self._bodies.read(x)
-        if body is None:
+        body = self._bodies.take(x)
+        if body is None and (body := await self._bodies.read(x)) is None:
             return
         if x.head.headers.get(b"content-type", b"").split(b";", 1)[0].strip().lower() != JSON:
             words = "Unsupported media type: the body must be sent as application/json"
