@@ -32,7 +32,7 @@ settings.register_profile(
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
     print_blob=True,
-    max_examples=25,
+    max_examples=15,
 )
 settings.register_profile("ci", settings.get_profile("desk"), derandomize=True)
 settings.load_profile(
