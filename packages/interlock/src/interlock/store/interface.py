@@ -16,7 +16,8 @@ class Session(Struct, kw_only=True, frozen=True):
     later settings.
 
     `principal` is the key of the session's principal (see `Principal.key`); None for an anonymous
-    session. `created` and `until` are seconds of the wall clock. After `until` the session does not
+    session. `holder` is whom it counts for: the principal or, where there is none, the address.
+    `created` and `until` are seconds of the wall clock. After `until` the session does not
     exist.
     """
 
@@ -26,6 +27,7 @@ class Session(Struct, kw_only=True, frozen=True):
     info: t.Implementation | None = None
     log_level: t.LoggingLevel | None = None
     principal: str | None = None
+    holder: str = ""
     subscriptions: tuple[str, ...] = ()
     created: float
     until: float
@@ -51,10 +53,21 @@ class SessionStore(Protocol):
     A session past its `until` does not exist for any method with a `now` parameter.
     """
 
-    async def create(self, session: Session, *, most: int, now: float) -> bool:
-        """Store a new session. Returns False, and stores nothing, if `most` sessions exist already.
+    async def create(self, session: Session, *, most: int, now: float, rested: float = 0.0) -> bool:
+        """Store a new session. A session with the same id is replaced.
 
-        A session with the same id is replaced.
+        If `most` sessions exist already, the least recently used one of the holder with the most
+        sessions is removed for it: if that holder still has more sessions than the new session's
+        holder would have, or if that session was not used for long.
+
+        Args:
+            session: The session.
+            most: The maximum number of sessions.
+            now: The time, in seconds of the wall clock.
+            rested: A session that ends before this time was not used for long.
+
+        Returns:
+            False, and nothing is stored, if there is no room.
         """
         ...
 

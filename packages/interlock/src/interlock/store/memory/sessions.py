@@ -19,18 +19,24 @@ class MemorySessions:
     def __init__(self, forget: Callable[[str], None]) -> None:
         self._kept: dict[str, Session] = {}
         self._states: dict[str, bytes] = {}  # of the sessions that have a state
+        self._held: dict[str, dict[str, None]] = {}  # ids by holder, the least recently used first
         # At least one entry for each session, at or before its end. Prolonging a session does not
         # move its entry.
         self._ends: list[tuple[float, str]] = []
         self._forget = forget
 
-    async def create(self, session: Session, *, most: int, now: float) -> bool:
-        """Store a new session. Returns False, and stores nothing, if `most` exist already."""
+    async def create(self, session: Session, *, most: int, now: float, rested: float = 0.0) -> bool:
+        """Store a new session. Returns False, and stores nothing, if there is no room."""
         self._sweep(now)
-        if len(self._kept) >= most and session.id not in self._kept:
-            return False
+        if session.id in self._kept:
+            self._remove(session.id)
+        elif len(self._kept) >= most:
+            victim = self._victim(session.holder, rested)
+            if victim is None:
+                return False
+            await self.end(victim)
         self._kept[session.id] = session
-        self._states.pop(session.id, None)
+        self._held.setdefault(session.holder, {})[session.id] = None
         self._note(session.until, session.id)
         return True
 
@@ -61,6 +67,9 @@ class MemorySessions:
         """Move the end of a session."""
         session = self._kept.get(id)
         if session is not None and session.until != until:
+            held = self._held[session.holder]
+            del held[id]
+            held[id] = None  # the most recently used
             self._kept[id] = msgspec.structs.replace(session, until=until)
             if until < session.until:
                 self._note(until, id)
@@ -79,13 +88,33 @@ class MemorySessions:
     async def end(self, id: str) -> bool:
         """Remove a session, its state and its events. Returns False if it did not exist."""
         self._forget(id)
-        self._states.pop(id, None)
-        return self._kept.pop(id, None) is not None
+        return self._remove(id)
 
     async def count(self, *, now: float) -> int:
         """Return the number of sessions."""
         self._sweep(now)
         return len(self._kept)
+
+    def _remove(self, id: str) -> bool:
+        self._states.pop(id, None)
+        session = self._kept.pop(id, None)
+        if session is None:
+            return False
+        held = self._held[session.holder]
+        del held[id]
+        if not held:
+            del self._held[session.holder]
+        return True
+
+    def _victim(self, holder: str, rested: float) -> str | None:
+        """Return the session that makes room for a new one of a holder; None if none does."""
+        own = len(self._held.get(holder, ()))
+        most = max(map(len, self._held.values()), default=0)
+        unused = (next(iter(held)) for held in self._held.values() if len(held) == most)
+        victim = min(unused, key=lambda id: self._kept[id].until, default=None)
+        if victim is None or (most <= own + 1 and self._kept[victim].until >= rested):
+            return None
+        return victim
 
     def _note(self, until: float, id: str) -> None:
         heapq.heappush(self._ends, (until, id))
@@ -99,8 +128,7 @@ class MemorySessions:
             _, id = heapq.heappop(self._ends)
             session = self._kept.get(id)
             if session is not None and session.until < now:
-                del self._kept[id]
-                self._states.pop(id, None)
+                self._remove(id)
                 self._forget(id)
             elif session is not None:
                 heapq.heappush(self._ends, (session.until, id))

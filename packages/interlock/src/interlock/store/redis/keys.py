@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 # Deletes a session: its record, its entry among the ends, its streams and their events. KEYS[1] is
-# the set of ends.
+# the set of ends. A session counts for its holder: `holders` has the number of sessions of each,
+# `holder:H` the sessions of one, sorted by expiry, and `held` the holder of each session.
 DROP = b"""
 local function drop(prefix, id)
   local about = prefix .. 'streams:' .. id
@@ -12,6 +13,14 @@ local function drop(prefix, id)
   end
   redis.call('DEL', about, prefix .. 'ended:' .. id)
   redis.call('ZREM', KEYS[1], id)
+  local holder = redis.call('HGET', prefix .. 'held', id)
+  if holder then
+    redis.call('HDEL', prefix .. 'held', id)
+    redis.call('ZREM', prefix .. 'holder:' .. holder, id)
+    if tonumber(redis.call('ZINCRBY', prefix .. 'holders', -1, holder)) <= 0 then
+      redis.call('ZREM', prefix .. 'holders', holder)
+    end
+  end
   return redis.call('DEL', prefix .. 'session:' .. id)
 end
 """

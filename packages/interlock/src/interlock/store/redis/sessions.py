@@ -30,14 +30,60 @@ end
 """
 )
 
-# KEYS: ends, session. ARGV: prefix, id, data, until, now, most. A repeated command changes nothing.
+_MOST_TIED = 64  # holders with equally many sessions among whom the least recently used is found
+
+# Prolongs a session among those of its holder.
+_USE = b"""
+local function use(prefix, id, till)
+  local holder = redis.call('HGET', prefix .. 'held', id)
+  if holder then redis.call('ZADD', prefix .. 'holder:' .. holder, till, id) end
+end
+"""
+
+# The session that makes room for a new one of a holder, or nil.
+_VICTIM = (
+    b"""
+local function victim(prefix, holder, rested)
+  local holders = prefix .. 'holders'
+  local own = tonumber(redis.call('ZSCORE', holders, holder) or '0')
+  local top = redis.call('ZREVRANGE', holders, 0, 0, 'WITHSCORES')
+  if not top[1] then return nil end
+  local most = tonumber(top[2])
+  local found, till
+  local tied = redis.call('ZRANGEBYSCORE', holders, most, most, 'LIMIT', 0, %d)
+  for _, each in ipairs(tied) do
+    local first = redis.call('ZRANGE', prefix .. 'holder:' .. each, 0, 0, 'WITHSCORES')
+    if first[1] and (not found or tonumber(first[2]) < till) then
+      found, till = first[1], tonumber(first[2])
+    end
+  end
+  if found and (most > own + 1 or till < rested) then return found end
+  return nil
+end
+"""
+    % _MOST_TIED
+)
+
+# KEYS: ends, session. ARGV: prefix, id, data, until, now, most, holder, rested. A repeated command
+# changes nothing.
 _CREATE = (
     _COUNT
     + _KEEP
+    + _VICTIM
     + b"""
-if count(ARGV[1], ARGV[5]) >= tonumber(ARGV[6]) and redis.call('EXISTS', KEYS[2]) == 0 then
-  return 0
+local is_full = count(ARGV[1], ARGV[5]) >= tonumber(ARGV[6])
+if is_full and redis.call('EXISTS', KEYS[2]) == 0 then
+  local gone = victim(ARGV[1], ARGV[7], tonumber(ARGV[8]))
+  if not gone then return 0 end
+  drop(ARGV[1], gone)
 end
+local known = redis.call('HGET', ARGV[1] .. 'held', ARGV[2])
+if not known then
+  redis.call('HSET', ARGV[1] .. 'held', ARGV[2], ARGV[7])
+  redis.call('ZINCRBY', ARGV[1] .. 'holders', 1, ARGV[7])
+  known = ARGV[7]
+end
+redis.call('ZADD', ARGV[1] .. 'holder:' .. known, ARGV[4], ARGV[2])
 redis.call('HDEL', KEYS[2], 's')
 keep(KEYS[2], KEYS[1], ARGV[2], ARGV[3], ARGV[4])
 return 1
@@ -57,12 +103,14 @@ return 1
 """
 )
 
-# KEYS: ends, session. ARGV: id, until.
+# KEYS: ends, session. ARGV: id, until, prefix.
 _PROLONG = (
     _KEEP
+    + _USE
     + b"""
 if redis.call('EXISTS', KEYS[2]) == 0 then return 0 end
 keep(KEYS[2], KEYS[1], ARGV[1], false, ARGV[2])
+use(ARGV[3], ARGV[1], ARGV[2])
 return 1
 """
 )
@@ -86,8 +134,8 @@ class RedisSessions:
         self._link = link
         self._keys = Keys(prefix)
 
-    async def create(self, session: Session, *, most: int, now: float) -> bool:
-        """Store a new session. Returns False, and stores nothing, if `most` exist already."""
+    async def create(self, session: Session, *, most: int, now: float, rested: float = 0.0) -> bool:
+        """Store a new session. Returns False, and stores nothing, if there is no room."""
         keys = (self._keys.ends, self._keys.session(session.id))
         values = (
             self._keys.prefix,
@@ -96,6 +144,8 @@ class RedisSessions:
             repr(session.until),
             repr(now),
             most,
+            session.holder,
+            repr(rested),
         )
         return bool(await self._link.ask("EVAL", _CREATE, 2, *keys, *values))
 
@@ -127,7 +177,14 @@ class RedisSessions:
     async def prolong(self, id: str, until: float) -> None:
         """Move the end of a session."""
         await self._link.ask(
-            "EVAL", _PROLONG, 2, self._keys.ends, self._keys.session(id), id, repr(until)
+            "EVAL",
+            _PROLONG,
+            2,
+            self._keys.ends,
+            self._keys.session(id),
+            id,
+            repr(until),
+            self._keys.prefix,
         )
 
     async def load_state(self, id: str) -> bytes | None:

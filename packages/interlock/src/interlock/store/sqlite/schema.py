@@ -55,6 +55,24 @@ _RECORDS = (
            version INTEGER NOT NULL)""",
 )
 
+# The holders of sessions, with the number of their sessions.
+_HOLDERS = (
+    "ALTER TABLE sessions ADD COLUMN holder TEXT NOT NULL DEFAULT ''",
+    "CREATE INDEX sessions_holder ON sessions (holder, until)",
+    """CREATE TABLE session_holders (holder TEXT PRIMARY KEY, count INTEGER NOT NULL)
+           WITHOUT ROWID""",
+    "CREATE INDEX session_holders_count ON session_holders (count)",
+    """INSERT INTO session_holders SELECT holder, COUNT(*) FROM sessions GROUP BY holder""",
+    """CREATE TRIGGER session_opened AFTER INSERT ON sessions BEGIN
+           INSERT INTO session_holders VALUES (new.holder, 1)
+               ON CONFLICT (holder) DO UPDATE SET count = count + 1;
+       END""",
+    """CREATE TRIGGER session_ended AFTER DELETE ON sessions BEGIN
+           UPDATE session_holders SET count = count - 1 WHERE holder = old.holder;
+           DELETE FROM session_holders WHERE holder = old.holder AND count <= 0;
+       END""",
+)
+
 
 def _make_tables(db: sqlite3.Connection) -> None:
     for statement in _TABLES:
@@ -86,6 +104,11 @@ def _add_records(db: sqlite3.Connection) -> None:
         db.execute("INSERT INTO record_store VALUES (?, 0)", (os.urandom(8).hex(),))
 
 
+def _add_holders(db: sqlite3.Connection) -> None:
+    for statement in _HOLDERS:
+        db.execute(statement)
+
+
 def mark_restored(db: sqlite3.Connection) -> None:
     """Make a store that was restored from a backup another store than the one that was backed up.
 
@@ -105,5 +128,5 @@ def mark_restored(db: sqlite3.Connection) -> None:
 SCHEMA = SqliteSchema(
     name="store",
     application=0x494C4B53,
-    migrations=(_make_tables, _add_state, _add_records),
+    migrations=(_make_tables, _add_state, _add_records, _add_holders),
 )

@@ -14,6 +14,8 @@ _LOAD = "SELECT data, until FROM sessions WHERE id = ?"
 _LOAD_STATE = "SELECT state FROM sessions WHERE id = ?"
 _SAVE_STATE = "UPDATE sessions SET state = ? WHERE id = ? AND state = ?"
 _DROP_SESSION = "DELETE FROM sessions WHERE id = ?"
+_VICTIM = """SELECT id, until, count FROM session_holders JOIN sessions USING (holder)
+    WHERE count = (SELECT max(count) FROM session_holders) ORDER BY until LIMIT 1"""
 _DROP_EVENTS = ("DELETE FROM events WHERE session = ?", "DELETE FROM streams WHERE session = ?")
 
 
@@ -32,21 +34,20 @@ class SqliteSessions:
         """Stop reading."""
         self._reader = None
 
-    async def create(self, session: Session, *, most: int, now: float) -> bool:
-        """Store a new session. Returns False, and stores nothing, if `most` exist already."""
+    async def create(self, session: Session, *, most: int, now: float, rested: float = 0.0) -> bool:
+        """Store a new session. Returns False, and stores nothing, if there is no room."""
         data = records.encode(session)
 
         def work(db: sqlite3.Connection) -> bool:
             # Counted first, because counting removes expired sessions, and this id may belong to
             # one.
-            if (
-                _count(db, now) >= most
-                and not db.execute("SELECT 1 FROM sessions WHERE id = ?", (session.id,)).fetchall()
-            ):
+            is_full = _count(db, now) >= most
+            is_known = db.execute(_DROP_SESSION, (session.id,)).rowcount > 0
+            if is_full and not is_known and not _make_room(db, session.holder, rested):
                 return False
             db.execute(
-                "INSERT OR REPLACE INTO sessions (id, until, data) VALUES (?, ?, ?)",
-                (session.id, session.until, data),
+                "INSERT INTO sessions (id, until, data, holder) VALUES (?, ?, ?, ?)",
+                (session.id, session.until, data, session.holder),
             )
             return True
 
@@ -124,6 +125,16 @@ def _count(db: sqlite3.Connection, now: float) -> int:
         _drop(db, id)
     ((count,),) = db.execute("SELECT COUNT(*) FROM sessions").fetchall()
     return int(count)
+
+
+def _make_room(db: sqlite3.Connection, holder: str, rested: float) -> bool:
+    """Remove the session that makes room for a new one of a holder; False if none does."""
+    own = db.execute("SELECT count FROM session_holders WHERE holder = ?", (holder,)).fetchall()
+    victims = db.execute(_VICTIM).fetchall()
+    least = own[0][0] + 1 if own else 1
+    if not victims or (victims[0][2] <= least and victims[0][1] >= rested):
+        return False
+    return _drop(db, victims[0][0])
 
 
 def _drop(db: sqlite3.Connection, id: str) -> bool:
