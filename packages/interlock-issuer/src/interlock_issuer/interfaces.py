@@ -50,6 +50,8 @@ class Client(Struct, frozen=True, kw_only=True, omit_defaults=True):
     source: Source = "configured"
     issued: float | None = None  # when it registered itself, and
     until: float | None = None  # when that ends, seconds of the wall clock
+    used: bool = True  # whether it ever got a token; others make room for new registrations
+    network: str = ""  # whence it registered itself
 
     def __post_init__(self) -> None:
         if not self.method:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from typing import Generic, TypeVar
 
 import msgspec
@@ -58,6 +58,20 @@ class Repository(Generic[R]):
         return await self._vault.swap(
             self._kind, key, _encode(was), self._bytes(record), until=until
         )
+
+    async def all(self) -> AsyncIterator[R]:
+        """Every record; slow, because each is read."""
+        for key in await self._vault.keys(self._kind):
+            record = await self.get(key)
+            if record is not None:
+                yield record
+
+    async def expire(self, key: str, was: R) -> bool:
+        """Remove a record if it still is `was`; whether it was so."""
+        is_over = await self.swap(key, was, was, self._clock())
+        if is_over:
+            self._counted -= 1
+        return is_over
 
     async def pop(self, key: str) -> R | None:
         """Get and remove a record. Of several callers one gets it."""

@@ -4,6 +4,7 @@ are counted, those that wait are bounded.
 
 from __future__ import annotations
 
+import json
 from typing import Any
 from urllib.parse import urlencode
 
@@ -13,7 +14,7 @@ from interlock_issuer.grants import authorization, device_flow
 from interlock_issuer.http.rate_limit import REQUESTS
 from interlock_issuer.interfaces import Client
 from tests.issuer.exchange import Reply, Sent, ask
-from tests.issuer.office import FORM, Office, request
+from tests.issuer.office import BACK, FORM, Office, request, said
 
 TV = Client(id="tv", grants=("urn:ietf:params:oauth:grant-type:device_code",))
 METADATA = b'{"client_name": "one more", "redirect_uris": ["https://more.example/back"]}'
@@ -103,3 +104,28 @@ async def test_one_address_does_not_send_us_round_the_world() -> None:
     assert "not known" not in await find(known, "203.0.113.9")
     assert len(place.world.asked) == asked
     assert "cannot be read" in await find("https://many.example/more", "203.0.113.10")
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+async def test_unused_registrations_make_room(monkeypatch, restarted: bool) -> None:
+    """Where there are as many registrations as there may be, the oldest one that nobody has used
+    makes room, of the network with the most of them; a client that has had a token stays.
+    """
+    monkeypatch.setattr("interlock_issuer.clients.registry.MOST_REGISTERED", 20)
+    place = Office()
+    used = await place.register({"redirect_uris": [BACK], "token_endpoint_auth_method": "none"})
+    mine = said(used, 201)["client_id"]
+    await place.redeem(await place.code(client_id=mine), client_id=mine)
+    one = json.loads((await knock(place, "register", "198.51.100.7")).body)["client_id"]
+    shelf = place.issuer._registration._clients.shelf
+    for _ in range(5):
+        place.clock.now += 60
+        for _ in range(10):
+            assert (await knock(place, "register", "203.0.113.9")).status == 201
+        if restarted:
+            place.issuer._registration._unused.clear()
+            place.issuer._registration._listed_at = float("-inf")
+    assert (await knock(place, "register", "198.51.100.8")).status == 201
+    assert await shelf.get(mine) is not None
+    assert await shelf.get(one) is not None
+    assert len([client async for client in shelf.all()]) <= 20

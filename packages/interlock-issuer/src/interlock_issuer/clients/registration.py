@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import msgspec
@@ -9,7 +10,9 @@ from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
 
+from interlock.addresses import network_of
 from interlock.auth.oauth import ClientMetadata
+from interlock.caches import BoundedCache
 
 from ..http.error_responses import OAuthError, too_many_requests
 from ..http.parameters import address_of
@@ -17,7 +20,9 @@ from ..http.rate_limit import RequestLimiter
 from ..http.responses import json_response
 from ..repository import digest
 from ..settings import CODE, Settings
-from .registry import METHODS, Clients, described
+from .registry import METHODS, MOST_REGISTERED, Clients, described
+
+_LISTED_FOR = 60.0  # seconds between two searches for unused registrations
 
 
 class Registration:
@@ -27,6 +32,9 @@ class Registration:
         self._settings = settings
         self._clients = clients
         self._limiter = RequestLimiter("register", settings.clock)
+        # Registrations that were not used at first, by id, the oldest first: the network of each.
+        self._unused: BoundedCache[str, str] = BoundedCache(MOST_REGISTERED)
+        self._listed_at = float("-inf")
 
     async def answer(self, request: Request) -> Response:
         """Register a client. Raises Refusal (RFC 7591, 3.2)."""
@@ -64,12 +72,19 @@ class Registration:
         issued = int(self._settings.now())
         until = issued + int(self._settings.registration_seconds)
         client = replace(
-            client, secret=None if secret is None else digest(secret), issued=issued, until=until
+            client,
+            secret=None if secret is None else digest(secret),
+            issued=issued,
+            until=until,
+            used=False,
+            network=network_of(address_of(request)),
         )
-        if await self._clients.shelf.is_full() or not await self._clients.shelf.add(
+        shelf = self._clients.shelf
+        if (await shelf.is_full() and not await self._make_room()) or not await shelf.add(
             client.id, client, until
         ):
             raise too_many_requests("too many clients have registered", 3600)
+        self._unused.put(client.id, client.network)
         told: dict[str, Any] = msgspec.to_builtins(replace(metadata, client_id=client.id))
         told |= {
             "client_name": client.name,
@@ -86,3 +101,28 @@ class Registration:
         return json_response(
             {name: value for name, value in told.items() if value is not None}, 201
         )
+
+    async def _make_room(self) -> bool:
+        """Remove the oldest registration that was never used, of the network with the most of
+        them; False if there is none.
+        """
+        await self._list_unused()
+        while len(self._unused):
+            networks = {id: self._unused.peek(id) for id in self._unused}
+            ((largest, _),) = Counter(networks.values()).most_common(1)
+            for id in [id for id, network in networks.items() if network == largest]:
+                self._unused.pop(id)
+                client = await self._clients.shelf.get(id)
+                if client is not None and not client.used:
+                    return await self._clients.shelf.expire(id, client)
+        return False
+
+    async def _list_unused(self) -> None:
+        """Find the unused registrations of other processes, and of those before this one."""
+        now = self._settings.now()
+        if len(self._unused) or now < self._listed_at + _LISTED_FOR:
+            return
+        self._listed_at = now
+        found = [client async for client in self._clients.shelf.all() if not client.used]
+        for client in sorted(found, key=lambda client: client.issued or 0.0):
+            self._unused.put(client.id, client.network)

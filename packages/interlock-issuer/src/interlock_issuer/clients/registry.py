@@ -77,11 +77,15 @@ class Clients:
     async def keep(self, client: Client) -> None:
         """Let a registration that is in use go on (that of a secret ends when
         it was said to end)."""
-        if client.is_dynamic and client.is_public and client.until is not None:
-            seconds = self._settings.registration_seconds
-            if client.until - self._settings.now() < seconds / 2:
-                until = self._settings.now() + seconds
-                await self.shelf.swap(client.id, client, replace(client, until=until), until)
+        if not client.is_dynamic or client.until is None:
+            return
+        until = client.until
+        seconds = self._settings.registration_seconds
+        if client.is_public and until - self._settings.now() < seconds / 2:
+            until = self._settings.now() + seconds
+        kept = replace(client, until=until, used=True)
+        if kept != client:
+            await self.shelf.swap(client.id, client, kept, until)
 
     async def _from_document(self, url: str, address: str) -> Client:
         """A client from the document that its id names (AUR-07, AUR-08)."""
