@@ -11,6 +11,11 @@ RUNNING_BYTES = 16 * 1024 * 1024
 ENDED_STREAMS = 64
 ENDED_BYTES = 1024 * 1024
 
+# The events of all sessions in a memory store, in bytes. When they exceed it, the events of the
+# holder with the most of them are removed, the oldest streams first, down to this part.
+MEMORY_EVENT_BYTES = 256 * 1024 * 1024
+MEMORY_EVENT_TARGET = 0.9
+
 # Seconds that a stream is kept after its end, or after its last event if it never ends.
 ENDED_AGE = 600.0
 RUNNING_AGE = 86_400.0

@@ -27,14 +27,23 @@ __all__ = [
 class MemoryStore:
     """Keeps everything in memory, for the workers of one process.
 
-    `clock` returns the time in seconds, for the age of streams.
+    Args:
+        clock: Returns the time in seconds, for the age of streams.
+        event_bytes: The maximum size of all events of all sessions, in bytes. Above it, the oldest
+            events of the caller with the most of them are removed.
     """
 
     shared = False
 
-    def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
-        self.events = MemoryEvents(clock)
+    def __init__(
+        self,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        event_bytes: int = bounds.MEMORY_EVENT_BYTES,
+    ) -> None:
+        self.events = MemoryEvents(clock, event_bytes)
         self.sessions = MemorySessions(self.events.forget)
+        self.events.holder_of = self.sessions.holder_of
         self.changes = MemoryTopic(bounds.CHANGES)
         self.notes = MemoryTopic(bounds.CHANGES)
         self.rates = MemoryRates()

@@ -95,6 +95,11 @@ class MemorySessions:
         self._sweep(now)
         return len(self._kept)
 
+    def holder_of(self, id: str) -> str:
+        """Return the holder of a session; empty if there is no such session."""
+        session = self._kept.get(id)
+        return session.holder if session is not None else ""
+
     def _remove(self, id: str) -> bool:
         self._states.pop(id, None)
         session = self._kept.pop(id, None)
