@@ -11,7 +11,7 @@ import pytest
 from interlock import types as t
 from interlock.protocol.events import RequestCancelled, RequestReceived, SessionListen
 from interlock.protocol.handshake.server import ServerConnection
-from interlock.protocol.server import MOST_SUBSCRIPTIONS
+from interlock.protocol.server import MOST_SUBSCRIBED_CHARACTERS, MOST_SUBSCRIPTIONS
 from interlock.wire.revisions import HANDSHAKE_REVISIONS, R3, R4
 from tests.protocol.frames import (
     KEY,
@@ -374,6 +374,18 @@ def test_nobody_subscribes_to_everything() -> None:
     assert sent(connection)[0]["error"]["code"] == t.INVALID_PARAMS
     connection.receive(request("less", "resources/unsubscribe", {"uri": "x:7"}))
     subscribe(connection, "again", "x:more")
+
+
+def test_the_uris_of_subscriptions_have_a_limit() -> None:
+    """A session keeps them, so that long ones would fill the memory of the server."""
+    connection = greeted(R4)
+    long = "x:" + "y" * (MOST_SUBSCRIBED_CHARACTERS - 10)
+    acknowledge(connection, subscribe(connection, 1, long), resource_subscriptions=[long])
+    sent(connection)
+    assert connection.receive(request(2, "resources/subscribe", {"uri": "x:123456789"})) == []
+    assert "characters" in sent(connection)[0]["error"]["message"]
+    connection.receive(request(3, "resources/unsubscribe", {"uri": long}))
+    subscribe(connection, 4, "x:123456789")
 
 
 @pytest.mark.parametrize("params", [{}, {"uri": 5}, {"uri": None}, [], None], ids=repr)

@@ -25,6 +25,7 @@ from .metadata import NO_META, take_meta, trace_of
 
 SUBSCRIPTION_ID = "io.modelcontextprotocol/subscriptionId"
 MOST_SUBSCRIPTIONS = 1000
+MOST_SUBSCRIBED_CHARACTERS = 64 * 1024  # of all URIs that a session is subscribed to
 _STATELESS = frozenset(STATELESS_REVISIONS)
 _NOT_FOR_LISTENERS = frozenset({"notifications/progress", "notifications/message"})  # `LSN-08`
 

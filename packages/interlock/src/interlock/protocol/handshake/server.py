@@ -40,6 +40,7 @@ from ..events import (
 from ..identity import Identity
 from ..metadata import take_meta, traced
 from ..server import (
+    MOST_SUBSCRIBED_CHARACTERS,
     MOST_SUBSCRIPTIONS,
     RequestError,
     accept,
@@ -587,6 +588,12 @@ class ServerConnection:
             words = (
                 f"At most {MOST_SUBSCRIPTIONS} resources can be subscribed to at once; unsubscribe "
                 "from some first"
+            )
+            self.fail(id, t.INVALID_PARAMS, words)
+        elif sum(map(len, self._subscriptions)) + len(uri) > MOST_SUBSCRIBED_CHARACTERS:
+            words = (
+                f"The URIs of all subscribed resources have at most {MOST_SUBSCRIBED_CHARACTERS} "
+                "characters; unsubscribe from some first"
             )
             self.fail(id, t.INVALID_PARAMS, words)
         else:
