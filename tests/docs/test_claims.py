@@ -17,6 +17,7 @@ from interlock import (
     Http,
     Limits,
     QuestionSettings,
+    Rate,
     Server,
     ServerLimits,
 )
@@ -55,10 +56,12 @@ def test_limits_are_as_stated(record: type, option: str) -> None:
     value = getattr(record(), option)
     if value is None:
         words = "none"
+    elif option == "share":
+        words = f"{value:g}"
     elif isinstance(value, float):
         words = f"{value / 60:g} minutes"
     elif option.endswith("_bytes"):
-        words = f"{value // 1024} KiB"
+        words = in_words("bodies", value)
     else:
         words = f"{value:,}"
     rows = [
@@ -82,11 +85,13 @@ def test_the_timeout_of_a_client_is_as_stated() -> None:
     assert f"({default(Client, 'timeout'):g} seconds unless told otherwise)" in page("client.md")
 
 
-def in_words(limit: str, value: float | None) -> str:
+def in_words(limit: str, value: float | Rate | None) -> str:
     """A limit in the notation of the guide."""
     if value is None:
         return "none"
-    if limit in ("head", "body", "bodies"):
+    if isinstance(value, Rate):
+        return f"{value.per_second:g} a second, {value.burst:g} at once"
+    if limit in ("head", "body", "bodies", "opening"):
         return f"{value // 1024**2} MiB" if value >= 1024**2 else f"{value // 1024} KiB"
     return {3600.0: "1 hour", 86400.0: "1 day"}.get(value, f"{value:,g}")
 

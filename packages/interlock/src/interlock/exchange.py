@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
+from functools import lru_cache
 from typing import Any, Protocol
 
 from msgspec import Raw, Struct
@@ -51,9 +52,12 @@ class Principal(Struct, frozen=True, kw_only=True):
         """A string that identifies the principal: equal for equal principals, different for all
         others.
         """
-        return repr(
-            (self.issuer, self.subject, self.client)
-        )  # repr separates the parts, whatever characters they contain
+        return _principal_key(self.issuer, self.subject, self.client)
+
+
+@lru_cache(10_000)
+def _principal_key(*parts: str) -> str:
+    return repr(parts)  # repr separates the parts, whatever characters they contain
 
 
 class TraceContext(Struct, frozen=True):
@@ -265,6 +269,21 @@ class ExchangeTransport:
     def mirrored(self) -> Mapping[str, str] | None:
         """The headers that repeat parts of the body (`Mcp-Param-*`); None on other transports."""
         return None
+
+    @property
+    def address(self) -> str | None:
+        """The network address of the client; None on other transports."""
+        return None
+
+    @property
+    def is_http(self) -> bool:
+        """Whether it is HTTP."""
+        return False
+
+    @property
+    def held_bytes(self) -> int:
+        """The memory that the request holds while it lasts, in bytes; 0 where nobody counts it."""
+        return 0
 
     def release(self, retry_ms: int | None = None) -> bool:
         """Close the client's stream; the client resumes after `retry_ms` milliseconds.

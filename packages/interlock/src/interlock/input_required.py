@@ -45,6 +45,7 @@ from .idempotency import (
 from .logs import limited
 from .outcomes import outcome_of, record_error, record_result
 from .protocol.journal import Journal
+from .quotas import DEFAULT_SHARE, Quota, holder_of
 from .store.interface import RecordStore
 from .wire.codec import decode
 from .wire.jsonrpc import Malformed
@@ -346,6 +347,18 @@ class _CurrentTransport(ExchangeTransport):
     def release(self, retry_ms: int | None = None) -> bool:
         return self._call.request.transport.release(retry_ms)
 
+    @property
+    def address(self) -> str | None:
+        return self._call.request.transport.address
+
+    @property
+    def is_http(self) -> bool:
+        return self._call.request.transport.is_http
+
+    @property
+    def held_bytes(self) -> int:
+        return self._call.request.transport.held_bytes
+
     def pause_timeout(self) -> AbstractContextManager[object]:
         return self._call.request.transport.pause_timeout()
 
@@ -361,6 +374,8 @@ class _SuspendedCall:
     __slots__ = (
         "exchange",
         "expiry",
+        "held",
+        "holder",
         "is_settling",
         "keyed",
         "layer",
@@ -395,6 +410,8 @@ class _SuspendedCall:
             self.outcomes.pop(ticket.round, None)
         self.outcome: asyncio.Future[AnyResult]
         self.expiry: asyncio.TimerHandle | None = None
+        self.holder = ""  # whom it counts for, once it is suspended
+        self.held = 0  # bytes that it counts in the memory budget while it waits
         self.is_settling = False
         self.exchange = replace(
             x,
@@ -429,6 +446,10 @@ class _SuspendedCall:
             and self.run.malformed is None
             and not isinstance(task.result(), t.InputRequiredResult)
         )
+
+    def is_waiting(self) -> bool:
+        """Whether it waits for an answer, and no request for it."""
+        return self.outcome.done() and not self.task.done()
 
     def hold(self, x: Exchange) -> None:
         """Bind the handler to this exchange: its notifications go with this request, and its
@@ -524,9 +545,12 @@ class SuspendedCalls:
 
     In the stateless era questions travel in results, and the answers come with a retry (MRTR). With
     `suspend`, a running call waits at its question for at most `seal.seconds` seconds; at most
-    `most` calls wait at once. A retry is forwarded to the worker that holds its call. If that
-    worker is gone, the handler runs again from the top with the journal of answers. Each state is
-    used once: the records, which all workers share, mark the used states and hold the outcomes.
+    `most` calls wait at once, of which one caller may hold a `share`; the oldest waiting calls of
+    larger holders make room for others. `memory` counts the bytes that waiting calls hold.
+
+    A retry is forwarded to the worker that holds its call. If that worker is gone, the handler runs
+    again from the top with the journal of answers. Each state is used once: the records, which all
+    workers share, mark the used states and hold the outcomes.
 
     Hazard: without `suspend` a handler always runs again from the top, and a state that is sent
     twice may run the handler twice (at least once). A state is valid only at servers with the name
@@ -541,12 +565,15 @@ class SuspendedCalls:
         server: str = "",
         suspend: bool = True,
         most: int = 1000,
+        memory: Quota | None = None,
+        share: float = DEFAULT_SHARE,
         wall: Callable[[], float] = time.time,
     ) -> None:
         self.server = server
         self.seal = seal
         self.suspend = suspend
-        self.most = most
+        self.quota = Quota(most, share)
+        self._memory = memory
         self.wall = wall
         self._suspended: dict[str, _SuspendedCall] = {}
         self._finished_calls: BoundedCache[str, _SuspendedCall] = BoundedCache(_MOST_FINISHED)
@@ -555,6 +582,9 @@ class SuspendedCalls:
         self._forwarded: dict[str, Exchange] = {}  # retries that another worker runs
         self._refused: dict[str, _Refusal] = {}
         self._serving: dict[str, asyncio.Task[None]] = {}  # retries from other workers
+        self.quota.on_pressure(self._evict)
+        if memory is not None:
+            memory.on_pressure(partial(self._evict, has_memory=True))
         self.share(records, NoPeers())
 
     def share(self, records: RecordStore, peers: Peers) -> None:
@@ -822,7 +852,7 @@ class SuspendedCalls:
         run = layer.handler
         if not _can_be_asked(x.caller.capabilities):
             return self._run_unasked(x, run, ticket)
-        if not self.suspend or len(self._suspended) >= self.most:
+        if not self.suspend or not self._has_room(x):
             return self._replay(x, run, ticket)
         loop = asyncio.get_running_loop()
         call = _SuspendedCall(x, ticket, layer, steps=self._steps(ticket, x), again=again)
@@ -1027,7 +1057,14 @@ class SuspendedCalls:
             call.expiry.cancel()
         call.hold(x)
         call.name = call.name or _new_name()
-        self._suspended[call.name] = call
+        older = self._suspended.get(call.name)
+        if older is not call:
+            if older is not None:
+                self._forget(older)
+            self._suspended[call.name] = call
+            call.holder = _holder(x)
+            self.quota.take(call.holder)
+        self._release_memory(call)  # the request counts it now
         call.outcome.add_done_callback(lambda outcome: self._close_round(call, outcome))
         return call.outcome
 
@@ -1060,6 +1097,7 @@ class SuspendedCalls:
         else:
             call.hold(replace(call.request, notify=silent))
             call.round += 1
+            self._hold_memory(call)
             call.expiry = asyncio.get_running_loop().call_later(
                 self.seal.seconds, self._expire, call
             )
@@ -1100,8 +1138,43 @@ class SuspendedCalls:
     def _forget(self, call: _SuspendedCall) -> None:
         if self._suspended.get(call.name) is call:
             del self._suspended[call.name]
+            self.quota.release(call.holder)
+            self._release_memory(call)
         if call.expiry is not None:
             call.expiry.cancel()
+
+    def _has_room(self, x: Exchange) -> bool:
+        """Whether one more call may be suspended."""
+        quota = self.quota
+        if quota.used < quota.limit // 2:  # there is room for every holder
+            return True
+        holder = _holder(x)
+        if not quota.acquire(holder):
+            return False
+        quota.release(holder)  # the call is counted when its round opens, within this turn
+        return True
+
+    def _hold_memory(self, call: _SuspendedCall) -> None:
+        """Count the bytes of a call that begins to wait, which its request counted until now."""
+        held = call.request.transport.held_bytes
+        if self._memory is not None and held:
+            call.held = held
+            self._memory.take(call.holder, held)
+
+    def _release_memory(self, call: _SuspendedCall) -> None:
+        if self._memory is not None and call.held:
+            self._memory.release(call.holder, call.held)
+            call.held = 0
+
+    def _evict(self, holder: str, *, has_memory: bool = False) -> bool:
+        """End the oldest call of a holder that waits for an answer. Its retry runs again from the
+        top.
+        """
+        for call in self._suspended.values():
+            if call.holder == holder and call.is_waiting() and (call.held or not has_memory):
+                self._expire(call)
+                return True
+        return False
 
     def _expire(self, call: _SuspendedCall) -> None:
         self._forget(call)
@@ -1329,10 +1402,15 @@ def _account(x: Exchange) -> str:
     """Return the account that the bytes of an outcome count against: the principal's or the
     address's.
     """
-    if x.caller.principal is not None:
-        return _digest(x.caller.principal.key)
-    request = x.transport.request
-    return _digest(request.client) if request is not None and request.client else ""
+    if x.caller.principal is None and x.transport.address is None:
+        return ""
+    return _digest(_holder(x))
+
+
+def _holder(x: Exchange) -> str:
+    """Return whom a call counts for: its principal, or the address that it comes from."""
+    principal = x.caller.principal
+    return holder_of(None if principal is None else principal.key, x.transport.address)
 
 
 def _fail(shared: asyncio.Future[AnyResult], bad: BaseException) -> None:

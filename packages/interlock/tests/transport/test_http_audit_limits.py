@@ -89,7 +89,7 @@ async def test_one_session_cannot_take_all_the_calls():
         assert (reply.status, reply.json["id"], reply.json["error"]["data"]) == (
             503,
             3,
-            {"reason": "busy"},
+            {"reason": "busy", "resource": "calls in this session", "retryAfter": 1},
         )
         assert (
             await other.ask(request(1, "tools/call", {"name": "add", "arguments": {"a": 1}}))

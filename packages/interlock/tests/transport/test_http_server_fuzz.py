@@ -112,7 +112,7 @@ async def storm(number: int, seed: int) -> Counter[str]:
     assert not app.calls.servings
     await app.aclose()
     await asyncio.gather(*left, return_exceptions=True)
-    assert app.ticker.streams == 0
+    assert app.ticker.streams.used == 0
     return found
 
 

@@ -4,6 +4,7 @@ post to (2024-11-05, "HTTP with SSE").
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from typing import Any
@@ -11,10 +12,11 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
+from interlock import Limits, Server
 from interlock.wire.revisions import R1, R4
 from tests.protocol.frames import answer, initialize, notification, request
 from tests.protocol.offered import offered
-from tests.transport.raw_web import House, Line, Web, call, serving
+from tests.transport.raw_web import House, Line, Web, call, serving, tool
 
 pytestmark = [
     pytest.mark.asyncio(loop_scope="module"),
@@ -182,3 +184,41 @@ async def test_what_is_no_message(web: Web):
     ).status == 415
     assert (await web.ask(offered(b"nonsense"), path)).status in (202, 400)
     await line.close()
+
+
+async def test_calls_count_for_their_caller():
+    """A call over the quota is refused, with the reason, and the others run. Everything is given
+    back when they end, and when the client goes.
+    """
+    server = Server("waits")
+    go = asyncio.Event()
+
+    @server.tool
+    async def wait(text: str = "") -> str:
+        await go.wait()
+        return "done"
+
+    limits = Limits(calls=2, queue=0, share=1.0)
+    async with serving(server, legacy_sse=True, limits=limits) as web:
+        line, path = await opened(web)
+        other, other_path = await opened(web)
+        await web.ask(offered(tool(1, "wait")), path)
+        await web.ask(offered(tool(2, "wait", text="x" * 10_000)), path)
+        await web.ask(offered(tool(3, "wait")), other_path)
+        refused = await other.message()
+        assert refused["id"] == 3
+        assert refused["error"]["data"] == {"reason": "busy", "resource": "calls", "retryAfter": 1}
+        usage = web.app.usage()
+        assert usage["calls"].used == 2
+        assert usage["memory"].used > 40_000
+        go.set()
+        assert {(await line.message())["id"] for _ in range(2)} == {1, 2}
+        usage = web.app.usage()
+        assert usage["calls"].used == usage["memory"].used == 0
+        go.clear()
+        await web.ask(offered(tool(4, "wait")), path)
+        assert web.app.usage()["calls"].used == 1
+        line.writer.close()
+        other.writer.close()
+        while any(web.app.usage()[name].used for name in ("calls", "streams", "memory")):  # noqa: ASYNC110 - nothing tells of it
+            await asyncio.sleep(0.01)

@@ -106,7 +106,7 @@ class Cell:
         address."""
         legacy = self.transport == "sse"
         app = make_server(suspend=self.suspend).http_app(
-            legacy_sse=legacy, limits=Limits(calls=MOST_CALLS)
+            legacy_sse=legacy, limits=Limits(calls=MOST_CALLS, share=1, queue=0)
         )
         sock = listening_socket("127.0.0.1", 0)
         port = sock.getsockname()[1]

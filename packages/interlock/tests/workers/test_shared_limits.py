@@ -36,7 +36,12 @@ async def test_sessions_are_counted_over_all_workers(store: str):
         assert sorted(statuses) == [200] * 5 + [503] * 7
         refused = await mine[statuses.index(503)].open(1)
         assert refused.status == 503
-        assert json.loads(await refused.read(1 << 16))["error"]["data"] == {"reason": "busy"}
+        assert refused.headers["retry-after"] == "30"
+        assert json.loads(await refused.read(1 << 16))["error"]["data"] == {
+            "reason": "busy",
+            "resource": "sessions",
+            "retryAfter": 30,
+        }
         for n, worker in enumerate((2, 0, 1)):
             open_one = next(each for each in mine if each.id)
             assert await open_one.delete(worker) == 204

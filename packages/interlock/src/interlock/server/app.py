@@ -25,6 +25,7 @@ from ..idempotency import Peers
 from ..input_required import SuspendedCalls
 from ..lifespan import Lifespan
 from ..protocol.identity import Identity
+from ..quotas import Quota
 from ..store.interface import RecordStore
 from ..store.memory.records import MemoryRecords
 from ..transport.channel import Channel, Tap
@@ -178,12 +179,17 @@ class Server:
         self._defaults = FeatureDefaults(Context, limits.timeout, lenient)
         self._capabilities_besides = capabilities
         self.extensions = tuple(extensions)
+        memory = Quota(limits.held_bytes, limits.share)
         self.suspended_calls = SuspendedCalls(
             Seal(keys, seconds=questions.timeout),
             MemoryRecords(),
             server=name,
             suspend=questions.suspend,
+            most=limits.suspended_calls,
+            memory=memory,
+            share=limits.share,
         )
+        self.quotas = {"memory": memory, "suspended": self.suspended_calls.quota}
         messages = messages_of(self.extensions)
         check_handlers(self.extensions)
         self._middleware = layers_of(middleware, self.extensions)

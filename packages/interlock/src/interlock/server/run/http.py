@@ -88,6 +88,7 @@ def http_app(
         path=path,
         rules=rules,
         limits=limits or Limits(),
+        quotas=server.quotas,
         cors=_several(cors),
         stream=stream,
         retry_ms=retry_ms,

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Protocol
 
 from ...exchange import Handler, Principal
 from ...idempotency import Peers
 from ...protocol.identity import Identity
+from ...quotas import Quota
 from ...store.interface import RecordStore
 from ...transport.channel import Channel
 from ...transport.http.routes import Routes
@@ -32,6 +34,13 @@ class ServedServer(Protocol):
     @property
     def limits(self) -> ServerLimits:
         """The limits of the server."""
+        ...
+
+    @property
+    def quotas(self) -> Mapping[str, Quota]:
+        """The quotas of `memory` (bytes that requests and suspended calls hold) and of `suspended`
+        calls.
+        """
         ...
 
     @property

@@ -5,34 +5,51 @@ rate limit.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from typing import Any
 
 from ... import types as t
-from ...addresses import network_of
+from ...caches import BoundedCache
 from ...protocol.http import EndpointRules, HttpRefusal, error, read_head
+from ...rates import TokenBucket
 from ...store.interface import Store
-from .error_responses import CLOSE, ErrorResponder
-from .limits import Rate
+from .error_responses import CLOSE, RATE_LIMITED, ErrorResponder
+from .limits import Limits, Rate
 from .requests import AsgiRequest, EndpointRequest, Receive, Scope, Send
+from .running_calls import RunningCalls, quota_holder
 from .shutdown import Shutdown
+
+_MOST_BUCKETS = 10_000  # callers whose requests are counted while the server is busy
 
 
 class Admission:
     """Refuses requests because of their origin, during shutdown, and over the rate limit."""
 
-    __slots__ = ("_errors", "_rate", "_rules", "_shutdown", "_store")
+    __slots__ = (
+        "_buckets",
+        "_busy_from",
+        "_busy_rate",
+        "_errors",
+        "_rate",
+        "_rules",
+        "_shutdown",
+        "_slots",
+        "_store",
+    )
 
     def __init__(
         self,
         rules: EndpointRules,
-        rate: Rate | None,
+        limits: Limits,
+        calls: RunningCalls,
         store: Store,
         shutdown: Shutdown,
         errors: ErrorResponder,
     ) -> None:
         self._rules = rules
-        self._rate = rate
+        self._rate = limits.rate
+        self._busy_rate = limits.busy_rate
+        self._busy_from = calls.busy_from
+        self._slots = calls.slots
+        self._buckets: BoundedCache[str, TokenBucket] = BoundedCache(_MOST_BUCKETS)
         self._store = store
         self._shutdown = shutdown
         self._errors = errors
@@ -56,13 +73,17 @@ class Admission:
         return True
 
     def check(self, request: EndpointRequest) -> HttpRefusal | None:
-        """Return a refusal because of the source of a request, or because of the shutdown."""
+        """Return a refusal because of the source of a request, because of the shutdown, or over the
+        rate of a caller while the server is busy.
+        """
         if refusal := self.check_source(request):
             return refusal
-        if not self._shutdown.is_draining:
-            return None
-        words = "The server is shutting down."
-        return error(503, t.INTERNAL_ERROR, words, {"reason": "shutdown"}, headers=CLOSE)
+        if self._shutdown.is_draining:
+            words = "The server is shutting down."
+            return error(503, t.INTERNAL_ERROR, words, {"reason": "shutdown"}, headers=CLOSE)
+        if self._slots.used >= self._busy_from and self._busy_rate is not None:
+            return self._check_busy_rate(self._busy_rate, request)
+        return None
 
     def check_source(self, request: EndpointRequest) -> HttpRefusal | None:
         """Return a refusal if the Host or the Origin is not allowed (`SEC-01`, `HPS-05`)."""
@@ -77,23 +98,26 @@ class Admission:
         rate = self._rate
         if rate is None:
             return None
-        principal = request.principal
-        if principal is not None:
-            key = principal.key
-        else:
-            key = f"address:{_network(request.client)}"
         wait = await self._store.rates.acquire(
-            key, rate=rate.per_second, burst=rate.burst, now=time.time()
+            quota_holder(request), rate=rate.per_second, burst=rate.burst, now=time.time()
         )
-        if wait <= 0:
-            return None
-        seconds = int(wait) + 1
-        words = f"Too many requests: try again in {seconds} s"
-        data = {"reason": "rate", "retryAfter": seconds}
-        headers = [(b"retry-after", b"%d" % seconds)]
-        return error(429, t.INTERNAL_ERROR, words, data, headers=headers)
+        return _too_often(wait) if wait > 0 else None
+
+    def _check_busy_rate(self, rate: Rate, request: EndpointRequest) -> HttpRefusal | None:
+        """Return a refusal if a caller exceeds its rate while the server is busy."""
+        holder = quota_holder(request)
+        bucket = self._buckets.get(holder)
+        if bucket is None:
+            bucket = TokenBucket(rate=rate.per_second, burst=rate.burst)
+            self._buckets.put(holder, bucket)
+        wait = bucket.acquire(time.monotonic())
+        return _too_often(wait) if wait > 0 else None
 
 
-def _network(client: Sequence[Any] | None) -> str:
-    """Return the network that a client's requests are counted under."""
-    return network_of(str(client[0])[:100]) if client else ""  # a proxy may send anything
+def _too_often(wait: float) -> HttpRefusal:
+    """Return the refusal of a request that may be repeated after `wait` seconds."""
+    seconds = int(wait) + 1
+    words = f"Too many requests: try again in {seconds} s"
+    data = {"reason": "rate", "retryAfter": seconds}
+    headers = [(b"retry-after", b"%d" % seconds)]
+    return error(429, RATE_LIMITED, words, data, headers=headers)

@@ -8,7 +8,7 @@ era.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 from urllib.parse import quote, quote_from_bytes
@@ -18,8 +18,10 @@ from ...exchange import Handler
 from ...protocol.events import CallId, SessionListen
 from ...protocol.http import EndpointRules, error, read_head
 from ...protocol.identity import Identity
+from ...quotas import Quota, QuotaUsage
 from ...store.errors import StoreError, store_unreachable
 from ...store.interface import Store
+from ...store.memory import MemoryStore
 from ...store.worker_messages import WorkerMessages
 from ..serve import DEFAULT_MOST_CALLS, Serving
 from .access_log import AccessLog
@@ -89,11 +91,13 @@ class HttpAppOptions:
         guard: The authorization in front of the app.
         routes: ASGI apps of the author, by path.
         health: The path of the health checks; None for none.
+        quotas: The quotas of the server, of which `memory` is the budget for requests.
     """
 
     path: str
     rules: EndpointRules
     limits: Limits
+    quotas: Mapping[str, Quota]
     cors: Sequence[str] = ()
     stream: bool = False
     retry_ms: int | None = None
@@ -128,14 +132,19 @@ class HttpApp:
         self.path = options.path
         self._grace = options.grace
         self.limits = limits
+        self.connections: Callable[[], QuotaUsage] | None = None  # of our own HTTP server
         self._entered = False
         self._entering = asyncio.Lock()
         self._log = AccessLog()
         self._shutdown = Shutdown(lambda: self.drain(self._grace))
-        self.ticker = Ticker(limits.keep_alive, self._shutdown.check)
-        self.calls = RunningCalls(limits.calls, self.ticker)
+        streams = Quota(limits.streams, limits.share)
+        self.ticker = Ticker(limits.keep_alive, streams, self._shutdown.check)
+        self._server_quotas = options.quotas
+        self.calls = RunningCalls(limits, options.quotas["memory"], self.ticker)
         self._errors = ErrorResponder(self._log)
-        self._admission = Admission(options.rules, limits.rate, store, self._shutdown, self._errors)
+        self._admission = Admission(
+            options.rules, limits, self.calls, store, self._shutdown, self._errors
+        )
         self.messages = WorkerMessages(store)
         self._health = HealthChecks(
             options.health, store, self.messages, self._shutdown, self.calls
@@ -152,7 +161,7 @@ class HttpApp:
             self.calls,
             self._shutdown,
         )
-        bodies = BodyReader(limits, self.ticker, self._errors, self._log)
+        bodies = self._bodies = BodyReader(limits, self.ticker, self._errors, self._log)
         notifications = NotificationRunner(services)
         self._subscriptions = Subscriptions(services)
         self._sessions = SessionEndpoint(
@@ -202,6 +211,26 @@ class HttpApp:
             {*self._health.paths, *others},
             knows=lambda path: self._routes.find(path) is not None,
         )
+
+    def usage(self) -> dict[str, QuotaUsage]:
+        """Return the counters of the quotas of this process.
+
+        They are `calls`, `queue` (waiting calls), `suspended` calls, `streams`, `memory` and
+        `bodies` (both in bytes), `events` (of a memory store, in bytes), and `connections` (of
+        Interlock's own HTTP server).
+        """
+        usage = {
+            "calls": self.calls.slots.usage(),
+            "queue": self.calls.queue_usage(),
+            "streams": self.ticker.streams.usage(),
+            "bodies": self._bodies.arriving.usage(),
+            **{name: quota.usage() for name, quota in self._server_quotas.items()},
+        }
+        if isinstance(self._store, MemoryStore):
+            usage["events"] = self._store.events.usage()
+        if self.connections is not None:
+            usage["connections"] = self.connections()
+        return usage
 
     # -- requests ----------------------------------------------------------------------------------
 
@@ -401,6 +430,7 @@ class HttpApp:
         Calls that still run then are answered with an error and cancelled.
         """
         self._shutdown.start()
+        self.calls.close_queue()
         self._sessions.end_listening()
         self._subscriptions.end_all()
         loop = asyncio.get_running_loop()

@@ -16,20 +16,39 @@ from .access_log import AccessLog
 from .authorization import missing_scopes
 from .requests import EndpointRequest, Pairs
 
+RATE_LIMITED = t.INTERNAL_ERROR
+"""The code of an error that asks for fewer requests. 2026-07-28 has none of its own yet."""
+
 CLOSE = ((b"connection", b"close"),)
 
 
-def busy(id: t.RequestId | None, headers: Sequence[tuple[bytes, bytes]] = ()) -> HttpRefusal:
-    """Return the refusal for one request too many: 503, with a retry after a second."""
-    words = "The server is busy. Try again later."
-    return error(
-        503,
-        t.INTERNAL_ERROR,
-        words,
-        {"reason": "busy"},
-        id=id,
-        headers=[(b"retry-after", b"1"), *headers],
-    )
+def busy(
+    id: t.RequestId | None,
+    what: str = "",
+    seconds: int = 1,
+    headers: Sequence[tuple[bytes, bytes]] = (),
+) -> HttpRefusal:
+    """Return the refusal of one request too many: 503.
+
+    Args:
+        id: The ID of the request.
+        what: The resource that is used up, such as "streams"; empty if it is not known.
+        seconds: The time after which the client may try again, in seconds.
+        headers: Further headers.
+    """
+    bad = busy_error(what, seconds)
+    later = (b"retry-after", b"%d" % seconds)
+    return error(503, bad.code, bad.message, bad.data, id=id, headers=[later, *headers])
+
+
+def busy_error(what: str = "", seconds: int = 1) -> t.McpError:
+    """Return the error of one request too many, with the arguments of `busy`."""
+    why = f"too many {what}" if what else "too much to do"
+    words = f"The server is busy ({why}). Try again in {seconds} s."
+    data: t.JSONObject = {"reason": "busy", "retryAfter": seconds}
+    if what:
+        data["resource"] = what
+    return t.McpError(RATE_LIMITED, words, data)
 
 
 def request_id(body: bytes) -> t.RequestId | None:

@@ -8,6 +8,7 @@ from ...protocol.events import NotificationReceived, ServerEvent
 from ..serve import carry_out_notification
 from .request_info import HttpTransport
 from .requests import EndpointRequest
+from .running_calls import quota_holder
 from .services import Services
 
 
@@ -25,11 +26,11 @@ class NotificationRunner:
         Returns:
             False if the server is busy; then no handler has run.
         """
-        calls = self._services.calls
+        slots = self._services.calls.slots
+        holder = quota_holder(request)
         received = [event for event in events if isinstance(event, NotificationReceived)]
-        if received and calls.is_full:
+        if received and not slots.acquire(holder):
             return False
-        calls.others += 1
         try:
             for event in received:
                 if event.caller is not None:
@@ -37,5 +38,6 @@ class NotificationRunner:
                     handler = self._services.handler
                     await carry_out_notification(handler, event, event.caller, transport)
         finally:
-            calls.others -= 1
+            if received:
+                slots.release(holder)
         return True

@@ -8,10 +8,12 @@ import asyncio
 
 from ... import types as t
 from ...protocol.http import HttpRefusal, error
+from ...quotas import Quota
 from .access_log import AccessLog
 from .error_responses import CLOSE, ErrorResponder, busy
 from .limits import Limits
-from .requests import EndpointRequest, Receive
+from .requests import EndpointRequest
+from .running_calls import quota_holder
 from .ticker import Ticker
 
 _STILL = 2.0  # seconds without a byte after which the rest of a refused body is no longer read
@@ -28,7 +30,7 @@ class BodyReader:
         self._ticker = ticker
         self._errors = errors
         self._log = log
-        self._arriving = 0  # bytes of incomplete bodies
+        self.arriving = Quota(limits.bodies, limits.share)  # bytes of incomplete bodies
 
     def take(self, request: EndpointRequest) -> bytes | None:
         """Return the body of a request, if it has arrived and is not too large."""
@@ -56,7 +58,7 @@ class BodyReader:
         try:
             message = await receive()
             if message.get("more_body", False):
-                body = await self._read_rest(message.get("body", b""), receive)
+                body = await self._read_rest(message.get("body", b""), request)
             elif message["type"] == "http.disconnect":
                 return None
             else:
@@ -77,28 +79,32 @@ class BodyReader:
             return None
         return body
 
-    async def _read_rest(self, first: bytes, receive: Receive) -> bytes | HttpRefusal | None:
+    async def _read_rest(
+        self, first: bytes, request: EndpointRequest
+    ) -> bytes | HttpRefusal | None:
         """Read a body that arrives in several pieces, of which `first` is the first one."""
+        receive = request.receive
+        holder = quota_holder(request)
         pieces = [first]
         size = len(first)
-        self._arriving += size
+        counted = 0
         try:
             while True:
                 if size > self._limits.body:
                     return self._too_large()
-                if self._arriving > self._limits.bodies:
-                    return busy(None, headers=CLOSE)
+                if not self.arriving.acquire(holder, size - counted):
+                    return busy(None, "large requests", headers=CLOSE)
+                counted = size
                 message = await receive()
                 if message["type"] == "http.disconnect":
                     return None
                 piece = message.get("body", b"")
                 size += len(piece)
-                self._arriving += len(piece)
                 pieces.append(piece)
                 if not message.get("more_body", False):
                     return b"".join(pieces) if size <= self._limits.body else self._too_large()
         finally:
-            self._arriving -= size
+            self.arriving.release(holder, counted)
 
     async def _turn_away(self, refusal: HttpRefusal, request: EndpointRequest) -> None:
         """Refuse a body that is still arriving.

@@ -19,27 +19,33 @@ class HttpTransport(ExchangeTransport):
         request: The request. Its scope is read only if a handler asks for it.
         mirrored: The headers that repeat parts of the body.
         release: Closes the client's stream, if the client could resume it.
+        held_bytes: The memory that the request holds while it runs, in bytes.
     """
 
-    __slots__ = ("_mirrored", "_release", "_request", "_seen")
+    __slots__ = ("_mirrored", "_release", "_request", "_seen", "held_bytes")
+
+    held_bytes: int
+    is_http = True
 
     def __init__(
         self,
         request: EndpointRequest | None,
         mirrored: Mapping[str, str] | None = None,
         release: Callable[[int | None], bool] | None = None,
+        held_bytes: int = 0,
     ) -> None:
         self._request = request
         self._mirrored = mirrored
         self._release = release
         self._seen: HttpRequest | None = None
+        self.held_bytes = held_bytes
 
     @classmethod
-    def of(cls, request: HttpRequest | None) -> HttpTransport:
+    def of(cls, request: HttpRequest | None, held_bytes: int = 0) -> HttpTransport:
         """Return the transport of a message whose request is known, for example because another
         worker has received it.
         """
-        transport = cls(None)
+        transport = cls(None, held_bytes=held_bytes)
         transport._seen = request
         return transport
 
@@ -49,6 +55,14 @@ class HttpTransport(ExchangeTransport):
         if self._seen is None and self._request is not None:
             self._seen = http_request(self._request.scope)
         return self._seen
+
+    @property
+    def address(self) -> str | None:
+        """The network address of the client."""
+        if self._request is None:
+            return None if self._seen is None else self._seen.client
+        client = self._request.client
+        return client[0] if client else None
 
     @property
     def mirrored(self) -> Mapping[str, str] | None:

@@ -24,6 +24,7 @@ from .error_responses import busy
 from .notifications import NotificationRunner
 from .request_info import HttpTransport
 from .requests import EndpointRequest, Pairs
+from .running_calls import held_bytes, quota_holder
 from .services import Services
 from .single_call import Grown, SingleCall
 from .subscriptions import Subscriptions
@@ -60,11 +61,17 @@ class StatelessEndpoint:
         if event.method == "subscriptions/listen":
             await self._subscriptions.serve(event, request)
             return
-        if services.calls.is_full:
-            error = busy(event.id)  # type: ignore[arg-type]  # a peer's request has a peer's ID
+        calls = services.calls
+        slots = calls.slots
+        holder = quota_holder(request)
+        held = held_bytes(len(request.body))
+        if (held or not slots.acquire_uncontended(holder)) and (
+            full := await calls.acquire(holder, held)
+        ):
+            error = busy(event.id, full)  # type: ignore[arg-type]  # a peer's request: its ID
             await services.errors.send(request, error)
             return
-        call = StatelessRequest(services, event, request)
+        call = StatelessRequest(services, event, request, held)
         services.ticker.add_light(call)
         try:
             await carry_out(services.handler, event, call.exchange(), call)
@@ -74,6 +81,10 @@ class StatelessEndpoint:
                 raise
         finally:
             call.close()
+            if held:
+                calls.release(holder, held)
+            else:
+                slots.release(holder)
 
     async def accept_notification(self, request: EndpointRequest) -> None:
         """Accept a notification. A server acts on notifications of extensions only (`X-15`)."""
@@ -81,7 +92,7 @@ class StatelessEndpoint:
         if services.identity.extensions.notifications:
             event = receive_notification(services.identity, request.body, request.principal)
             if event is not None and not await self._notifications.run([event], request):
-                await services.errors.send(request, busy(None))
+                await services.errors.send(request, busy(None, "calls"))
                 return
         await request.respond(202, b"")
 
@@ -99,13 +110,13 @@ class StatelessRequest(SingleCall):
     __slots__ = ("_request", "_services", "_task", "_transport", "age")
 
     def __init__(
-        self, services: Services, event: RequestReceived, request: EndpointRequest
+        self, services: Services, event: RequestReceived, request: EndpointRequest, held: int
     ) -> None:
         super().__init__(services.identity, event)
         self._services = services
         self._request = request
-        self._transport = HttpTransport(request, request.head.params)
-        task = asyncio.current_task()
+        self._transport = HttpTransport(request, request.head.params, None, held)
+        task = asyncio.current_task(services.ticker.loop)
         self._task: asyncio.Task[Any] = task  # type: ignore[assignment]  # made inside a task
         self.age = 0
 

@@ -15,6 +15,7 @@ from .authorization import ExpiryTimer
 from .error_responses import busy
 from .request_info import HttpTransport
 from .requests import EndpointRequest, gone
+from .running_calls import held_bytes, quota_holder
 from .services import Services
 
 
@@ -27,7 +28,8 @@ class Subscriptions:
         self._services = services
 
     async def serve(self, event: RequestReceived, request: EndpointRequest) -> None:
-        """Serve one subscription: its handler runs in a separate task.
+        """Serve one subscription: its handler runs in a separate task. Its parameters count in the
+        memory budget until its end.
 
         The stream is left to the web server if that can hold a stream without a task.
         """
@@ -37,8 +39,14 @@ class Subscriptions:
             words = "Not acceptable: a subscription is answered with text/event-stream"
             await services.errors.send(request, error(406, t.INVALID_REQUEST, words, id=id))
             return
-        if services.ticker.streams >= services.limits.streams:
-            await services.errors.send(request, busy(id))
+        holder = quota_holder(request)
+        if not services.ticker.streams.has_room(holder):
+            await services.errors.send(request, busy(id, "streams", 5))
+            return
+        held = held_bytes(len(request.body))
+        memory = services.calls.memory
+        if held and not memory.acquire(holder, held):
+            await services.errors.send(request, busy(id, "large requests"))
             return
         request.body = b""  # the stream keeps the request for long
         serving, reply = services.serve_alone(
@@ -49,10 +57,14 @@ class Subscriptions:
         task = serving.running[event.id] = loop.create_task(serving.run(event))
         task.add_done_callback(lambda _: reply.close())
         services.calls.subscriptions.add(serving)
-        services.ticker.add(reply, listens=True)
+        services.ticker.add(reply, listener=holder)
         term = ExpiryTimer(event.caller.principal, lambda: self._end(serving))
 
         def close() -> None:
+            nonlocal held
+            if held:
+                memory.release(holder, held)
+                held = 0
             term.over()
             services.calls.discard(serving)
             services.ticker.discard(reply)

@@ -17,8 +17,10 @@ from interlock.store.interface import Replay, Session, Store
 
 from ....store.worker_messages import WorkerMessages
 from ..background_tasks import BackgroundTasks
+from ..error_responses import busy
 from ..requests import EndpointRequest, gone
 from ..responses import ResponseWriter
+from ..running_calls import quota_holder
 from ..services import Services
 from .in_flight import InFlightPosts
 from .notification_streams import CHANGES, NotificationStream
@@ -69,11 +71,8 @@ class GetStreams:
     async def serve(self, x: EndpointRequest, session: Session, last_event: str | None) -> None:
         """Serve a GET; `last_event` is its Last-Event-ID."""
         services = self._services
-        if services.ticker.streams >= services.limits.streams:
-            words = "The server has as many open streams as it takes. Try again later."
-            data = {"reason": "busy"}
-            later = [(b"retry-after", b"5")]
-            await services.errors.send(x, error(503, t.INTERNAL_ERROR, words, data, headers=later))
+        if not services.ticker.streams.has_room(quota_holder(x)):
+            await services.errors.send(x, busy(None, "streams", 5))
             return
         if last_event is None:
             await self._open_notifications(x, session, None)
@@ -105,7 +104,7 @@ class GetStreams:
         if (older := self._notifying.pop(session.id, None)) is not None:
             older.stop()
         self._notifying[session.id] = stream
-        services.ticker.add(reply, listens=True)
+        services.ticker.add(reply, listener=quota_holder(x))
         is_held = False
         try:
             await self._announce(stream, "listening", session.id, stream.token)
@@ -140,7 +139,7 @@ class GetStreams:
         streams = self._resumed.setdefault(session.id, {})
         self._take_over(session.id, name)
         streams[name] = stream
-        ticker.add(reply, listens=True)
+        ticker.add(reply, listener=quota_holder(x))
         try:
             await self._announce(stream, "following", session.id, f"{name} {stream.token}")
             if reply.answer.ended:

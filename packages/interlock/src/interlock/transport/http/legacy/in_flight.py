@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from interlock import types as t
 
 from ....store.worker_messages import WorkerMessages
 from ...serve import Serving
 from ..responses import ResponseWriter
-from ..running_calls import RunningCalls
 
 
 class InFlightPost:
@@ -16,24 +17,30 @@ class InFlightPost:
     Attributes:
         name: The name of its stream; None if it cannot be resumed.
         ids: The IDs of its requests.
+        release: Releases what it holds of the quotas.
     """
 
-    __slots__ = ("ids", "name", "reply", "serving")
+    __slots__ = ("ids", "name", "release", "reply", "serving")
 
     def __init__(
-        self, serving: Serving, reply: ResponseWriter, name: str | None, ids: list[t.RequestId]
+        self,
+        serving: Serving,
+        reply: ResponseWriter,
+        name: str | None,
+        ids: list[t.RequestId],
+        release: Callable[[], object],
     ) -> None:
         self.serving = serving
         self.reply = reply
         self.name = name
         self.ids = ids
+        self.release = release
 
 
 class InFlightPosts:
     """All POSTs with running calls on this worker."""
 
-    def __init__(self, calls: RunningCalls, messages: WorkerMessages) -> None:
-        self._calls = calls
+    def __init__(self, messages: WorkerMessages) -> None:
         self._messages = messages
         self._by_session: dict[str, set[InFlightPost]] = {}
         self._by_request: dict[tuple[str, t.RequestId], InFlightPost] = {}
@@ -43,23 +50,24 @@ class InFlightPosts:
         if session:
             self._by_request.update(((session, id), post) for id in post.ids)
         self._by_session.setdefault(session, set()).add(post)
-        self._calls.others += len(post.ids)
 
     def discard(self, session: str, post: InFlightPost) -> None:
         """Remove a POST whose calls are all answered."""
-        self._calls.others -= len(post.ids)
         for id in post.ids:
             if self._by_request.get((session, id)) is post:
                 del self._by_request[session, id]
         posts = self._by_session.get(session)
-        if posts is not None:
+        if posts is not None and post in posts:
             posts.discard(post)
+            post.release()
             if not posts:
                 del self._by_session[session]
 
     def clear(self) -> None:
         """Remove all POSTs."""
-        self._by_session.clear()
+        for session in list(self._by_session):
+            for post in self.of(session):
+                self.discard(session, post)
 
     def of(self, session: str) -> list[InFlightPost]:
         """Return the POSTs of a session."""

@@ -41,8 +41,10 @@ class SessionCall(SingleCall):
         self._create = make
         self._release = release
 
-    def exchange(self, request: EndpointRequest, session: SessionStorage | None) -> Exchange:
-        """Return the request as its handler sees it."""
+    def exchange(
+        self, request: EndpointRequest, session: SessionStorage | None, held: int
+    ) -> Exchange:
+        """Return the request as its handler sees it. It holds `held` bytes of memory."""
         event = self.event
         return Exchange(
             event.method,
@@ -52,7 +54,7 @@ class SessionCall(SingleCall):
             Direct(event.caller, self._ask),
             event.progress_token,
             self.drain,
-            HttpTransport(request, release=self.release),
+            HttpTransport(request, None, self.release, held),
             event,
             session,
         )

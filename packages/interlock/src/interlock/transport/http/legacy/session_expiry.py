@@ -37,6 +37,10 @@ class SessionExpiry:
         limits = self._limits
         return min(created + limits.session_seconds, now + limits.idle_seconds)
 
+    def rested(self, now: float) -> float:
+        """The end of a session that is unused for so long that it makes room for a new one."""
+        return now + self._limits.idle_seconds - self._limits.session_rest_seconds
+
     async def run(self) -> None:
         """Prolong and end sessions, until cancelled."""
         limits = self._limits

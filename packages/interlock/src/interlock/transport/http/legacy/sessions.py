@@ -49,6 +49,7 @@ from ..notifications import NotificationRunner
 from ..request_info import HttpTransport
 from ..requests import EVENT_HEADERS, EndpointRequest, gone
 from ..responses import ResponseWriter
+from ..running_calls import held_bytes, quota_holder
 from ..services import Services
 from ..single_call import Grown
 from .get_streams import GetStreams
@@ -56,7 +57,6 @@ from .in_flight import InFlightPost, InFlightPosts
 from .session_calls import SessionCall
 from .session_expiry import SessionExpiry
 
-_MOST_OPENING = 256 * 1024  # bytes of `initialize`: its contents are stored as long as the session
 _MOST_SAVES = 100  # attempts while other requests change the same session
 _STATE_METHODS = frozenset({"logging/setLevel", "resources/subscribe", "resources/unsubscribe"})
 
@@ -118,7 +118,7 @@ class SessionEndpoint:
         self._tasks = tasks
         self._notifications = notifications
         self._options = options
-        self._posts = InFlightPosts(services.calls, messages)
+        self._posts = InFlightPosts(messages)
         self._streams = GetStreams(services, store, messages, self._posts, tasks)
         # Two workers never use the same ID for a question, and a JavaScript number is exact for it.
         self._next_question = itertools.count((int(messages.worker[:5], 16) << 32) + 1).__next__
@@ -150,8 +150,9 @@ class SessionEndpoint:
     async def open(self, x: EndpointRequest) -> None:
         """`initialize`: open a session, or respond without one if sessions are off."""
         services = self._services
-        if len(x.body) > _MOST_OPENING:
-            words = f"Content too large: initialize has at most {_MOST_OPENING} bytes"
+        most_opening = services.limits.opening
+        if len(x.body) > most_opening:
+            words = f"Content too large: initialize has at most {most_opening} bytes"
             await services.errors.send(x, error(413, t.INVALID_REQUEST, words))
             return
         id = os.urandom(24).hex() if self._options.are_kept else None
@@ -176,17 +177,14 @@ class SessionEndpoint:
             info=caller.info,
             log_level=caller.log_level,
             principal=_key(x.principal),
+            holder=quota_holder(x),
             created=now,
             until=self._expiry.until(now, now),
         )
         most = services.limits.sessions
-        if not await self._store.sessions.create(session, most=most, now=now):
-            words = f"The server has as many sessions as it takes ({most}). Try again later."
-            later = [(b"retry-after", b"30")]
-            data = {"reason": "busy"}
-            id_asked = request_id(x.body)
-            refusal = error(503, t.INTERNAL_ERROR, words, data, id=id_asked, headers=later)
-            await services.errors.send(x, refusal)
+        rested = self._expiry.rested(now)
+        if not await self._store.sessions.create(session, most=most, now=now, rested=rested):
+            await services.errors.send(x, busy(request_id(x.body), "sessions", 30))
             return
         services.log.session("opened", id, x)
         await x.respond(200, body, headers=((b"mcp-session-id", id.encode()),))
@@ -224,7 +222,7 @@ class SessionEndpoint:
         told = [event for event in events if isinstance(event, NotificationReceived)]
         if told:
             if not await self._notifications.run(told, x):
-                await self._services.errors.send(x, busy(None))
+                await self._services.errors.send(x, busy(None, "calls"))
                 return
             events = [event for event in events if event not in told]
         if not ids and not events:
@@ -310,26 +308,34 @@ class SessionEndpoint:
         """
         services = self._services
         id: t.RequestId = event.id  # type: ignore[assignment]  # a peer's request: its ID
-        if self._is_full(session.id):
-            await self._refuse_full(x, id)
+        holder = quota_holder(x)
+        held = held_bytes(len(x.body))
+        if (
+            held
+            or self._is_full(session.id)
+            or not services.calls.slots.acquire_uncontended(holder)
+        ) and not await self._acquire(x, session, [id], holder, held):
             return
         posts: list[InFlightPost] = []
 
         def grow() -> Grown:
             connection = self._connection(x, session, caller)
             connection.adopt(event)
-            post = self._open_post(x, session, connection, [id], event.method, batch=False)
+            post = self._open_post(
+                x, session, connection, [id], event.method, holder, held, batch=False
+            )
             posts.append(post)
             return post.serving, post.reply
 
         stored = StoredSession(self._store.sessions, session.id) if session.id else None
         call = SessionCall(services.identity, event, grow, partial(self._release, session.id))
-        exchange = call.exchange(x, stored)
+        exchange = call.exchange(x, stored, held)
         loop = asyncio.get_running_loop()
         task = start_eagerly(carry_out(services.handler, event, exchange, call), loop)
         if not task.done():
             call.grow()
         if call.grown is None:
+            services.calls.release(holder, held)
             await self._send_outcome(x, session, call, id)
             return
         serving = call.grown[0]
@@ -367,21 +373,35 @@ class SessionEndpoint:
         """Run the requests of a POST, and respond: with JSON if the responses come first, otherwise
         with an event stream.
         """
-        if self._is_full(session.id):
-            await self._refuse_full(x, ids[0] if ids else None)
+        holder = quota_holder(x)
+        held = held_bytes(len(x.body))
+        if not await self._acquire(x, session, ids, holder, held):
             return
-        post = self._open_post(x, session, connection, ids, method, batch=batch)
+        if len(ids) > 1:
+            self._services.calls.slots.take(holder, len(ids) - 1)  # the other calls of a batch
+        post = self._open_post(x, session, connection, ids, method, holder, held, batch=batch)
         for event in events:
             post.serving.handle(event)
         post.serving.flush()
         await self._finish(x, session, post, method)
 
-    async def _refuse_full(self, x: EndpointRequest, id: t.RequestId | None) -> None:
-        words = (
-            "The server is busy: too many requests are running in this session. Try again later."
-        )
-        data = {"reason": "busy"}
-        await self._services.errors.send(x, error(503, t.INTERNAL_ERROR, words, data, id=id))
+    async def _acquire(
+        self, x: EndpointRequest, session: Session, ids: list[t.RequestId], holder: str, held: int
+    ) -> bool:
+        """Wait until a POST may run. Returns False if it was refused."""
+        services = self._services
+        id = ids[0] if ids else None
+        if self._is_full(session.id):
+            await services.errors.send(x, busy(id, "calls in this session"))
+            return False
+        if full := await services.calls.acquire(holder, held):
+            await services.errors.send(x, busy(id, full))
+            return False
+        if any(self._posts.is_open(session.id, each) for each in ids):  # opened while this waited
+            services.calls.release(holder, held)
+            await services.errors.send(x, error(400, t.INVALID_REQUEST, STILL_OPEN, id=id))
+            return False
+        return True
 
     def _open_post(
         self,
@@ -390,14 +410,19 @@ class SessionEndpoint:
         connection: ServerConnection,
         ids: list[t.RequestId],
         method: str,
+        holder: str,
+        held: int,
         *,
         batch: bool,
     ) -> InFlightPost:
-        """Register a POST whose requests are about to run."""
+        """Register a POST whose requests are about to run, and which releases its quotas when they
+        have ended.
+        """
         answer = self._answer(x, session, ids, method, batch=batch)
         reply = ResponseWriter(answer, x, connection, cancels=False)
-        serving = self._serving(connection, reply, session.id, x)
-        post = InFlightPost(serving, reply, answer.name, ids)
+        serving = self._serving(connection, reply, session.id, x, held)
+        release = partial(self._services.calls.release, holder, held, max(len(ids), 1))
+        post = InFlightPost(serving, reply, answer.name, ids, release)
         self._posts.add(session.id, post)
         reply.over = lambda: self._close_post(session.id, post)
         reply.first = asyncio.get_running_loop().create_future()
@@ -464,7 +489,12 @@ class SessionEndpoint:
         )
 
     def _serving(
-        self, connection: ServerConnection, reply: ResponseWriter, session: str, x: EndpointRequest
+        self,
+        connection: ServerConnection,
+        reply: ResponseWriter,
+        session: str,
+        x: EndpointRequest,
+        held: int,
     ) -> Serving:
         return Serving(
             self._services.handler,
@@ -473,7 +503,9 @@ class SessionEndpoint:
             drain=reply.drain,
             queued=lambda: reply.queued,
             most_calls=self._options.most_calls,
-            transport=HttpTransport(x, release=lambda retry: self._release(session, reply, retry)),
+            transport=HttpTransport(
+                x, None, lambda retry: self._release(session, reply, retry), held
+            ),
             session=StoredSession(self._store.sessions, session) if session else None,
         )
 
@@ -493,8 +525,6 @@ class SessionEndpoint:
         return True
 
     def _is_full(self, session: str) -> bool:
-        if self._services.calls.is_full:
-            return True
         return self._posts.calls(session) >= self._options.most_calls
 
     async def listen(self, x: EndpointRequest, verdict: ListensInSession) -> None:

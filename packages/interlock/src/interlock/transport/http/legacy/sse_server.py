@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from interlock import types as t
-from interlock.exchange import NO_CAPABILITIES, HttpRequest, Principal
+from interlock.exchange import NO_CAPABILITIES, AnyResult, Exchange, HttpRequest, Principal
 from interlock.protocol.events import Route
 from interlock.protocol.handshake.server import ServerConnection
 from interlock.protocol.http import JSON, error
@@ -28,11 +28,12 @@ from ....store.worker_messages import WorkerMessages
 from ...serve import ConnectionSession, Serving
 from ..admission import Admission
 from ..authorization import ExpiryTimer
-from ..error_responses import busy
+from ..error_responses import busy, busy_error
 from ..request_bodies import BodyReader
 from ..request_info import HttpTransport, http_request
 from ..requests import EndpointRequest, gone
 from ..responses import ResponseWriter
+from ..running_calls import held_bytes, quota_holder
 from ..services import Services
 from .session_expiry import SessionExpiry
 
@@ -61,11 +62,17 @@ class SseConnection:
     """
 
     def __init__(
-        self, services: Services, reply: ResponseWriter, principal: Principal | None
+        self,
+        services: Services,
+        reply: ResponseWriter,
+        principal: Principal | None,
+        holder: str,
     ) -> None:
         connection = ServerConnection(services.identity, principal=principal)
+        self._services = services
+        self._holder = holder
         self.serving = Serving(
-            services.handler,
+            self._handle,
             connection,
             self._transmit,
             drain=reply.drain,
@@ -75,6 +82,19 @@ class SseConnection:
         )
         self._reply = reply
         self._term = ExpiryTimer(principal, self.stop)
+
+    async def _handle(self, x: Exchange) -> AnyResult:
+        """Handle a request within the quotas of the client."""
+        services = self._services
+        if x.method == "subscriptions/listen":  # the stream counts for it
+            return await services.handler(x)
+        held = x.transport.held_bytes
+        if full := await services.calls.acquire(self._holder, held):
+            raise busy_error(full)
+        try:
+            return await services.handler(x)
+        finally:
+            services.calls.release(self._holder, held)
 
     def receive(
         self, frame: Frame, principal: Principal | None, request: HttpRequest | None
@@ -88,7 +108,7 @@ class SseConnection:
             if connection.remembered is not None:
                 connection.remembered = replace(connection.remembered, principal=principal)
             self._term.renew(principal)
-        self.serving.receive([frame], HttpTransport.of(request))
+        self.serving.receive([frame], HttpTransport.of(request, held_bytes(len(frame))))
 
     def close(self) -> None:
         """Clean up after the client is gone."""
@@ -170,8 +190,9 @@ class SseServer:
 
     async def _listen(self, x: EndpointRequest) -> None:
         services = self._services
-        if services.ticker.streams >= services.limits.streams:
-            await services.errors.send(x, busy(None))
+        holder = quota_holder(x)
+        if not services.ticker.streams.has_room(holder):
+            await services.errors.send(x, busy(None, "streams", 5))
             return
         principal = x.principal
         now = time.time()
@@ -181,17 +202,19 @@ class SseServer:
             revision=R1,
             capabilities=NO_CAPABILITIES,
             principal=None if principal is None else principal.key,
+            holder=holder,
             created=now,
             until=self._expiry.until(now, now),
         )
         most = services.limits.sessions
-        if not await self._store.sessions.create(session, most=most, now=now):
-            await services.errors.send(x, busy(None))
+        rested = self._expiry.rested(now)
+        if not await self._store.sessions.create(session, most=most, now=now, rested=rested):
+            await services.errors.send(x, busy(None, "sessions", 30))
             return
         reply = ResponseWriter(PostResponse(name=None), x, None, cancels=False)
-        connection = SseConnection(services, reply, principal)
+        connection = SseConnection(services, reply, principal, holder)
         self._connections[id] = connection
-        services.ticker.add(reply, listens=True)
+        services.ticker.add(reply, listener=holder)
         address = f"{x.scope.get('root_path', '')}/messages?session={id}"
         reply.push(event(address.encode(), name="endpoint"))  # `HPS-02`
         reply.start_stream()

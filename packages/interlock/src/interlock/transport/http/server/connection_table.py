@@ -6,6 +6,7 @@ from collections import defaultdict
 from heapq import nlargest
 from typing import Generic, Protocol, TypeVar
 
+from ....quotas import QuotaUsage
 from .limits import ConnectionLimits
 
 _MOST_HOLDERS = 8  # the holders among whose connections an idle one is searched
@@ -35,12 +36,14 @@ C = TypeVar("C", bound=Countable)
 class ConnectionTable(Generic[C]):
     """The open connections by holder, the oldest first."""
 
-    __slots__ = ("_by_holder", "_count", "_limits")
+    __slots__ = ("_by_holder", "_count", "_evicted", "_limits", "_refused")
 
     def __init__(self, limits: ConnectionLimits) -> None:
         self._limits = limits
         self._by_holder: defaultdict[str, dict[C, None]] = defaultdict(dict)
         self._count = 0
+        self._refused = 0
+        self._evicted = 0
 
     def __len__(self) -> int:
         return self._count
@@ -54,9 +57,10 @@ class ConnectionTable(Generic[C]):
         closed.
         """
         held = self._by_holder.get(connection.holder, ())
-        if len(held) >= self._limits.connections_per_address:
-            return False
-        if self._count >= self._limits.connections and not self._evict(len(held)):
+        if len(held) >= self._limits.connections_per_address or (
+            self._count >= self._limits.connections and not self._evict(len(held))
+        ):
+            self._refused += 1
             return False
         self._by_holder[connection.holder][connection] = None
         self._count += 1
@@ -71,6 +75,17 @@ class ConnectionTable(Generic[C]):
             if not held:
                 del self._by_holder[connection.holder]
 
+    def usage(self) -> QuotaUsage:
+        """Return the counters."""
+        return QuotaUsage(
+            used=self._count,
+            limit=self._limits.connections,
+            holders=len(self._by_holder),
+            largest=max(map(len, self._by_holder.values()), default=0),
+            refused=self._refused,
+            evicted=self._evicted,
+        )
+
     def _evict(self, own: int) -> bool:
         """Close an idle connection of one of the largest holders, with at least `own`
         connections.
@@ -81,6 +96,7 @@ class ConnectionTable(Generic[C]):
                 return False
             for each in held:
                 if each.is_idle:
+                    self._evicted += 1
                     self.discard(each)
                     each.close_idle()
                     return True

@@ -10,6 +10,7 @@ import ssl
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeGuard, runtime_checkable
 
+from ....quotas import QuotaUsage
 from ..limits import Limits
 from ..requests import ServerRequest
 from .cycle import App, RequestCycle
@@ -31,6 +32,13 @@ _UNIX = "unix:"
 _DESCRIPTOR = "fd:"
 
 MISSING = "HTTP needs httptools: pip install 'interlock[http]'"
+
+
+@runtime_checkable
+class CountsConnections(Protocol):
+    """An ASGI app that reports the number of connections of its server."""
+
+    connections: Callable[[], QuotaUsage] | None
 
 
 @runtime_checkable
@@ -209,12 +217,15 @@ async def _serve(
     managed = app if isinstance(app, ManagedApp) else LifespanApp(app)
     await managed.open()
     loop = asyncio.get_running_loop()
+    table: ConnectionTable[Connection] = ConnectionTable(known)
+    if isinstance(app, CountsConnections):
+        app.connections = table.usage
     state = ServerState(
         serving(app),
         known,
         loop,
         TrustedProxies(proxies),
-        ConnectionTable(known),
+        table,
         on_large,
         getattr(managed, "state", {}),
         now=loop.time(),
