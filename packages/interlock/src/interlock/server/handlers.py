@@ -29,6 +29,7 @@ from .calls.calling import FunctionRunner
 from .calls.context import RUNNING, RunningCall
 from .calls.environment import CallEnvironment
 from .calls.header_parameters import check_mirrors
+from .calls.inactivity import InactivityTimeouts
 from .catalogue.catalogue import Catalogue
 from .catalogue.features import Call, PromptFeature, ResourceFeature, TemplateFeature, ToolFeature
 from .changes import Listener
@@ -62,6 +63,7 @@ class Handlers:
         self._environment = environment
         self._limits = limits
         self._runner: FunctionRunner | None = None
+        self._inactivity: InactivityTimeouts | None = None
         self.dev = False  # whether responses contain the details of errors in authors' functions
         has_keys = any(extension.listens for extension in extensions)
         self._listen_keys = ListenKeys(extensions) if has_keys else None
@@ -95,7 +97,13 @@ class Handlers:
         return await self._guarded(what, self._run(call, {}, x), x)
 
     def close(self) -> None:
-        """End the threads."""
+        """End the threads and the clock."""
+        if self._inactivity is not None:
+            self._inactivity.close()
+            self._inactivity = None
+        self._close_runner()
+
+    def _close_runner(self) -> None:
         if self._runner is not None:
             self._runner.close()
             self._runner = None
@@ -228,6 +236,13 @@ class Handlers:
     async def _run(self, call: Call, values: dict[str, Any], x: Exchange) -> Any:
         loop = asyncio.get_running_loop()
         running = RunningCall(exchange=x, environment=self._environment, loop=loop)
+        timeouts = None
+        if call.timeout is None and x.transport.is_http:
+            timeouts = self._inactivity
+            if timeouts is None or timeouts.loop is not loop:
+                timeouts = self._new_timeouts(loop)
+            if timeouts is not None:
+                timeouts.add(running)
         outer = RUNNING.set(running)
         try:
             if call.waits and call.context is None and call.gate is None and call.timeout is None:
@@ -235,15 +250,33 @@ class Handlers:
             else:
                 runner = self._runner
                 if runner is None or runner.loop is not loop:
-                    self.close()  # a server may outlive its event loop, as between tests
+                    self._close_runner()  # a server may outlive its event loop, as between tests
                     runner = FunctionRunner(self._environment, self._limits.threads)
                     self._runner = runner
                 value = await runner.run(call, values, running)
             if running.context is not None:
                 running.context.check_awaited()
             return value
+        except asyncio.CancelledError:
+            if timeouts is not None and running.expired:
+                late = timeouts.discard_expired(running)
+                if late is not None:
+                    raise late from None
+            raise
         finally:
             RUNNING.reset(outer)
+            if timeouts is not None:
+                if running.expired:
+                    timeouts.discard_expired(running)
+                else:
+                    del timeouts.calls[running]
+
+    def _new_timeouts(self, loop: asyncio.AbstractEventLoop) -> InactivityTimeouts | None:
+        """Return the inactivity timeouts of calls over HTTP in an event loop, if there are any."""
+        seconds = self._limits.http_inactivity
+        if seconds is not None:
+            self._inactivity = InactivityTimeouts(seconds, loop)
+        return self._inactivity
 
     # -- resources ---------------------------------------------------------------------------------
 

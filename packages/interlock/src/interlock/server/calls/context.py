@@ -117,6 +117,8 @@ class Context(Generic[State]):
     """
 
     _path = "ctx"
+    _open_questions = 0  # the inactivity timeout of the call stands still meanwhile
+    _made_progress = False  # since the last check of the inactivity timeout
 
     def __init__(
         self, exchange: Exchange, environment: CallEnvironment, loop: asyncio.AbstractEventLoop
@@ -240,6 +242,7 @@ class Context(Generic[State]):
             total: The value at the end, if known.
             message: A text for people.
         """
+        self._made_progress = True
         token = self._exchange.progress_token
         if token is None or (self._last_progress is not None and progress <= self._last_progress):
             return
@@ -724,6 +727,7 @@ class Context(Generic[State]):
             )
         if self._pauses is not None:
             self._pauses(True)
+        self._open_questions += 1
         try:
             return await self._exchange.asker.ask(request, key)
         except t.McpError as bad:
@@ -733,6 +737,7 @@ class Context(Generic[State]):
         finally:
             if self._pauses is not None:
                 self._pauses(False)
+            self._open_questions -= 1
 
 
 class RunningCall(Struct, kw_only=True, eq=False):
@@ -744,6 +749,8 @@ class RunningCall(Struct, kw_only=True, eq=False):
     environment: CallEnvironment
     loop: asyncio.AbstractEventLoop
     context: Context[Any] | None = None
+    idle_ticks: int = 0  # checks of the inactivity timeout since the last progress
+    expired: bool = False  # whether the inactivity timeout has cancelled it
 
 
 # A Context is created at its first use, so that calls without one do not pay for it.
