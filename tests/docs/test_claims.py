@@ -26,8 +26,12 @@ from interlock.cli.program import COMMANDS
 from interlock.cli.run.running import run
 from interlock.http11.client import HttpFetch
 from interlock.server.run.http import DEFAULT_GRACE, http_app, serve_web
+from interlock.store import MemoryStore
 from interlock.transport.http import access_log
+from interlock.transport.http.server.connection_table import ConnectionTable
+from interlock.transport.http.server.limits import ConnectionLimits
 from interlock.wire.lines import DEFAULT_LIMIT
+from interlock_issuer import Issuer
 from interlock_servers.commands import servers_here
 from tests.docs.pages import TOP
 
@@ -108,6 +112,36 @@ def test_limits_over_http_are_as_stated(limit: str) -> None:
     names = re.findall(r"`(\w+)`", row.split("|")[1])
     words = row.split("|")[3].strip().split(", ")
     assert (words[names.index(limit)] if len(names) > 1 else ", ".join(words)) == value
+
+
+def test_every_quota_is_an_option_and_a_counter() -> None:
+    """The table of quotas has the default of each option, and the counters are all there are."""
+    text = (TOP / "docs" / "design" / "limits.md").read_text(encoding="utf-8")
+    rows = [
+        [cell.strip() for cell in line.strip("|").split("|")]
+        for line in text.splitlines()
+        if re.match(r"\| .* \| `\w+\.\w+` \|", line)
+    ]
+    defaults = {
+        "Limits": lambda name: getattr(Limits(), name),
+        "ServerLimits": lambda name: getattr(ServerLimits(), name),
+        "MemoryStore": lambda name: default(MemoryStore, name),
+        "Issuer": lambda name: getattr(Issuer("https://issuer.example").settings, name),
+    }
+    counters = set()
+    for _, option, value, counter, _ in rows:
+        of, _, name = option.strip("`").partition(".")
+        amount = defaults[of](name)
+        is_size = name in ("bodies", "held_bytes", "event_bytes")
+        assert value == (f"{amount // 1024**2} MiB" if is_size else f"{amount:,}")
+        counters.add(counter.strip("`"))
+    assert len(rows) == 10
+    app = Server("x").http_app()
+    app.connections = ConnectionTable(ConnectionLimits()).usage
+    assert callable(MemoryStore().sessions.count)
+    assert callable(Issuer.count_registrations)
+    asynchronous = {"store.sessions.count", "issuer.count_registrations"}
+    assert counters == {*app.usage(), *asynchronous}
 
 
 def test_what_is_said_of_http_is_so() -> None:

@@ -139,6 +139,10 @@ class Issuer:
         """
         return InProcessVerifier(self.settings.url, self, self._status.claims)
 
+    async def count_registrations(self) -> int:
+        """Return the number of clients that have registered themselves."""
+        return await self._clients.shelf.count()
+
     async def aclose(self) -> None:
         """Close what it has opened itself."""
         for part in (self._documents, self._keys, self._trust):

@@ -88,6 +88,10 @@ class Repository(Generic[R]):
         """
         return _encode(self._decode(_encode(record)))
 
+    async def count(self) -> int:
+        """Return the number of records."""
+        return len(await self._vault.keys(self._kind))
+
     async def is_full(self) -> bool:
         """Whether there are as many as there may be.
 
@@ -97,7 +101,7 @@ class Repository(Generic[R]):
             return False
         now = self._clock()
         if not self._counted_at <= now < self._counted_at + _COUNTED_FOR:
-            self._counted = len(await self._vault.keys(self._kind))
+            self._counted = await self.count()
             self._counted_at = now
         self._counted += 1
         return self._counted > self._most

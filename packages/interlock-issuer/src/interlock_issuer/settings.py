@@ -59,6 +59,9 @@ class IssuerOptions(TypedDict, total=False):
     """How long a grant is valid after the user was asked."""
     registration_seconds: float
     """How long a registration is valid after its last use."""
+    registrations: int
+    """The maximum number of clients that have registered themselves. When it is reached, unused
+    registrations of the largest network make room."""
     key_seconds: float
     """How long a key signs before the next one does."""
     clock: Callable[[], float]
@@ -85,6 +88,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     refresh_seconds: float = 30 * _DAY
     session_seconds: float = 180 * _DAY
     registration_seconds: float = 180 * _DAY
+    registrations: int = 10_000
     key_seconds: float = 30 * _DAY
     clock: Callable[[], float] = time.time
     random: Callable[[int], str] = secrets.token_urlsafe
@@ -192,6 +196,8 @@ def settled(url: str, options: IssuerOptions) -> Settings:
             raise ValueError(
                 f"a resource is an absolute http or https address without a fragment: {resource!r}"
             )
+    if options.get("registrations", 1) < 1:
+        raise ValueError("registrations is a number above 0")
     given: dict[str, Any] = {**options}
     for name in ("resources", "schemes"):
         if given.get(name) is not None:

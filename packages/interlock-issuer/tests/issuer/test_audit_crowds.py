@@ -107,12 +107,11 @@ async def test_one_address_does_not_send_us_round_the_world() -> None:
 
 
 @pytest.mark.parametrize("restarted", [False, True])
-async def test_unused_registrations_make_room(monkeypatch, restarted: bool) -> None:
+async def test_unused_registrations_make_room(restarted: bool) -> None:
     """Where there are as many registrations as there may be, the oldest one that nobody has used
     makes room, of the network with the most of them; a client that has had a token stays.
     """
-    monkeypatch.setattr("interlock_issuer.clients.registry.MOST_REGISTERED", 20)
-    place = Office()
+    place = Office(registrations=20)
     used = await place.register({"redirect_uris": [BACK], "token_endpoint_auth_method": "none"})
     mine = said(used, 201)["client_id"]
     await place.redeem(await place.code(client_id=mine), client_id=mine)
@@ -128,4 +127,9 @@ async def test_unused_registrations_make_room(monkeypatch, restarted: bool) -> N
     assert (await knock(place, "register", "198.51.100.8")).status == 201
     assert await shelf.get(mine) is not None
     assert await shelf.get(one) is not None
-    assert len([client async for client in shelf.all()]) <= 20
+    assert await place.issuer.count_registrations() <= 20
+
+
+def test_the_number_of_registrations_is_above_0() -> None:
+    with pytest.raises(ValueError, match="registrations"):
+        Office(registrations=0)

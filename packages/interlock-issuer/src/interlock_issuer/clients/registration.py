@@ -20,7 +20,7 @@ from ..http.rate_limit import RequestLimiter
 from ..http.responses import json_response
 from ..repository import digest
 from ..settings import CODE, Settings
-from .registry import METHODS, MOST_REGISTERED, Clients, described
+from .registry import METHODS, Clients, described
 
 _LISTED_FOR = 60.0  # seconds between two searches for unused registrations
 
@@ -33,7 +33,7 @@ class Registration:
         self._clients = clients
         self._limiter = RequestLimiter("register", settings.clock)
         # Registrations that were not used at first, by id, the oldest first: the network of each.
-        self._unused: BoundedCache[str, str] = BoundedCache(MOST_REGISTERED)
+        self._unused: BoundedCache[str, str] = BoundedCache(settings.registrations)
         self._listed_at = float("-inf")
 
     async def answer(self, request: Request) -> Response:

@@ -22,7 +22,6 @@ from . import redirect_uris
 from .metadata_documents import DocumentUnavailable, MetadataDocuments
 
 METHODS = ("none", "client_secret_basic", "client_secret_post", "private_key_jwt")
-MOST_REGISTERED = 10_000
 _LONGEST_ID = 1024
 _LONGEST_DOCUMENT = 16 * 1024
 _MOST_REDIRECTS = 20
@@ -48,7 +47,7 @@ class Clients:
                     raise ValueError(
                         f"the redirect URI {uri!r} of the client {client.id!r} cannot be: {wrong}"
                     )
-        self.shelf = Repository(vault, "client", Client, settings.clock, MOST_REGISTERED)
+        self.shelf = Repository(vault, "client", Client, settings.clock, settings.registrations)
         self._limiter = RequestLimiter("document", settings.clock)
 
     async def find(self, id: str | None, address: str = "") -> Client:
