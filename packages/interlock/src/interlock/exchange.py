@@ -273,7 +273,8 @@ class ExchangeTransport:
     @property
     def address(self) -> str | None:
         """The network address of the client; None on other transports."""
-        return None
+        request = self.request
+        return None if request is None else request.client
 
     @property
     def is_http(self) -> bool:
