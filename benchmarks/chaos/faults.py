@@ -79,6 +79,7 @@ class Faults:
         self.ledger.fault = name
         try:
             await self.possible[name]()
+            await self.server.wait_until_it_listens()
             await asyncio.sleep(self.aftermath)
         finally:
             self.ledger.fault = QUIET
@@ -87,6 +88,8 @@ class Faults:
         """SIGKILL to one worker; the oldest is spared, for its memory is watched."""
         if victim := self._victim():
             _signal(victim, signal.SIGKILL)
+            while runs(victim):  # noqa: ASYNC110 - a process tells nobody
+                await asyncio.sleep(0.01)
 
     async def stop(self) -> None:
         """SIGSTOP to one worker, until it is replaced or the time is up."""

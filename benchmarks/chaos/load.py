@@ -17,6 +17,7 @@ from .ledger import Ledger, Outcome
 from .wire import MOST, YES, WireClient, events, refusal, text_of
 
 PAUSE = 0.3  # the longest pause of a client between two operations, in seconds
+RETRY = (0.2, 1.5)  # the shortest and longest pause after a failure, in seconds
 COPIES = 5  # how often a retry is sent at most
 GIVES_UP = 180.0  # seconds after which an action that was never settled is given up
 LARGE = 2_000_000  # characters of the largest argument
@@ -45,7 +46,10 @@ class LoadClient:
         try:
             while not self.stopping.is_set():
                 await operation(self)
-                await asyncio.sleep(self.rng.uniform(0, PAUSE))
+                failed = self.wire.last_end == "cut"
+                await asyncio.sleep(
+                    self.rng.uniform(*RETRY) if failed else self.rng.uniform(0, PAUSE)
+                )
         finally:
             await self.wire.aclose()
 
@@ -67,7 +71,7 @@ class LoadClient:
             final = outcome.end == "refused" and not outcome.temporary
             if final or outcome.end == "answered" or loop.time() > end:
                 return outcome
-            await asyncio.sleep(self.rng.uniform(0.05, 0.5))
+            await asyncio.sleep(self.rng.uniform(*RETRY))
 
     async def copies(self, send: Callable[[], Awaitable[Outcome]]) -> list[Outcome]:
         """Send the same request up to five times, at about the same time."""
@@ -206,7 +210,7 @@ async def session_question(client: LoadClient) -> None:
         while True:
             if await client.wire.notify(message) not in (0, 503):
                 return
-            await asyncio.sleep(client.rng.uniform(0.05, 0.5))
+            await asyncio.sleep(client.rng.uniform(*RETRY))
 
     outcome = await client.wire.call(client.kind, "act", {"name": name}, question=answer)
     client.expect(outcome, f"did {name}")

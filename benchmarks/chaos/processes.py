@@ -8,8 +8,10 @@ import contextlib
 import dataclasses
 import json
 import os
+import random
 import resource
 import signal
+import socket
 import sqlite3
 import struct
 import subprocess
@@ -22,7 +24,6 @@ from scripts.peers import NotInstalled, install_debian
 
 from ..child import PAGE, family
 from ..roster import PEERS_BY_NAME
-from ..web import free_port
 
 PROGRAMS = {
     "interlock": "chaos_interlock.py",
@@ -35,6 +36,19 @@ ENDING = 30.0  # seconds in which it must end
 RESTART_PAUSE = 0.5  # seconds before a process manager would start a dead server again
 DISK = 128 * 1024 * 1024  # bytes of the disk of the store
 STATE_KEY = "17" * 32
+
+
+def lasting_port() -> int:
+    """Return a free port of loopback that stays free while its server is down.
+
+    It is below the ephemeral ports: a client that connects to a dead ephemeral port again and again
+    gets it as its own port at last, is connected to itself, and the server cannot bind it.
+    """
+    while True:
+        port = random.randint(15_000, 30_000)
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 class Clock:
@@ -164,7 +178,7 @@ class Valkey:
         self._make = lambda port: ValkeyServer(
             port=port, data_dir=folder / "valkey", config={"appendonly": "yes"}, persist=True
         )
-        self._server = self._make(free_port())
+        self._server = self._make(lasting_port())
         self._server.start()
         self._port = self._server.port
         self.url = f"redis://127.0.0.1:{self._port}"
@@ -209,7 +223,7 @@ class ServerProcess:
     store: StoreUnderTest | None
     clock: Clock
     crashes: int = 0
-    port: int = field(default_factory=free_port)
+    port: int = field(default_factory=lasting_port)
     _process: subprocess.Popen[bytes] | None = None
     _told_to_end: bool = False
 
@@ -234,11 +248,7 @@ class ServerProcess:
         """Start it, and wait until it listens."""
         self._told_to_end = False
         self._process = self._launched()
-        end = time.monotonic() + STARTING
-        while not await listens(self.port):
-            if self._process.poll() is not None or time.monotonic() > end:
-                raise SystemExit(f"the server does not listen: {self.errors()[-2000:]}")
-            await asyncio.sleep(0.05)
+        await self.wait_until_it_listens()
 
     def _launched(self) -> subprocess.Popen[bytes]:
         environment = {
@@ -256,6 +266,14 @@ class ServerProcess:
                 env=environment,
                 start_new_session=True,
             )
+
+    async def wait_until_it_listens(self) -> None:
+        """Wait until it accepts connections, also where it has died and is started again."""
+        end = time.monotonic() + STARTING
+        while not await listens(self.port):
+            if time.monotonic() > end:
+                raise SystemExit(f"the server does not listen: {self.errors()[-2000:]}")
+            await asyncio.sleep(0.05)
 
     async def watch(self) -> None:
         """Start it again whenever it has died."""

@@ -44,6 +44,7 @@ class WireClient:
     def __init__(self, url: str, address: str, ledger: Ledger, deadline: float) -> None:
         self.ledger = ledger
         self.session = ""
+        self.last_end = ""
         self._url = url
         self._address = address
         self._deadline = deadline
@@ -102,6 +103,7 @@ class WireClient:
                 outcome = Outcome("cancelled")
                 await self._cancel(id)
         self.ledger.record(kind, outcome, loop.time() - began, fault)
+        self.last_end = outcome.end
         return outcome
 
     async def notify(self, message: dict[str, Any]) -> int:
