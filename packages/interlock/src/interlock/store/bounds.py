@@ -36,3 +36,7 @@ WAITING_BYTES = 64 * 1024 * 1024
 # The maximum of one account's records: bytes of bodies, and number of records.
 ACCOUNT_BYTES = 16 * 1024 * 1024
 ACCOUNT_RECORDS = 250_000
+
+# The seconds for which an expired record is kept, unless its account is full. If the wall clock
+# jumps ahead and is put right again, the record of an action that has run is still there.
+RECORD_SLACK = 7200.0

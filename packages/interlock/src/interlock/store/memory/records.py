@@ -55,15 +55,21 @@ class MemoryRecords:
         account: str = "",
     ) -> int:
         """Write a record if it still has the version `was`; otherwise return 0."""
-        self._sweep(now)
+        self._sweep(now - bounds.RECORD_SLACK)
         known = self._kept.get(key)
+        if known is not None and known.until < now:
+            self._forget(key)
+            known = None
         if known is not None and known.record.data == data:
             return known.record.version
         if was != (0 if known is None else known.record.version):
             return 0
         holder = self._accounts.setdefault(account, _Account())
         if known is None and holder.records >= bounds.ACCOUNT_RECORDS:
-            raise StoreError("one caller has too many records in the store")
+            self._sweep(now)
+            holder = self._accounts.setdefault(account, _Account())
+            if holder.records >= bounds.ACCOUNT_RECORDS:
+                raise StoreError("one caller has too many records in the store")
         if known is not None:
             self._forget(key)
         self._version += 1
@@ -114,7 +120,7 @@ class MemoryRecords:
             del self._accounts[kept.account]
 
     def _sweep(self, now: float) -> None:
-        """Remove expired records."""
+        """Remove records that expired before `now`."""
         while self._ends and self._ends[0][0] < now:
             _, key = heapq.heappop(self._ends)
             kept = self._kept.get(key)

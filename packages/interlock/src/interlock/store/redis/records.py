@@ -10,8 +10,8 @@ from ..errors import StoreError
 from ..interface import Record
 from .connection import Link
 
-# The server's own expiry only cleans up. The slack allows for clocks that differ.
-_SLACK = 60_000  # milliseconds
+# The server's own expiry only cleans up, after a time that does not depend on its clock.
+_SLACK = int(bounds.RECORD_SLACK * 1000)  # milliseconds
 _SPECIAL = re.compile(r"[*?\[\]^\\-]")  # the characters of a pattern that do not match themselves
 
 # An account has three keys: the expiry of its records, the expiry of those with bodies, and the
@@ -72,11 +72,10 @@ if #ARGV[7] > 0 then
     size = tonumber(redis.call('HGET', account .. ':sizes', ''))
   end
 end
-local last = string.format('%.0f', tonumber(ARGV[5]) * 1000 + ARGV[12])
-redis.call('PEXPIREAT', KEYS[2], last)
+local left = string.format('%.0f', (tonumber(ARGV[5]) - now) * 1000 + ARGV[12])
+redis.call('PEXPIRE', KEYS[2], left)
 for _, key in ipairs({account, account .. ':bodies', account .. ':sizes'}) do
-  local left = redis.call('PTTL', key)
-  if left < tonumber(last) - now * 1000 then redis.call('PEXPIREAT', key, last) end
+  if redis.call('PTTL', key) < tonumber(left) then redis.call('PEXPIRE', key, left) end
 end
 return new
 """

@@ -43,15 +43,17 @@ class SqliteRecords:
             body = b""
 
         def work(db: sqlite3.Connection) -> int:
-            _sweep(db, now)
+            _sweep(db, now - bounds.RECORD_SLACK)
             known = _load(db, key, now)
             if known is not None and known.data == data:
                 return known.version
             if was != (0 if known is None else known.version):
                 return 0
-            if known is None and _holds(db, account)[0] >= bounds.ACCOUNT_RECORDS:
-                return -1
             _forget(db, key)
+            if known is None and _holds(db, account)[0] >= bounds.ACCOUNT_RECORDS:
+                _sweep(db, now)
+                if _holds(db, account)[0] >= bounds.ACCOUNT_RECORDS:
+                    return -1
             db.execute("UPDATE record_store SET version = version + 1")
             ((version,),) = db.execute("SELECT version FROM record_store").fetchall()
             db.execute(
@@ -141,7 +143,7 @@ def _forget(db: sqlite3.Connection, key: str) -> None:
 
 
 def _sweep(db: sqlite3.Connection, now: float) -> None:
-    """Remove expired records."""
+    """Remove records that expired before `now`."""
     found = "SELECT key FROM records WHERE until < ? ORDER BY until LIMIT ?"
     for (key,) in db.execute(found, (now, _SWEEP)).fetchall():
         _forget(db, key)

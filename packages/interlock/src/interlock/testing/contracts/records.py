@@ -78,6 +78,24 @@ async def _forgets_what_expired(one: Store, other: Store) -> None:
     )
 
 
+async def _survives_wrong_clocks(one: Store, other: Store) -> None:
+    """a record survives a wall clock that is an hour ahead or behind for a moment"""
+    now = time.time()
+    await one.records.swap("k", b"a", was=0, until=now + 60, now=now)
+    ahead = now + 3600
+    await other.records.swap("l", b"b", was=0, until=ahead + 60, now=ahead)
+    require(
+        await one.records.load("k", now=now) is not None,
+        "a worker whose clock was ahead has removed a record, so that an action may run twice",
+    )
+    behind = now - 3600
+    await other.records.swap("m", b"c", was=0, until=behind + 60, now=behind)
+    require(
+        await one.records.load("m", now=behind) is not None,
+        "a record that a worker wrote whose clock was behind is gone at once",
+    )
+
+
 async def _bounds_bodies(one: Store, other: Store) -> None:
     """one account holds bodies of bounded bytes, the oldest are dropped first, their data stays,
     and others lose nothing
@@ -146,6 +164,7 @@ STEPS: tuple[Step, ...] = (
     _one_of_many_writes,
     _swaps_the_version_that_was,
     _forgets_what_expired,
+    _survives_wrong_clocks,
     _bounds_bodies,
     _lists_keys,
     _knows_itself,
