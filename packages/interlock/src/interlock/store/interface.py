@@ -233,7 +233,9 @@ class RecordStore(Protocol):
     """Stores the records of actions that must happen once (used states, outcomes of calls,
     idempotency keys).
 
-    An expired record does not exist for any method with a `now` parameter.
+    An expired record does not exist for any method with a `now` parameter. The store removes it
+    hours later: the clock that said so may have been wrong for a moment, and without its record an
+    action runs twice.
     """
 
     @property
