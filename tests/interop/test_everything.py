@@ -41,6 +41,8 @@ OTHER_TOOLS = {
     ),
     *("test_tool_with_logging", "test_trigger_tool_change", "test_trigger_prompt_change"),
     *("test_elicitation_sep1034_defaults", "test_elicitation_sep1330_enums"),
+    *("greet", "slow_compute", "failing_job", "protocol_error_job", "confirm_delete"),
+    *("multi_input", "test_tool_with_task"),
 }
 
 
