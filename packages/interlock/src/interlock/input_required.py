@@ -295,6 +295,8 @@ class HandlerRun:
 class OnceSteps:
     """The `once` steps of a call whose code may run again. Each step has its own record."""
 
+    __slots__ = ("_account", "_actions", "_call", "_seconds")
+
     def __init__(self, actions: Actions, call: str, account: str, seconds: float) -> None:
         self._actions = actions
         self._call = call

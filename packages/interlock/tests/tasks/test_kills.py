@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import random
 from collections import Counter
 from pathlib import Path
@@ -15,12 +14,11 @@ from typing import Any
 import pytest
 
 from tests.tasks.test_workers import YES, asks, has_ended, worker
+from tests.workers.conftest import store
 
 KILLS = 12
 
-
-def _seed() -> int:
-    return int(os.environ.get("SEED") or random.randrange(10**6))
+__all__ = ["store"]  # a fixture: SQLite, and a Valkey server of its own
 
 
 async def _answered(id: str, one: Any) -> dict[str, Any]:
@@ -33,21 +31,22 @@ async def _answered(id: str, one: Any) -> dict[str, Any]:
 
 
 @pytest.mark.endurance(seconds=60)
-async def test_no_task_is_lost_when_workers_are_killed(tmp_path: Path) -> None:
+async def test_no_task_is_lost_when_workers_are_killed(
+    store: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
     """Every announced task ends, as completed or as "may have happened", and no recorded step is
     repeated.
     """
-    seed = _seed()
+    seed = request.config.option.seed
     chance = random.Random(seed)
-    store = f"sqlite:///{tmp_path}/tasks.db"
     log = tmp_path / "log"
     ids: list[str] = []
-    print(f"SEED={seed}")
     for _ in range(KILLS):
         async with worker(store, log) as one:
             await one.request("tools/list")  # it has started
             creating = asyncio.ensure_future(one.create("report", steps=3))
             await asyncio.wait({creating}, timeout=chance.random() * 0.2)
+            await asyncio.sleep(chance.random() * 0.1)
             await one.kill()
             with contextlib.suppress(ValueError):  # killed before it announced the task
                 ids.append(await creating)

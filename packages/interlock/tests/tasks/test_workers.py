@@ -13,6 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from interlock.types.tasks import TASKS_EXTENSION
+from tests.workers.conftest import store
+
+__all__ = ["store"]  # a fixture: SQLite, and a Valkey server of its own
 
 PROGRAM = Path(__file__).with_name("program.py")
 META = {
@@ -109,11 +112,10 @@ async def written(log: Path, line: str) -> None:
             await asyncio.sleep(0.02)
 
 
-async def test_a_task_outlives_a_killed_worker(tmp_path: Path) -> None:
+async def test_a_task_outlives_a_killed_worker(store: str, tmp_path: Path) -> None:
     """`TKX-09`: what was announced is there. The question is still open at the next worker, and the
     steps are not repeated.
     """
-    store = f"sqlite:///{tmp_path}/tasks.db"
     log = tmp_path / "log"
     async with worker(store, log) as one:
         id = await one.create("report")
@@ -129,9 +131,10 @@ async def test_a_task_outlives_a_killed_worker(tmp_path: Path) -> None:
     assert sorted(log.read_text().splitlines()) == ["run", "run", "step 0", "step 1"]
 
 
-async def test_a_living_worker_takes_over_and_the_answer_survives(tmp_path: Path) -> None:
+async def test_a_living_worker_takes_over_and_the_answer_survives(
+    store: str, tmp_path: Path
+) -> None:
     """An answer that any worker has acknowledged is not asked for again."""
-    store = f"sqlite:///{tmp_path}/tasks.db"
     log = tmp_path / "log"
     async with worker(store, log) as one, worker(store, log) as two:
         id = await one.create("report")
@@ -144,9 +147,8 @@ async def test_a_living_worker_takes_over_and_the_answer_survives(tmp_path: Path
     assert log.read_text().splitlines().count("step 0") == 1
 
 
-async def test_cancellation_reaches_another_worker(tmp_path: Path) -> None:
+async def test_cancellation_reaches_another_worker(store: str, tmp_path: Path) -> None:
     """A worker learns that its task was cancelled elsewhere, and gives up nothing of it later."""
-    store = f"sqlite:///{tmp_path}/tasks.db"
     log = tmp_path / "log"
     async with worker(store, log) as one, worker(store, log) as two:
         id = await one.create("report")
@@ -155,9 +157,8 @@ async def test_cancellation_reaches_another_worker(tmp_path: Path) -> None:
         assert (await one.until(id, has_ended))["status"] == "cancelled"
 
 
-async def test_a_step_in_doubt_is_not_repeated(tmp_path: Path) -> None:
+async def test_a_step_in_doubt_is_not_repeated(store: str, tmp_path: Path) -> None:
     """A step that had started and has no outcome fails the task: it may have happened."""
-    store = f"sqlite:///{tmp_path}/tasks.db"
     log = tmp_path / "log"
     async with worker(store, log) as one:
         id = await one.create("doubtful")
@@ -170,9 +171,10 @@ async def test_a_step_in_doubt_is_not_repeated(tmp_path: Path) -> None:
     assert log.read_text().splitlines().count("begun") == 1
 
 
-async def test_a_destructive_tool_without_steps_never_runs_twice(tmp_path: Path) -> None:
+async def test_a_destructive_tool_without_steps_never_runs_twice(
+    store: str, tmp_path: Path
+) -> None:
     """Only an explicit hint keeps a task from running again."""
-    store = f"sqlite:///{tmp_path}/tasks.db"
     log = tmp_path / "log"
     async with worker(store, log) as one:
         id = await one.create("destroy")
@@ -185,9 +187,8 @@ async def test_a_destructive_tool_without_steps_never_runs_twice(tmp_path: Path)
     assert log.read_text().splitlines() == ["run"]
 
 
-async def test_a_worker_that_ends_gives_up_its_tasks_at_once(tmp_path: Path) -> None:
+async def test_a_worker_that_ends_gives_up_its_tasks_at_once(store: str, tmp_path: Path) -> None:
     """Another worker continues them, and the run that was given up does not count."""
-    store = f"sqlite:///{tmp_path}/tasks.db"
     log = tmp_path / "log"
     async with worker(store, log) as two:
         async with worker(store, log) as one:

@@ -164,7 +164,9 @@ class Handlers:
     async def call_tool(self, x: Exchange) -> AnyResult:
         """`tools/call`."""
         p: t.CallToolRequestParams = x.params
-        tool = self.find_tool(x)
+        tool = self._visibility.tool(x)  # as in `find_tool`, without a further call
+        if tool.mirrors and (mirrored := x.transport.mirrored) is not None:
+            check_mirrors(tool.mirrors, mirrored, p.arguments)
         try:
             values = tool.signature.decode(p.arguments)
         except ArgumentsError as bad:

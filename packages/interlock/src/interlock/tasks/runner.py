@@ -85,6 +85,8 @@ def task_key(owner: str, id: str) -> str:
 class TaskSteps(OnceSteps):
     """The `once` steps of a task. The first one is noted in the record before it starts."""
 
+    __slots__ = ("live",)
+
     def __init__(self, actions: Actions, id: str, account: str, seconds: float) -> None:
         super().__init__(actions, id, account, seconds)
         self.live: LiveTask | None = None
@@ -98,6 +100,20 @@ class TaskSteps(OnceSteps):
 
 class LiveTask:
     """A task that this worker runs, with the version of its record that this worker knows."""
+
+    __slots__ = (
+        "_is_reporting",
+        "_is_syncing",
+        "_message",
+        "_writing",
+        "asker",
+        "expiry",
+        "is_stopped",
+        "record",
+        "runner",
+        "task",
+        "version",
+    )
 
     def __init__(
         self, runner: TaskRunner, record: TaskRecord, version: int, asker: HandlerRun
