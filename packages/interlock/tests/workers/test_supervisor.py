@@ -269,18 +269,20 @@ async def _requests(port: int, failures: list[str], served: set[int], stop: asyn
         writer.close()
 
 
-async def test_a_rolling_restart_refuses_nothing(start: Start):
-    """SIGHUP: all workers are replaced, the new one serves before the old one ends, and no request
-    fails."""
-    program = start(workers=2, grace=10.0).ready()
-    noted(program.folder, "entered", 2)
+async def _restart_under_load(program: Program, times: int) -> None:
+    """Replace all workers so many times, under requests over kept connections and calls of clients
+    of both eras: nothing is refused, and nothing is lost.
+    """
     failures: list[str] = []
     served: set[int] = set()
     stop = asyncio.Event()
-    async with asyncio.timeout(60), asyncio.TaskGroup() as group:
+    loads = [Load(program.url, revision) for revision in (R4, R4, R5, R5)]
+    async with asyncio.TaskGroup() as group:
         for _ in range(4):
             group.create_task(_requests(program.port, failures, served, stop))
-        for _ in range(2):
+        calling = [group.create_task(load.run()) for load in loads]
+        for _ in range(times):
+            await more(loads)
             before = set(program.children)
             program.process.send_signal(signal.SIGHUP)
             await asyncio.to_thread(
@@ -289,12 +291,36 @@ async def test_a_rolling_restart_refuses_nothing(start: Start):
                     len(program.children) == 2 and not before & set(program.children)
                 ),
             )
+        await more(loads)
         stop.set()
+        for load in loads:
+            load.stop = True
+        await asyncio.gather(*calling)
     assert failures == []
-    assert len(served) >= 3
+    assert [load.failed for load in loads] == [[], [], [], []]
+    assert len(served) > times
     assert program.errors == ""
+
+
+async def test_a_rolling_restart_refuses_nothing(start: Start):
+    """SIGHUP: all workers are replaced, the new one serves before the old one ends, and no request
+    fails."""
+    program = start(workers=2, grace=10.0).ready()
+    noted(program.folder, "entered", 2)
+    async with asyncio.timeout(120):
+        await _restart_under_load(program, 2)
     assert program.end() == 0
     noted(program.folder, "left", 6)
+
+
+@pytest.mark.endurance(seconds=120)
+async def test_twenty_rolling_restarts_refuse_nothing(start: Start):
+    """As above, twenty times."""
+    program = start(workers=2, grace=10.0).ready()
+    noted(program.folder, "entered", 2)
+    await _restart_under_load(program, 20)
+    assert program.end() == 0
+    noted(program.folder, "left", 42)
 
 
 async def test_a_running_call_survives_a_rolling_restart(start: Start):
