@@ -113,6 +113,7 @@ _UNASKABLE_METHOD = (
     "{} cannot ask: questions are possible in tools/call, prompts/get, resources/read and in "
     "methods of extensions whose params are InputResponseParams."
 )
+_ENDED_BY_OPERATOR = "An operator of the server has ended the call."
 _MOST_FINISHED = 128  # finished calls whose last result is kept for clients that send a retry twice
 
 
@@ -680,6 +681,36 @@ class SuspendedCalls:
 
     def __len__(self) -> int:
         return len(self._suspended)
+
+    def waiting(self) -> list[tuple[str, Exchange]]:
+        """Return the calls that wait for answers here: their names, and their last requests."""
+        return [
+            (call.name, call.request) for call in self._suspended.values() if call.outcome.done()
+        ]
+
+    async def end(self, beginning: str) -> bool:
+        """End the call that waits for an answer and whose name begins so. A later answer gets an
+        error. Returns False if no such call waits here.
+
+        Raises StoreError if the store fails.
+        """
+        for name, x in self.waiting():
+            call = self._suspended.get(name)
+            if not name.startswith(beginning) or call is None:
+                continue
+            claim = await self._actions.claim(
+                _round_key(_Ticket(call=name, round=call.round)),
+                account=_account(x),
+                seconds=self.seal.seconds,
+                idempotent=False,
+            )
+            if isinstance(claim, EndedAction):
+                return False
+            ended = t.McpError(t.INTERNAL_ERROR, _ENDED_BY_OPERATOR, {"reason": "ended"})
+            await claim.settle(record_error(ended))
+            self._expire(call)
+            return True
+        return False
 
     def _carry(self, x: Exchange, layer: _Layer) -> Awaitable[AnyResult]:
         """Run or resume a call of the stateless era."""

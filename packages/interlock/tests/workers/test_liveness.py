@@ -62,6 +62,11 @@ def test_a_worker_is_recycled(requests: int, memory: int, excess: float, found: 
     assert reasons(limits, 100.0, beats) == expected
 
 
+def test_a_worker_that_asks_for_a_successor_is_replaced_in_good_order():
+    beats = Heartbeats(100.0, 100.0, wants_replacement=True)
+    assert reasons(WorkerLimits(), 100.0, beats) == [("is drained by an operator", False)]
+
+
 def test_workers_get_one_fresh_period_after_the_supervisor_was_asleep():
     """They may have been asleep too, so the old heartbeats prove nothing; one period later they
     do."""
@@ -98,6 +103,8 @@ def test_a_row_counts_from_its_first_heartbeat():
     table.mark_replaced(0)
     assert table.is_replaced(0)
     assert not table.is_replaced(1)
+    table.request_replacement(0)
+    assert table.read(0) == Heartbeats(2.0, 1.0, 3, 4096, 0.05, wants_replacement=True)
     table.reset(0, 0.0)
     assert table.read(0) is None
     assert not table.is_replaced(0)

@@ -29,6 +29,11 @@ COMMANDS: Final[dict[str, Row]] = {
         _MAKE,
         "interlock.cli.install.command:install",
     ),
+    "admin": Row(
+        "See and end the sessions and calls of a running server.",
+        _MAKE,
+        "interlock.cli.admin.group:admin",
+    ),
     "data": Row("Back up, restore and check data files.", _MAKE, "interlock.cli.data.group:data"),
     "serve": Row("Run one of the servers of Interlock.", _MAKE, extra="servers"),
     "tour": Row("Watch the protocol at work.", _MAKE, extra="servers"),

@@ -119,6 +119,10 @@ class SessionStore(Protocol):
         """Return the number of sessions."""
         ...
 
+    async def recent(self, *, most: int, now: float) -> list[Session]:
+        """Return at most `most` sessions, those that end last first."""
+        ...
+
 
 class Replay(Struct, frozen=True):
     """The events of a stream after a given event, as (number, data).

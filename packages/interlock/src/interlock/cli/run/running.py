@@ -50,6 +50,11 @@ TRANSPORT_OPTIONS = (
         help="http: where sessions are kept: memory:, sqlite:///path or redis://host.",
     ),
     click.option(
+        "--admin",
+        type=click.Path(file_okay=False),
+        help="http: the folder of the sockets for `interlock admin`.",
+    ),
+    click.option(
         "--allow-host",
         "hosts",
         multiple=True,
@@ -97,6 +102,7 @@ def chosen_transport(given: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     web = {
         "workers": given["workers"],
         "store": given["store"],
+        "admin": given["admin"],
         "hosts": given["hosts"],
         "cors": given["cors"],
         "legacy_sse": given["serve_legacy_sse"],
@@ -115,7 +121,8 @@ def chosen_transport(given: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         }
     if web:
         raise click.UsageError(
-            "--workers, --store, --allow-host, --cors and --serve-legacy-sse are for --http."
+            "--workers, --store, --admin, --allow-host, --cors and --serve-legacy-sse are for"
+            " --http."
         )
     return transport or "stdio", _socket_options(transport or "stdio", socket_path, host, port)
 

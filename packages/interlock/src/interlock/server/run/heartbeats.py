@@ -23,7 +23,8 @@ log = logging.getLogger("interlock.server")
 _PAUSE = 0.25  # seconds between two heartbeats
 _REPORTED_SECONDS = 1.0  # after this time the stack of a blocked event loop is logged
 _MEASURED_SECONDS = 2.0  # between two looks at the memory of the process
-_CELLS = 6  # of a row: process, loop, requests, memory, excess, whether it is replaced
+# of a row: process, loop, requests, memory, excess, whether it is replaced, whether it wants to be
+_CELLS = 7
 _DEBUGGERS = frozenset({"bdb", "pdb", "pydevd", "_pydevd_bundle", "debugpy"})
 
 
@@ -55,10 +56,10 @@ class HeartbeatTable:
     def read(self, row: int) -> Heartbeats | None:
         """Return the heartbeats of a worker; None before the first."""
         start = row * _CELLS
-        process, loop, requests, memory, excess = self._cells[start : start + 5]
+        process, loop, requests, memory, excess, _, wants = self._cells[start : start + _CELLS]
         if not process:
             return None
-        return Heartbeats(process, loop, int(requests), int(memory), excess)
+        return Heartbeats(process, loop, int(requests), int(memory), excess, bool(wants))
 
     def mark_replaced(self, row: int) -> None:
         """Say that the worker has a successor, which serves."""
@@ -67,6 +68,10 @@ class HeartbeatTable:
     def is_replaced(self, row: int) -> bool:
         """Whether the worker has a successor."""
         return bool(self._cells[row * _CELLS + 5])
+
+    def request_replacement(self, row: int) -> None:
+        """Say that the worker asks for a successor."""
+        self._cells[row * _CELLS + 6] = 1.0
 
     def close(self) -> None:
         """Release the memory."""
@@ -100,6 +105,10 @@ class HeartbeatSender:
     def is_replaced(self) -> bool:
         """Whether this worker ends because another one has taken its place."""
         return self._table.is_replaced(self._row)
+
+    def request_replacement(self) -> None:
+        """Ask the supervisor for a successor."""
+        self._table.request_replacement(self._row)
 
     def started(self, requests: Callable[[], int]) -> None:
         """Start to send. Call it in the event loop once this worker serves.

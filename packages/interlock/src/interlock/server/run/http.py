@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import tempfile
@@ -20,6 +21,7 @@ from ...transport.http.health import DEFAULT_PATH
 from ...transport.http.limits import Limits
 from ..catalogue.scopes import as_anonymous, with_anonymous_callers
 from ..changes import BoardBus, MemoryBus
+from .call_registry import CallRegistry
 from .interface import ServedServer
 from .process_memory import keep_freed_memory, settle_memory
 
@@ -55,8 +57,9 @@ def http_app(
     grace: float = DEFAULT_GRACE,
     guard: Guarding | None = None,
     health: str | None = DEFAULT_PATH,
+    calls: CallRegistry | None = None,
 ) -> HttpApp:
-    """Return the server as an ASGI app; see `Server.http_app`."""
+    """Return the server as an ASGI app; see `Server.http_app`. `calls` registers its calls."""
     if legacy_sse:
         warn_deprecated(_LEGACY_SSE, 3)
     if not path.startswith("/"):
@@ -99,8 +102,9 @@ def http_app(
         routes=server.take_routes(),
         health=None if health is None else health.rstrip("/"),
     )
+    handler = with_anonymous_callers(server.handler)
     app = HttpApp(
-        with_anonymous_callers(server.handler),
+        handler if calls is None else calls.around(handler),
         server.identity.seen_by(as_anonymous),
         kept,
         server,
@@ -128,6 +132,7 @@ async def serve_web(
     proxies: str | Sequence[str] = (),
     tls: ssl.SSLContext | None = None,
     is_program: bool = False,
+    admin: str | os.PathLike[str] | None = None,
     **options: Any,
 ) -> None:
     """Serve in this process until cancelled. `options` are those of `http_app`.
@@ -135,7 +140,7 @@ async def serve_web(
     Hazard: `proxies` are the addresses or networks whose `X-Forwarded-For` is trusted. Without them
     it is always ignored. `tls` is the context of an HTTPS server. `is_program` says that the
     process does nothing else, so its memory may be tuned for the server. `supervision` is
-    the process that supervises this one.
+    the process that supervises this one. `admin` is the folder of the admin sockets.
     """
     # late: only for programs that serve HTTP themselves
     from ...transport.http.server.serve import (
@@ -143,7 +148,9 @@ async def serve_web(
         serve_http,
     )
 
-    app = http_app(server, hosts=(*_several(hosts), *_own_name(host)), **options)
+    calls = None if admin is None else CallRegistry()
+    app = http_app(server, hosts=(*_several(hosts), *_own_name(host)), calls=calls, **options)
+    sockets = contextlib.AsyncExitStack()
 
     def ready(address: Any) -> None:
         if is_program:
@@ -153,6 +160,12 @@ async def serve_web(
 
     made = sock or listening_socket(host, port)
     try:
+        if admin is not None and calls is not None:
+            from .admin import AdminSocket  # late: only for servers that have an operator
+
+            operator = AdminSocket(admin, app, server, calls, supervision)
+            sockets.push_async_callback(operator.aclose)
+            await operator.open()
         await serve_http(
             app,
             made,
@@ -164,6 +177,7 @@ async def serve_web(
             tls=tls,
         )
     finally:
+        await sockets.aclose()
         close = getattr(options.get("guard"), "aclose", None)
         if close is not None:  # the guard closes what it opened to verify tokens
             await close()

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from ...exchange import Handler, Principal
 from ...idempotency import Peers
+from ...input_required import SuspendedCalls
 from ...protocol.identity import Identity
 from ...quotas import Quota
 from ...store.interface import RecordStore
@@ -51,6 +52,11 @@ class ServedServer(Protocol):
     @property
     def scopes(self) -> frozenset[str]:
         """All scopes that a feature requires."""
+        ...
+
+    @property
+    def suspended_calls(self) -> SuspendedCalls:
+        """The calls that wait for answers."""
         ...
 
     def share_calls(self, records: RecordStore, peers: Peers) -> None:

@@ -49,6 +49,7 @@ class Heartbeats(Struct, frozen=True):
         requests: The number of requests that it has received.
         memory: Its resident memory in bytes; 0 if unknown.
         excess: The random share by which it may exceed the limits of requests and memory.
+        wants_replacement: Whether it asks for a successor.
     """
 
     process: float
@@ -56,6 +57,7 @@ class Heartbeats(Struct, frozen=True):
     requests: int = 0
     memory: int = 0
     excess: float = 0.0
+    wants_replacement: bool = False
 
 
 class Replacement(Struct, frozen=True):
@@ -103,6 +105,8 @@ class LivenessMonitor:
         if limits.blocked_seconds is not None and blocked >= limits.blocked_seconds:
             words = f"has an event loop that has been blocked for {blocked:.0f} s"
             return Replacement(words, at_once=True)
+        if beats.wants_replacement:
+            return Replacement("is drained by an operator", at_once=False)
         share = 1.0 + beats.excess
         if limits.requests is not None and beats.requests >= limits.requests * share:
             return Replacement(f"has received {beats.requests} requests", at_once=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypedDict
@@ -63,6 +64,7 @@ class HttpOptions(AppOptions, total=False):
         tls: The SSL context for HTTPS.
         sock: A listening socket, in place of host and port.
         proxies: Addresses or networks whose `X-Forwarded-For` is trusted; none by default.
+        admin: The folder of the admin sockets, for `interlock admin`. It is created with mode 0700.
     """
 
     path: str
@@ -71,6 +73,7 @@ class HttpOptions(AppOptions, total=False):
     tls: ssl.SSLContext | None
     sock: socket.socket | None
     proxies: str | Sequence[str]
+    admin: str | os.PathLike[str] | None
 
 
 class RunOptions(HttpOptions, total=False):

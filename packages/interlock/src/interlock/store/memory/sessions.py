@@ -95,6 +95,11 @@ class MemorySessions:
         self._sweep(now)
         return len(self._kept)
 
+    async def recent(self, *, most: int, now: float) -> list[Session]:
+        """Return at most `most` sessions, those that end last first."""
+        self._sweep(now)
+        return heapq.nlargest(most, self._kept.values(), key=lambda session: session.until)
+
     def holder_of(self, id: str) -> str:
         """Return the holder of a session; empty if there is no such session."""
         session = self._kept.get(id)

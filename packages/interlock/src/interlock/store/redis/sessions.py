@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from .. import records
 from ..interface import Session
 from .connection import Link
@@ -210,3 +212,11 @@ class RedisSessions:
                 "EVAL", _HOW_MANY, 1, self._keys.ends, self._keys.prefix, repr(now)
             )
         )
+
+    async def recent(self, *, most: int, now: float) -> list[Session]:
+        """Return at most `most` sessions, those that end last first."""
+        ids = await self._link.ask(
+            "ZRANGE", self._keys.ends, "+inf", repr(now), "BYSCORE", "REV", "LIMIT", 0, most
+        )
+        found = await asyncio.gather(*(self.load(id.decode(), now=now) for id in ids))
+        return [session for session in found if session is not None]

@@ -11,6 +11,7 @@ from ..interface import Session
 from .writer import Writer
 
 _LOAD = "SELECT data, until FROM sessions WHERE id = ?"
+_RECENT = "SELECT data, until FROM sessions WHERE until >= ? ORDER BY until DESC LIMIT ?"
 _LOAD_STATE = "SELECT state FROM sessions WHERE id = ?"
 _SAVE_STATE = "UPDATE sessions SET state = ? WHERE id = ? AND state = ?"
 _DROP_SESSION = "DELETE FROM sessions WHERE id = ?"
@@ -117,6 +118,12 @@ class SqliteSessions:
     async def count(self, *, now: float) -> int:
         """Return the number of sessions."""
         return await self._writer.ask(lambda db: _count(db, now))
+
+    async def recent(self, *, most: int, now: float) -> list[Session]:
+        """Return at most `most` sessions, those that end last first."""
+        rows = await self._writer.ask(lambda db: db.execute(_RECENT, (now, most)).fetchall())
+        found = [records.decode(*row) for row in rows]
+        return [session for session in found if session is not None]
 
 
 def _count(db: sqlite3.Connection, now: float) -> int:

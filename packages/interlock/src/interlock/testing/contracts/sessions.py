@@ -63,6 +63,22 @@ async def _keeps_sessions(one: Store, other: Store) -> None:
         require(count == 2, f"2 sessions were kept and {count} counted")
 
 
+async def _lists_recent_sessions(one: Store, other: Store) -> None:
+    """the sessions that end last are listed first, and no session that has ended"""
+    now = time.time()
+    for number in range(4):
+        made = session(f"recent-{number}", created=now + 100.0 * number)
+        require(await one.sessions.create(made, most=9, now=now), "a session was not kept")
+    later = now + _AGE + 50.0  # the first one has ended
+    for store in (one, other):
+        for most, expected in (
+            (9, ["recent-3", "recent-2", "recent-1"]),
+            (2, ["recent-3", "recent-2"]),
+        ):
+            found = [each.id for each in await store.sessions.recent(most=most, now=later)]
+            require(found == expected, f"{most} recent sessions were asked for, and got {found}")
+
+
 async def _keeps_no_more_than_it_may(one: Store, other: Store) -> None:
     """no more sessions are kept than may be, whoever creates them; one that has ended makes room"""
     now = time.time()
@@ -397,6 +413,7 @@ def _brief(replay: Replay | None) -> str:
 
 STEPS = (
     _keeps_sessions,
+    _lists_recent_sessions,
     _keeps_no_more_than_it_may,
     _forgets_what_is_over,
     _saves_what_nobody_changed,

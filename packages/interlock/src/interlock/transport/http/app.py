@@ -8,6 +8,7 @@ era.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -20,7 +21,7 @@ from ...protocol.http import EndpointRules, error, read_head
 from ...protocol.identity import Identity
 from ...quotas import Quota, QuotaUsage
 from ...store.errors import StoreError, store_unreachable
-from ...store.interface import Store
+from ...store.interface import Session, Store
 from ...store.memory import MemoryStore
 from ...store.worker_messages import WorkerMessages
 from ..serve import DEFAULT_MOST_CALLS, Serving
@@ -442,6 +443,24 @@ class HttpApp:
         if self._sse is not None:
             self._sse.close()
         await self.ticker.drain()
+
+    @property
+    def is_draining(self) -> bool:
+        """Whether new requests are refused."""
+        return self._shutdown.is_draining
+
+    async def recent_sessions(self, most: int) -> list[Session]:
+        """Return at most so many sessions, those that end last first. Raises StoreError."""
+        return await self._store.sessions.recent(most=most, now=time.time())
+
+    async def end_session(self, id: str) -> bool:
+        """End a session as its client would. Returns False if it does not exist. Raises
+        StoreError.
+        """
+        has_ended = await self._store.sessions.end(id)
+        if has_ended:
+            self.messages.announce("ended", id)
+        return has_ended
 
     async def aclose(self) -> None:
         """End everything: streams, calls, the store, the server's lifespan. You can call it

@@ -16,6 +16,9 @@ class Supervision(Protocol):
             requests: Returns the number of requests that it has received.
         """
 
+    def request_replacement(self) -> None:
+        """Ask to be replaced by another process."""
+
     @property
     def is_replaced(self) -> bool:
         """Whether another process goes on to serve the socket."""

@@ -1,0 +1,224 @@
+"""The admin socket of a server process: a Unix socket, in a folder that only its owner can open, on
+which `interlock admin` sees and ends sessions and calls, and drains workers.
+
+A request is one line of JSON, and so is the response. Each process has a socket of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import stat
+import time
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from ...exchange import Exchange
+from ...logs import limited
+from ...store.errors import StoreError
+from ...transport.http.app import HttpApp
+from ...transport.http.server.supervision import Supervision
+from .call_registry import CallRegistry, RegisteredCall
+from .interface import ServedServer
+
+log = limited("interlock.server")
+
+SUFFIX = ".sock"
+"""The end of the names of admin sockets."""
+SHOWN = 12
+"""How many characters of an ID are shown: a whole session ID would let its reader use the
+session.
+"""
+_OTHERS = 0o077  # permissions of the group and of others
+_MOST_ROWS = 10_000
+_MOST_BYTES = 64 * 1024  # of a request
+
+
+class AdminRequest(Struct):
+    """A request of an operator.
+
+    Attributes:
+        command: "workers", "sessions", "calls", "suspended", "end", "drain" or "shutdown".
+        id: What to end: the ID of a call, or the beginning of that of a session or suspended call.
+    """
+
+    command: str
+    id: str = ""
+
+
+class AdminResponse(Struct, omit_defaults=True):
+    """The response: rows to show, or whether something was done; an error otherwise."""
+
+    rows: list[dict[str, Any]] = []
+    done: str = ""
+    error: str = ""
+
+
+_decode = msgspec.json.Decoder(AdminRequest).decode
+_encode = msgspec.json.Encoder().encode
+
+
+class AdminSocket:
+    """The admin socket of this process.
+
+    Args:
+        folder: The folder of the sockets. It is created with mode 0700; one that others can open is
+            refused.
+        app: The HTTP app of the server.
+        server: The server.
+        calls: The running calls.
+        supervision: The process that supervises this one, if there is one.
+    """
+
+    def __init__(
+        self,
+        folder: str | os.PathLike[str],
+        app: HttpApp,
+        server: ServedServer,
+        calls: CallRegistry,
+        supervision: Supervision | None,
+    ) -> None:
+        self._folder = Path(folder)
+        self._app = app
+        self._server = server
+        self._calls = calls
+        self._supervision = supervision
+        self._began = time.monotonic()
+        self._path = self._folder / f"{os.getpid()}{SUFFIX}"
+        self._listener: asyncio.Server | None = None
+
+    async def open(self) -> None:
+        """Start to listen.
+
+        Raises:
+            ValueError: Others can open the folder, or the system has no Unix sockets.
+            OSError: The socket cannot be created.
+        """
+        if not hasattr(asyncio, "start_unix_server"):
+            raise ValueError("admin needs Unix sockets, which this system does not have")
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        mode = stat.S_IMODE(self._folder.stat().st_mode)
+        if mode & _OTHERS:
+            raise ValueError(
+                f"others may open the admin folder {self._folder} (its mode is {mode:04o}): run"
+                f" `chmod 700 {self._folder}`, or name a folder that does not exist yet"
+            )
+        self._path.unlink(missing_ok=True)  # left by a process that was killed
+        self._listener = await asyncio.start_unix_server(
+            self._serve, path=self._path, limit=_MOST_BYTES
+        )
+
+    async def aclose(self) -> None:
+        """Stop to listen, and remove the socket."""
+        listener = self._listener
+        self._listener = None
+        if listener is not None:
+            listener.close()
+            with contextlib.suppress(OSError):
+                self._path.unlink()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Answer one request."""
+        try:
+            response = await self._answer(_decode(await reader.readline()))
+        except (StoreError, ValueError) as bad:  # ValueError: a line that is too long, or not JSON
+            response = AdminResponse(error=str(bad))
+        with contextlib.suppress(OSError):
+            writer.write(_encode(response) + b"\n")
+            await writer.drain()
+        writer.close()
+
+    async def _answer(self, request: AdminRequest) -> AdminResponse:
+        match request.command:
+            case "workers":
+                return AdminResponse([self._worker()])
+            case "sessions":
+                return AdminResponse(await self._sessions())
+            case "calls":
+                return AdminResponse([self._running(call) for call in self._calls])
+            case "suspended":
+                waiting = self._server.suspended_calls.waiting()
+                return AdminResponse([_describe(name[:SHOWN], x) for name, x in waiting])
+            case "end":
+                return AdminResponse(done=await self._end(request.id))
+            case "drain":
+                return AdminResponse(done=self._drain())
+            case "shutdown":
+                return AdminResponse(done=self._shut_down())
+        raise ValueError(f"unknown command {request.command!r}")
+
+    # -- what there is to see ----------------------------------------------------------------------
+
+    def _worker(self) -> dict[str, Any]:
+        return {
+            "pid": os.getpid(),
+            "seconds": round(time.monotonic() - self._began, 1),
+            "calls": len(list(self._calls)),
+            "suspended": len(self._server.suspended_calls.waiting()),
+            "draining": self._app.is_draining,
+        }
+
+    async def _sessions(self) -> list[dict[str, Any]]:
+        now = time.time()
+        return [
+            {
+                "id": session.id[:SHOWN],
+                "principal": session.principal,
+                "client": None
+                if session.info is None
+                else f"{session.info.name} {session.info.version}",
+                "revision": session.revision,
+                "seconds": round(now - session.created, 1),
+                "left": round(session.until - now, 1),
+            }
+            for session in await self._app.recent_sessions(_MOST_ROWS)
+        ]
+
+    def _running(self, call: RegisteredCall) -> dict[str, Any]:
+        age = round(self._calls.age(call), 1)
+        return {**_describe(call.id, call.exchange), "seconds": age}
+
+    # -- what can be done --------------------------------------------------------------------------
+
+    async def _end(self, id: str) -> str:
+        """End a call, a suspended call or a session. Returns what was ended, or ""."""
+        if self._calls.end(id):
+            return "call"
+        if len(id) < SHOWN:
+            return ""
+        if await self._server.suspended_calls.end(id):
+            return "suspended call"
+        for session in await self._app.recent_sessions(_MOST_ROWS):
+            if session.id.startswith(id) and await self._app.end_session(session.id):
+                log.warning("an operator has ended the session %s...", id[:SHOWN])
+                return "session"
+        return ""
+
+    def _drain(self) -> str:
+        """Let this process end in good order. With a supervisor another one takes its place."""
+        if self._supervision is not None:
+            self._supervision.request_replacement()
+            return "being replaced"
+        return self._shut_down()
+
+    def _shut_down(self) -> str:
+        """Let the whole server end in good order."""
+        os.kill(os.getpid() if self._supervision is None else os.getppid(), signal.SIGTERM)
+        return "shutting down"
+
+
+def _describe(id: str, x: Exchange) -> dict[str, Any]:
+    """Return what an operator sees of a call: no arguments."""
+    principal = x.caller.principal
+    return {
+        "id": id,
+        "method": x.method,
+        "name": getattr(x.params, "name", None) or getattr(x.params, "uri", None),
+        "principal": None if principal is None else principal.key,
+        "client": None if x.caller.info is None else x.caller.info.name,
+    }
