@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from interlock import Client, Limits, Server
+from interlock.quotas import Quota
 from interlock.store import MemoryStore, SqliteStore, StoreError
 from interlock.store.worker_messages import WorkerMessages
 from interlock.transport.http.health import HealthChecks
@@ -139,7 +140,7 @@ async def test_the_disk_of_the_store(
 
     store = SqliteStore(tmp_path / "store.db")
     shutdown = Shutdown(drain)
-    calls = RunningCalls(1, Ticker(15.0, shutdown.check))
+    calls = RunningCalls(Limits(), Quota(1), Ticker(15.0, shutdown.check))
     checks = HealthChecks("/health", store, WorkerMessages(store), shutdown, calls, free=look)
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
