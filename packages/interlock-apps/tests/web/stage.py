@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 import os
 import re
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from interlock.models.interface import ModelFacts
 from interlock.models.scripted import Scripted
 from interlock_apps.fleet.log import MemoryLog
 from interlock_apps.host.app import Host
-from interlock_apps.host.options import HostOptions
+from interlock_apps.host.options import TASK_WAIT, HostOptions
 from interlock_apps.host.pages.serving import serve
 from interlock_apps.host.pages.site import HostSite
 from tests.web.offers import travel, weather
@@ -84,9 +84,10 @@ class Stage:
 async def staged(
     chromium: Any,
     *answers: Any,
-    servers: dict[str, Callable[[], Server]] | None = None,
+    servers: Mapping[str, Callable[[], Any]] | None = None,
     remark: str = RULE_BASED,
     demo: str = "",
+    task_wait: float | None = TASK_WAIT,
     **options: Any,
 ) -> AsyncIterator[Stage]:
     """A host whose model gives these answers; afterwards nothing of the page may have
@@ -99,7 +100,7 @@ async def staged(
     second = Scripted(
         "VY 8301, it is cheaper.", name="second", facts=ModelFacts(remark=""), forever=True
     )
-    given = HostOptions(ask_to_start=False)
+    given = HostOptions(ask_to_start=False, task_wait=task_wait)
     host = Host(made, models=[model, second], log=MemoryLog(), options=given, **options)
     ready: asyncio.Future[HostSite] = asyncio.get_running_loop().create_future()
     async with contextlib.AsyncExitStack() as ending:

@@ -133,7 +133,8 @@ def ask(
         text = sys.stdin.read()
     if not text.strip():
         raise click.UsageError("The question is empty.")
-    host = host_of(given, ask=False, ask_to_start=not given.configs)
+    # Nobody reads a message that comes later, so the turn waits for tasks.
+    host = host_of(given, ask=False, ask_to_start=not given.configs, task_wait=None)
     host.prompter.person = PresetAnswers(stated, sampling)
     told = AskReport(machine, events, given.secrets)
     host.listen(told.hear)

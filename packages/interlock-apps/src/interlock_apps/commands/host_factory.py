@@ -28,7 +28,7 @@ from ..fleet.policy import Policy, Rule
 from ..fleet.rulebook import BadPolicy, load_policy, read_rules, write_rules
 from ..host.app import Host
 from ..host.loop.budget import Budget
-from ..host.options import DISCOVERY, HostOptions
+from ..host.options import DISCOVERY, TASK_WAIT, HostOptions
 from .approvals import open_approvals
 from .options import HostCommandOptions
 
@@ -36,7 +36,13 @@ EVERY = 1.0  # seconds between two checks of the configuration
 PATIENCE = 10.0  # seconds to wait while another host writes
 
 
-def host_of(given: HostCommandOptions, *, ask: bool = True, ask_to_start: bool = True) -> Host:
+def host_of(
+    given: HostCommandOptions,
+    *,
+    ask: bool = True,
+    ask_to_start: bool = True,
+    task_wait: float | None = TASK_WAIT,
+) -> Host:
     """Build the host that the options describe.
 
     `ask` says whether the person at the terminal may be asked for the inputs of a configuration.
@@ -75,6 +81,7 @@ def host_of(given: HostCommandOptions, *, ask: bool = True, ask_to_start: bool =
             log_required=given.log_required,
             save_rules=lambda rules: save_rules(saved, rules),
             hub=HubOptions(auth=_authorizer, revisions=KnownRevisions(own / "revisions.json")),
+            task_wait=task_wait,
         ),
     )
 

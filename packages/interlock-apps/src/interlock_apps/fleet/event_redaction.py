@@ -20,14 +20,17 @@ from .events import (
     QuestionAnswered,
     QuestionAsked,
     ResultsGiven,
+    TaskBegan,
+    TaskEnded,
+    TaskGiven,
 )
 
 # The person decides about the arguments of a call and the content of a question, and may edit them,
 # so they are shown unredacted. The log keeps them without secrets.
-_DECIDED_ON = (QuestionAsked, QuestionAnswered, CallProposed, CallDecided)
+_DECIDED_ON = (QuestionAsked, QuestionAnswered, CallProposed, CallDecided, TaskBegan)
 # A message or a tool result may contain a key that was asked for, so only configured secrets are
 # hidden there.
-_CONVERSATION = (PersonSaid, ModelSays, ModelSaid, ResultsGiven)
+_CONVERSATION = (PersonSaid, ModelSays, ModelSaid, ResultsGiven, TaskGiven)
 
 AnEvent = TypeVar("AnEvent", bound=Event)
 
@@ -40,7 +43,7 @@ def redacted_event(event: AnEvent, redactor: Redactor) -> AnEvent:
         return event
     if isinstance(event, _CONVERSATION):
         return _without(event, redactor.values) if redactor.has_values else event
-    if isinstance(event, CallEnded):
+    if isinstance(event, CallEnded | TaskEnded):
         error = redactor(event.error)
         ended = event if error == event.error else structs.replace(event, error=error)
         return _without(ended, redactor.values) if redactor.has_values else ended

@@ -193,6 +193,39 @@ class CallEnded(Event, frozen=True, kw_only=True, tag="callEnded"):
     warnings: tuple[Warned, ...] = ()
 
 
+class TaskBegan(Event, frozen=True, kw_only=True, tag="taskBegan"):
+    """A call goes on as a task, after the turn that made it.
+
+    `task` is the task's id at its server, `arguments` are those that were sent.
+    """
+
+    call: str
+    name: str
+    server: str
+    tool: str
+    task: str
+    arguments: JSONObject = {}
+    by: Literal["model", "app", "person"] = "model"
+
+
+class TaskEnded(Event, frozen=True, kw_only=True, tag="taskEnded"):
+    """The task of a call has ended, with a result, or with the reason in `error`."""
+
+    call: str
+    server: str = ""
+    tool: str = ""
+    result: CallToolResult | None = None
+    error: str = ""
+    warnings: tuple[Warned, ...] = ()
+
+
+class TaskGiven(Event, frozen=True, kw_only=True, tag="taskGiven"):
+    """The messages by which the conversation got the outcome of a task."""
+
+    call: str
+    messages: tuple[SamplingMessage, ...]
+
+
 class ResultsGiven(Event, frozen=True, kw_only=True, tag="resultsGiven"):
     """The results that the model got for the tool calls of one step, in the order of the calls."""
 
@@ -338,6 +371,9 @@ AnyEvent = (
     | CallDecided
     | CallProgress
     | CallEnded
+    | TaskBegan
+    | TaskEnded
+    | TaskGiven
     | ResultsGiven
     | QuestionAsked
     | QuestionAnswered

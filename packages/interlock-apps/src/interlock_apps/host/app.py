@@ -37,7 +37,7 @@ from ..fleet.policy import Policy, Rule
 from ..fleet.questions import AnyQuestion, NotAnswered, UserInterface
 from ..fleet.toolbox import Toolbox
 from .call_approval import CallApproval
-from .call_request import RunningCalls
+from .call_request import CallOutcome, CallRequest, RunningCalls
 from .call_runner import CallRunner
 from .calls import ToolCalls
 from .feature_approvals import FeatureApprovals
@@ -48,6 +48,7 @@ from .prompter import Prompter
 from .replay import Replay
 from .roots import GrantedRoots
 from .rule_memory import RuleMemory
+from .running_tasks import RunningTasks
 from .server_access import ServerAccess, expand
 from .server_requests import ServerRequests
 from .session import Session, SessionServices
@@ -148,7 +149,17 @@ class Host:
             self.prompter,
             self.events,
         )
-        runner = CallRunner(self.hub, approval, self.requests, self.running, self.events)
+        self.tasks = RunningTasks(
+            self.hub,
+            self.requests,
+            self.toolbox,
+            self.events,
+            wait=options.task_wait,
+            finish=self._end_task,
+        )
+        runner = CallRunner(
+            self.hub, approval, self.requests, self.running, self.tasks, self.events
+        )
         self.calls = ToolCalls(approval, runner, self.skills, self.prompter, self.events)
         self._services = SessionServices(
             events=self.events,
@@ -197,6 +208,7 @@ class Host:
         await self.log.open()
         self._publish_problems(self.config)
         try:
+            await self.tasks.take_up(self.log)
             await self.hub.open(wait)
         except BaseException:
             await self.aclose()
@@ -215,6 +227,7 @@ class Host:
                 self.features.aclose,
             ):
                 ends.push_async_callback(end)  # in reverse order
+            await self.tasks.aclose()  # before the conversations that they give results to
             await asyncio.gather(*(session.aclose() for session in self.sessions.values()))
 
     async def reload(self, servers: Config) -> Changes:
@@ -319,7 +332,19 @@ class Host:
             self._services, session, model, replay.title, replay.messages, calls=calls
         )
         self.publish(SessionResumed(session=session, model=model.name, remark=model.facts.remark))
+        for ended in replay.tasks:
+            found.take_task(ended)
         return found
+
+    async def _end_task(
+        self, request: CallRequest, arguments: dict[str, Any], outcome: CallOutcome
+    ) -> None:
+        """Publish the outcome of a task, and give it to its conversation, which answers it. An
+        earlier conversation gets it when it is resumed.
+        """
+        ended = await self.calls.end_task(request, arguments, outcome)
+        if (session := self.sessions.get(request.session)) is not None:
+            session.deliver(ended)
 
     def end(self, session: str) -> None:
         """Close a conversation, and drop its remembered rules. It stays in the log."""

@@ -9,8 +9,13 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from interlock import CallToolResult
+from interlock.types import ProgressNotificationParams
 
+from ..fleet import threat_scan
+from ..fleet.events import CallProgress
 from ..fleet.toolbox import ServerTool
+
+MOST_PROGRESS = 1_000  # characters of a server's progress message
 
 
 class CallRequest(Struct, frozen=True, kw_only=True):
@@ -40,12 +45,25 @@ class CallOutcome(Struct, frozen=True):
         said: The server's error message. Untrusted.
         could_not_ask: Whether the tool failed because its server cannot ask questions under the
             negotiated revision.
+        goes_on: Whether the call goes on as a task. The result is only a message about that.
     """
 
     result: CallToolResult | None
     words: str = ""
     said: str = ""
     could_not_ask: bool = False
+    goes_on: bool = False
+
+
+def progress_event(request: CallRequest, params: ProgressNotificationParams) -> CallProgress:
+    """Return the progress of a call as an event, with a message that is safe to display."""
+    return CallProgress(
+        session=request.session,
+        call=request.call,
+        progress=params.progress,
+        total=params.total,
+        message=threat_scan.visible((params.message or "")[:MOST_PROGRESS]),
+    )
 
 
 class RunningCalls:

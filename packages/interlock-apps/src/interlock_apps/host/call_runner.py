@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from msgspec.structs import replace
+
 from interlock import (
     CallToolResult,
     Client,
@@ -18,13 +20,12 @@ from interlock.types import ProgressNotificationParams
 
 from ..fleet import threat_scan
 from ..fleet.event_bus import EventBus
-from ..fleet.events import CallProgress, ResourceRead
+from ..fleet.events import ResourceRead
 from ..fleet.hub import Hub, ManagedServer
 from .call_approval import CallApproval
-from .call_request import CallOutcome, CallRequest, RunningCalls
+from .call_request import CallOutcome, CallRequest, RunningCalls, progress_event
+from .running_tasks import RunningTasks
 from .server_requests import ServerRequests
-
-MOST_PROGRESS = 1_000  # characters of a server's progress message
 
 
 class CallRunner:
@@ -36,9 +37,11 @@ class CallRunner:
         approval: CallApproval,
         requests: ServerRequests,
         running: RunningCalls,
+        tasks: RunningTasks,
         events: EventBus,
     ) -> None:
         self._hub = hub
+        self._tasks = tasks
         self._approval = approval
         self._requests = requests
         self._running = running
@@ -56,21 +59,18 @@ class CallRunner:
         return outcome if again is None else await self._call_once(server, request, again)
 
     async def _call_once(
-        self, server: ManagedServer, request: CallRequest, arguments: Mapping[str, Any]
+        self, server: ManagedServer, request: CallRequest, arguments: dict[str, Any]
     ) -> CallOutcome:
         def on_progress(params: ProgressNotificationParams) -> None:
-            self._events.publish(
-                CallProgress(
-                    session=request.session,
-                    call=request.call,
-                    progress=params.progress,
-                    total=params.total,
-                    message=threat_scan.visible((params.message or "")[:MOST_PROGRESS]),
-                )
-            )
+            self._events.publish(progress_event(request, params))
 
         with self._running.running(request):
             try:
+                if request.by == "model":
+                    outcome = await self._tasks.call(server, request, arguments, on_progress)
+                    if outcome.result is None or outcome.goes_on:
+                        return outcome
+                    return replace(outcome, could_not_ask=Client.could_not_ask(outcome.result))
                 result = await server.call(
                     request.item.tool.name,
                     arguments,

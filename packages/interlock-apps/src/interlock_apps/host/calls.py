@@ -11,7 +11,7 @@ from interlock import CallToolResult, InterlockError
 
 from ..fleet import threat_scan
 from ..fleet.event_bus import EventBus
-from ..fleet.events import CallEnded, CallProposed
+from ..fleet.events import CallEnded, CallProposed, TaskEnded
 from ..fleet.questions import ResultQuestion, Warned
 from .call_approval import Approval, CallApproval
 from .call_request import CallOutcome, CallRequest
@@ -94,9 +94,30 @@ class ToolCalls:
             self._publish_end(request, CallOutcome(None, "Cancelled."), began)
             raise
         self._publish_end(request, outcome, began, over, warnings)
+        if outcome.goes_on:  # the result of the task is reviewed
+            return outcome
         if outcome.result is None or not self._approval.wants_review(request, approval.arguments):
             return outcome
         return await self._review(request, outcome.result, warnings)
+
+    async def end_task(
+        self, request: CallRequest, arguments: dict[str, Any], outcome: CallOutcome
+    ) -> TaskEnded:
+        """Scan and review the outcome of a task like that of a call, and publish it."""
+        warnings = await self._scan(outcome.result)
+        if outcome.result is not None and self._approval.wants_review(request, arguments):
+            outcome = await self._review(request, outcome.result, warnings)
+        ended = TaskEnded(
+            session=request.session,
+            call=request.call,
+            server=request.item.server,
+            tool=request.item.tool.name,
+            result=outcome.result,
+            error=threat_scan.visible(f"{outcome.words} {outcome.said}".strip()),
+            warnings=warnings,
+        )
+        self._events.publish(ended)
+        return ended
 
     async def _scan(self, result: CallToolResult | None) -> tuple[Warned, ...]:
         """Scan a result for prompt injection, with pauses for other tasks and a time limit."""

@@ -11,6 +11,7 @@ from .loop.budget import Budget
 from .server_requests import RequestLimits
 
 DISCOVERY = 0.05
+TASK_WAIT = 5.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,6 +30,9 @@ class HostOptions:
         save_rules: Called with all saved rules whenever one is added or removed; None: decisions
             hold until the host closes.
         hub: How servers are reached and kept up.
+        task_wait: The time in seconds for which a turn waits for a call that became a task. After
+            that the task goes on by itself, and its result becomes a later message. None: the turn
+            waits until the task ends.
     """
 
     budget: Budget = field(default_factory=Budget)
@@ -38,3 +42,4 @@ class HostOptions:
     log_required: bool = False
     save_rules: Callable[[Sequence[Rule]], None] | None = None
     hub: HubOptions = field(default_factory=HubOptions)
+    task_wait: float | None = TASK_WAIT

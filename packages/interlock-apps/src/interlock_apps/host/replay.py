@@ -30,6 +30,8 @@ from ..fleet.events import (
     PersonSaid,
     ResultsGiven,
     SessionBegan,
+    TaskEnded,
+    TaskGiven,
     TurnEnded,
 )
 from ..fleet.log.interface import LogError
@@ -40,7 +42,8 @@ from .loop.turn import STOPPED
 class Replay:
     """A conversation from the log. `session` selects it if the entries contain several.
 
-    `events` are its events, `messages` its messages; `model` and `results` are for a loop that runs
+    `events` are its events, `messages` its messages, `tasks` the ended tasks whose outcome is not
+    yet among the messages; `model` and `results` are for a loop that runs
     it again without a network. Raises LogError if the conversation or its beginning is missing, or
     was written by another version of Interlock and cannot be read.
     """
@@ -77,6 +80,12 @@ class Replay:
             raise LogError(f"The beginning of the conversation {self.session!r} is missing.")
         self.title = began.title
         self.messages = _messages(self.events)
+        given = {event.call for event in self.events if isinstance(event, TaskGiven)}
+        self.tasks = tuple(
+            event
+            for event in self.events
+            if isinstance(event, TaskEnded) and event.call not in given
+        )
         self.model = RecordedModel(began.model, self.events, facts)
         self.results = RecordedResults(self.events)
 
@@ -178,10 +187,10 @@ def _messages(events: Iterable[AnyEvent]) -> list[SamplingMessage]:
         if isinstance(event, ResultsGiven):
             messages.append(SamplingMessage(role="user", content=list(event.results)))
             wanted = ()
-        elif isinstance(event, ModelAsked | PersonSaid | TurnEnded):
+        elif isinstance(event, ModelAsked | PersonSaid | TaskGiven | TurnEnded):
             messages += _stopped(wanted)
             wanted = ()
-        if isinstance(event, PersonSaid):
+        if isinstance(event, PersonSaid | TaskGiven):
             messages += event.messages
         elif isinstance(event, ModelSaid):
             content = (

@@ -17,7 +17,7 @@ from interlock.types import SamplingMessage, ToolResultContent
 
 from ..fleet import threat_scan
 from ..fleet.event_bus import EventBus
-from ..fleet.events import Attached, ModelSays, PersonSaid, TurnEnded
+from ..fleet.events import Attached, ModelSays, PersonSaid, TaskEnded, TaskGiven, TurnEnded
 from ..fleet.log.session_titles import title_of
 from ..fleet.toolbox import ServerTool, Toolbox, UnknownTool
 from .call_request import CallRequest
@@ -107,6 +107,8 @@ class Session:
         self._results: list[ToolResultContent | None] = []
         self._shown_by_apps: dict[tuple[str, str], CallToolResult] = {}
         self._work: asyncio.Task[TurnEnded] | None = None
+        self._arrived: list[TaskEnded] = []  # tasks whose outcome waits for the end of a turn
+        self._answering: asyncio.Task[None] | None = None
         self._stop = "cancelled"
         self._begun = False
         self._stopping = False
@@ -199,8 +201,48 @@ class Session:
             if self._begun:  # a task cancelled before its start would not report its end
                 self._work.cancel()
 
+    def take_task(self, ended: TaskEnded) -> None:
+        """Add the outcome of a task to the messages, without asking the model."""
+        origin = f"result of the task of {ended.tool} of {ended.server}"
+        words = f"The task of the call {ended.call} ({ended.tool} of {ended.server}) has ended."
+        content: list[Any] = []
+        if ended.result is None:
+            refusal = self._renderer.refusal("", f"{words} It has no result.", ended.error, origin)
+            content += refusal.content
+        else:
+            failed = " The tool reports a failure:" if ended.result.is_error else " Its result:"
+            rendered = self._renderer.result("", ended.result, origin)
+            content += [TextContent(text=words + failed), *rendered.content]
+        message = SamplingMessage(role="user", content=content)
+        self._events.publish(TaskGiven(session=self.id, call=ended.call, messages=(message,)))
+        self.messages.append(message)
+
+    def deliver(self, ended: TaskEnded) -> None:
+        """Add the outcome of a task to the messages, and ask the model, as soon as no turn runs."""
+        self._arrived.append(ended)
+        if self._answering is None:
+            self._answering = asyncio.get_running_loop().create_task(self._answer_tasks())
+
+    async def _answer_tasks(self) -> None:
+        try:
+            while self._arrived:
+                if self._work is not None:
+                    await asyncio.wait({self._work})
+                    continue
+                arrived = self._arrived
+                self._arrived = []
+                for ended in arrived:
+                    self.take_task(ended)
+                await self._run_turn()
+        finally:
+            self._answering = None
+
     async def aclose(self) -> None:
         """Cancel the running turn, and wait for its end."""
+        self._arrived.clear()
+        if (answering := self._answering) is not None:
+            answering.cancel()
+            await asyncio.wait({answering})
         self.cancel()
         if (work := self._work) is not None:
             await asyncio.wait({work})

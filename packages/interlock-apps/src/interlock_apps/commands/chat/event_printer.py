@@ -57,6 +57,7 @@ class EventPrinter:
         self.session = ""
         self.running: dict[str, RunningCall] = {}
         self.ended: list[EndedCall] = []
+        self._tasks: dict[str, RunningCall] = {}  # the calls that go on as tasks
         self._speech = MarkdownStream()
         self._thought = MarkdownStream()
         self._states: dict[str, str] = {}
@@ -71,6 +72,8 @@ class EventPrinter:
             e.CallDecided: self._decided,
             e.CallProgress: self._progress,
             e.CallEnded: self._call_ended,
+            e.TaskBegan: self._task_began,
+            e.TaskEnded: self._task_ended,
             e.SampleEnded: self._sampled,
             e.ResourceRead: self._read,
             e.ServerState: self._state,
@@ -162,7 +165,37 @@ class EventPrinter:
             call.message = event.message
             self._redraw()
 
+    def _task_began(self, event: e.TaskBegan) -> None:
+        call = self.running.get(event.call) or RunningCall(
+            event.server, event.tool, event.arguments, self._clock()
+        )
+        self._tasks[event.call] = call
+        self._paper.note(
+            f"· {event.server}: {call.title} goes on as a task. Its result comes later."
+        )
+
+    def _task_ended(self, event: e.TaskEnded) -> None:
+        call = self._tasks.pop(event.call, None)
+        if call is not None:
+            self.running[event.call] = call
+        seconds = 0.0 if call is None else self._clock() - call.began
+        self._call_ended(
+            e.CallEnded(
+                session=event.session,
+                call=event.call,
+                server=event.server,
+                tool=event.tool,
+                result=event.result,
+                error=event.error,
+                seconds=seconds,
+                warnings=event.warnings,
+            )
+        )
+
     def _call_ended(self, event: e.CallEnded) -> None:
+        if event.call in self._tasks:  # with a message to the model; the task goes on
+            self.running.pop(event.call, None)
+            return
         call = self.running.pop(event.call, None) or RunningCall(
             event.server, event.tool, {}, self._clock()
         )

@@ -16,6 +16,7 @@ from interlock import (
     McpError,
     ProtocolError,
     Skill,
+    TaskHandle,
     TimedOut,
     Unreachable,
 )
@@ -191,6 +192,80 @@ class ManagedServer:
                 tool, arguments, timeout=seconds, on_progress=on_progress, asker=asker
             )
         )
+
+    async def start_call(
+        self,
+        tool: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        on_progress: Callable[[ProgressNotificationParams], None] | None = None,
+        timeout: float | None = None,
+        asker: Answers | None = None,
+    ) -> TaskHandle:
+        """Call a tool, and return a handle as soon as it has become a task, or has ended.
+
+        Args:
+            tool: The tool's name at the server.
+            arguments: Its arguments.
+            on_progress: Called with the progress of the request.
+            timeout: Seconds for the request; None: that of the hub.
+            asker: Answers the questions that the server asks during this call and its task.
+
+        Raises:
+            InterlockError: As `call` does.
+        """
+        seconds = self._seconds(timeout)
+
+        async def start(client: Client) -> TaskHandle:
+            handle = await client.start_tool(
+                tool, arguments, timeout=seconds, on_progress=on_progress, asker=asker
+            )
+            if handle.id is None and too_deep(await handle.result()):
+                raise ProtocolError("The answer is nested too deeply.")
+            return handle
+
+        return await self._send(start)
+
+    async def task(self, id: str, *, asker: Answers | None = None) -> TaskHandle:
+        """Return a handle for a task of the server. Raises what `call` raises."""
+
+        async def find(client: Client) -> TaskHandle:
+            return client.task(id, asker=asker)
+
+        return await self._send(find)
+
+    async def result_of(
+        self, handle: TaskHandle, on_progress: Callable[[ProgressNotificationParams], None]
+    ) -> CallToolResult:
+        """Wait for the end of a task, and return its result.
+
+        The server counts as idle meanwhile, and may be restarted.
+
+        Args:
+            handle: The task.
+            on_progress: Called with each status message of the task.
+
+        Raises:
+            TaskCancelled: The task was cancelled.
+            InterlockError: As `call` does.
+        """
+        try:
+            number = 0
+            async for state in handle:
+                number += 1
+                if state.status_message and not state.is_terminal:
+                    on_progress(
+                        ProgressNotificationParams(
+                            progress_token="", progress=number, message=state.status_message
+                        )
+                    )
+            result = await handle.result()
+        except InterlockError as bad:
+            self._keeper.redactor.hide(bad)
+            raise
+        if too_deep(result):
+            raise ProtocolError("The answer is nested too deeply.")
+        return result
 
     async def read(
         self, uri: str, *, timeout: float | None = None, asker: Answers | None = None

@@ -60,6 +60,7 @@ class ActRunner:
             a.WatchAct: self._watch,
             a.UnwatchAct: self._unwatch,
             a.CallToolAct: self._call_tool,
+            a.CancelTaskAct: self._cancel_task,
             a.AppResourceAct: self._open_app,
             a.AppReadAct: self._app_read,
             a.AppLinkAct: self._app_link,
@@ -126,6 +127,9 @@ class ActRunner:
 
     async def _cancel(self, act: a.CancelAct) -> None:
         self._session(act.session).cancel()
+
+    async def _cancel_task(self, act: a.CancelTaskAct) -> None:
+        await self._host.tasks.cancel(act.call)
 
     async def _new(self, act: a.NewSessionAct) -> Any:
         return {"session": self._host.session(model=act.model, title=act.title).id}

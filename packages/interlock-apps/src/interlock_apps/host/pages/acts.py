@@ -187,6 +187,12 @@ class CallToolAct(Act, frozen=True, kw_only=True, tag="callTool"):
     app: str = ""
 
 
+class CancelTaskAct(Act, frozen=True, kw_only=True, tag="cancelTask"):
+    """Cancel the task of a call at its server."""
+
+    call: str
+
+
 class AppResourceAct(Act, frozen=True, kw_only=True, tag="appResource"):
     """Open an app: return its page and its id.
 
@@ -253,6 +259,7 @@ AnyAct = (
     | WatchAct
     | UnwatchAct
     | CallToolAct
+    | CancelTaskAct
     | AppResourceAct
     | AppReadAct
     | AppLinkAct

@@ -8,7 +8,7 @@ import msgspec
 
 from interlock.types import JSONObject
 
-from ...fleet.events import CallEnded
+from ...fleet.events import CallEnded, TaskEnded
 
 if TYPE_CHECKING:
     from ...fleet.log import Log
@@ -85,16 +85,17 @@ async def structured_page(log: Log, session: str, call: str, number: int) -> JSO
     return {"text": text[start : start + PAGE], "pages": -(-len(text) // PAGE)}
 
 
-async def _ended(log: Log, session: str, call: str) -> CallEnded | None:
+async def _ended(log: Log, session: str, call: str) -> CallEnded | TaskEnded | None:
     await log.flush()
     before: int | None = None
     while True:
         notes = await log.search(
-            session=session, kinds=("callEnded",), before=before, limit=SEARCHED
+            session=session, kinds=("callEnded", "taskEnded"), before=before, limit=SEARCHED
         )
         for noted in notes:
-            if isinstance(noted.event, CallEnded) and noted.event.call == call:
-                return noted.event
+            event = noted.event  # newest first: the outcome of a task comes before its call's
+            if isinstance(event, CallEnded | TaskEnded) and event.call == call:
+                return event
         if len(notes) < SEARCHED:
             return None
         before = notes[-1].seq

@@ -33,6 +33,9 @@ const KINDS = {
   callProposed: ["tool", "Call proposed"],
   callDecided: ["ask", "Call decided"],
   callEnded: ["tool", "Call ended"],
+  taskBegan: ["tool", "Task began"],
+  taskEnded: ["tool", "Task ended"],
+  taskGiven: ["send", "Task result sent"],
   resultsGiven: ["send", "Results sent"],
   asked: ["ask", "Question"],
   answered: ["check", "Answer"],
@@ -76,7 +79,12 @@ function summary(event) {
       return [`${event.allow ? "allowed" : "denied"} by ${event.by}`, event.why]
         .filter(Boolean)
         .join(": ");
+    case "taskBegan":
+      return `${event.tool} is the task ${event.task}`;
+    case "taskGiven":
+      return (event.messages ?? []).map((message) => blocks(message.content)).join(" ");
     case "callEnded":
+    case "taskEnded":
       return event.error || `${event.tool}: ${blocks(event.result?.content ?? [])}`;
     case "resultsGiven":
       return event.results.map((one) => blocks(one.content ?? [])).join(" ");

@@ -28,6 +28,7 @@ const STATES = {
   proposed: ["wait", "Proposed"],
   asking: ["ask", "Waiting for you"],
   running: ["wait", "Running"],
+  task: ["wait", "Running as a task"],
   done: ["check", "Done"],
   failed: ["warn", "Failed"],
   stopped: ["stop", "Stopped"],
@@ -88,6 +89,7 @@ function stateOf(data, asking) {
   if (asking && ["proposed", "running"].includes(data.state)) return "asking";
   if (data.state === "failed" && data.error === CANCELLED) return "stopped";
   if (data.state === "denied" && data.decided?.by === "stopped") return "off";
+  if (data.state === "running" && data.task) return "task";
   return data.state;
 }
 
@@ -115,6 +117,19 @@ function StoppedServer({ server }) {
       <button type="button" class="main" onClick=${start}>
         Start ${visible(server)}
       </button>
+    </div>
+  `;
+}
+
+/** A call that goes on as a task: what that means, and a button to cancel it. */
+function RunningTask({ call }) {
+  return html`
+    <div class="buttons">
+      <p class="wrap">
+        It goes on at its server after the answer is complete, also while this host is closed. Its
+        result comes into this conversation.
+      </p>
+      <button type="button" onClick=${() => attempt("cancelTask", { call })}>Cancel the task</button>
     </div>
   `;
 }
@@ -161,7 +176,7 @@ export function CallCard({ item }) {
       (pictures ||
         strange ||
         orders ||
-        ["asking", "running", "failed", "stopped", "proposed", "off"].includes(state)));
+        ["asking", "running", "task", "failed", "stopped", "proposed", "off"].includes(state)));
   const tool = toolOf(data);
   const app = tool?.app ? (typeof tool.app === "string" ? tool.app : tool.app.uri) : "";
   return html`
@@ -198,7 +213,12 @@ export function CallCard({ item }) {
         </span>
         <${Icon} name="chevron" />
       </button>
-      ${state === "running" && html`<${Progress} progress=${item.progress.value} />`}
+      ${
+        ["running", "task"].includes(state) &&
+        html`
+          <${Progress} progress=${item.progress.value} />
+        `
+      }
       <div id=${`${id}-body`} class="card-body" hidden=${!shown}>
         ${
           shown &&
@@ -236,6 +256,7 @@ export function CallCard({ item }) {
                   <${Settled} key=${one.key} asked=${one} />
                 `,
               )}
+            ${data.task && html`<${RunningTask} call=${data.call} />`}
             ${state === "off" && html`<${StoppedServer} server=${data.server} />`}
             ${
               data.decided &&

@@ -140,7 +140,8 @@ export class Talk {
     if (this.running.value) return;
     this.finish();
     for (const call of this.calls.values())
-      if (["proposed", "running"].includes(call.data.value.state))
+      // A task goes on, whoever looks at it.
+      if (["proposed", "running"].includes(call.data.value.state) && !call.data.value.task)
         call.data.value = { ...call.data.value, state: "gone" };
     for (const asked of this.asked.values())
       if (!asked.answer.value && !questions.value.has(asked.question.id))
@@ -226,6 +227,21 @@ export const texts = (content) =>
     .map((block) => block.text)
     .join("\n\n");
 const update = (item, changes) => (item.data.value = { ...item.data.value, ...changes });
+
+/** The end of a call or its task. @param {any} item @param {any} event @param {number} seconds */
+function end(item, event, seconds) {
+  item.progress.value = null;
+  const denied = item.data.value.state === "denied";
+  update(item, {
+    ...event,
+    type: "callProposed",
+    state: denied ? "denied" : event.error || event.result?.isError ? "failed" : "done",
+    result: event.result ?? null,
+    error: event.error ?? "",
+    seconds,
+    warnings: event.warnings ?? [],
+  });
+}
 
 /**
  * How each event changes its conversation.
@@ -321,18 +337,21 @@ const TAKE = {
   },
   callEnded: (talk, event) => {
     const item = talk.calls.get(event.call);
-    if (!item) return;
-    item.progress.value = null;
-    const denied = item.data.value.state === "denied";
-    update(item, {
-      ...event,
-      type: "callProposed",
-      state: denied ? "denied" : event.error || event.result?.isError ? "failed" : "done",
-      result: event.result ?? null,
-      error: event.error ?? "",
-      seconds: event.seconds ?? 0,
-      warnings: event.warnings ?? [],
-    });
+    // The call of a task ends with a message to the model; the task goes on.
+    if (item && !item.data.value.task) end(item, event, event.seconds ?? 0);
+  },
+  taskBegan: (talk, event) => {
+    const item = talk.calls.get(event.call);
+    if (item) update(item, { task: true });
+  },
+  taskEnded: (talk, event, at) => {
+    const item = talk.calls.get(event.call);
+    if (item) end(item, { ...event, task: false }, Math.max(0, at - item.data.value.since));
+  },
+  taskGiven: (talk, event, at) => {
+    const { title, tool } = talk.calls.get(event.call)?.data.value ?? {};
+    const words = `The outcome of ${title || tool || "a task"} has come in.`;
+    talk.add({ kind: "notice", at, event: { level: "info", words } });
   },
   resultsGiven: (talk, event) => {
     for (const one of event.results) {
@@ -402,6 +421,7 @@ const HOST = {
         : (event.messages ?? []).map((message) => unfenced(texts(message.content))).find(Boolean),
     );
   },
+  taskGiven: (event) => runs(event.session, true),
   turnEnded: (event) => {
     runs(event.session, false);
     if (event.session === current.value) spoken.value = ending(event);
