@@ -14,7 +14,12 @@ from typing import Any
 import pytest
 
 from interlock import Answers, Client, McpError, TaskCancelled
+from interlock.configs import Entry
+from interlock.models.scripted import call
+from interlock_apps.fleet.events import TurnEnded
+from interlock_apps.fleet.questions import Filled
 from scripts import existing_servers
+from tests.host.scene import ALLOW, Sitting, last, scene
 from tests.interop.driver import command_of, free_port, on_the_web
 
 pytestmark = [pytest.mark.interop]
@@ -95,6 +100,30 @@ async def test_the_everything_server_makes_tasks_of_questions(
         assert "[COMPLETED]" in result.text
         assert ("Paris" if kind == "sampling" else "Ann") in result.text
         assert "io.modelcontextprotocol/related-task" in result.text
+
+
+async def test_the_research_tool_in_the_host(
+    installed: Callable[[str], Path], tmp_path: Path
+) -> None:
+    """It goes on after the turn, its question comes to the person, and its report to the model."""
+    installed("servers-npm")
+    command = existing_servers.command("everything", tmp_path)
+    entry = Entry(id="research", command=tuple(command))
+    arguments = {"topic": "python", "ambiguous": True}
+    person = Sitting(form=Filled(action="accept", content={"interpretation": "snake"}))
+    async with scene(
+        {"research": entry},
+        call("research__simulate-research-query", **arguments),
+        "Later.",
+        "Here it is.",
+        person=person,
+        policy=ALLOW,
+        task_wait=0,
+    ) as one:
+        await one.host.session().say("Look it up.")
+        await one.until(lambda: len(one.of(TurnEnded)) == 2)
+        assert len(person.of("form")) == 1
+        assert "python (snake)" in last(one)
 
 
 def test_the_research_tool_from_the_command_line(
