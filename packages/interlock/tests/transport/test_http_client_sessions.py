@@ -274,7 +274,7 @@ async def test_the_stream_of_a_session() -> None:
 
 @both_loops
 async def test_messages_of_tasks_may_come_on_any_stream() -> None:
-    """What this client has no use for is passed over, on the session's stream and on a call's
+    """Those without a handle are notifications, on the session's stream and on a call's
     (`HTL-56`).
     """
     task = note(
@@ -289,13 +289,15 @@ async def test_messages_of_tasks_may_come_on_any_stream() -> None:
         track = Tracked(server)
         stream = await track.opened()
         await stream.sends(event(task), event(note("tools/list_changed")))
-        await track.hears(1)
+        await track.hears(2)
         doing = begun(track.client.call_tool("act"))
         asked = await server.next("tools/call")
         await asked.streams()
         await asked.ends(event(task), event(asked.response(result())))
         assert (await doing).text == "done"
-        assert track.heard == [LISTS[0]]
+        await track.hears(3)
+        status = "notifications/tasks/status"
+        assert track.heard == [status, LISTS[0], status]
         await track.client.aclose()
         await stream.hung_up()
 
