@@ -166,6 +166,7 @@ async def test_a_client_that_does_not_declare_tasks_answers_as_usual():
 
 
 async def test_a_question_without_the_parameter_is_no_task():
+    """This client does not refuse it (`TK4-27`)."""
     async with Server() as server, Client(server.channel, elicit=lambda q: True):
         said = await server.ask("elicitation/create", **form()["params"])
         assert said["result"]["action"] == "accept"

@@ -10,7 +10,17 @@ from typing import Any
 
 import pytest
 
-from interlock import Client, Context, McpError, Server, TaskCancelled, ToolError
+from interlock import (
+    AnyResult,
+    Client,
+    Context,
+    Exchange,
+    Handler,
+    McpError,
+    Server,
+    TaskCancelled,
+    ToolError,
+)
 from interlock.tasks import Tasks
 from interlock.transport.http.server.serve import listening_socket, serve_http
 from tests.client.peers import SECONDS
@@ -145,6 +155,33 @@ async def test_a_question_of_a_task(way: str, revision: str) -> None:
 
 @FORMS
 @WAYS
+async def test_a_wait_can_be_dropped_while_a_question_is_open(way: str, revision: str) -> None:
+    """The question is withdrawn, and asked again by the next wait (`TK4-28`)."""
+    asked = asyncio.Semaphore(0)
+    away = asyncio.Event()
+
+    async def elicit(question: Any) -> dict[str, bool]:
+        asked.release()
+        if not away.is_set():
+            await asyncio.Event().wait()
+        return {"confirm": True}
+
+    async with (
+        reached(lab(Gate()), way) as target,
+        Client(target, revision=revision, elicit=elicit) as client,
+        asyncio.timeout(SECONDS),
+    ):
+        handle = await client.start_tool("order")
+        wait = asyncio.ensure_future(handle.result())
+        await asked.acquire()
+        wait.cancel()
+        await asyncio.gather(wait, return_exceptions=True)
+        away.set()
+        assert (await handle.result()).text == "ordered"
+
+
+@FORMS
+@WAYS
 async def test_a_task_is_cancelled(way: str, revision: str) -> None:
     """By its handle, and by the end of the call that waits for it."""
     gate = Gate()
@@ -176,8 +213,35 @@ async def test_a_task_survives_its_server(revision: str, tmp_path: Path) -> None
         assert (await client.task(handle.id or "").result()).value() == 6
 
 
+async def test_requests_about_a_task_name_it_in_a_header() -> None:
+    """Load balancers route by it (`TKX-30`)."""
+    seen: dict[str, set[tuple[str | None, str]]] = {}
+
+    def noting(handler: Handler) -> Handler:
+        async def handle(x: Exchange) -> AnyResult:
+            if x.method.startswith("tasks/") and x.transport.request is not None:
+                named = x.transport.request.headers.get("mcp-name")
+                seen.setdefault(x.method, set()).add((named, x.params.task_id))
+            return await handler(x)
+
+        return handle
+
+    server = lab(Gate())
+    server.use(noting)
+    async with (
+        reached(server, "http") as target,
+        Client(target, elicit=lambda question: {"confirm": True}) as client,
+    ):
+        handle = await client.start_tool("order")
+        await handle.refresh()
+        assert (await handle.result()).text == "ordered"
+        await client.task(handle.id or "").cancel()
+        expected = {(handle.id, handle.id)}
+        assert seen == {f"tasks/{name}": expected for name in ("get", "update", "cancel")}
+
+
 async def test_older_revisions_have_no_tasks() -> None:
-    """The tool that requires one says so."""
+    """The client says so (`TKX-32`)."""
     async with Client(lab(Gate()), revision=R3) as client:
         with pytest.raises(McpError, match="does not offer tasks"):
             client.task("T")
