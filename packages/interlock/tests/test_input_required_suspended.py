@@ -639,3 +639,35 @@ async def test_two_retries_of_a_dead_workers_call_share_one_run() -> None:
     going_on.set()
     assert [said(done) for done in await asyncio.gather(*retries, late)] == ["a"] * 3
     assert len(begun) == 2
+
+
+@pytest.mark.parametrize("jump", [-3600.0, 3600.0])
+async def test_a_wall_clock_that_jumps_for_a_moment_repeats_nothing(jump: float) -> None:
+    """A retry arrives while the clock is wrong, and its copy at another worker afterwards."""
+    now = [1e9]
+    records = MemoryStore().records
+    there = rounds(records=records, wall=lambda: now[0])
+    here = rounds(records=records, wall=lambda: now[0])
+    acted: list[str] = []
+
+    async def body(x: Exchange) -> str:
+        answer = await answer_of(x, "first?")
+        acted.append(answer)
+        return answer
+
+    call = Retries(there, body)
+    first = await call.call()
+    if jump > 0:
+        assert said(await call.retry(first, "a")) == "a"
+        now[0] += jump
+        await Retries(there, body).call()
+        await records.swap("other", b"x", was=0, until=now[0] + 1, now=now[0])
+    else:
+        now[0] += jump
+        assert said(await call.retry(first, "a")) == "a"
+    now[0] -= jump
+    await there.aclose()
+    call.rounds = here
+    assert said(await call.retry(first, "a")) == "a"
+    assert acted == ["a"]
+    await here.aclose()

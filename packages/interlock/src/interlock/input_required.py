@@ -46,6 +46,7 @@ from .logs import limited
 from .outcomes import outcome_of, record_error, record_result
 from .protocol.journal import Journal
 from .quotas import DEFAULT_SHARE, Quota, holder_of
+from .store.bounds import RECORD_SLACK
 from .store.interface import RecordStore
 from .wire.codec import decode
 from .wire.jsonrpc import Malformed
@@ -774,11 +775,13 @@ class SuspendedCalls:
     async def _claim(
         self, ticket: _Ticket, x: Exchange, is_idempotent: bool
     ) -> Claim | EndedAction:
-        """Record that the code after a question begins."""
+        """Record that the code after a question begins. The record outlives the requestState by
+        hours, because the wall clock may be behind for a moment while it is written.
+        """
         return await self._actions.claim(
             _round_key(ticket),
             account=_account(x),
-            seconds=self.seal.seconds,
+            seconds=self.seal.seconds + RECORD_SLACK,
             idempotent=is_idempotent,
         )
 
