@@ -353,6 +353,7 @@ def test_spoiled_requests_are_seen_by_two_parsers_alike() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.endurance(seconds=4)
 @pytest.mark.parametrize("seed", range(2, 5))
 def test_many_spoiled_requests_are_seen_by_two_parsers_alike(seed: int) -> None:
     """The long round."""
