@@ -117,7 +117,7 @@ async def test_a_client_asks_for_a_task_and_collects_its_result() -> None:
 
 
 async def test_wrong_use_of_a_tool_is_an_unknown_method() -> None:
-    """`TK4-06`: required without a task, and a task of a tool that is never one."""
+    """`TK4-06`, `TK4-27`: required without a task, and a task of a tool that is never one."""
     async with connected(make_server()) as peer:
         assert await code(peer, "tools/call", name="wait", arguments={}) == -32601
         assert (

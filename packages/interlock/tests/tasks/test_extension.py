@@ -269,6 +269,19 @@ async def test_the_task_parameter_of_the_older_revision_is_ignored() -> None:
         assert result.text == "Hello, Ada!"
 
 
+async def test_only_calls_of_tools_become_tasks() -> None:
+    """`TKX-03`: a prompt is answered at once."""
+    server = make_server()
+
+    @server.prompt
+    async def poem() -> str:
+        return "Roses"
+
+    async with serving(server) as peer:
+        result = await peer.request("prompts/get", t.GetPromptRequestParams(name="poem"))
+        assert isinstance(result, t.GetPromptResult)
+
+
 async def test_questions_of_a_task_wait_for_updates() -> None:
     """`TKX-11`, `TKX-12`, `TKX-16`, `TKX-17`, `TKX-18`: all open questions at once, partial
     answers, unknown keys.
