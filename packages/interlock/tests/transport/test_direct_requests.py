@@ -11,6 +11,7 @@ import pytest
 
 from interlock import Context, Server
 from interlock.auth import ApiKeys, Guard
+from interlock.auth.tokens.credentials import Credentials
 from interlock.transport.http.app import HttpApp
 from interlock.transport.http.requests import send_body
 from interlock.transport.http.server.serve import listening_socket, serve_http
@@ -31,7 +32,7 @@ class Closed(HttpApp):
 class Wrapper:
     """An app around the endpoint that lets nobody in, and has all attributes of the endpoint."""
 
-    def __init__(self, app: HttpApp) -> None:
+    def __init__(self, app: Any) -> None:
         self._app = app
 
     def __getattr__(self, name: str) -> Any:
@@ -58,6 +59,15 @@ async def test_what_stands_before_the_endpoint_sees_each_request(how: str) -> No
     finally:
         task.cancel()
         await task
+
+
+async def test_what_stands_before_the_guard_sees_each_request() -> None:
+    """A guard that is wrapped admits nobody by itself."""
+    guard = Guard(ApiKeys({"ada": KEY}, scopes=["use"]), resource=RESOURCE, scopes=["use"])
+    async with serving(store(), guard=lambda app: Wrapper(guard(app))) as web:
+        x = call("seen", authorization=f"Bearer {KEY}")
+        await guard.judge(guard.site({"path": "/mcp"}), {}, Credentials("bearer", KEY))
+        assert (await web.ask(x)).status == 418
 
 
 def store() -> Server:

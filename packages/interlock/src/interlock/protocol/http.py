@@ -210,6 +210,7 @@ class EndpointHead(Struct):
         refusal: The error response to the headers of a POST; None if they are accepted.
         version: The header MCP-Protocol-Version.
         rpc_method: The header Mcp-Method.
+        name: The header Mcp-Name, if it is plain ASCII and needs no decoding.
         session: The header Mcp-Session-Id.
         takes_events: Whether the client accepts an event stream.
         params: The headers that mirror arguments.
@@ -221,6 +222,7 @@ class EndpointHead(Struct):
     refusal: HttpRefusal | None
     version: str | None
     rpc_method: str | None
+    name: str | None
     session: str | None
     takes_events: bool
     params: Mapping[str, str]
@@ -241,6 +243,7 @@ def read_head(
         _judge_headers(method, headers, repeated),
         text(headers, VERSION),
         text(headers, METHOD),
+        name.decode() if (name := headers.get(NAME)) is not None and _PLAIN(name) else None,
         text(headers, SESSION),
         accepts(headers, EVENTS),
         HeaderParams(headers),
@@ -502,11 +505,10 @@ def _mirrors(
     mirrored = head.rpc_method
     if mirrored != method:
         return _mismatch(id, "Mcp-Method", mirrored, method)
-    headers = head.headers
-    raw = headers.get(NAME, b"")
-    if name is not None and not (_PLAIN(raw) and raw == name.encode("utf-8", "replace")):
+    if name is not None and name != head.name:
+        raw = head.headers.get(NAME)
         try:
-            mirrored = None if NAME not in headers else decode_value(raw.decode("latin-1"))
+            mirrored = None if raw is None else decode_value(raw.decode("latin-1"))
         except BadHeaderValue as bad:
             return error(400, t.HEADER_MISMATCH, f"Header mismatch: Mcp-Name: {bad}", id=id)
         if mirrored != name:

@@ -81,12 +81,9 @@ class Handlers:
             **handlers_of(extensions),
         }
 
-    async def handle(self, x: Exchange) -> AnyResult:
+    def handle(self, x: Exchange) -> Awaitable[AnyResult]:
         """Handle one exchange. Raises McpError for an error response."""
-        handler = self._by_method.get(x.method)
-        if handler is None:
-            raise t.McpError(t.METHOD_NOT_FOUND, f"Method not found: {x.method}")
-        return await handler(x)
+        return self._by_method.get(x.method, _find_nothing)(x)
 
     def add_extension(self, extension: Extension) -> None:
         """Add the methods of an extension."""
@@ -473,6 +470,11 @@ class Handlers:
             stop()
             self._catalogue.listeners.discard(listener)
         return t.SubscriptionsListenResult()
+
+
+async def _find_nothing(x: Exchange) -> AnyResult:
+    """The handler of an unknown method."""
+    raise t.McpError(t.METHOD_NOT_FOUND, f"Method not found: {x.method}")
 
 
 def _since(meta: Raw) -> str:

@@ -17,21 +17,21 @@ from urllib.parse import quote, quote_from_bytes
 from ... import types as t
 from ...exchange import Handler
 from ...protocol.events import CallId, SessionListen
-from ...protocol.http import EndpointRules, error, read_head
+from ...protocol.http import EndpointRules, read_head
 from ...protocol.identity import Identity
 from ...quotas import Quota, QuotaUsage
-from ...store.errors import StoreError, store_unreachable
+from ...store.errors import StoreError
 from ...store.interface import Session, Store
 from ...store.memory import MemoryStore
 from ...store.worker_messages import WorkerMessages
 from ..serve import DEFAULT_MOST_CALLS, Serving
 from .access_log import AccessLog
 from .admission import Admission
-from .authorization import DirectGuard, Guarding, ProtectedApp
+from .authorization import Guarding, ProtectedApp, is_direct_guard
 from .background_tasks import BackgroundTasks
 from .cors import Cors
 from .endpoint import McpEndpoint
-from .error_responses import CLOSE, ErrorResponder
+from .error_responses import CLOSE, ErrorResponder, store_away
 from .health import DEFAULT_PATH, HealthChecks
 from .legacy.session_expiry import SessionExpiry
 from .legacy.sessions import SessionEndpoint, SessionOptions
@@ -249,7 +249,7 @@ class HttpApp:
             if principal is None:
                 return self(request.scope, request.receive, request.send)
         request.admit(prepared, principal)
-        return self._serve_endpoint(request)
+        return self._serve(request)
 
     def _prepare(self, raw: RawHead) -> PreparedHead | None:
         """Read a head; None if its requests cannot be served without ASGI."""
@@ -258,7 +258,7 @@ class HttpApp:
         token = None
         shown = raw.headers
         if self._guarded is not None:
-            if not isinstance(self._guarded, DirectGuard) or raw.method == "OPTIONS":
+            if not is_direct_guard(self._guarded) or raw.method == "OPTIONS":
                 return None
             found = self._guarded.read_token(raw.path, raw.query, raw.headers)
             if found is None:
@@ -283,7 +283,7 @@ class HttpApp:
         if self._guarded is not None and self._location(scope) is None:
             await (self._handle if self._is_open(scope) else self._guarded)(scope, receive, send)
         elif self._entered and scope["path"] == self.path and not scope.get("root_path"):
-            await self._serve_endpoint(self._admission.asgi_request(scope, receive, send))
+            await self._serve(self._admission.asgi_request(scope, receive, send))
         else:
             await self._handle(scope, receive, send)
 
@@ -306,20 +306,7 @@ class HttpApp:
             await self._route(scope, receive, send)
         except StoreError:
             request = self._admission.asgi_request(scope, receive, send)
-            await self._refuse_without_store(request)
-
-    async def _serve_endpoint(self, request: EndpointRequest) -> None:
-        """Serve a request to the endpoint."""
-        try:
-            await self._serve(request)
-        except StoreError:
-            await self._refuse_without_store(request)
-
-    async def _refuse_without_store(self, request: EndpointRequest) -> None:
-        """Refuse a request because the store is unreachable. The store has logged the reason."""
-        bad = store_unreachable()
-        later = [(b"retry-after", b"5")]
-        await self._errors.send(request, error(503, bad.code, bad.message, bad.data, headers=later))
+            await self._errors.send(request, store_away())
 
     # -- routing -----------------------------------------------------------------------------------
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import Protocol, runtime_checkable
+from typing import Protocol, TypeGuard, runtime_checkable
 
 from ...exchange import Principal
-from .requests import BearerToken, Challenge, Pairs, Receive, Scope, Send
+from .requests import BearerToken, Challenge, Pairs, Receive, Scope, Send, is_direct
 
 ASGIApp = Callable[[Scope, Receive, Send], Awaitable[None]]
 Guarding = Callable[[ASGIApp], ASGIApp]
@@ -31,7 +31,6 @@ class EndpointAware(Protocol):
         ...
 
 
-@runtime_checkable
 class DirectGuard(Protocol):
     """A guarded app that can also admit requests without ASGI."""
 
@@ -42,6 +41,11 @@ class DirectGuard(Protocol):
         see the whole request.
         """
         ...
+
+
+def is_direct_guard(guarded: object) -> TypeGuard[DirectGuard]:
+    """Whether a guarded app admits requests without ASGI."""
+    return is_direct(guarded, "read_token")
 
 
 class ProtectedApp:

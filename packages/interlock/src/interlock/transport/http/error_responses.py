@@ -10,6 +10,7 @@ from msgspec import UNSET
 
 from ... import types as t
 from ...protocol.http import HttpRefusal, error
+from ...store.errors import store_unreachable
 from ...wire import jsonrpc
 from ...wire.jsonrpc import Malformed
 from .access_log import AccessLog
@@ -49,6 +50,15 @@ def busy_error(what: str = "", seconds: int = 1) -> t.McpError:
     if what:
         data["resource"] = what
     return t.McpError(RATE_LIMITED, words, data)
+
+
+def store_away() -> HttpRefusal:
+    """Return the refusal for a request that needs the store, which is unreachable. The store has
+    logged the reason.
+    """
+    bad = store_unreachable()
+    later = [(b"retry-after", b"5")]
+    return error(503, bad.code, bad.message, bad.data, headers=later)
 
 
 def request_id(body: bytes) -> t.RequestId | None:

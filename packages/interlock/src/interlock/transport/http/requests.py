@@ -232,6 +232,16 @@ class AsgiRequest:
         await send_body(self.send, status, body, kind, headers)
 
 
+def is_direct(app: object, method: str) -> bool:
+    """Whether an ASGI app also serves requests with a method of its own.
+
+    Hazard: a wrapper with the attributes of the app inside, or a subclass with its own `__call__`,
+    may protect that app. So one class must define both ways.
+    """
+    called = next(base for base in type(app).__mro__ if "__call__" in vars(base))
+    return method in vars(called)
+
+
 async def send_body(
     send: Send, status: int, body: bytes, kind: bytes = JSON, headers: Pairs = ()
 ) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeGuard, runtime_checkable
 
 from ....quotas import QuotaUsage
 from ..limits import Limits
-from ..requests import ServerRequest
+from ..requests import ServerRequest, is_direct
 from .cycle import App, RequestCycle
 from .limits import ConnectionLimits
 from .supervision import Supervision
@@ -77,13 +77,7 @@ def serving(app: App | DirectApp) -> Callable[[RequestCycle], Awaitable[None]]:
 
 
 def _is_direct(app: App | DirectApp) -> TypeGuard[DirectApp]:
-    """Whether an app serves requests without ASGI.
-
-    Hazard: a wrapper with the attributes of the app inside, or a subclass with its own `__call__`,
-    may protect that app. So one class must define both ways.
-    """
-    called = next(base for base in type(app).__mro__ if "__call__" in vars(base))
-    return "serve" in vars(called)
+    return is_direct(app, "serve")
 
 
 def lacking() -> str:
