@@ -135,7 +135,7 @@ def confirmed(question: Offered, answer: Answer) -> Offered:
 
 
 @pytest.mark.parametrize(
-    "times", [3000, pytest.param(100_000, marks=pytest.mark.endurance(seconds=60))]
+    "times", [3000, pytest.param(100_000, marks=pytest.mark.endurance(seconds=20))]
 )
 async def test_honest_clients_open_sessions_while_a_stranger_opens_thousands(times: int):
     """The stranger has all sessions; each honest client gets one, at the cost of the stranger's,
@@ -265,7 +265,7 @@ async def test_large_asking_calls_stay_inside_the_memory_budget():
 
 @pytest.mark.skipif(not STATM.exists(), reason="the memory of the process is read from /proc")
 @pytest.mark.parametrize(
-    "calls", [300, pytest.param(10_000, marks=pytest.mark.endurance(seconds=150))]
+    "calls", [300, pytest.param(10_000, marks=pytest.mark.endurance(seconds=8))]
 )
 async def test_the_process_stays_inside_the_memory_budget(calls: int):
     """The resident memory grows by no more than the budget while a stranger sends large asking
