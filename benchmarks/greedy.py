@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import re
 import socket
 import statistics
 import sys
@@ -140,8 +141,16 @@ async def _ask(
     """Send a request; return the status and the body of the response."""
     writer.write(request)
     head = await reader.readuntil(b"\r\n\r\n")
-    length = int(head.lower().split(b"content-length: ")[1].split(b"\r\n")[0])
-    return int(head.split(b" ")[1]), await reader.readexactly(length)
+    status = int(head.split(b" ")[1])
+    length = re.search(rb"content-length: *(\d+)", head, re.IGNORECASE)
+    if length is not None:
+        return status, await reader.readexactly(int(length[1]))
+    pieces: list[bytes] = []
+    while size := int(await reader.readline(), 16):
+        pieces.append(await reader.readexactly(size))
+        await reader.readline()
+    await reader.readline()
+    return status, b"".join(pieces)
 
 
 async def _ask_for_ever(
