@@ -60,6 +60,7 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("--duration", type=float, default=1800.0, help="seconds of load (1800)")
     parser.add_argument("--seed", type=int, default=int(f"{datetime.now(UTC):%Y%m%d}"))
     parser.add_argument("--faults", default="all", help="names with commas between them (all)")
+    parser.add_argument("--without", default="", help="kinds of load with commas between them")
     parser.add_argument("--pause", type=float, default=8.0, help="seconds between faults (8)")
     parser.add_argument("--hold", type=float, default=5.0, help="seconds that a fault lasts (5)")
     parser.add_argument(
@@ -131,7 +132,7 @@ async def attack(
     if server.name == "typescript" and clock.kind == "injected" and "clock" in names:
         names.remove("clock")
     urls = [f"http://127.0.0.1:{port}/mcp" for port in (server.port, proxy.port)]
-    without = LACKS.get(server.name, frozenset())
+    without = LACKS.get(server.name, frozenset()) | frozenset(options.without.split(","))
     load = Load(urls, ledger, options.deadline, options.seed, without)
     sampler = Sampler(server)
     background = [asyncio.create_task(sampler.run()), asyncio.create_task(server.watch())]
