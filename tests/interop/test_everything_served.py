@@ -175,7 +175,7 @@ async def test_the_rest(peer: tuple[Driver, bool]) -> None:
     client, newest = peer
     accepted: dict[str, Any] = {**MAN, "elicitation/create": {"action": "accept"}}
     step = await client.call("visit_page", answers=accepted, until=0 if newest else 1)
-    assert step.text == "The person has been at the page."
+    assert step.text == "The user has visited the page."
     assert step.asked[0][1]["mode"] == "url"
     assert (
         "notifications/elicitation/complete" in [method for method, _ in step.heard]

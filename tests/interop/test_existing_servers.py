@@ -232,7 +232,7 @@ GIT = {
         Call("git_add", {**R, "files": ["beds.txt", "tools.txt"]}, nothing),
         Call("git_add", {"paths": ["beds.txt", "tools.txt"]}, nothing),
     ),
-    "what is staged": Same(
+    "the staged changes": Same(
         Call("git_diff_staged", R, changes), Call("git_diff", {"what": "staged"}, changes)
     ),
     "unstaging": Same(Call("git_reset", R, nothing), Call("git_unstage", {}, nothing)),

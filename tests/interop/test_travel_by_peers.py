@@ -139,7 +139,7 @@ async def test_calendar(walk: Walk, tmp_path: Path) -> None:
         kept = await walker.client.call("delete_event", {"event": other["id"]}, answers=no)
         assert (kept.result["isError"], kept.text) == (
             True,
-            "The person did not agree, and nothing was deleted.",
+            "The user did not agree, and nothing was deleted.",
         )
         await walker.use("delete_event", {"event": other["id"]}, yes)
     (file,) = tmp_path.glob("*.ics")

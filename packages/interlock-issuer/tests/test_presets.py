@@ -304,7 +304,7 @@ async def test_a_token_that_is_asked_about(preset: Preset) -> None:
 def test_where_nobody_can_be_asked() -> None:
     """A provider without introspection, and one who does not say who asks,
     are refused with words."""
-    with pytest.raises(ValueError, match="says nowhere"):
+    with pytest.raises(ValueError, match="has no way to check"):
         presets.get("auth0").verifier(opaque=True, client_id="own", **presets.get("auth0").needs)
     with pytest.raises(ValueError, match="give client_id"):
         presets.get("okta").verifier(opaque=True, **presets.get("okta").needs)
@@ -467,7 +467,7 @@ BAD_PROVIDERS = [
 def test_a_provider_that_cannot_be(changes: dict[str, Any]) -> None:
     """Addresses of a provider are https, or on loopback;
     people must be found in some way (SEC-13)."""
-    with pytest.raises(ValueError, match=r"cannot be|can be found"):
+    with pytest.raises(ValueError, match="cannot be"):
         Provider(**(GOOD | changes))
     assert Provider(**(GOOD | {"token_endpoint": "http://127.0.0.1:8080/t"}))
 

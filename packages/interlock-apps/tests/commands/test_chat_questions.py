@@ -176,7 +176,7 @@ async def test_a_result_is_held_for_review() -> None:
     model = Scripted(*answers)
     async with seated({"shop": shop()}, models=[model], policy=policy) as seat:
         await seat.answer("❯", "buy\r")
-        shown = await seat.answer("n keep it back", "n")
+        shown = await seat.answer("n withhold it", "n")
         assert "bought 1 tea" in shown
         await seat.answer("Why not", "\r")
         await seat.see("bought 1 milk")
@@ -285,7 +285,7 @@ async def test_a_form_is_declined_or_cancelled(key: str, words: str, told: str) 
         await seat.answer("f fill in", "f")
         await seat.see("1/6")
         await seat.answer("❯", "\x1b")
-        assert "A value is needed here." in await seat.answer("c cancel", key)
+        assert "This field is required." in await seat.answer("c cancel", key)
         await seat.see(f"→ {words}")
         await seat.see(r"Done\.")
         await seat.leave()

@@ -118,7 +118,7 @@ async def test_arguments_of_a_prompt_are_asked_for_needed_ones_first() -> None:
         await seat.answer("❯", "/guide:plan\r")
         await seat.see("city")
         await seat.answer("❯", "\r")
-        await seat.see("A value is needed here.")
+        await seat.see("This field is required.")
         await seat.answer("❯", "Bar")
         await seat.answer("Barcelona", "\t\r")
         seat.type("\r")

@@ -106,7 +106,7 @@ async def test_nothing_is_called_that_no_rule_allows(servers: Path, site: Site) 
     assert (ended.code, ended.out) == (0, "It is 3.\n")
     assert (
         'not called: add of everyday {"a":1,"b":2}. Nobody allowed this call: This '
-        "command cannot ask a person. Allow it by a rule of --policy." in ended.err
+        "command cannot ask a user. Allow it by a rule of --policy." in ended.err
     )
     assert "cannot ask a person" in said(site)
 

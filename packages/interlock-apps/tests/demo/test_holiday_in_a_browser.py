@@ -127,7 +127,7 @@ async def test_a_page_that_is_loaded_again_and_a_second_one(chromium: Any, tmp_p
     assert holdings.bookings(folder) == []
     log = await holdings.log(folder)
     (denied,) = [event for event in log if isinstance(event, CallDecided) and not event.allow]
-    assert (denied.by, denied.why) == ("person", "The person does not allow this call. too dear")
+    assert (denied.by, denied.why) == ("person", "The user denied this call. too dear")
 
 
 async def test_what_is_declined_or_stopped_is_not_booked(chromium: Any, tmp_path: Path) -> None:

@@ -84,8 +84,8 @@ async def test_every_question_takes_its_own_kind_of_answer(question: Any) -> Non
 async def test_without_anybody_nothing_is_allowed() -> None:
     one, heard = prompter()
     for question in QUESTIONS:
-        assert await one.ask(question) == NotAnswered(words="No person can be asked.")
-        assert await one.decide(question) == Decision(allow=False, reason="No person can be asked.")
+        assert await one.ask(question) == NotAnswered(words="No user can be asked.")
+        assert await one.decide(question) == Decision(allow=False, reason="No user can be asked.")
     assert all(event.by == "nobody" for event in heard if isinstance(event, QuestionAnswered))
 
 

@@ -233,10 +233,10 @@ BROKEN: list[tuple[Callable[[Path], object], str]] = [
     ),
     (
         _edited(lambda data: data["servers"]["s"]["features"].pop("prompt")),
-        "'s' is not as it was written",
+        "'s' was changed by hand",
     ),
-    (_edited(lambda data: data["servers"]["s"].update(extra=1)), "'s' is not as it was written"),
-    (_edited(lambda data: data["servers"].update(s=[])), "'s' is not as it was written"),
+    (_edited(lambda data: data["servers"]["s"].update(extra=1)), "'s' was changed by hand"),
+    (_edited(lambda data: data["servers"].update(s=[])), "'s' was changed by hand"),
 ]
 
 

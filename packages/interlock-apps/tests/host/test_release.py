@@ -158,7 +158,7 @@ async def change_tool(one: Scene, server: Server) -> None:
         (remove_tool, "adder__add is no longer there."),
         (remove_server, "adder__add is no longer there: the server adder was removed."),
         (stop_server, "The server adder is stopped."),
-        (change_tool, "It is not as it was when it was approved."),
+        (change_tool, "It has changed since it was approved."),
     ],
 )
 async def test_a_question_about_what_is_gone_is_taken_back(go: Any, words: str) -> None:

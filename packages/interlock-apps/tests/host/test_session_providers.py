@@ -143,7 +143,7 @@ async def test_a_refusal_reaches_the_model(speaks: str, stream: bool) -> None:
         assert (await one.host.session().say("Go.")).reason == "done"
         sent = json.dumps(site.asked[1].body)
         for words in (
-            "The person does not allow this call.",
+            "The user denied this call.",
             "There is no tool",
             "do not fit the tool",
         ):

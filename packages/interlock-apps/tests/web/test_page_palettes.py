@@ -32,7 +32,7 @@ async def test_a_prompt_is_found_filled_in_and_used_by_keys_alone(chromium: Any)
         field = page.get_by_role("combobox", name="destination")
         await focus_on(page, "[data-field=destination]")
         await page.keyboard.press("Enter")
-        await page.get_by_text("A value is needed here.").wait_for()
+        await page.get_by_text("This field is required.").wait_for()
         await page.keyboard.type("Bar")
         # What fitted the empty field may stand there for a moment.
         await expect(page.locator(".suggestions li")).to_have_text(
@@ -223,7 +223,7 @@ async def test_a_template_is_filled_in_with_suggestions_on_a_telephone(chromium:
         await page.get_by_role("button", name="Resources", exact=True).tap()
         await page.get_by_role("treeitem", name="Weather forecast").tap()
         await page.get_by_role("button", name="View").tap()
-        assert await page.get_by_text("A value is needed here.").count() == 2
+        assert await page.get_by_text("This field is required.").count() == 2
         await page.get_by_role("combobox", name="city").fill("Par")
         await page.get_by_role("option", name="Paris").tap()
         await page.get_by_role("combobox", name="date").fill("2024-06-15")

@@ -177,7 +177,7 @@ async def test_a_form_is_filled_in_reviewed_and_sent(chromium: Any) -> None:
         box = await armed(page)
         assert await box.get_by_label("nights").input_value() == "7"
         await box.get_by_role("button", name="Review").click()
-        assert await box.get_by_text("A value is needed here.").count() == 3
+        assert await box.get_by_text("This field is required.").count() == 3
         assert await page.evaluate("document.activeElement.dataset.field") == "name"
         await page.keyboard.type("Ada")
         await box.get_by_label("Mail").fill("nobody")

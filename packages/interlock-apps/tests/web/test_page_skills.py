@@ -64,9 +64,7 @@ async def test_a_skill_is_seen_and_loaded(chromium: Any) -> None:
         for path, text in FILES.items():
             uri = f"skill://acme/refunds/{path}"
             assert f'"{uri}": "{digest_of(text.encode())}"' in words
-        assert (
-            "It asks that these tools be allowed: Bash shop__refund. That is not granted" in words
-        )
+        assert "It asks to allow these tools: Bash shop__refund. That is not granted" in words
         assert await box.locator(".from").inner_text() == "shop"
         await shot(page, "question-skill")
         assert len(stage.host.questions) == 1

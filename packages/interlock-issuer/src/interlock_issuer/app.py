@@ -261,7 +261,7 @@ class Issuer:
         try:
             pending = await self._authorization.judge(request)
         except UnredirectableError as astray:
-            return self.users.error_page("This does not lead anywhere", astray.words)
+            return self.users.error_page("This request cannot continue", astray.words)
         except RedirectableError as unfit:
             return self._unasked(unfit.client, unfit.redirect_uri, unfit.state, unfit.why)
         return await self.users.start(self, request, pending)
@@ -283,13 +283,16 @@ class Issuer:
         if is_trusted(client, redirect_uri):
             return redirect_response(onward)
         return self.users.error_page(
-            "The request is not right", f"{why.error}: {why.words or 'nobody was asked'}.", onward
+            "The request is invalid",
+            f"{why.error}: {why.words or 'the user was not asked'}.",
+            onward,
         )
 
     def _over(self) -> Response:
         return self.users.error_page(
-            "This is over",
-            "The request was answered already, or took too long. Begin again where you came from.",
+            "This has ended",
+            "The request was already answered, or took too long. Start again in the "
+            "program that sent you here.",
         )
 
     async def _is_active(self, user: User) -> bool:
@@ -297,7 +300,7 @@ class Issuer:
             return await self.users.is_active(user)
         except Unreachable as silent:  # nothing is decided, and nothing spent
             raise unavailable(
-                "it cannot be found out now whether the person may still go on"
+                "the issuer cannot check now whether the user's account is still valid"
             ) from silent
 
 
@@ -314,4 +317,4 @@ async def _nothing_here(scope: Scope, receive: Receive, send: Send) -> None:
     if scope["type"] == "websocket":
         await send({"type": "websocket.close", "code": 1000})
         return
-    await text_response(404, "There is nothing here.")(scope, receive, send)
+    await text_response(404, "There is no page at this address.")(scope, receive, send)

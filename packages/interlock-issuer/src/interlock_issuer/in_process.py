@@ -42,10 +42,10 @@ class InProcessVerifier(Jwt):
             holds = await self._holds(token) is not None
         except (OAuthError, StoreError):
             raise Unverifiable(
-                "It cannot be found out now whether this token still holds."
+                "The server cannot check now whether this token is still valid."
             ) from None
         if not holds:
-            raise BadToken("it was withdrawn, or what was granted has ended")
+            raise BadToken("it was revoked, or its grant has ended")
         return verified
 
 

@@ -61,7 +61,7 @@ class Provider(Struct, frozen=True, kw_only=True):
                 f"the ID tokens of {self.name} cannot be verified without its jwks_uri"
             )
         if self.person != "id_token" and not self.person_url:
-            raise ValueError(f"nobody can be found at {self.name} without its person_url")
+            raise ValueError(f"users of {self.name} cannot be looked up without its person_url")
 
     def visit(
         self,
@@ -103,7 +103,7 @@ class Provider(Struct, frozen=True, kw_only=True):
         if isinstance(subject, bool) or not isinstance(subject, str | int) or subject == "":
             raise Unauthorized(
                 "log-in",
-                f"{self.name} does not say who logged in: there is no {self.subject}",
+                f"{self.name} does not say who logged in: {self.subject} is missing",
                 culprit="authorization server",
             )
         named = (claims.get(name) for name in self.names)

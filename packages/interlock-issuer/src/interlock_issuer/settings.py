@@ -135,8 +135,7 @@ class Settings(Struct, frozen=True, kw_only=True):
         if wanted and not had:
             raise OAuthError(
                 "invalid_scope",
-                "there are no such scopes here; there are: "
-                f"{' '.join(self.scopes) or 'none that fit'}",
+                f"unknown scopes; known are: {' '.join(self.scopes) or 'none that fit'}",
             )
         return had
 
@@ -150,7 +149,7 @@ class Settings(Struct, frozen=True, kw_only=True):
         if asked is None:
             return self.resources[0] if self.resources else self.url
         if " " in asked:
-            raise OAuthError("invalid_target", "a token is for one resource: ask for one at a time")
+            raise OAuthError("invalid_target", "a token is for one resource: request one at a time")
         plain = plain_resource(asked)
         if plain is None or len(asked) > 2048:
             raise OAuthError(
@@ -162,7 +161,7 @@ class Settings(Struct, frozen=True, kw_only=True):
                 (known for known in self.resources if plain_resource(known) == plain), None
             )
             if found is None:
-                raise OAuthError("invalid_target", "this issuer gives no tokens for that resource")
+                raise OAuthError("invalid_target", "this issuer issues no tokens for that resource")
             return found
         parts = urlsplit(plain)
         if parts.scheme != "https" and not is_loopback_host(parts.hostname or ""):

@@ -171,7 +171,7 @@ def test_accounts(interlock: Command, tmp_path: Path) -> None:
     there = ["--accounts", tmp_path / "accounts.db"]
     assert (
         interlock("auth", "account", "list", *there).output
-        == "There are no accounts. Make one: interlock auth account add NAME\n"
+        == "There are no accounts. Create one: interlock auth account add NAME\n"
     )
     assert (
         interlock(
@@ -180,7 +180,7 @@ def test_accounts(interlock: Command, tmp_path: Path) -> None:
         == "ada can log in now.\n"
     )
     again = interlock("auth", "account", "add", "Ada", *there, stdin=f"{PASSWORD}\n")
-    assert (again.exit_code, again.stderr) == (1, "Error: There is an account ada already.\n")
+    assert (again.exit_code, again.stderr) == (1, "Error: There is already an account ada.\n")
     assert interlock("auth", "account", "list", *there).stdout == "ada  Ada L.\n"
     (listed,) = json.loads(interlock("auth", "account", "list", "--json", *there).stdout)
     assert listed.keys() == {"name", "subject", "display", "created"}
@@ -230,8 +230,8 @@ def test_a_password_at_a_terminal(home: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "words, expected",
     [
-        ([], "Nobody could log in: there are no accounts"),
-        (["--account", "ada"], "There is no password for ada"),
+        ([], "Nobody can log in: there are no accounts"),
+        (["--account", "ada"], "The password of ada is missing"),
         (["--scope", "shop:buy"], "A scope is written NAME=SENTENCE"),
         (["--url", "http://login.example"], "An issuer is https, or http on a loopback address"),
         (["--resource", "shop"], "A resource is an absolute"),

@@ -106,7 +106,7 @@ async def desk_of(
 
 
 async def registered(desk: Desk, name: str) -> str:
-    """The id of a client that has registered itself."""
+    """The id of a client that registered itself."""
     body = msgspec.json.encode(
         {"client_name": name, "redirect_uris": [desk.back], "token_endpoint_auth_method": "none"}
     ).decode()
@@ -142,7 +142,7 @@ async def test_log_in_and_agree(
         "Anna Blume",
         "Read your files.",
         "127.0.0.1",
-        "just started it yourself",
+        "started it yourself just now",
         "Example & Sons",
     ):
         assert words in await page.inner_text("body")
@@ -298,7 +298,7 @@ async def test_a_form_of_another_site(chromium: Any, serve: Any, tmp_path: Path)
         }""",
         [f"{desk.url}/consent", fields],
     )
-    await desk.page.get_by_role("heading", name="That did not work").wait_for()
+    await desk.page.get_by_role("heading", name="Login failed").wait_for()
     await shot(desk.page, "9-refused")
     assert desk.landing.came.empty()
 

@@ -417,7 +417,8 @@ async def test_a_document_that_does_not_come(monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr(metadata_documents, "_SECONDS", 0.0)
     assert (
-        b"it did not come within" in (await Office(fetch=Silent()).authorize(client_id=PAPER)).body
+        b"it did not arrive within"
+        in (await Office(fetch=Silent()).authorize(client_id=PAPER)).body
     )
 
 

@@ -155,19 +155,24 @@ def test_consent_says_who_what_and_where() -> None:
 
 WARNED = [
     ("registered", "http://127.0.0.1:1234/cb", None, []),
-    ("itself", "https://app.example/back", None, ["nobody has checked its name"]),
+    ("itself", "https://app.example/back", None, ["Nobody has verified its name"]),
     (
         "itself",
         "http://127.0.0.1:1234/cb",
         None,
-        ["nobody has checked its name", "this computer", "just started it yourself"],
+        ["Nobody has verified its name", "this computer", "started it yourself just now"],
     ),
-    ("document", "http://localhost:1234/cb", None, ["this computer", "just started it yourself"]),
-    ("document", "http://[::1]:1234/cb", None, ["this computer", "just started it yourself"]),
-    ("document", "https://127.0.0.2/cb", None, ["this computer", "just started it yourself"]),
+    (
+        "document",
+        "http://localhost:1234/cb",
+        None,
+        ["this computer", "started it yourself just now"],
+    ),
+    ("document", "http://[::1]:1234/cb", None, ["this computer", "started it yourself just now"]),
+    ("document", "https://127.0.0.2/cb", None, ["this computer", "started it yourself just now"]),
     ("document", "https://app.example/back", None, []),
     ("document", "com.example.app:/cb", None, ["an app on this device"]),
-    ("registered", None, "WDJB-MJHT", ["in front of you shows this code"]),
+    ("registered", None, "WDJB-MJHT", ["your device shows this code"]),
 ]
 
 
@@ -326,7 +331,7 @@ def test_no_link_to_what_is_no_web_page(url: str) -> None:
     """
     assert "<a " not in page_templates.message("A", "B", brand="b", onward=url)
     if url.partition(":")[0] in ("javascript", "data", "vbscript", "file"):
-        with pytest.raises(ValueError, match="nobody is sent"):
+        with pytest.raises(ValueError, match="a browser cannot be sent"):
             page_templates.onward(url, brand="b", to="x")
     assert 'href="https://app.example/' in page_templates.message(
         "A", "B", brand="b", onward="https://app.example/"

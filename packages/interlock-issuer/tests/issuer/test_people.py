@@ -81,7 +81,7 @@ class Town:
         return visitor
 
     async def register(self, *redirect_uris: str, name: str = "Stranger") -> str:
-        """The id of a client that has registered itself."""
+        """The id of a client that registered itself."""
         body = {
             "redirect_uris": redirect_uris,
             "client_name": name,
@@ -120,7 +120,7 @@ async def test_the_whole_way(town: Town) -> None:
     """
     visitor = town.visitor()
     page = await visitor.begin(request())
-    assert "to go on to The App" in Page(page).text
+    assert "to continue to The App" in Page(page).text
     page = await visitor.follow(await log_in(visitor, page))
     seen = Page(page)
     for words in (
@@ -541,7 +541,7 @@ async def test_programs_that_anybody_may_be_are_asked_about_each_time(town: Town
         asked = request(client_id=client, redirect_uri=back)
         page = await visitor.begin(asked)
         seen = Page(page)
-        assert "just started it yourself" in seen.text
+        assert "started it yourself just now" in seen.text
         assert "remember" not in seen.form("/consent").boxes
         await visitor.fill(page, "/consent", answer="yes", remember="yes")
         assert Page(await visitor.begin(asked)).form("/consent")
@@ -582,7 +582,7 @@ async def test_a_client_with_an_evil_name(town: Town) -> None:
         assert "<script>x</script>" in Page(page).text
         if Page(page).forms[0].action.endswith("/login"):
             page = await visitor.follow(await log_in(visitor, page))
-    assert "has registered itself" in Page(page).text
+    assert "registered itself" in Page(page).text
 
 
 PROMPTS = [("none", False, "login_required"), ("none", True, "consent_required")]
@@ -645,7 +645,7 @@ async def test_a_device(town: Town) -> None:
             await visitor.fill(page, "/device", user_code=device["user_code"].lower())
         )
         seen = Page(page)
-        assert "in front of you shows this code" in seen.text
+        assert "your device shows this code" in seen.text
         assert device["user_code"] in seen.text
         assert (await poll(town, device["device_code"]))["error"] == "authorization_pending"
         assert "Done" in Page(await visitor.fill(page, "/consent", answer="yes")).text

@@ -21,7 +21,7 @@ from interlock.cli.run.running import chosen_transport, run_server, with_transpo
 @click.argument("name", required=False)
 @click.argument("arguments", nargs=-1)
 @with_transport_options
-@click.option("--list", "listing", is_flag=True, help="List the servers that there are.")
+@click.option("--list", "listing", is_flag=True, help="List the available servers.")
 def serve(name: str | None, arguments: tuple[str, ...], listing: bool, **given: Any) -> None:
     """Run one of the servers that come with Interlock; without a NAME, list them.
 
@@ -40,7 +40,7 @@ def serve(name: str | None, arguments: tuple[str, ...], listing: bool, **given: 
         for known, words in servers.items():
             click.echo(f"{click.style(known, fg='cyan')}  {words}")
         if not servers:
-            click.echo("This installation has none.", err=True)
+            click.echo("No servers are installed.", err=True)
         return
     if name.startswith("-"):
         raise click.NoSuchOption(name, ctx=click.get_current_context())
@@ -114,13 +114,11 @@ def _makes_a_server(tree: ast.Module) -> bool:
     "--folder",
     type=click.Path(exists=True, file_okay=False),
     default=".",
-    help="The folder to show; nothing is written.",
+    help="The folder to show; it is not changed.",
 )
 @click.option("--interactive", is_flag=True, help="Answer the servers' questions yourself.")
 def tour(folder: str, interactive: bool) -> None:
-    """Watch the protocol at work: a client and three servers talk, and each message is shown as it
-    goes by.
-    """
+    """Watch the protocol at work: a client talks to three servers, and every message is shown."""
     code = import_module("interlock_servers.tour").main(
         ["--folder", folder, *(["--interactive"] if interactive else [])]
     )

@@ -23,8 +23,8 @@ def read_cursor(cursor: str, kind: type[T], purpose: str) -> T:
         return decode_cursor(cursor.strip(), kind, purpose)
     except InvalidCursor:
         raise ToolError(
-            "This is not a cursor of this tool. Pass the one of the page before, or no cursor to "
-            "begin again."
+            "This is not a cursor of this tool. Pass the cursor of the previous page, or "
+            "no cursor to start again."
         ) from None
 
 

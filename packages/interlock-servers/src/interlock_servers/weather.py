@@ -42,7 +42,7 @@ MOST_BYTES = 8 * 1024 * 1024
 MOST_PERIODS = 5
 FORECAST = "weather://forecast/{city}/{date}"
 YEAR = "weather://forecast/{city}"
-NORMALS = "These are climate normals, what the month is mostly like there, and no forecast."
+NORMALS = "These are climate normals, the usual weather of the month, not a forecast."
 MOST_DATES = 100
 NO_ALERTS = "There are no active weather alerts for {state}."
 
@@ -204,7 +204,7 @@ class WeatherService:
             raise ToolError("The weather service gets too many requests. Try again in a minute.")
         if status >= 500:
             raise ToolError(
-                f"The weather service has trouble of its own (HTTP {status}). Try again later."
+                f"The weather service has an internal error (HTTP {status}). Try again later."
             )
         if status != 200:
             raise ToolError(f"The weather service refused the request (HTTP {status}).")
@@ -229,8 +229,8 @@ class WeatherService:
                     body += chunk
                     if len(body) > MOST_BYTES:
                         raise ToolError(
-                            f"The weather service sent more than {MOST_BYTES} bytes, which is "
-                            "more than a forecast has."
+                            f"The weather service sent more than {MOST_BYTES} bytes, too "
+                            "many for a forecast."
                         )
                 return response.status_code, body
         except httpx2.TimeoutException:
@@ -241,8 +241,8 @@ class WeatherService:
         except (httpx2.HTTPError, httpx2.InvalidURL) as bad:
             why = str(bad) or type(bad).__name__
             raise ToolError(
-                f"The weather service at {host} cannot be reached ({why}). Is there a connection "
-                "to the network?"
+                f"The weather service at {host} cannot be reached ({why}). Check the "
+                "network connection."
             ) from None
 
     def _opened(self) -> AsyncClient:
@@ -329,7 +329,7 @@ async def get_forecast(
 
 
 async def check_weather(city: City, date: datetime.date) -> ToolResult[ClimateNormals]:
-    """What the weather is mostly like in a city at a time of the year: climate normals of the
+    """Usual weather in a city at a time of the year: climate normals of the
     month, not a forecast.
 
     Args:
@@ -374,7 +374,7 @@ def _add_climate(made: Server) -> None:
     """Add the tool, the templates and the completions that need no network."""
     made.add_tool(
         check_weather,
-        title="What the weather is mostly like",
+        title="Usual weather",
         annotations=ToolAnnotations(read_only_hint=True, open_world_hint=False),
     )
 
@@ -395,7 +395,7 @@ def _add_climate(made: Server) -> None:
         YEAR, name="weather-year", title="Weather of a year", mime_type="application/json"
     )
     async def year(city: str) -> list[ClimateNormals]:
-        """What the weather of each month is mostly like in a city: climate normals, no forecast."""
+        """The usual weather of each month in a city: climate normals, not a forecast."""
         try:
             return [
                 _normals(city, datetime.date(2024, month, 1), dated=False) for month in range(1, 13)
@@ -492,15 +492,12 @@ def weather_server(address: str | None = None, seconds: float | None = None) -> 
         "1.0.0",
         info=ServerInfo(
             title="Weather",
-            description=(
-                "Alerts and forecasts for the USA, and what the weather is mostly like elsewhere."
-            ),
+            description=("Alerts and forecasts for the USA, and the usual weather elsewhere."),
         ),
         instructions=(
-            "Forecasts (by latitude and longitude) and alerts (by state) are for the USA. For "
-            "other places and for days far away "
-            "check_weather says what the weather is mostly like: climate normals of the month, no "
-            "forecast. Say so."
+            "Forecasts (by latitude and longitude) and alerts (by state) are for the "
+            "USA. For other places and distant dates check_weather gives the usual "
+            "weather: climate normals of the month, not a forecast. Say so."
         ),
         lifespan=lifespan,
         limits=ServerLimits(list_ttl_ms=3_600_000),

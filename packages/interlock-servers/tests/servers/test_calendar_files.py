@@ -161,7 +161,7 @@ def test_what_repeats_too_often_is_said(calendars: Calendars, rule: str) -> None
     found = events_in(calendars, "2024-06-01", "2024-06-30")
     assert [event.id for event in found.events] == ["e1"]
     assert not found.complete
-    assert found.problems == ["“Tick” (id e0) repeats too often to be followed, and is left out."]
+    assert found.problems == ["“Tick” (id e0) repeats too often and is left out."]
     assert free_days(calendars, "2024-06-01", "2024-06-30", 1).problems == found.problems
 
 
@@ -173,7 +173,7 @@ def test_an_event_without_a_time_is_counted(calendars: Calendars, lines: str) ->
     (calendars.folder / "x.ics").write_bytes(calendar(lines, "DTSTART;VALUE=DATE:20240601"))
     found = events_in(calendars, "2024-06-01", "2024-06-30")
     assert (len(found.events), found.complete) == (1, False)
-    assert found.problems == ["1 events of the calendar x say no time that can be read."]
+    assert found.problems == ["1 events of the calendar x have no readable time."]
     put(calendars, "new", "x")
     assert lines.encode() in (calendars.folder / "x.ics").read_bytes()
 
@@ -298,7 +298,7 @@ def test_at_most_so_many(calendars: Calendars) -> None:
 GOOD = calendar("DTSTART;VALUE=DATE:20240601\nSUMMARY:a")
 BROKEN = {
     "empty": (b"", "there is no calendar in it"),
-    "no calendar at all": (b"Dear Ann,\n", "line 1 stands outside of any calendar"),
+    "no calendar at all": (b"Dear Ann,\n", "line 1 is outside of any calendar"),
     "an address book": (b"BEGIN:VCARD\r\nEND:VCARD\r\n", "line 1 begins a VCARD"),
     "cut off": (GOOD[: GOOD.index(b"SUMMARY")], "breaks off in the middle of a VEVENT"),
     "cut off behind an event": (
@@ -417,7 +417,7 @@ def test_a_folder_that_cannot_be_written(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(ToolError, match="cannot be written, and is as it was: No space left"):
+    with pytest.raises(ToolError, match="cannot be written and was not changed: No space left"):
         put(calendars, "y")
     assert bytes_of(calendars.folder) == before
 

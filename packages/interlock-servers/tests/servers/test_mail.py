@@ -114,8 +114,7 @@ async def test_the_mail_of_the_guide(client: Client, folder: Path) -> None:
     """It is kept as a letter that other programs read, and nobody is told that it went out."""
     result = await client.call_tool("send_mail", AWAY)
     assert result.text.startswith(
-        "Not sent to anybody: no SMTP server is configured (INTERLOCK_SMTP_HOST). Put into the "
-        "local Maildir"
+        "Not sent: no SMTP server is configured (INTERLOCK_SMTP_HOST). Put into the local Maildir"
     )
     sent = result.structured_content
     assert (sent["how"], sent["to"], sent["from"]) == (
@@ -173,17 +172,17 @@ async def test_several_and_copies(client: Client) -> None:
     [
         (
             {"to": "team@work.com\nBcc: eve@example.com"},
-            "to: an address has to be one line, and one has a line break",
+            "to: an address must be one line, but one has a line break",
         ),
         ({"to": ["a@b.example", "x\r\n@y.example"]}, "a line break"),
         (
             {"cc": "a@b.example\x00"},
-            "cc: an address has to be one line, and one has the control character 0x00",
+            "cc: an address must be one line, but one has the control character 0x00",
         ),
         ({"from": "ann@example.com\nX: y"}, "from: an address has to be one line"),
         (
             {"subject": "Hi\r\nBcc: eve@example.com"},
-            "subject: it has to be one line, and has a line break",
+            "subject: it must be one line, but it has a line break",
         ),
         ({"subject": "Hi\u2028Bcc: eve@example.com"}, "a line break"),
         ({"subject": "x" * 501}, "subject"),
@@ -413,7 +412,10 @@ async def test_letters_of_other_programs(client: Client, folder: Path) -> None:
     assert set(await ids(client, "list_drafts")) >= {theirs, nobody}
     (contents,) = (await client.read_resource(f"mail://drafts/{theirs}")).contents
     letter = json.loads(contents.text or "")
-    assert (letter["subject"], letter["body"]) == ("ü", "(This part of the letter cannot be read.)")
+    assert (letter["subject"], letter["body"]) == (
+        "ü",
+        "(This part of the message cannot be read.)",
+    )
     sent = await done(client, "send_draft", draft=theirs)
     assert (sent["to"], sent["from"]) == (["bob@example.com"], "Ann Lee <ann@example.com>")
     assert "has no recipient" in await refusal(client, "send_draft", draft=nobody)

@@ -241,7 +241,7 @@ async def test_no_safe_connection_no_letter(
         with post_office(pem, safe=tls == "tls") as office:
             failed, text, _ = await send(office, tmp_path, **{**more, "INTERLOCK_SMTP_TLS": tls})
             assert failed
-            assert "There is no safe connection to the mail server" in text
+            assert "There is no secure connection to the mail server" in text
             assert not {"AUTH", "MAIL"} & set(office.commands)
 
 
@@ -293,8 +293,8 @@ async def test_no_copy_can_be_kept(tmp_path: Path) -> None:
     assert not failed
     assert len(office.letters) == 1
     assert text.startswith(
-        "Sent by SMTP through 127.0.0.1, but no copy could be kept: The folder of the mail cannot "
-        "be written to"
+        "Sent by SMTP through 127.0.0.1, but no copy could be stored: The mail folder "
+        "cannot be written to"
     )
     assert (data["how"], data["uri"]) == ("smtp", "")
 
@@ -308,7 +308,7 @@ async def test_no_copy_can_be_kept(tmp_path: Path) -> None:
         ),
         (
             {"INTERLOCK_SMTP_PORT": "smtp"},
-            "INTERLOCK_SMTP_PORT is 'smtp', and has to be a number up to 65535.",
+            "INTERLOCK_SMTP_PORT is 'smtp'; it must be a number up to 65535.",
         ),
         ({"INTERLOCK_SMTP_PORT": "70000"}, "has to be a number up to 65535"),
         ({"INTERLOCK_SMTP_SECONDS": "nan"}, "INTERLOCK_SMTP_SECONDS is 'nan'"),

@@ -185,7 +185,8 @@ async def test_the_text_is_not_the_data_again(client: Client) -> None:
     data: Any = result.structured_content
     assert (
         result.text
-        == f"Thought 1 of 5 is on the main line. Send chain {data['chain']} with the next."
+        == f"Thought 1 of 5 is on the main line. Send chain {data['chain']} with the next "
+        "thought."
     )
     review = await client.call_tool("review_chain", {"chain": data["chain"]})
     assert review.text.startswith(

@@ -41,7 +41,7 @@ def test_all_goes_well(
     monkeypatch.setenv("INTERLOCK_WEATHER_URL", site.url)
     assert main(["--folder", str(folder)]) == 0
     shown = capsys.readouterr().out
-    assert re.search(r"✓ All \d+ steps went well, in \d+ messages\.", shown)
+    assert re.search(r"✓ All \d+ steps succeeded, in \d+ messages\.", shown)
     assert "Wind Advisory until this evening" in shown
     assert "61 °F" in shown or "60 °F" in shown
     for line in (

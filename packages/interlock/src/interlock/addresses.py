@@ -18,7 +18,7 @@ _SPECIAL: dict[str, str] = {
     "127.0.0.0/8": "a loopback address",
     "169.254.0.0/16": "a link-local address",
     "172.16.0.0/12": "a private address",
-    "192.0.0.0/24": "an address of the protocols themselves",
+    "192.0.0.0/24": "an address reserved for protocols",
     "192.0.2.0/24": "an address for documentation",
     "192.88.99.0/24": "an address of 6to4 relays",
     "192.168.0.0/16": "a private address",
@@ -29,10 +29,10 @@ _SPECIAL: dict[str, str] = {
     "240.0.0.0/4": "a reserved address",
     "::/128": "an address without a host",
     "::1/128": "a loopback address",
-    "::/96": "an IPv4 address in disguise",
-    "64:ff9b:1::/48": "an address of a NAT64 of one's own",
+    "::/96": "an IPv4 address embedded in IPv6",
+    "64:ff9b:1::/48": "an address for a local NAT64",
     "2001::/32": "a Teredo address",
-    "2001::/23": "an address of the protocols themselves",
+    "2001::/23": "an address reserved for protocols",
     "2001:db8::/32": "an address for documentation",
     "2002::/16": "a 6to4 address",
     "3fff::/20": "an address for documentation",
@@ -106,9 +106,9 @@ def peculiarity(address: Address) -> str | None:
     address.
     """
     if is_metadata(address):
-        return "the address of a cloud's metadata"
+        return "the metadata service of a cloud provider"
     if _has_zone(address):
-        return "an address with a zone"
+        return "an address with a zone index"
     address = meant(address)
     for network, kind in _KINDS:
         if address in network:

@@ -127,7 +127,8 @@ class Extension:
     ) -> None:
         if not _ID.fullmatch(id):
             raise ValueError(
-                f"{id!r} is no extension id: it needs a prefix and a name, as in 'com.example/name'"
+                f"{id!r} is not an extension id: it needs a prefix and a name, as in "
+                "'com.example/name'"
             )
         self.id = id
         self.settings: t.JSONObject = dict(settings or {})
@@ -280,7 +281,7 @@ def _check_claims(extension: Extension, method: str, kinds: Mapping[str, type[t.
     row = METHODS.get(method)
     if row is None or row.result is None:
         raise ValueError(
-            f"the extension {extension.id} claims results of {method}, which is no core request"
+            f"the extension {extension.id} claims results of {method}, which is not a core request"
         )
     for result_type, kind in kinds.items():
         if result_type in _CORE_RESULT_TYPES:

@@ -51,9 +51,9 @@ def check_keys(keys: Iterable[str]) -> list[str]:
     for key in keys:
         if not is_key(key):
             raise ValueError(
-                f"{key!r} is no key for _meta: write a name of letters, digits, '-', '_' and '.', "
-                "after a prefix such as"
-                " 'com.example/' where it is your own"
+                f"{key!r} is not a valid key for _meta: write a name of letters, digits, "
+                "'-', '_' and '.', after a prefix such as 'com.example/' where it is "
+                "your own"
             )
         if is_reserved(key):
             reserved.append(key)

@@ -420,9 +420,9 @@ async def test_a_redirect_uri_that_was_registered_before_is_the_only_one():
     other = a_browser(redirect_uri=fixed)
     try:
         assert await browser.listen(["http://127.0.0.1:1/callback"]) == fixed
-        with pytest.raises(Unauthorized, match="nothing can listen at http://localhost") as refused:
+        with pytest.raises(Unauthorized, match="cannot listen on http://localhost") as refused:
             await other.listen(())
-        assert "End whatever uses that port" in str(refused.value)
+        assert "Stop the program that uses this port" in str(refused.value)
         visit = asyncio.create_task(browser.visit(URL, fixed))
         await asyncio.sleep(0)
         await knock(fixed, "code=c&state=right")
@@ -480,7 +480,7 @@ async def test_a_code_for_another_device_is_shown_and_its_page_opened():
     )
     assert await opened.get() == "https://as.example/device?code=WDJB"
     assert "https://as.example/device on any device, and enter the code WDJB?[2J" in said[0]
-    assert said[-1] == "It holds for 10 minutes."
+    assert said[-1] == "It is valid for 10 minutes."
 
 
 async def test_a_visit_needs_a_listener():

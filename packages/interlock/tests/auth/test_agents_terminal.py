@@ -137,12 +137,13 @@ async def test_an_address_without_an_answer_or_of_another_log_in_is_asked_for_ag
     none = b"https://as.example/authorize?client_id=c&state=right\r"
     assert await visit(desk, other, none, b"?code=good&state=right\r") == "code=good&state=right"
     assert desk.said[2] == (
-        "That is the answer to another log-in. Visit the address above, and paste where the "
-        "browser ends:"
+        "That is the answer to another log-in. Visit the address above, and paste the "
+        "address that the browser shows at the end:"
     )
     assert (
         desk.said[3]
-        == "There is no code in that. Paste the whole address at which the browser ended:"
+        == "That has no code in it. Paste the whole address that the browser shows at the "
+        "end:"
     )
 
 
@@ -223,7 +224,7 @@ async def test_a_code_for_another_device_is_shown(desk: Desk):
     assert desk.said == [
         "To log in, visit https://as.example/device on any device, and enter the code WDJB-MJHT",
         "or visit https://as.example/device?user_code=WDJB-MJHT and compare the code.",
-        "It holds for 1 minute.",
+        "It is valid for 1 minute.",
     ]
 
 
@@ -247,7 +248,7 @@ async def test_the_redirect_uri_needs_nobody_who_listens(desk: Desk):
 async def test_without_a_terminal_that_is_said(monkeypatch: pytest.MonkeyPatch):
     """A program that was started without stdin has nothing to paste at."""
     monkeypatch.setattr(sys, "stdin", None)
-    with pytest.raises(Unauthorized, match="there is no terminal to paste at"):
+    with pytest.raises(Unauthorized, match="there is no terminal to paste the answer into"):
         await Terminal(say=lambda line: None).visit(URL, BACK)
 
 

@@ -86,7 +86,7 @@ async def test_metadata_that_is_too_large_is_not_read(size: int, good: bool) -> 
             if good:
                 assert (await perform(find_metadata(url), roads))[0].issuer == url
             else:
-                with pytest.raises(Unauthorized, match="does not say where its endpoints are"):
+                with pytest.raises(Unauthorized, match="does not publish its endpoints"):
                     await perform(find_metadata(url), roads)
         finally:
             await roads.aclose()

@@ -1,4 +1,4 @@
-"""What a guard's log tells whoever runs the server: why tokens are refused, at a level that is
+"""What a guard's log tells the operator of the server: why tokens are refused, at a level that is
 read; what is as it should be, below it.
 """
 
@@ -38,7 +38,7 @@ PROOF = {
 @pytest.mark.parametrize(
     "headers, level, words",
     [
-        ({}, logging.INFO, "A token is needed"),
+        ({}, logging.INFO, "An access token is required"),
         (PROOF, logging.INFO, "use_dpop_nonce"),
         (bearer(token(aud="https://other.example")), logging.WARNING, "it is for another server"),
         (bearer(token(iss="https://other.example")), logging.WARNING, "it is from another issuer"),

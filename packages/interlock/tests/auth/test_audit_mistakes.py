@@ -23,21 +23,21 @@ PROXY: Any = OAuthProxy
 MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
     "a token for a guard": (
         lambda: GUARD("secret"),
-        "a guard needs what verifies tokens, .*ApiKeys.*; not a str",
+        "a guard needs a verifier of tokens, .*ApiKeys.*; not a str",
     ),
-    "nothing for a guard": (lambda: GUARD(None), "a guard needs what verifies tokens"),
+    "nothing for a guard": (lambda: GUARD(None), "a guard needs a verifier of tokens"),
     "a preset for a guard": (
         lambda: GUARD(given),
-        r"a guard needs what verifies tokens, .*; not a Preset",
+        r"a guard needs a verifier of tokens, .*; not a Preset",
     ),
     "a class for a guard": (
         lambda: GUARD(Jwt),
-        "a guard needs what verifies tokens, .*; not the class Jwt",
+        "a guard needs a verifier of tokens, .*; not the class Jwt",
     ),
-    "a function for a guard": (lambda: GUARD(len), "a guard needs what verifies tokens, .*Checked"),
+    "a function for a guard": (lambda: GUARD(len), "a guard needs a verifier of tokens, .*Checked"),
     "one of several is none": (
         lambda: AnyOf(Jwt("https://a.example"), given),
-        "a guard needs what verifies tokens",
+        "a guard needs a verifier of tokens",
     ),
     "a preset for a proxy": (
         lambda: PROXY("https://p.example", given, "id", "secret"),
@@ -58,7 +58,7 @@ MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
     ),
     "keys without names": (
         lambda: KEYS(["a" * 30]),
-        "keys are a mapping from the name of who has each to the key",
+        "keys must be a mapping from the name of each key's owner to the key",
     ),
     "a token as auth": (
         lambda: Client("http://127.0.0.1:1/mcp", auth=object()),

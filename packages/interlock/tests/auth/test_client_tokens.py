@@ -141,20 +141,20 @@ async def test_a_server_that_takes_no_token_ends_in_words(count: int) -> None:
         begun = len(world.to_server)
         failed = await asyncio.gather(*(call(c) for _ in range(count)), return_exceptions=True)
         assert all(
-            isinstance(bad, Unauthorized) and "just given" in str(bad) and bad.culprit == "server"
+            isinstance(bad, Unauthorized) and "just issued" in str(bad) and bad.culprit == "server"
             for bad in failed
         )
         assert len(world.visits) == 2
         assert len(world.spent) == 1
         assert len(world.to_server) - begun <= 3 * count
-        with pytest.raises(Unauthorized, match="just given"):
+        with pytest.raises(Unauthorized, match="just issued"):
             await call(c)
         assert len(world.visits) == 2  # asked a moment ago
         world._serve = real
         assert await call(c) == "jane"
         world._serve = serve
         world.clock.now += 61
-        with pytest.raises(Unauthorized, match="just given"):
+        with pytest.raises(Unauthorized, match="just issued"):
             await call(c)
         assert len(world.visits) == 3
 

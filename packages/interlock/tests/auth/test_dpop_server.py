@@ -85,22 +85,20 @@ TABLE: list[tuple[str, list[tuple[str, str]], int, str | None, str]] = [
     ("a token that is bound to nothing, as Bearer", shown(access=PLAIN, scheme="Bearer"), 200, None,
         ""),
     ("a bound token as Bearer (DPP-05)", shown(scheme="Bearer"), 401, "invalid_token", (
-        "only good with a DPoP "
-        "proof"
+        "send it with a DPoP proof"
     )),
     ("a bound token as Bearer, with a proof", shown(proof(), scheme="Bearer"), 401, "invalid_token",
         (
-        "only good with a DPoP "
-        "proof"
+        "send it with a DPoP proof"
     )),
     ("a token that is bound to nothing, as DPoP", shown(proof(access_token=PLAIN), access=PLAIN),
-        401, "invalid_token", "bound to no key"),
-    ("no proof", shown(), 401, "invalid_dpop_proof", "not one DPoP header"),
+        401, "invalid_token", "not bound to a key"),
+    ("no proof", shown(), 401, "invalid_dpop_proof", "the DPoP header is missing"),
     ("two proofs", shown(proof(), proof()), 401, "invalid_dpop_proof", "more than one DPoP header"),
     ("two proofs in one", shown(f"{proof()}, {proof()}"), 401, "invalid_dpop_proof",
-        "no signed JWT"),
-    ("nonsense as proof", shown("nonsense"), 401, "invalid_dpop_proof", "no signed JWT"),
-    ("the token as proof", shown(BOUND), 401, "invalid_dpop_proof", "no DPoP proof"),
+        "not a signed JWT"),
+    ("nonsense as proof", shown("nonsense"), 401, "invalid_dpop_proof", "not a signed JWT"),
+    ("the token as proof", shown(BOUND), 401, "invalid_dpop_proof", "not a DPoP proof"),
     ("another's key (DPP-05)", shown(proof(OTHER)), 401, "invalid_dpop_proof", "another key"),
     ("the key of the issuer", shown(proof(KEY)), 401, "invalid_dpop_proof", "another key"),
     ("for another token", shown(proof(access_token=AGAIN)), 401, "invalid_dpop_proof", (
@@ -129,7 +127,7 @@ TABLE: list[tuple[str, list[tuple[str, str]], int, str | None, str]] = [
     ("another server's token (DPP-05)", shown(proof(), access=token(aud="https://x.example",
         cnf={"jkt": MINE.thumbprint})), 401, "invalid_token", "another server"),
     ("the claim of another's key", shown(proof(), access=token(OTHER,
-        cnf={"jkt": MINE.thumbprint})), 401, "invalid_token", "issuer's keys"),
+        cnf={"jkt": MINE.thumbprint})), 401, "invalid_token", "the issuer has no key"),
 ]  # fmt: skip
 
 
@@ -183,7 +181,7 @@ async def test_a_proof_is_good_once() -> None:
     app = jwt_guard()(inner)
     said = await asyncio.gather(*(ask(app, headers=shown(one)) for _ in range(5)))
     assert sorted(got.status for got in said) == [200, 401, 401, 401, 401]
-    assert "has come before" in refusal(max(said, key=lambda got: got.status), "invalid_dpop_proof")
+    assert "was used before" in refusal(max(said, key=lambda got: got.status), "invalid_dpop_proof")
     assert (await ask(app, headers=shown(proof()))).status == 200
     assert len(inner.scopes) == 2
 
@@ -218,7 +216,7 @@ async def test_a_proof_is_remembered_for_as_long_as_it_could_be_used() -> None:
     clock.now = NOW + 598
     assert (await ask(app, headers=shown(one))).json[
         "error_description"
-    ] == "the DPoP proof has come before"
+    ] == "the DPoP proof was used before"
     clock.now = NOW + 600
     assert "too old" in (await ask(app, headers=shown(one), **{})).json["error_description"]
     assert await vault.keys("dpop proof") == []
@@ -293,7 +291,7 @@ async def test_bound_tokens_can_be_demanded() -> None:
     told of Bearer.
     """
     app = jwt_guard(dpop="required")(Inner())
-    assert "bound to no key" in refusal(await ask(app, headers=bearer(PLAIN)), "invalid_token")
+    assert "not bound to a key" in refusal(await ask(app, headers=bearer(PLAIN)), "invalid_token")
     assert (await ask(app, headers=shown(proof()))).status == 200
     [challenge] = (await ask(app)).challenges
     assert challenge.startswith("DPoP ")
@@ -382,5 +380,5 @@ async def test_servers_that_share_a_vault_do_not_take_the_proofs_of_each_other_f
     once = proof(jti="one")
     for each in (guard, *issuers):
         assert await each.check(once, **shown) == MINE.thumbprint
-        with pytest.raises(BadDpopProof, match="has come before"):
+        with pytest.raises(BadDpopProof, match="was used before"):
             await each.check(once, **shown)

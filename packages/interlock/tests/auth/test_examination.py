@@ -111,7 +111,7 @@ def test_a_good_server_has_nothing_wrong_and_nothing_remarkable() -> None:
     assert {finding.level for finding in report.findings} == {"ok", "info"}
     assert list(dict.fromkeys(finding.part for finding in report.findings)) == [
         "A request without a token",
-        "What the server says of its protection",
+        "The server's metadata (protected resource)",
         f"The authorization server {ISSUER}",
         "What a log-in would do",
     ]
@@ -206,15 +206,14 @@ FAULTS: dict[str, tuple[Callable[[World], None], str, str]] = {
         "listens"
     )),
     "403": (says(403), "server", "refused with 403"),
-    "404": (says(404), "person", "nothing takes messages here"),
+    "404": (says(404), "person", "no MCP endpoint here"),
     "redirect": (says(307, location="https://shop.example/mcp/"), "person",
         "sends on to https://shop.example/mcp/"),
     "500": (says(500), "server", ": 500"),
-    "http": (moved("http://shop.example/v1/mcp", URL), "server", "not protected on its way"),
-    "no metadata": (nothing, "server", "does not say who vouches"),
+    "http": (moved("http://shop.example/v1/mcp", URL), "server", "not encrypted in transit"),
+    "no metadata": (nothing, "server", "does not name its authorization server"),
     "named and missing": (lambda world: world.documents.pop(NAMED) and None, "server", (
-        "does not say who "
-        "vouches"
+        "does not name its authorization server"
     )),
     "named by http": (
         lambda world: setattr(world, "challenge",
@@ -222,9 +221,10 @@ FAULTS: dict[str, tuple[Callable[[World], None], str, str]] = {
         "server",
         "resource_metadata is 'http://shop.example/prm', which is not to be used",
     ),
-    "metadata away": (place(NAMED, None), "server", "does not say who vouches"),
-    "metadata HTML": (place(NAMED, HTML), "server", "does not say who vouches"),
-    "metadata a list": (place(NAMED, Got(200, {}, b"[]")), "server", "does not say who vouches"),
+    "metadata away": (place(NAMED, None), "server", "does not name its authorization server"),
+    "metadata HTML": (place(NAMED, HTML), "server", "does not name its authorization server"),
+    "metadata a list": (
+        place(NAMED, Got(200, {}, b"[]")), "server", "does not name its authorization server"),
     "foreign": (change("resource", resource="https://other.example/mcp"), "server",
         "about https://other.example/mcp"),
     "below": (change("resource", resource=f"{URL}/deeper"), "server", f"about {URL}/deeper"),
@@ -257,8 +257,7 @@ FAULTS: dict[str, tuple[Callable[[World], None], str, str]] = {
     ),
     "authorization server mute": (lambda world: world.documents.pop(OAUTH) and None,
         "authorization server", (
-        "where its endpoints "
-        "are"
+        "does not name its endpoints"
     )),
     "issuer mismatch": (change("authority", issuer="https://other.example"), "authorization server",
         "`issuer` is https://other.example"),
@@ -267,8 +266,7 @@ FAULTS: dict[str, tuple[Callable[[World], None], str, str]] = {
     "no issuer": (change("authority", issuer=None), "authorization server", "`issuer` is missing"),
     "no PKCE": (change("authority", code_challenge_methods_supported=None), "authorization server",
         (
-        "does not say that it protects "
-        "codes"
+        "does not declare PKCE"
     )),
     "plain PKCE": (change("authority", code_challenge_methods_supported=["plain"]),
         "authorization server", "PKCE by plain only"),
@@ -285,32 +283,32 @@ FAULTS: dict[str, tuple[Callable[[World], None], str, str]] = {
         "registration_endpoint is 'javascript:alert(1)'",
     ),
     "no codes": (change("authority", response_types_supported=["token"]), "authorization server",
-        "it gives no codes"),
+        "it does not issue authorization codes"),
     "no code grant": (change("authority", grant_types_supported=["implicit"]),
         "authorization server", "does not do authorization_code"),
     "no registration": (change("authority", registration_endpoint=None), "client", (
-        "it registers nobody by "
-        "itself"
+        "it does not register clients dynamically"
     )),
     "documents only": (
         change("authority", registration_endpoint=None, client_id_metadata_document_supported=True),
         "client",
-        "it knows clients only by documents of their own",
+        "it accepts clients only by their metadata documents",
     ),
     "strange methods": (
         change("authority", token_endpoint_auth_methods_supported=["tls_client_auth"]),
         "client",
-        "clients are to show who they are by tls_client_auth",
+        "clients must authenticate by tls_client_auth",
     ),
     "secrets as proofs": (
         change("authority", dpop_signing_alg_values_supported=["HS256"]),
         "authorization server",
-        "it takes proofs by HS256",
+        "it accepts proofs signed with HS256",
     ),
     "bound by nobody": (
         change("resource", dpop_bound_access_tokens_required=True),
         "authorization server",
-        "takes only tokens that are bound to a key, and the authorization server binds none",
+        "accepts only tokens that are bound to a key (DPoP), and the authorization "
+        "server issues none",
     ),
 }  # fmt: skip
 
@@ -330,12 +328,11 @@ def test_every_fault_is_found_and_is_somebodys(name: str) -> None:
 
 REMARKS: dict[str, tuple[Callable[[World], None], str, str]] = {
     "no challenge": (lambda world: setattr(world, "challenge", ""), "server",
-        "there is no WWW-Authenticate"),
+        "it has no WWW-Authenticate"),
     "basic": (lambda world: setattr(world, "challenge", 'Basic realm="x"'), "server",
         "asks for basic"),
     "no metadata named": (lambda world: setattr(world, "challenge", "Bearer"), "server", (
-        "does not say where the metadata "
-        "is"
+        "does not give the address of the metadata"
     )),
     "an error": (
         lambda world: setattr(world, "challenge", (
@@ -343,7 +340,7 @@ REMARKS: dict[str, tuple[Callable[[World], None], str, str]] = {
             'error="invalid_token"'
         )),
         "server",
-        "says invalid_token, though no token was shown",
+        "says invalid_token, although no token was sent",
     ),
     "offline": (
         lambda world: setattr(world, "challenge", (
@@ -358,11 +355,10 @@ REMARKS: dict[str, tuple[Callable[[World], None], str, str]] = {
         "offline_access"
     )),
     "no header": (change("resource", bearer_methods_supported=["body"]), "server", (
-        "does not take tokens in the "
-        "header"
+        "does not accept tokens in the header"
     )),
     "no iss": (change("authority", authorization_response_iss_parameter_supported=None),
-        "authorization server", "does not name itself"),
+        "authorization server", "does not identify itself"),
     "no refresh": (change("authority", grant_types_supported=["authorization_code"]),
         "authorization server", "no refresh tokens"),
     "scopes unknown": (change("authority", scopes_supported=["other"]), "authorization server",
@@ -404,12 +400,12 @@ def test_one_fault_does_not_hide_the_next() -> None:
 @pytest.mark.parametrize(
     "url, resource, words",
     [
-        (URL, URL.replace("https", "http"), "tell it its public address"),
-        (URL, "http://127.0.0.1:8000/mcp", "tell it its public address"),
+        (URL, URL.replace("https", "http"), "configure its public address"),
+        (URL, "http://127.0.0.1:8000/mcp", "configure its public address"),
         (
             URL,
             "https://shop.example/v2/mcp",
-            "If https://shop.example/v2/mcp is the server's right address",
+            "If https://shop.example/v2/mcp is the server's correct address",
         ),
         (URL, "https://other.example/mcp", "A token for another server"),
     ],
@@ -477,7 +473,7 @@ def test_other_authorization_servers_are_looked_at_without_blame() -> None:
         (Who(client_id="abc"), "the client is registered, as abc"),
         (
             Who(document="https://me.example/client"),
-            "known by its own document, https://me.example/client",
+            "identified by its metadata document, https://me.example/client",
         ),
     ],
 )

@@ -22,8 +22,8 @@ WHERE = 'resource_metadata="https://mcp.example.com/.well-known/oauth-protected-
 NEED = f'Bearer scope="use", {WHERE}'
 BAD = 'Bearer error="invalid_token", error_description="{}", scope="use", ' + WHERE
 LOW = (
-    'Bearer error="insufficient_scope", error_description="the token does not have the scopes '
-    'that this needs", scope="use", ' + WHERE
+    'Bearer error="insufficient_scope", error_description="the token lacks scopes that '
+    'this request needs", scope="use", ' + WHERE
 )
 GOOD = token()
 OTHER = SigningKey.generate()
@@ -67,7 +67,7 @@ TABLE: list[tuple[str, str, str, Any, str, int, str | None, str | None, Any]] = 
     ("a workload (WIF-05)", "POST", "/mcp", bearer(token(sub="spiffe://x/job")), "", 200, None,
         None, ("spiffe://x/job", frozenset({"use"}))),
     # 401: the token is not good (AUT-05, AUT-07, SEC-06, WIF-05)
-    ("nonsense", "POST", "/mcp", bearer("nonsense"), "", 401, BAD.format("it is no signed JWT"),
+    ("nonsense", "POST", "/mcp", bearer("nonsense"), "", 401, BAD.format("it is not a signed JWT"),
         "invalid_token", None),
     ("expired", "POST", "/mcp", bearer(token(exp=NOW - 31)), "", 401, BAD.format("it has expired"),
         "invalid_token", None),
@@ -92,12 +92,10 @@ TABLE: list[tuple[str, str, str, Any, str, int, str | None, str | None, Any]] = 
         "server"
     ), "invalid_token", None),
     ("nobody's", "POST", "/mcp", bearer(token(aud=None)), "", 401, BAD.format(
-        "it does not say for whom it "
-        "is"
+        "it does not name its audience"
     ), "invalid_token", None),
     ("an empty audience", "POST", "/mcp", bearer(token(aud=[])), "", 401, BAD.format(
-        "it does not say for whom it "
-        "is"
+        "it does not name its audience"
     ), "invalid_token", None),
     ("another issuer's", "POST", "/mcp", bearer(token(iss="https://evil.example")), "", 401,
         BAD.format(
@@ -110,8 +108,7 @@ TABLE: list[tuple[str, str, str, Any, str, int, str | None, str | None, Any]] = 
         "issuer"
     ), "invalid_token", None),
     ("another key's", "POST", "/mcp", bearer(token(OTHER)), "", 401, BAD.format(
-        "none of the issuer's keys is the one that it "
-        "names"
+        "the issuer has no key with the id that it names"
     ), "invalid_token", None),
     ("no signature", "POST", "/mcp", bearer(GOOD.rpartition(".")[0] + "."), "", 401, BAD.format(
         "its signature is "
@@ -123,8 +120,7 @@ TABLE: list[tuple[str, str, str, Any, str, int, str | None, str | None, Any]] = 
     ), "invalid_token", None),
     ("nobody's behalf", "POST", "/mcp", bearer(token(sub=None, client_id=None)), "", 401,
         BAD.format(
-        "it does not say on whose "
-        "behalf"
+        "it does not name a subject"
     ), "invalid_token", None),
     # 403: the token does not allow it (AUT-06, AUS-04, SEC-25)
     ("without the scope", "POST", "/mcp", bearer(token(scope="other")), "", 403, LOW,

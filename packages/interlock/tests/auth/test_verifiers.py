@@ -67,9 +67,9 @@ JWTS: list[tuple[str, dict[str, Any], dict[str, Any], Any]] = [
         "a client as audience, by mistake",
         {"audience_claims": ["aud"]},
         {"aud": None},
-        "it does not say for whom it is",
+        "it does not name its audience",
     ),
-    ("an audience that is a number", {}, {"aud": 7}, "it does not say for whom it is"),
+    ("an audience that is a number", {}, {"aud": 7}, "it does not name its audience"),
     (
         "an algorithm that is not allowed",
         {"algorithms": ["RS256"]},
@@ -104,19 +104,19 @@ JWTS: list[tuple[str, dict[str, Any], dict[str, Any], Any]] = [
         "a claim that is not there",
         {"required": {"email": None}},
         {},
-        "it does not have the email that is needed here",
+        "it does not have the required email",
     ),
     (
         "a claim with another value",
         {"required": {"tenant": "t1"}},
         {"tenant": "t2"},
-        "it does not have the tenant that is needed here",
+        "it does not have the required tenant",
     ),
     (
         "a claim that has the value in it",
         {"required": {"tenant": "t1"}},
         {"tenant": "xt1x"},
-        "it does not have the tenant that is needed here",
+        "it does not have the required tenant",
     ),
     ("a subject elsewhere", {"subject_claims": ["email"]}, {"email": "j@x.example"}, "j@x.example"),
     ("a client on its own behalf", {}, {"sub": None}, "app"),
@@ -124,7 +124,7 @@ JWTS: list[tuple[str, dict[str, Any], dict[str, Any], Any]] = [
         "a subject that is a number",
         {},
         {"sub": 7, "client_id": None},
-        "it does not say on whose behalf",
+        "it does not name a subject",
     ),
     ("no leeway", {"leeway": 0}, {"exp": NOW}, "it has expired"),
     ("an end that is a word", {}, {"exp": "tomorrow"}, "its exp is no time"),
@@ -132,19 +132,19 @@ JWTS: list[tuple[str, dict[str, Any], dict[str, Any], Any]] = [
         "bound to a certificate",
         {},
         {"cnf": {"x5t#S256": "x"}},
-        "it is bound to its sender in a way that is not known here",
+        "it is bound to its sender in an unsupported way",
     ),
     (
         "bound to nothing that can be read",
         {},
         {"cnf": "x"},
-        "it is bound to its sender in a way that is not known here",
+        "it is bound to its sender in an unsupported way",
     ),
     (
         "bound to an empty key",
         {},
         {"cnf": {"jkt": ""}},
-        "it is bound to its sender in a way that is not known here",
+        "it is bound to its sender in an unsupported way",
     ),
 ]
 
@@ -270,17 +270,17 @@ def asking(answer: Any, **settings: Any) -> tuple[Introspection, Web]:
 ANSWERS: list[tuple[str, Any, str]] = [
     ("good", ACTIVE, "jane"),
     ("no end, no issuer", {k: v for k, v in ACTIVE.items() if k not in ("exp", "iss")}, "jane"),
-    ("not active", {"active": False}, "it is not known, has ended or was withdrawn"),
+    ("not active", {"active": False}, "it is unknown, has expired or was revoked"),
     (
         "not active, with the rest",
         ACTIVE | {"active": False},
-        "it is not known, has ended or was withdrawn",
+        "it is unknown, has expired or was revoked",
     ),
-    ("nearly active", ACTIVE | {"active": "true"}, "it is not known, has ended or was withdrawn"),
-    ("active, or so", ACTIVE | {"active": 1}, "it is not known, has ended or was withdrawn"),
-    ("nothing said", {}, "it is not known, has ended or was withdrawn"),
+    ("nearly active", ACTIVE | {"active": "true"}, "it is unknown, has expired or was revoked"),
+    ("active, or so", ACTIVE | {"active": 1}, "it is unknown, has expired or was revoked"),
+    ("nothing said", {}, "it is unknown, has expired or was revoked"),
     ("another server's", ACTIVE | {"aud": "https://other.example/mcp"}, "it is for another server"),
-    ("nobody's", {k: v for k, v in ACTIVE.items() if k != "aud"}, "it does not say for whom it is"),
+    ("nobody's", {k: v for k, v in ACTIVE.items() if k != "aud"}, "it does not name its audience"),
     ("expired", ACTIVE | {"exp": NOW - 31}, "it has expired"),
     ("not yet", ACTIVE | {"nbf": NOW + 31}, "it is not valid yet"),
     ("an end that is a word", ACTIVE | {"exp": "x"}, "its exp is no time"),
@@ -288,7 +288,7 @@ ANSWERS: list[tuple[str, Any, str]] = [
     (
         "bound to a certificate",
         ACTIVE | {"cnf": {"x5t#S256": "x"}},
-        "it is bound to its sender in a way that is not known here",
+        "it is bound to its sender in an unsupported way",
     ),
 ]
 
@@ -443,7 +443,7 @@ async def test_fixed_keys() -> None:
         ApiKeys.digest(CI),
         "\udc80",
     ):
-        assert await judge(by, bad) == "it is no key that is known here"
+        assert await judge(by, bad) == "it is not a known API key"
 
 
 def test_a_fixed_key_is_not_kept() -> None:
@@ -485,7 +485,7 @@ async def test_functions_of_the_users() -> None:
         verdict = await judge(by, "jane")
         assert isinstance(verdict, Verified)
         assert verdict.principal.subject == "jane"
-        assert await judge(by, "mallory") == "it is not known here"
+        assert await judge(by, "mallory") == "it is unknown"
 
 
 async def test_a_function_is_asked_each_time_unless_it_says_otherwise() -> None:
@@ -532,7 +532,7 @@ async def test_several_verifiers() -> None:
         (token(other, iss=ELSEWHERE, aud="api"), "jane"),
         ("opaque", "opaque-jane"),
         (token(other, iss=ELSEWHERE), "it is for another server"),
-        (token(iss="https://evil.example"), "it is no key that is known here"),
+        (token(iss="https://evil.example"), "it is not a known API key"),
     ):
         verdict = await judge(by, shown)
         assert (verdict if isinstance(verdict, str) else verdict.principal.subject) == said
@@ -562,7 +562,7 @@ async def test_no_issuer_sees_the_tokens_of_another() -> None:
 )
 async def test_several_verifiers_take_no_nonsense(shown: str) -> None:
     assert await judge(AnyOf(Jwt(ISSUER, keys=KEYS)), shown) in (
-        "it is no signed JWT",
+        "it is not a signed JWT",
         "it is from another issuer",
     )
 

@@ -23,29 +23,29 @@ The authorization of {root}/mcp
 resource_metadata="{root}/.well-known/oauth-protected-resource/mcp", scope="shop:read"
            it needs the scopes shop:read
 
-2  What the server says of its protection
+2  The server's metadata (protected resource)
    ok      found at {root}/.well-known/oauth-protected-resource/mcp
    ok      it is about {root}/mcp
    ok      it trusts {root}/login
 
 3  The authorization server {root}/login
    ok      its metadata was found at {root}/.well-known/oauth-authorization-server/login
-   ok      `issuer` is {root}/login, exactly the one that was asked for
+   ok      `issuer` is {root}/login, exactly as expected
    ok      `authorization_endpoint` is {root}/authorize
    ok      `token_endpoint` is {root}/token
    ok      it protects codes with PKCE (S256)
-   ok      it names itself in its answers (`iss`, RFC 9207)
+   ok      it identifies itself in its answers (`iss`, RFC 9207)
 
 4  What a log-in would do
-   ok      it registers clients by itself (RFC 7591); not tried, for that would leave a client \
-behind
-           clients show who they are by none, client_secret_basic
-   ok      it would ask for shop:read
-   ok      it gives refresh tokens: a log-in lasts
+   ok      it supports dynamic client registration (RFC 7591); not tried, because that would leave \
+a client behind
+           clients authenticate by none, client_secret_basic
+   ok      it would request shop:read
+   ok      it issues refresh tokens: a log-in lasts
            it does not bind tokens to a key (DPoP)
            a log-in without a browser here is possible (--device)
 
-Nothing is in the way of: interlock auth login {root}/mcp
+Nothing prevents: interlock auth login {root}/mcp
 """
 
 
@@ -79,7 +79,7 @@ def test_an_open_server(interlock: Command) -> None:
     finally:
         open_one.close()
     assert result.exit_code == 0
-    assert "the server lets anybody in" in result.stdout
+    assert "the server accepts requests without a token" in result.stdout
     assert result.stdout.endswith("No log-in is needed.\n")
 
 
@@ -119,11 +119,11 @@ def elsewhere(site: Identity) -> None:
 
 
 FAULTS: dict[str, tuple[Callable[[Identity], object], str, str]] = {
-    "PRM missing": (no_words, "server", "the server does not say who vouches for its users"),
+    "PRM missing": (no_words, "server", "the server does not name its authorization server"),
     "PRM is a page": (
         lambda site: site.answers.update({RESOURCE: page()}),
         "server",
-        "200 with text/html that is no JSON object",
+        "200 with text/html that is not a JSON object",
     ),
     "PRM moved": (
         lambda site: site.answers.update(
@@ -151,7 +151,7 @@ FAULTS: dict[str, tuple[Callable[[Identity], object], str, str]] = {
     "authorization server mute": (
         lambda site: setattr(site, "authority", None),
         "authorization server",
-        "where its endpoints are",
+        "does not name its endpoints",
     ),
     "issuer mismatch": (
         authority(issuer="https://other.example"),
@@ -171,7 +171,7 @@ FAULTS: dict[str, tuple[Callable[[Identity], object], str, str]] = {
     "no registration": (
         authority(registration_endpoint=None),
         "client",
-        "it registers nobody by itself",
+        "it does not register clients dynamically",
     ),
     "http endpoint": (
         authority(token_endpoint="http://far.example/t"),
@@ -186,7 +186,7 @@ FAULTS: dict[str, tuple[Callable[[Identity], object], str, str]] = {
     "no JSON": (
         lambda site: site.answers.update({AUTHORITY: page()}),
         "authorization server",
-        "200 with text/html that is no JSON object",
+        "200 with text/html that is not a JSON object",
     ),
     "out of shape": (
         authority(token_endpoint=5),
@@ -201,7 +201,7 @@ FAULTS: dict[str, tuple[Callable[[Identity], object], str, str]] = {
     "no endpoint of MCP": (
         lambda site: site.answers.update({"/mcp": page(404)}),
         "person",
-        "nothing takes messages here",
+        "no MCP endpoint here",
     ),
 }
 
@@ -237,13 +237,13 @@ def test_it_goes_on_past_the_first_fault(interlock: Command, site: Identity) -> 
     lines = interlock("auth", "explain", site.url).stdout.splitlines()
     assert lines[lines.index("4 things are wrong.") :] == [
         "4 things are wrong.",
-        "   For whoever runs the server:",
+        "   For the operator of the server:",
         "     - the document is about https://other.example/mcp",
-        "   For whoever runs the authorization server:",
+        "   For the operator of the authorization server:",
         "     - `issuer` is https://third.example",
-        "     - it does not say that it protects codes with PKCE",
-        "   For you, by what you tell this client:",
-        "     - it registers nobody by itself",
+        "     - its metadata does not declare PKCE",
+        "   For you, with options of this command:",
+        "     - it does not register clients dynamically",
     ]
 
 
@@ -267,5 +267,5 @@ def test_nobody_is_there(interlock: Command) -> None:
         port = taken.getsockname()[1]
     result = interlock("auth", "explain", f"http://127.0.0.1:{port}/mcp")
     assert result.exit_code == 1
-    assert "there was no answer" in result.stdout
+    assert "no answer:" in result.stdout
     assert "One thing is wrong." in result.stdout

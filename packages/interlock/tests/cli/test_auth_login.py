@@ -54,10 +54,10 @@ def test_log_in_use_and_log_out(interlock: Command, site: Identity, home: Path) 
     assert result.stdout.splitlines() == [
         f"Logged in to {site.url}",
         f"  at        {site.issuer}",
-        "  client    client-1 (registered there for this)",
+        "  client    client-1 (registered for this login)",
         "  scopes    shop:write shop:read",
-        "  good for  10 minutes; renewed by itself after that",
-        f"  kept in   {vault} (not sealed, readable by you alone)",
+        "  good for  10 minutes; renewed automatically after that",
+        f"  kept in   {vault} (not encrypted, readable only by you)",
     ]
     assert stat.S_IMODE(vault.stat().st_mode) == 0o600
     assert [form["resource"] for form in site.forms("/token")] == [site.url]
@@ -81,7 +81,8 @@ def test_log_in_use_and_log_out(interlock: Command, site: Identity, home: Path) 
     assert interlock("auth", "logout", site.url).exit_code == 1
     assert interlock("auth", "status", site.url).exit_code == 1
     assert (
-        interlock("auth", "status").stdout == "Nothing is kept. Log in: interlock auth login URL\n"
+        interlock("auth", "status").stdout
+        == "No logins are stored. Log in: interlock auth login URL\n"
     )
 
 
@@ -289,7 +290,7 @@ def test_a_token_that_the_server_does_not_take(interlock: Command, site: Identit
     site.answers["/mcp"] = (401, {"WWW-Authenticate": said}, b"")
     result = without_secrets(interlock("auth", "login", site.url))
     assert result.exit_code == 4
-    assert "refuses the token that was just given (it is for another server)" in result.stderr
+    assert "refuses a token that was just issued (it is for another server)" in result.stderr
 
 
 def test_what_cannot_be_withdrawn_is_forgotten_all_the_same(

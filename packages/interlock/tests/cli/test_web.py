@@ -283,7 +283,7 @@ def test_https_where_there_is_none(interlock: Command, url: str) -> None:
     """Said in words that point to the scheme."""
     result = interlock("ping", url.replace("http:", "https:"))
     assert (result.exit_code, result.stderr.count("\n")) == (4, 1)
-    assert "Does a server that speaks https listen there?" in result.stderr
+    assert "Check that the server there uses https." in result.stderr
 
 
 def test_a_certificate_that_nobody_vouches_for(interlock: Command, tmp_path: Path) -> None:

@@ -305,7 +305,7 @@ UNREADABLE = [
     (
         "extensions:\n  a: 1\n  a: 2\n",
         "",
-        "it cannot be read: line 3, column 3: this key is there a second time",
+        "it cannot be read: line 3, column 3: this key appears twice",
     ),
     (
         "a: &x [1]\nb: *x\n",

@@ -340,7 +340,7 @@ def impossible() -> dict[str, tuple[dict[str, Any], type[Exception], str]]:
         "results of what is no request": (
             {"results": {"notifications/progress": {"job": GreetResult}}},
             ValueError,
-            "claims results of notifications/progress, which is no core request",
+            "claims results of notifications/progress, which is not a core request",
         ),
         "a key that is no identifier": (
             {"listens": {"a/b": bool}},

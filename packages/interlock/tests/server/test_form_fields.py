@@ -238,7 +238,7 @@ def test_a_whole_answer() -> None:
     assert check(form, {"name": "Kim"}) == {}
     assert check(form, {"name": "Kim", "age": 5}) == {}
     assert check(form, {"age": "5", "more": 1}) == {
-        "name": "A value is needed here.",
+        "name": "This field is required.",
         "age": "This must be a whole number.",
         "more": "The form has no such field.",
     }

@@ -194,7 +194,7 @@ def test_a_form_that_is_none_does_not_break_the_writer(schema: dict[str, Any]) -
 
 @pytest.mark.parametrize("choices", [[], ["a"], [1, None], [{}]], ids=repr)
 def test_choices_that_are_none_do_not_break_the_writer(choices: list[Any]) -> None:
-    """The same for what stands under `oneOf`."""
+    """The same for code under `oneOf`."""
     schema = {"type": "object", "properties": {"f": {"type": "string", "oneOf": choices}}}
     said = written(t.ElicitRequestParams(message="?", requested_schema=schema), R3)
     assert set(said["requestedSchema"]["properties"]["f"]) <= {"type", "oneOf", "enum", "enumNames"}

@@ -115,7 +115,7 @@ async def test_a_request_is_typed_on_both_sides(wired: Wired):
         )
     with pytest.raises(TypeError, match="the params of search/find are FindParams, not Params"):
         await client.request("search/find", types.Params())
-    with pytest.raises(ValueError, match="search/lose is no request that a client sends"):
+    with pytest.raises(ValueError, match="search/lose is not a request that a client sends"):
         await client.request("search/lose", types.Params())
 
 

@@ -106,11 +106,12 @@ def ask(
     events: bool,
     **options: Any,
 ) -> None:
-    """Ask a model once, with servers at its hand, and print what it says.
+    """Ask a model once, with the tools of servers, and print its answer.
 
-    Nobody is there to be asked: what the policy does not allow is refused, and so is a form that
-    --answers has nothing for. Servers are started when their file is named by --config, or when you
-    have allowed them before (in `interlock host` or `chat`). TEXT - reads the question from stdin.
+    The command cannot ask you: calls that the policy does not allow are refused, and so are forms
+    without a fitting entry in --answers. Servers are started when their file is named by --config,
+    or when you have allowed them before (in `interlock host` or `chat`). TEXT - reads the question
+    from stdin.
 
     \b interlock ask "What does the calendar say for June 2024?" -c servers.json -m ollama:llama3.2
     --policy read-only.toml
@@ -118,10 +119,10 @@ def ask(
     given = given_of(options)
     text = " ".join(words)
     if machine and events:
-        raise click.UsageError("--json or --events, not both.")
+        raise click.UsageError("Give --json or --events, not both.")
     stated = answers_given(False, answers)
     if stated.in_order is not None:
-        raise click.UsageError("--answers is an object {field: value} here.")
+        raise click.UsageError("--answers must be an object {{field: value}}.")
     server, _, name = (prompt or "").partition("/")
     if prompt is not None and not (server and name):
         raise click.UsageError(
@@ -181,16 +182,16 @@ class PresetAnswers:
                 return Filled(action="accept", content=content)
             return NotAnswered(words="--answers has no fitting answer to this form.")
         if isinstance(question, StartQuestion):
-            return NotAnswered(words=f"This command cannot ask a person. {ALLOW}")
+            return NotAnswered(words=f"This command cannot ask a user. {ALLOW}")
         if isinstance(question, SampleQuestion | SampledQuestion):
             return NotAnswered(
-                words="This command cannot ask a person. --sampling lets servers ask the model."
+                words="This command cannot ask a user. --sampling lets servers ask the model."
             )
         if isinstance(question, CallQuestion | ResultQuestion):
             return NotAnswered(
-                words="This command cannot ask a person. Allow it by a rule of --policy."
+                words="This command cannot ask a user. Allow it by a rule of --policy."
             )
-        return NotAnswered(words="This command cannot ask a person.")
+        return NotAnswered(words="This command cannot ask a user.")
 
 
 class AskReport:
@@ -256,7 +257,7 @@ class AskReport:
                 f"{event.server}: {event.words}" if event.server else event.words, "yellow"
             )
         elif isinstance(event, ServerState) and event.state in ("down", "refused"):
-            words = f"{event.server} is not there: {event.words}" + (
+            words = f"{event.server} is not available: {event.words}" + (
                 f" {ALLOW}" if event.state == "refused" else ""
             )
             self._notices.append(words)

@@ -19,7 +19,7 @@ from interlock.configs import (
 
 WORDS = """\b
 Exit codes:
-  0    all can be used
+  0    every server can be used
   1    something cannot be used, or was not written
   2    wrong usage
 """
@@ -38,8 +38,8 @@ def config(files: tuple[Path, ...], target: Path | None) -> None:
     """Show the servers in configuration FILES of any client, and what is wrong with them.
 
     It reads Claude Desktop, Claude Code, Cursor, VS Code, Codex, Goose, Gemini CLI, Windsurf and
-    Zed. With --write all of them go into one file as Claude Code's .mcp.json has it; what else is
-    in that file stays, and secrets are written as the ${VARIABLES} they came from.
+    Zed. --write merges all of them into one file in the format of Claude Code's .mcp.json.
+    Everything else in that file stays, and secrets are written as the ${VARIABLES} they came from.
 
     \b
     interlock config ~/.codex/config.toml .vscode/mcp.json
@@ -80,5 +80,5 @@ def _write(found: Config, target: Path) -> None:
         _, copy = ConfigFile(target).make(lambda before: write_config(found.entries, before or ""))
     except (OSError, Uneditable) as bad:
         raise click.ClickException(f"{target} was not changed: {bad}") from None
-    kept = f" What it was is in {copy.name}." if copy is not None else ""
+    kept = f" The previous version is in {copy.name}." if copy is not None else ""
     note(f"{len(found.entries)} servers in {target}.{kept}")

@@ -38,8 +38,8 @@ from .web import need_web, run_pages
 def demo(folder: Path | None, fresh: bool, port: int, opens: bool, terminal: bool) -> None:
     """Plan a holiday in Barcelona: a host with the travel, weather, calendar and mail servers.
 
-    Nothing is really booked or sent: all of it is kept in a folder of this machine. The model is a
-    rule-based one, so that no network and no key is needed; `interlock host` takes real ones.
+    Nothing is really booked or sent: everything stays in a folder on this machine. The model is
+    rule-based, so the demo needs no network and no key. `interlock host` uses real models.
     """
     place = (folder or user_folder().parent / "demo").expanduser().resolve()
     run = _in_the_terminal() if terminal else _in_the_browser(port, opens)

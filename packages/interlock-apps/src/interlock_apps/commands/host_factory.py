@@ -180,7 +180,7 @@ def saved_rules(path: Path) -> Sequence[Rule]:
     try:
         return read_rules(path.read_text(encoding="utf-8"), str(path))
     except (OSError, UnicodeDecodeError, BadPolicy) as bad:
-        note(f"What you had decided for good is not used: {bad}", fg="yellow")
+        note(f"Your saved decisions are not used: {bad}", fg="yellow")
         return ()
 
 

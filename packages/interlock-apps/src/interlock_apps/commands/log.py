@@ -21,10 +21,10 @@ from ..fleet.log.anchors import line_of, write_anchor
 
 WORDS = """\b
 Exit codes:
-  0    it went well
+  0    success
   1    the log cannot be read
   2    wrong usage, or there is no log yet
-  3    the log is not as it was written (--verify)
+  3    the log was changed (--verify)
 """
 _SHOWN = 160  # characters of an entry in one line
 
@@ -36,10 +36,10 @@ _SHOWN = 160  # characters of an entry in one line
     "path",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="Another log than yours.",
+    help="The file of the log, if it is not yours.",
 )
-@click.option("--session", metavar="ID", help="Only of this conversation.")
-@click.option("--server", metavar="ID", help="Only what has to do with this server.")
+@click.option("--session", metavar="ID", help="Only entries of this conversation.")
+@click.option("--server", metavar="ID", help="Only entries about this server.")
 @click.option(
     "--kind",
     "kinds",
@@ -52,7 +52,7 @@ _SHOWN = 160  # characters of an entry in one line
     type=click.IntRange(1, 10_000),
     default=50,
     show_default=True,
-    help="So many at most, the newest.",
+    help="The maximum number of entries; the newest are shown.",
 )
 @click.option("--sessions", is_flag=True, help="List the conversations.")
 @click.option(
@@ -69,8 +69,8 @@ _SHOWN = 160  # characters of an entry in one line
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
     help=(
-        "Add the log's count and head digest to this file; - for here. With --verify: see that "
-        "the log has all that the file says."
+        "Add the log's count and head digest to this file; - for here. With --verify: "
+        "check that the log still has all entries that the file names."
     ),
 )
 def log(
@@ -82,7 +82,7 @@ def log(
     words: tuple[str, ...],
     **wanted: Any,
 ) -> None:
-    """Look up what happened in the host: search for WORDS, list conversations, export, verify.
+    """Search the log of the host for WORDS, list its conversations, export or verify it.
 
     \b
     interlock log flight barcelona --kind callEnded
@@ -128,7 +128,7 @@ async def _verify(kept: SqliteLog, anchor: Path | None) -> int:
     except Tampered as bad:
         note(str(bad), fg="red")
         return exits.REFUSED
-    say(f"{count} entries, all as they were written. The last one's digest is {await kept.head()}.")
+    say(f"{count} entries, all unchanged. The last one's digest is {await kept.head()}.")
     if anchors:
         last = max(anchors, key=lambda each: each.entries)
         say(f"They agree with {anchor}, which knows the first {last.entries} ({last.day}).")

@@ -74,15 +74,15 @@ HOST_OPTIONS = (
         "--steps",
         type=click.IntRange(1),
         metavar="N",
-        help=f"How often a turn may ask the model.  [{Budget().steps}]",
+        help=f"How many times a turn may ask the model.  [{Budget().steps}]",
     ),
     click.option(
         "--discovery",
         type=click.FloatRange(0, 1),
         metavar="SHARE",
         help=(
-            "The share of the model's context above which it gets a search for tools instead of "
-            f"the list.  [{DISCOVERY:g}]"
+            "If the tool list takes more than this share of the model's context, the "
+            f"model searches for tools instead.  [{DISCOVERY:g}]"
         ),
     ),
     click.option(

@@ -43,7 +43,7 @@ MISSING = "The browser's host needs starlette: pip install 'interlock[host]'"
     ),
 )
 def host(port: int, opens: bool, **options: Any) -> None:
-    """Put a model and yourself in front of servers, in the browser.
+    """Use a model with servers, in the browser.
 
     Prints one address, which works once and only on this machine. Ctrl-C ends the host and every
     server that it started.

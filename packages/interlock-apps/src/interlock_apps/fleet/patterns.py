@@ -53,8 +53,8 @@ def check_pattern(path: str, pattern: Any) -> None:
         _check_keys(pattern)
     elif not isinstance(pattern, int | float):
         raise BadPattern(
-            f"{pattern!r} is not a pattern: write a text with * for what may be anything, or "
-            f"an object with one of {', '.join(KEYS)}"
+            f"{pattern!r}is not a pattern: write a text with * for any characters, or an "
+            f"object with one of {', '.join(KEYS)}"
         )
 
 
@@ -275,9 +275,8 @@ def _ready(regex: str, whole: bool) -> Validator:
         return compile({"type": "string", "pattern": f"^(?:{regex})$" if whole else regex})
     except SchemaError:
         raise BadPattern(
-            f"the regular expression {regex[:80]!r} is malformed, too large, or looks "
-            "around or refers back, which could take for ever: "
-            "write it plainly"
+            f"the regular expression {regex[:80]!r} is malformed, too large, or has "
+            "look-around or back-references, which could take forever: simplify it"
         ) from None
 
 

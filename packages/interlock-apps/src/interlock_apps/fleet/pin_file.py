@@ -40,8 +40,8 @@ class PinFile(RecordFile):
             or not isinstance(data.get("servers"), dict)
         ):
             return (
-                "is not a file of pins. Restore it from version control, or move it away: "
-                "then every server counts as seen for the first time."
+                "is not a file of pins. Restore it from version control, or move it "
+                "away: then every server counts as new."
             )
         if data.get("version") != VERSION or isinstance(data["version"], bool):
             return (
@@ -63,13 +63,13 @@ def _trouble(entry: Any) -> str:
         or not isinstance(entry.get("command", ""), str)
         or entry.keys() - {"command", "features", "skills"}
     ):
-        return "is not as it was written"
+        return "was changed by hand"
     skills = entry.get("skills", {})
     if not isinstance(skills, dict):
-        return "is not as it was written"
+        return "was changed by hand"
     for uri, pinned in skills.items():
         if not _is_pinned(pinned):
-            return f"has a digest at skill {uri!r} that does not belong to what stands there"
+            return f"has a digest at skill {uri!r} that does not match its content"
     features = entry.get("features")
     if features is None:
         return ""
@@ -78,11 +78,11 @@ def _trouble(entry: Any) -> str:
         or features.keys() != _KINDS
         or not all(isinstance(kept, dict) for kept in features.values())
     ):
-        return "is not as it was written"
+        return "was changed by hand"
     for kind, kept in features.items():
         for name, pinned in kept.items():
             if not _is_pinned(pinned):
-                return f"has a digest at {kind} {name!r} that does not belong to what stands there"
+                return f"has a digest at {kind} {name!r} that does not match its content"
     return ""
 
 

@@ -22,7 +22,7 @@ Kind = Literal["tool", "prompt", "instructions"]
 How = Literal["changed", "added", "gone"]
 
 _WORDS = {
-    "changed": "It is not as it was when it was approved.",
+    "changed": "It has changed since it was approved.",
     "added": "It was added after this server was approved.",
 }
 

@@ -121,7 +121,7 @@ class Policy:
                 return Verdict(decision="ask", rule=rule, why=_why("asks", rule), review=review)
         for rule, fit in (*written, *learned):
             if rule.decision == "deny" and fit is None:
-                why = "It cannot be told whether a rule denies this" + (
+                why = "It is not certain whether a rule denies this" + (
                     f": {rule.reason}" if rule.reason else "."
                 )
                 return Verdict(decision="ask", rule=rule, why=why, review=review)
@@ -137,7 +137,7 @@ class Policy:
         asks = self.default == "ask"
         why = {
             "ask": "No rule decides this.",
-            "allow": "No rule speaks against this.",
+            "allow": "No rule denies this.",
             "deny": "No rule allows this.",
         }[self.default]
         return Verdict(decision=self.default, why=why, review=review, may_remember=asks)

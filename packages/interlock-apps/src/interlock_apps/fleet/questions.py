@@ -221,4 +221,4 @@ class NoUser:
 
     async def answer(self, question: AnyQuestion) -> Answer:
         """See UserInterface."""
-        return NotAnswered(words="No person can be asked.")
+        return NotAnswered(words="No user can be asked.")

@@ -88,7 +88,8 @@ def load_policy(path: Path) -> Policy:
         return read_policy(path.read_text(encoding="utf-8"), str(path))
     except OSError as bad:
         raise BadPolicy(
-            f"{path}: cannot be read ({bad.strerror}): see that it is there and yours to read"
+            f"{path}: cannot be read ({bad.strerror}): check that it exists and that you "
+            "may read it"
         ) from None
     except UnicodeDecodeError:
         raise BadPolicy(f"{path}: not UTF-8 text. Save it as UTF-8") from None
@@ -149,7 +150,7 @@ def _keys(found: Mapping[str, Any], known: Iterable[str], place: str) -> dict[st
         if plain not in known:
             near = difflib.get_close_matches(plain, list(known), 1, 0.5)
             advice = f"did you mean {near[0]}?" if near else f"write one of {', '.join(known)}"
-            raise BadPolicy(f"{place}: {key!r} is not known here: {advice}")
+            raise BadPolicy(f"{place}: {key!r} is unknown: {advice}")
         if plain in keys:
             raise BadPolicy(f"{place}: {key!r} appears twice, in two spellings: write it once")
         keys[plain] = value

@@ -63,8 +63,8 @@ def _warnings(
     server: str, entry: SkillEntry, approved: Any, others: Iterable[tuple[str, SkillEntry]]
 ) -> tuple[Warned, ...]:
     words = (
-        f"The model gets instructions of the server {server}. They are not verified by anybody "
-        "else: the digests say only that the server gives what it announced."
+        f"The model gets instructions of the server {server}. Nobody else verifies them: "
+        "the digests only show that the server sends what it announced."
     )
     found = [Warned(kind="skill", words=words)]
     if approved is not None:
@@ -74,7 +74,7 @@ def _warnings(
             Warned(
                 kind="dynamic",
                 words=(
-                    "Its content is generated on each read, so your answer holds only this time."
+                    "Its content is generated on each read, so your answer is valid only this time."
                 ),
             )
         )
@@ -93,7 +93,7 @@ def _asks_for(entry: SkillEntry) -> Sequence[Warned]:
         found.append(
             Warned(
                 kind="permissions",
-                words=f"It asks that these tools be allowed: {visible(listed[:300])}. That is not "
+                words=f"It asks to allow these tools: {visible(listed[:300])}. That is not "
                 "granted: you are asked about each call.",
             )
         )
@@ -102,7 +102,7 @@ def _asks_for(entry: SkillEntry) -> Sequence[Warned]:
         found.append(
             Warned(
                 kind="permissions",
-                words=f"It asks that code be run ({', '.join(acts)}). That is ignored.",
+                words=f"It asks to run code ({', '.join(acts)}). That is ignored.",
             )
         )
     return found
@@ -126,8 +126,8 @@ def _collisions(
             found.append(
                 Warned(
                     kind="nested",
-                    words=f"It lies within the skill {visible(other.uri)}; that you approved that "
-                    "one does not count for this one.",
+                    words=f"It is inside the skill {visible(other.uri)}. Your approval of that "
+                    "skill does not cover this one.",
                 )
             )
     return found

@@ -274,12 +274,12 @@ def _any(name: str, globs: Sequence[str]) -> bool:
 def _fault(tool: Tool, times: int) -> str:
     """Why a tool is refused; empty if it is not."""
     if not tool.name:
-        return "It has no name."
+        return "The tool has no name."
     if times > 1:
         return f"The server lists {times} tools of this name, so a call would be ambiguous."
     kind = tool.input_schema.get("type", "object")
     if kind != "object":
-        return f"Its arguments would be no object: the schema says {_short(kind)}."
+        return f"Its arguments would not be an object: the schema says {_short(kind)}."
     return ""
 
 

@@ -360,7 +360,7 @@ class Host:
 
     def _model(self, name: str) -> Model:
         if not self.models:
-            raise ValueError("There is no model; configure one.")
+            raise ValueError("No model is configured.")
         if not name:
             return next(iter(self.models.values()))
         if name not in self.models:
@@ -441,5 +441,5 @@ class Host:
 def _by_name(models: Sequence[Model]) -> dict[str, Model]:
     named = {model.name: model for model in models}
     if len(named) != len(models):
-        raise ValueError("Each model needs a name of its own.")
+        raise ValueError("Two models have the same name; give each model a unique name.")
     return named

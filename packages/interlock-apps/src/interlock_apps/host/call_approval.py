@@ -238,7 +238,7 @@ class CallApproval:
                 self._allow(request, arguments, verdict, decision, remember=not threats)
                 return Approval(arguments)
             warnings = (Warned(kind="invalid", words=problems), *threats)
-        edited = problems.replace("The arguments", "The arguments as they were edited", 1)
+        edited = problems.replace("The arguments", "The edited arguments", 1)
         return self._refuse(request, arguments, "host", edited)
 
     def _allow(
@@ -265,10 +265,10 @@ class CallApproval:
     ) -> Approval:
         if isinstance(answer, Decision):
             self._remember(request, verdict, answer, "deny")
-            words = f"The person does not allow this call. {answer.reason}".strip()
+            words = f"The user denied this call. {answer.reason}".strip()
             return self._refuse(request, arguments, "person", words)
         words = getattr(answer, "words", "") or "no answer"
-        return self._refuse(request, arguments, "nobody", f"Nobody allowed this call: {words}")
+        return self._refuse(request, arguments, "nobody", f"This call was not allowed: {words}")
 
     def _question(
         self,
@@ -347,7 +347,7 @@ class CallApproval:
             request.item.tool,
             decision=choice,
             session=request.session if decision.remember == "session" else "",
-            reason="so you decided",
+            reason="your decision",
         )
         self._rules.remember(rule, decision.remember, session=request.session)
         self.release()

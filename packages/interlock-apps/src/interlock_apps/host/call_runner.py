@@ -95,7 +95,7 @@ class CallRunner:
             if server is None:
                 raise Unreachable(f"There is no server {name}.")
             if arguments["server"] != name:
-                raise Unreachable("At another server it would be another call.")
+                raise Unreachable("Another server would get a different call.")
             answers = self._requests.answers_for(server.entry, request)
             read = await server.read(uri, asker=answers)
         except InterlockError as bad:

@@ -177,7 +177,7 @@ class ToolCalls:
         )
         decision = await self._prompter.decide(question)
         if not decision.allow:
-            words = f"The person keeps the result back. {decision.reason}".strip()
+            words = f"The user withheld the result. {decision.reason}".strip()
             return CallOutcome(None, words)
         return CallOutcome(result if decision.result is None else decision.result)
 

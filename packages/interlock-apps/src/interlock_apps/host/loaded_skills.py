@@ -110,7 +110,7 @@ class LoadedSkills:
         uri = str(wanted.arguments.get("uri", ""))
         found = self._hub.servers.get(server)
         if found is None or found.state != "up":
-            return f"There is no server {server} that is up.", "host"
+            return f"No server {server} is running.", "host"
         try:
             entry = (await found.skill(uri)).entry
             approved = self._pins.approved_skill(server, uri)
@@ -135,7 +135,7 @@ class LoadedSkills:
         if not isinstance(decision, Decision) or not decision.allow or decision.only == ():
             reason = getattr(decision, "reason", "") or getattr(decision, "words", "")
             self._publish(Pinned(server=server, kind="skill", name=uri, how="refused"))
-            return f"The person does not allow this skill. {reason}".strip(), "person"
+            return f"The user denied this skill. {reason}".strip(), "person"
         digest = fingerprint(entry) or ""
         if not entry.is_dynamic:
             try:
@@ -198,8 +198,8 @@ class LoadedSkills:
             self._publish_read(wanted, entry, path, error=str(bad))
             if isinstance(bad, SkillError) and bad.changed:
                 raise SkillError(
-                    f"{bad} The skill has changed, or is not what {server} announced: load it "
-                    "again, so that the person is asked about it as it is now.",
+                    f"{bad} The skill has changed, or is not what {server} announced: "
+                    "load it again, so that the user can review its current content.",
                     uri=entry.uri,
                     changed=True,
                 ) from None

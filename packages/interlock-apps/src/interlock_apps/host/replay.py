@@ -59,7 +59,7 @@ class Replay:
         sessions = dict.fromkeys(noted.event.session for noted in kept if noted.event.session)
         if not session and len(sessions) > 1:
             raise LogError(
-                f"The entries are of {len(sessions)} conversations; say which is meant: "
+                f"The entries are of {len(sessions)} conversations; choose one: "
                 f"{', '.join(list(sessions)[:10])}."
             )
         self.session = session or next(iter(sessions), "")
@@ -123,9 +123,7 @@ class RecordedModel:
     ) -> AsyncIterator[Delta | ModelAnswer]:
         """See Model."""
         if not self._left:
-            raise ModelFailure(
-                "The conversation ends here: nothing more was said in it.", "unreachable"
-            )
+            raise ModelFailure("The recorded conversation ends here.", "unreachable")
         next_one = self._left.popleft()
         if next_one is None:
             raise asyncio.CancelledError
@@ -166,7 +164,9 @@ class RecordedResults:
         """
         ended = self._ended.get(_key(name, arguments))
         if not ended:
-            raise LogError(f"The conversation had no such call of {name}, or not as often.")
+            raise LogError(
+                f"The recorded conversation has no such call of {name}, or fewer of them."
+            )
         return ended.popleft()
 
     @property

@@ -49,5 +49,5 @@ class RuleMemory:
         try:
             self._save(self._policy.saved)
         except OSError as bad:
-            words = f"What you decided could not be saved, and holds until the end: {bad}"
+            words = f"Your decision could not be saved and is valid until the host ends: {bad}"
             self._events.publish(Notice(level="warning", words=words))

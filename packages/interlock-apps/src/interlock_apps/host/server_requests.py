@@ -231,7 +231,7 @@ class ServerRequests:
             decision = await self._prompter.decide(asked)
             if not decision.allow:
                 raise McpError(
-                    USER_REJECTED, decision.reason or "The person refused the sampling request"
+                    USER_REJECTED, decision.reason or "User rejected sampling request"
                 )  # `SAM-07`
             self._allow_rest(server, session, decision)
             if decision.request is not None:
@@ -254,9 +254,7 @@ class ServerRequests:
         )
         decision = await self._prompter.decide(checked)
         if not decision.allow:
-            raise McpError(
-                USER_REJECTED, decision.reason or "The person keeps the model's answer back"
-            )
+            raise McpError(USER_REJECTED, decision.reason or "The user withheld the model's answer")
         self._allow_rest(server, session, decision)
         return decision.sampled if decision.sampled is not None else said.result
 

@@ -156,7 +156,7 @@ class Session:
             if (content := self._shown(m.content, origin))
         ]
         if not messages:
-            raise ProtocolError(f"The prompt {name} says nothing.")
+            raise ProtocolError(f"The prompt {name} is empty.")
         attached = await self._attachments(attach)
         if attached:
             messages.insert(0, SamplingMessage(role="user", content=list(attached)))
@@ -518,7 +518,7 @@ class Session:
                 use.id,
                 f"{name} has {pages} pages."
                 if pages
-                else f"There is no result {name!r}, or no longer.",
+                else f"There is no result {name!r}, or it is no longer stored.",
             )
         return ToolResultContent(
             tool_use_id=use.id,
@@ -530,8 +530,8 @@ class Session:
     ) -> ToolResultContent:
         self._services.uncallable.publish_stopped(self.id, call, name, arguments, server)
         words = (
-            f"The server {server} is stopped, so {name} cannot be called. The person can start "
-            "it; ask them."
+            f"The server {server} is stopped, so {name} cannot be called. The user can "
+            "start it; ask them."
         )
         return self._renderer.refusal(use.id, threat_scan.clean(words))
 

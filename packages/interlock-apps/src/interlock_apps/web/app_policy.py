@@ -113,7 +113,7 @@ def read_page(uri: str, contents: Sequence[ResourceContents]) -> AppPage:
         (part for part in contents if part.uri == uri), contents[0] if len(contents) == 1 else None
     )
     if found is None:
-        raise BadApp(f"The server gave {len(contents)} contents for {uri}, none of which is it.")
+        raise BadApp(f"The server returned {len(contents)} contents for {uri}, none with that URI.")
     if _plain_type(found.mime_type) != APP_MIME_TYPE:
         raise BadApp(
             f"{uri} is of type {found.mime_type or '(none)'}; an app is of type {APP_MIME_TYPE}."

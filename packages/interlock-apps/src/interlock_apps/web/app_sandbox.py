@@ -61,7 +61,7 @@ class AppSandbox:
 
     def _answer(self, request: Request) -> Response:
         if f"http://{request.headers.get('host', '')}" != self.origin:
-            return PlainTextResponse("There is nothing here.", 421)
+            return PlainTextResponse("Not found.", 421)
         if request.method in ("GET", "HEAD"):
             if request.url.path == "/proxy.js":
                 return Response(
@@ -73,7 +73,7 @@ class AppSandbox:
             policy_text = self._policies.peek(found[1]) if found is not None else None
             if policy_text is not None:
                 return Response(self._page, media_type="text/html", headers=_headers(policy_text))
-        return PlainTextResponse("There is nothing here.", 404)
+        return PlainTextResponse("Not found.", 404)
 
 
 def _headers(policy: str) -> dict[str, str]:

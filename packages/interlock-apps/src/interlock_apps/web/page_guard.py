@@ -74,13 +74,13 @@ class PageGuard:
     def _answer(self, request: Request) -> Response | None:
         """The refusal of a request, or the redirect after its token; None to let the app answer."""
         if f"http://{request.headers.get('host', '')}" != self.origin:
-            return PlainTextResponse(f"This is {self.origin}, and nothing else.", 421)
+            return PlainTextResponse(f"This server answers only as {self.origin}.", 421)
         path = request.scope["path"]
         origin = request.headers.get("origin")
         site = request.headers.get("sec-fetch-site")
         top = path in ("/", f"{self.place}/")
         if origin not in (None, self.origin) or (site in ("cross-site", "same-site") and not top):
-            return PlainTextResponse("Other sites may not use this.", 403)
+            return PlainTextResponse("Requests from other sites are not allowed.", 403)
         if path == "/" and request.method == "GET" and "token" in request.query_params:
             return self._admit(request.query_params["token"])
         within = path.startswith(f"{self.place}/")

@@ -168,7 +168,7 @@ def test_of_several_conversations_one_is_meant() -> None:
     """And what is no conversation, or the end of one, is refused in words."""
     other = [LogEntry(seq=50, at=1.0, event=Notice(session="t", level="info", words="x"))]
     both = noted(TALK) + other
-    with pytest.raises(LogError, match=r"of 2 conversations; say which is meant: s, t"):
+    with pytest.raises(LogError, match=r"of 2 conversations; choose one: s, t"):
         Replay(both)
     assert list(Replay(both, "s").events) == TALK
     with pytest.raises(LogError, match="beginning of the conversation 't' is missing"):

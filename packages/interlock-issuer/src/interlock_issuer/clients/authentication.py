@@ -102,17 +102,17 @@ class Authentication:
             claims = await self._keys.claims(client, assertion, _TYPES)
             check_times(claims, now=now, needs=("exp",))
         except BadSignature as bad:
-            raise invalid_client(f"the client assertion does not hold: {bad}") from None
+            raise invalid_client(f"the client assertion is invalid: {bad}") from None
         if claims.get("iss") != client.id or claims.get("sub") != client.id:
             raise invalid_client("iss and sub of the client assertion must be the client_id")
         if not meant_for(claims.get("aud"), self._settings.url, self._settings.endpoint("token")):
             raise invalid_client(
-                "the client assertion is for somebody else: aud must be this issuer"
+                "the client assertion is for another server: aud must be this issuer"
             )
         jti = claims.get("jti")
         if not isinstance(jti, str) or not jti or claims["exp"] > now + _LONGEST_LIFE:
             raise invalid_client(
-                f"the client assertion needs a jti, and an end within {_LONGEST_LIFE:g} seconds"
+                f"the client assertion needs a jti, and an exp within {_LONGEST_LIFE:g} seconds"
             )
         if not await self._seen.first(client.id, jti, until=claims["exp"] + 60):
             raise invalid_client("the client assertion was used before")
@@ -134,23 +134,23 @@ def _shown(request: Request, form: Mapping[str, str]) -> _Shown:
         "client_assertion" in form or "client_assertion_type" in form,
     ]
     if sum(ways) > 1:
-        raise OAuthError("invalid_request", "a client authenticates in one way at a time")
+        raise OAuthError("invalid_request", "a client must use one authentication method at a time")
     if authorization is not None:
         name, secrets = _basic(authorization)
         if id is not None and id not in name:
-            raise OAuthError("invalid_request", "there are two client ids, which differ")
+            raise OAuthError("invalid_request", "the request has two different client ids")
         return _Shown(id or name[0], secrets)
     if ways[2]:
         assertion = form.get("client_assertion")
         if form.get("client_assertion_type") != ASSERTION or assertion is None:
             raise OAuthError(
                 "invalid_request",
-                f"a client assertion comes with client_assertion_type={ASSERTION}",
+                f"a client assertion requires client_assertion_type={ASSERTION}",
             )
         try:
             subject = peek(assertion)[1].get("sub")
         except BadSignature as bad:
-            raise invalid_client(f"the client assertion does not hold: {bad}") from None
+            raise invalid_client(f"the client assertion is invalid: {bad}") from None
         if not isinstance(subject, str) or id not in (None, subject):
             raise invalid_client("the sub of the client assertion must be the client_id")
         return _Shown(subject, (), assertion)

@@ -34,13 +34,13 @@ class ClientKeys:
         if client.jwks is not None:
             return KeySet.read(client.jwks).verify(token, algorithms=ASYMMETRIC, typ=types)[1]
         if client.jwks_uri is None:
-            raise BadSignature("there are no keys to know it by")
+            raise BadSignature("the client has no keys")
         try:
             return await self._at(client.jwks_uri).claims(
                 token, self._clock(), algorithms=ASYMMETRIC, types=types
             )
         except Unverifiable:
-            raise unavailable("the keys of the client cannot be had now") from None
+            raise unavailable("the keys of the client are not available now") from None
 
     def _at(self, url: str) -> RemoteKeys:
         """The keys at an address; the ones that were not asked for longest make room."""

@@ -69,19 +69,17 @@ class MetadataDocuments:
                 response = await self._fetch(Request("GET", url, (("accept", "application/json"),)))
                 try:
                     if response.status != 200:
-                        raise DocumentUnavailable(
-                            f"it was answered with the status {response.status}"
-                        )
+                        raise DocumentUnavailable(f"the status was {response.status}")
                     kind = (
                         response.headers.get("content-type", "").partition(";")[0].strip().lower()
                     )
                     if kind != "application/json" and not kind.endswith("+json"):
-                        raise DocumentUnavailable("it is not JSON by its content type")
+                        raise DocumentUnavailable("its content type is not JSON")
                     body = await response.read(limit)
                 finally:
                     await response.aclose()
         except TimeoutError:
-            raise DocumentUnavailable(f"it did not come within {_SECONDS:g} seconds") from None
+            raise DocumentUnavailable(f"it did not arrive within {_SECONDS:g} seconds") from None
         except t.ProtocolError:
             raise DocumentUnavailable(
                 f"it has more than {limit} bytes, or cannot be read"

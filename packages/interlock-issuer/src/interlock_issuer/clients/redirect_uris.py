@@ -34,13 +34,11 @@ def problem(uri: str, schemes: Sequence[str] = ()) -> str:
     if len(uri) > LONGEST:
         return f"it is longer than {LONGEST} characters"
     if not _PLAIN.fullmatch(uri):
-        return "it has a fragment, or characters that no address has"
+        return "it has a fragment, or characters that a URI cannot have"
     loopback = _LOOPBACK.fullmatch(uri)
     if loopback is not None:
         return (
-            ""
-            if int((loopback["port"] or ":1")[1:]) in range(1, 65536)
-            else "it has no port that exists"
+            "" if int((loopback["port"] or ":1")[1:]) in range(1, 65536) else "its port is invalid"
         )
     scheme, colon, rest = uri.partition(":")
     if colon and scheme in schemes and _SCHEME.fullmatch(scheme):
@@ -51,15 +49,15 @@ def problem(uri: str, schemes: Sequence[str] = ()) -> str:
         parts = urlsplit(uri)
         port = parts.port
     except ValueError:
-        return "it is no address"
+        return "it is not an address"
     if "@" in parts.netloc:
-        return "it has a user in it"
+        return "it contains a user name"
     if (
         parts.hostname is None
         or port == 0
         or not (_HOST.fullmatch(parts.hostname) or parts.netloc.startswith("["))
     ):
-        return "it has no host that could exist"
+        return "its host is invalid"
     return ""
 
 

@@ -50,7 +50,7 @@ class Registration:
         try:
             metadata = msgspec.json.decode(await request.body(), type=ClientMetadata)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as bad:
-            words = str(bad) if isinstance(bad, msgspec.ValidationError) else "that is no JSON"
+            words = str(bad) if isinstance(bad, msgspec.ValidationError) else "that is not JSON"
             raise OAuthError(
                 "invalid_client_metadata", f"the body is not client metadata: {words}"
             ) from None
@@ -58,7 +58,7 @@ class Registration:
         if method not in METHODS:
             raise OAuthError(
                 "invalid_client_metadata",
-                "there is no such token_endpoint_auth_method here; there are: "
+                "this token_endpoint_auth_method is not supported; supported are: "
                 f"{', '.join(METHODS)}",
             )
         client = described(

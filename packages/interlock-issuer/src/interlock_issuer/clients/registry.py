@@ -45,7 +45,7 @@ class Clients:
             for uri in client.redirect_uris:
                 if wrong := redirect_uris.problem(uri, (*settings.schemes, *_private_scheme(uri))):
                     raise ValueError(
-                        f"the redirect URI {uri!r} of the client {client.id!r} cannot be: {wrong}"
+                        f"the redirect URI {uri!r} of the client {client.id!r} is invalid: {wrong}"
                     )
         self.shelf = Repository(vault, "client", Client, settings.clock, settings.registrations)
         self._limiter = RequestLimiter("document", settings.clock)
@@ -68,8 +68,7 @@ class Clients:
         if client is None:
             raise OAuthError(
                 "invalid_client",
-                "there is no such client here: it was never registered, or its registration has "
-                "ended",
+                "this client is unknown: it was never registered, or its registration has expired",
             )
         return client
 
@@ -89,24 +88,28 @@ class Clients:
     async def _from_document(self, url: str, address: str) -> Client:
         """A client from the document that its id names (AUR-07, AUR-08)."""
         if wrong := document_problem(url):
-            raise OAuthError("invalid_client", f"the client_id names no document: {wrong}")
+            raise OAuthError(
+                "invalid_client",
+                f"the client_id is not the address of a metadata document: {wrong}",
+            )
         if not self._documents.has(url) and await self._limiter.is_over(address):
             raise OAuthError(
                 "invalid_client",
-                "too many documents of clients were asked for from here; try again in a minute",
+                "too many client metadata documents were requested from this address; "
+                "try again in a minute",
             )
         try:
             body = await self._documents.get(url, _LONGEST_DOCUMENT)
         except DocumentUnavailable as bad:
             raise OAuthError(
-                "invalid_client", f"the document of the client cannot be read: {bad}"
+                "invalid_client", f"the client metadata document cannot be read: {bad}"
             ) from None
         try:
             fields: dict[str, Any] = msgspec.json.decode(body, type=dict[str, Any])
             metadata = msgspec.convert(fields, ClientMetadata)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             raise OAuthError(
-                "invalid_client", "the document of the client is not client metadata in JSON"
+                "invalid_client", "the client metadata document is not client metadata in JSON"
             ) from None
         if metadata.client_id != url:
             raise OAuthError(
@@ -114,18 +117,19 @@ class Clients:
             )
         if not metadata.client_name or not metadata.redirect_uris:
             raise OAuthError(
-                "invalid_client", "the document of the client lacks client_name or redirect_uris"
+                "invalid_client", "the client metadata document lacks client_name or redirect_uris"
             )
         if "client_secret" in fields:
             raise OAuthError(
-                "invalid_client", "the document of the client shows a secret to everybody"
+                "invalid_client",
+                "the client metadata document contains a secret, which everybody can read",
             )
         method = metadata.token_endpoint_auth_method or "none"
         if method not in ("none", "private_key_jwt"):
             raise OAuthError(
                 "invalid_client",
-                "a client with a document has no secret: it authenticates with private_key_jwt, "
-                "or not at all",
+                "a client with a metadata document cannot use a secret: it authenticates "
+                "with private_key_jwt or none",
             )
         return described(metadata, self._settings, id=url, method=method, source="document")
 
@@ -144,14 +148,14 @@ def described(
     for uri in metadata.redirect_uris:
         if wrong := redirect_uris.problem(uri, settings.schemes):
             raise OAuthError(
-                "invalid_redirect_uri", f"{uri[:200]} cannot be a redirect URI: {wrong}"
+                "invalid_redirect_uri", f"{uri[:200]} is not a valid redirect URI: {wrong}"
             )
     grants = tuple(grant for grant in metadata.grant_types or (CODE, REFRESH) if grant in _GRANTS)
     if not grants:
         raise OAuthError(
             "invalid_client_metadata",
-            "none of the grant_types can be had by who registers itself; there are: "
-            f"{', '.join(_GRANTS)}",
+            "clients that register themselves cannot use any of these grant_types; "
+            f"supported are: {', '.join(_GRANTS)}",
         )
     if CODE in grants and not metadata.redirect_uris:
         raise OAuthError("invalid_redirect_uri", "there must be at least one redirect URI")
@@ -160,7 +164,7 @@ def described(
         and CODE in grants
         and "code" not in metadata.response_types
     ):
-        raise OAuthError("invalid_client_metadata", "there is only the response_type code")
+        raise OAuthError("invalid_client_metadata", "the only supported response_type is code")
     if method == "private_key_jwt":
         _check_keys(metadata)
     return Client(
@@ -189,9 +193,7 @@ def _check_keys(metadata: ClientMetadata) -> None:
         if metadata.jwks is not None and not len(KeySet.read(metadata.jwks)):
             raise ValueError
     except ValueError:
-        raise OAuthError(
-            "invalid_client_metadata", "there is no public key in jwks that could be used"
-        ) from None
+        raise OAuthError("invalid_client_metadata", "jwks has no usable public key") from None
 
 
 def document_problem(url: str) -> str:
@@ -207,7 +209,7 @@ def document_problem(url: str) -> str:
     if parts.path in ("", "/"):
         return "it must have a path"
     if {".", ".."} & {unquote(segment) for segment in parts.path.split("/")}:
-        return "its path must not have dots for segments"
+        return "its path must not have dot segments"
     return ""
 
 
@@ -234,8 +236,8 @@ def _digested(client: Client) -> Client:
     """A configured client as it is kept in memory."""
     if client.method not in METHODS:
         raise ValueError(
-            f"the client {client.id!r} authenticates by {client.method!r}, and there are: "
-            f"{', '.join(METHODS)}"
+            f"the client {client.id!r} authenticates by {client.method!r}, which is not "
+            f"supported; supported are: {', '.join(METHODS)}"
         )
     if client.method.startswith("client_secret") and not client.secret:
         raise ValueError(f"the client {client.id!r} has no secret")

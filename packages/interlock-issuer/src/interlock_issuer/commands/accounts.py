@@ -65,7 +65,7 @@ def new_password(name: str) -> str:
     line = sys.stdin.readline().rstrip("\r\n")
     if not line:
         raise click.UsageError(
-            f"There is no password for {name}: give it on stdin, in a line of its own."
+            f"The password of {name} is missing: write it to stdin, on a line of its own."
         )
     return line
 
@@ -86,7 +86,7 @@ def done(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
 
 @click.group("account")
 def account() -> None:
-    """Manage the people who may log in at `interlock auth serve`.
+    """Manage the accounts that can log in at `interlock auth serve`.
 
     Passwords are asked for, or read from stdin.
     """
@@ -94,10 +94,10 @@ def account() -> None:
 
 @account.command("add")
 @click.argument("name")
-@click.option("--display", metavar="TEXT", help="How the person is called.")
+@click.option("--display", metavar="TEXT", help="The full name of the user.")
 @file_option
 def add(name: str, display: str | None, file: Path | None) -> None:
-    """Make an account for NAME."""
+    """Create an account for NAME."""
     accounts = accounts_in(file)
     password = new_password(name)
 
@@ -112,7 +112,7 @@ def add(name: str, display: str | None, file: Path | None) -> None:
 @click.argument("name")
 @file_option
 def remove(name: str, file: Path | None) -> None:
-    """Remove the account of NAME; what it was logged in to ends."""
+    """Remove the account of NAME and end its sessions."""
     accounts = accounts_in(file)
 
     async def work() -> None:
@@ -127,7 +127,7 @@ def remove(name: str, file: Path | None) -> None:
 @click.argument("name")
 @file_option
 def passwd(name: str, file: Path | None) -> None:
-    """Give NAME another password; what the account was logged in to ends."""
+    """Change the password of NAME and end the account's sessions."""
     accounts = accounts_in(file)
     password = new_password(name)
 
@@ -166,7 +166,7 @@ def list_(file: Path | None, machine: bool) -> None:
                 + (f"  {shown(each.display)}" if each.display and each.display != each.name else "")
             )
         if not found:
-            note("There are no accounts. Make one: interlock auth account add NAME")
+            note("There are no accounts. Create one: interlock auth account add NAME")
 
     done(work)
     click.get_current_context().exit(exits.OK)

@@ -32,24 +32,24 @@ _LOOPBACK = "127.0.0.1"
     type=click.IntRange(0, 65535),
     default=8800,
     show_default=True,
-    help="The port; 0 takes any that is free.",
+    help="The port; 0 picks a free one.",
 )
 @click.option(
     "--host",
     default=_LOOPBACK,
     show_default=True,
-    help="The address to listen at; another one needs --url.",
+    help="The address to listen on; if it is not a loopback address, --url is required.",
 )
 @click.option(
     "--url",
-    help="The address that others have for it: https, where something in front speaks that.",
+    help="The public address of the server; https if a reverse proxy in front of it does TLS.",
 )
 @click.option(
     "--account",
     "names",
     multiple=True,
     metavar="NAME",
-    help="Make this account first, where there is none: asks for its password.",
+    help="Create this account first if there are none; asks for a password.",
 )
 @file_option
 @click.option(
@@ -64,29 +64,29 @@ _LOOPBACK = "127.0.0.1"
     "resources",
     multiple=True,
     metavar="URL",
-    help="Give tokens for this server only; several times for several.",
+    help="Issue tokens only for this server; repeat it for several.",
 )
 @click.option(
     "--scope",
     "scopes",
     multiple=True,
     metavar="NAME=SENTENCE",
-    help="A scope, and what the consent page says of it.",
+    help="A scope, and its description for the consent page.",
 )
-@click.option("--no-registration", is_flag=True, help="Let no client register itself.")
+@click.option("--no-registration", is_flag=True, help="Turn off dynamic client registration.")
 @click.option(
     "--dpop",
     type=click.Choice(["off", "allowed", "required"]),
     default="allowed",
     show_default=True,
-    help="Tokens bound to keys.",
+    help="Whether tokens can or must be bound to keys (DPoP).",
 )
 @click.option(
     "--proxy",
     "proxies",
     multiple=True,
     metavar="ADDRESS",
-    help="Believe this proxy's X-Forwarded-For.",
+    help="Trust X-Forwarded-For from this proxy.",
 )
 def serve(
     port: int,
@@ -97,12 +97,11 @@ def serve(
     store: str | None,
     **given: Any,
 ) -> None:
-    """Run an authorization server at which people with accounts log in, and which servers and
-    clients of MCP understand.
+    """Run an authorization server for MCP servers and clients, where users log in with accounts.
 
-    It does log-ins with PKCE, refresh tokens, device codes, consent pages, registration of clients,
-    revocation and keys that rotate. What it keeps outlasts a restart, unless --store is memory:. It
-    ends with Ctrl-C.
+    It supports logins with PKCE, refresh tokens, device codes, consent pages, client registration,
+    revocation and key rotation. Its data survives a restart, unless --store is memory:. Stop it
+    with Ctrl-C.
 
     \b
     interlock auth serve --account ada
@@ -110,7 +109,7 @@ def serve(
     interlock auth account list
     """
     if find_spec("httptools") is None:
-        raise click.ClickException("Serving needs a web server: pip install 'interlock[http]'")
+        raise click.ClickException("Serving needs the HTTP server: pip install 'interlock[http]'")
     accounts = accounts_in(file)
     done(lambda: _prepared(accounts, names))
     try:
@@ -130,8 +129,8 @@ async def _prepared(accounts: Accounts, names: Sequence[str]) -> None:
             await accounts.add(name, new_password(name))
     if not known and not names:
         raise click.UsageError(
-            "Nobody could log in: there are no accounts. Make one with --account NAME, or "
-            "`interlock auth account add NAME`."
+            "Nobody can log in: there are no accounts. Create one with --account NAME, "
+            "or `interlock auth account add NAME`."
         )
 
 
@@ -151,7 +150,7 @@ def _issuer(url: str, accounts: Accounts, store: str | None, given: dict[str, An
         )
     except ImportError as bad:
         raise click.ClickException(
-            f"An authorization server needs more: pip install 'interlock[issuer]' ({bad})"
+            f"The authorization server needs more packages: pip install 'interlock[issuer]' ({bad})"
         ) from None
     except ValueError as bad:
         raise click.UsageError(f"{str(bad)[0].upper()}{str(bad)[1:]}.") from None
@@ -192,12 +191,12 @@ async def _until_told(issuer: Issuer, door: socket.socket, proxies: Sequence[str
 
 def _tell(url: str) -> None:
     note(f"The authorization server is at {url}", fg="green")
-    note("A server takes its tokens by:")
+    note("To accept its tokens in a server:")
     note(
         '    from interlock.auth import Guard, Jwt\n    server.run("http", '
         f'guard=Guard(Jwt("{url}")))'
     )
-    note("and who uses that server logs in by: interlock auth login http://127.0.0.1:8000/mcp")
+    note("To log in as a user of that server: interlock auth login http://127.0.0.1:8000/mcp")
 
 
 class _App:

@@ -93,13 +93,13 @@ class Authorization:
             client = await self._clients.find(told.get("client_id"), address_of(request))
         except OAuthError as bad:
             raise UnredirectableError(
-                f"The program that sent you here is not known: {bad.words}."
+                f"The program that sent you here is unknown: {bad.words}."
             ) from None
         uri = _redirect_uri(client, told.get("redirect_uri"))
         try:
             pending = self._read(client, uri, told)
             if await self._limiter.is_over(address_of(request)) or await self._shelf.is_full():
-                raise OAuthError("temporarily_unavailable", "too many requests wait")
+                raise OAuthError("temporarily_unavailable", "too many requests are waiting")
         except OAuthError as why:
             raise RedirectableError(client, uri, told.get("state"), why) from None
         await self._shelf.put(pending.id, pending, pending.until)
@@ -119,16 +119,16 @@ class Authorization:
             ("request_uri", "request_uri_not_supported"),
         ):
             if name in told:
-                raise OAuthError(error, f"the parameter {name} is not taken here")
+                raise OAuthError(error, f"the parameter {name} is not supported")
         if told.get("response_type") != "code":
             raise OAuthError(
                 "unsupported_response_type" if "response_type" in told else "invalid_request",
                 "response_type must be code",
             )
         if CODE not in client.grants:
-            raise OAuthError("unauthorized_client", "this client may not ask for a code")
+            raise OAuthError("unauthorized_client", "this client may not request a code")
         if told.get("response_mode", "query") != "query":
-            raise OAuthError("invalid_request", "the only response_mode is query")
+            raise OAuthError("invalid_request", "the only supported response_mode is query")
         if (
             not _CHALLENGE.fullmatch(told.get("code_challenge", ""))
             or told.get("code_challenge_method") != "S256"
@@ -139,7 +139,7 @@ class Authorization:
             )
         thumbprint = told.get("dpop_jkt")
         if thumbprint is not None and not _THUMBPRINT.fullmatch(thumbprint):
-            raise OAuthError("invalid_request", "dpop_jkt is no thumbprint")
+            raise OAuthError("invalid_request", "dpop_jkt is not a thumbprint")
         return PendingRequest(
             id=self._settings.random(18),
             client=client,
@@ -160,12 +160,12 @@ def _redirect_uri(client: Client, asked: str | None) -> str:
     if asked is None:
         if len(client.redirect_uris) != 1:
             raise UnredirectableError(
-                "The program that sent you here did not say where to send you back to."
+                "The program that sent you here did not give a redirect URI (redirect_uri)."
             )
         return client.redirect_uris[0]
     if not redirect_uris.matches(client.redirect_uris, asked):
         raise UnredirectableError(
-            "The program that sent you here wants you back at an address (redirect_uri) that it "
+            "The program that sent you here gave a redirect URI (redirect_uri) that it "
             "has not registered."
         )
     return asked

@@ -67,7 +67,7 @@ class DeviceFlow:
         if DEVICE not in client.grants:
             raise OAuthError("unauthorized_client", "this client may not use the device grant")
         if await self._limiter.is_over(address) or await self._shelf.is_full():
-            raise too_many_requests("too many devices wait")
+            raise too_many_requests("too many devices are waiting")
         scopes = self._settings.wanted_scopes(scope, client.scopes)
         target = self._settings.wanted_resource(resource)
         secret = self._settings.random(32)
@@ -149,9 +149,9 @@ class DeviceFlow:
         now = self._settings.now()
         device = await self._shelf.get(key)
         if device is None or device.client != client.id:
-            raise invalid_grant("the device_code is not known, or was used already")
+            raise invalid_grant("the device_code is unknown, or was already used")
         if now >= device.until:
-            raise OAuthError("expired_token", "the time of the device_code is over: begin again")
+            raise OAuthError("expired_token", "the device_code has expired: start again")
         if not device.decided:
             # half a second for networks
             early = device.polled and now < device.polled + device.interval - 0.5
@@ -159,12 +159,12 @@ class DeviceFlow:
             await self._shelf.swap(key, device, polled, device.until + _GRACE)
             if early:
                 raise OAuthError("slow_down", f"wait {polled.interval:g} seconds between polls")
-            raise OAuthError("authorization_pending", "nobody has decided yet")
+            raise OAuthError("authorization_pending", "the user has not decided yet")
         taken = await self._shelf.pop(key)
         if taken is None:
-            raise invalid_grant("the device_code is not known, or was used already")
+            raise invalid_grant("the device_code is unknown, or was already used")
         if taken.person is None:
-            raise OAuthError("access_denied", "the person said no")
+            raise OAuthError("access_denied", "the user denied the request")
         return DeviceConsent(taken.person, taken.scopes, taken.resource)
 
     async def _user_code(self, key: str, until: float) -> str:

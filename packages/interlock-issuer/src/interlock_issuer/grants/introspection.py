@@ -54,7 +54,7 @@ class TokenStatus:
         Raises Refusal.
         """
         if client.is_public:
-            raise invalid_client("only who can show who it is may ask about tokens")
+            raise invalid_client("only authenticated clients may introspect tokens")
         claims = await self.claims(_token(form))
         if claims is None or not is_party(client, claims):
             return json_response({"active": False})

@@ -72,7 +72,7 @@ class TokenEndpoint:
         """Give tokens. Raises Refusal and BadForm."""
         form = await form_parameters(request)
         if request.url.query:
-            raise OAuthError("invalid_request", "the parameters belong into the body")
+            raise OAuthError("invalid_request", "send the parameters in the body")
         if long := next(
             (name for name, value in form.items() if len(value) > _LONGEST and name not in _TOKENS),
             None,
@@ -92,7 +92,7 @@ class TokenEndpoint:
             )
             await self._clients.keep(client)
         else:
-            raise OAuthError("unsupported_grant_type", "there is no such grant here")
+            raise OAuthError("unsupported_grant_type", "this grant_type is not supported")
         return with_headers(reply, *await self._proofs.headers())
 
     async def _code(self, form: _Form, client: Client, thumbprint: str | None) -> Response:
@@ -116,15 +116,13 @@ class TokenEndpoint:
         sid, grant = await self._grants.find(form["refresh_token"], client)
         if not await self._is_active(grant.person):
             await self._grants.end(sid)
-            raise invalid_grant(
-                "what was granted does not hold any longer: the person must log in again"
-            )
+            raise invalid_grant("the grant has ended: the user must log in again")
         if grant.thumbprint is not None and (
             thumbprint is None or (client.is_public and thumbprint != grant.thumbprint)
         ):
             raise OAuthError(
                 "invalid_dpop_proof",
-                "the refresh token is bound to a key, and this is no proof of it",
+                "the refresh token is bound to a key: send a DPoP proof made with that key",
             )
         self._check_resource(form, grant.resource)
         scopes = _narrowed(form.get("scope"), grant)
@@ -135,7 +133,8 @@ class TokenEndpoint:
         """A token for a client on its own behalf (RFC 6749, 4.4)."""
         if client.is_public or client.source != "configured":
             raise OAuthError(
-                "unauthorized_client", "this is for clients of the configuration that authenticate"
+                "unauthorized_client",
+                "this grant_type is only for configured clients that authenticate",
             )
         asked = form.get("scope")
         scopes = (
@@ -171,7 +170,7 @@ class TokenEndpoint:
         if client.is_public or client.resource is None:
             raise OAuthError(
                 "unauthorized_client",
-                "this is for clients of the configuration that are a resource themselves",
+                "this grant_type is only for configured clients that are also a resource",
             )
         if (
             form.get("subject_token_type") not in (ACCESS_TOKEN, _JWT)
@@ -179,18 +178,20 @@ class TokenEndpoint:
         ):
             raise OAuthError(
                 "invalid_request",
-                f"the subject_token must be one of ours, with subject_token_type={ACCESS_TOKEN}",
+                "the subject_token must be issued by this issuer, with "
+                f"subject_token_type={ACCESS_TOKEN}",
             )
         if "actor_token" in form or "actor_token_type" in form:
             raise OAuthError(
-                "invalid_request", "who acts is the client itself: there is no actor_token"
+                "invalid_request", "actor_token is not supported: the actor is the client itself"
             )
         if form.get("requested_token_type", ACCESS_TOKEN) not in (ACCESS_TOKEN, _JWT):
-            raise OAuthError("invalid_request", "only access tokens are given")
+            raise OAuthError("invalid_request", "only access tokens can be requested")
         claims = await self._status.claims(form["subject_token"])
         if claims is None or not is_for(client, claims):
             raise OAuthError(
-                "invalid_request", "the subject_token does not hold, or was not sent to this client"
+                "invalid_request",
+                "the subject_token is not valid, or was not issued for this client",
             )
         target = self._settings.wanted_resource(form.get("resource") or form.get("audience"))
         had = str(claims.get("scope", "")).split()
@@ -254,9 +255,7 @@ class TokenEndpoint:
         """
         asked = form.get("resource")
         if asked is not None and not same_resource(asked, granted):
-            raise OAuthError(
-                "invalid_target", "that is not the resource for which this was granted"
-            )
+            raise OAuthError("invalid_target", "the grant is for another resource")
 
 
 def _narrowed(asked: str | None, grant: Grant) -> tuple[str, ...]:
@@ -269,7 +268,7 @@ def _narrowed(asked: str | None, grant: Grant) -> tuple[str, ...]:
     wanted = tuple(dict.fromkeys(asked.split()))
     if not set(wanted) <= set(grant.scopes):
         raise OAuthError(
-            "invalid_scope", "that is more than was granted: the person must be asked again"
+            "invalid_scope", "the request exceeds the granted scopes: the user must consent again"
         )
     return wanted
 
@@ -286,5 +285,5 @@ def _actor(client: Client, claims: Mapping[str, Any]) -> dict[str, Any]:
         link = link.get("act")
         depth = depth + 1
     if depth > _MOST_ACTORS:
-        raise OAuthError("invalid_request", "too many act one for another already")
+        raise OAuthError("invalid_request", "the delegation chain is too long")
     return {"sub": client.id} | ({} if before is None else {"act": before})

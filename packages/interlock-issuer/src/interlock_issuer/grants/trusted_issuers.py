@@ -81,14 +81,15 @@ class TrustedIssuers:
                 self._keys[one.issuer] = KeySet.read(one.jwks)
             else:
                 place = checked_url(
-                    one.jwks_uri or one.issuer, what=f"where the keys of {one.issuer!r} are"
+                    one.jwks_uri or one.issuer, what=f"the address of the keys of {one.issuer!r}"
                 )
                 self._keys[one.issuer] = RemoteKeys(
                     one.issuer, jwks_uri=None if one.jwks_uri is None else place, fetch=fetch
                 )
             if one.users and settings.resources is None:
                 raise ValueError(
-                    "who takes ID-JAGs must say for which resources (EMA-09): resources=[...]"
+                    "an issuer that accepts ID-JAGs must list its resources (EMA-09): "
+                    "resources=[...]"
                 )
 
     @property
@@ -107,7 +108,7 @@ class TrustedIssuers:
         try:
             typ = peek(token)[0].get("typ")
         except BadSignature as bad:
-            raise invalid_grant(f"the assertion does not hold: {bad}") from None
+            raise invalid_grant(f"the assertion is invalid: {bad}") from None
         return isinstance(typ, str) and typ.lower().removeprefix("application/") == ID_JAG
 
     async def person(
@@ -118,12 +119,14 @@ class TrustedIssuers:
         Raises Refusal.
         """
         if client.is_public:
-            raise OAuthError("unauthorized_client", "an ID-JAG is for clients that authenticate")
+            raise OAuthError(
+                "unauthorized_client", "only clients that authenticate can use an ID-JAG"
+            )
         issuer, claims = await self._read(token, (ID_JAG,), [self._settings.url], ("exp", "iat"))
         if not issuer.users:
-            raise invalid_grant("this issuer is not trusted to speak for people")
+            raise invalid_grant("this issuer is not trusted to identify users")
         if claims.get("client_id") != client.id:
-            raise invalid_grant("the ID-JAG was given to another client")
+            raise invalid_grant("the ID-JAG was issued to another client")
         meant = self._resource(claims.get("resource"))
         if resource is not None and not same_resource(resource, meant):
             raise OAuthError("invalid_target", "the resource is not the one of the ID-JAG")
@@ -131,7 +134,7 @@ class TrustedIssuers:
             User(f"{issuer.issuer}|{claims['sub']}") if issuer.user is None else issuer.user(claims)
         )
         if person is None:
-            raise invalid_grant("the person of the ID-JAG is not known here")
+            raise invalid_grant("the user of the ID-JAG is unknown")
         given = claims.get("scope")
         scopes = self._scopes(scope, given.split(" ") if isinstance(given, str) else (), client)
         await self._once(issuer, claims)
@@ -156,12 +159,12 @@ class TrustedIssuers:
             (one for name, one in issuer.workloads.items() if _names(name, subject)), None
         )
         if workload is None:
-            raise invalid_grant("this workload is not one that is trusted")
+            raise invalid_grant("this workload is not trusted")
         meant = self._settings.wanted_resource(resource)
         if workload.resources is not None and not any(
             same_resource(meant, known) for known in workload.resources
         ):
-            raise OAuthError("invalid_target", "this workload gets no tokens for that resource")
+            raise OAuthError("invalid_target", "this workload may not get tokens for that resource")
         name = workload.subject or f"{issuer.issuer}|{subject}"
         client = Client(id=name, name=name)
         scopes = self._scopes(scope, workload.scopes, client)
@@ -179,7 +182,7 @@ class TrustedIssuers:
         try:
             issuer = self._trusted.get(str(peek(token)[1].get("iss")))
             if issuer is None:
-                raise invalid_grant("the assertion is by somebody who is not trusted here")
+                raise invalid_grant("the issuer of the assertion is not trusted")
             keys = self._keys[issuer.issuer]
             if isinstance(keys, KeySet):
                 claims = keys.verify(token, algorithms=issuer.algorithms, typ=typ)[1]
@@ -187,15 +190,15 @@ class TrustedIssuers:
                 claims = await keys.claims(token, now, algorithms=issuer.algorithms, types=typ)
             check_times(claims, now=now, needs=times)
         except BadSignature as bad:
-            raise invalid_grant(f"the assertion does not hold: {bad}") from None
+            raise invalid_grant(f"the assertion is invalid: {bad}") from None
         except Unverifiable:
-            raise unavailable("the keys of who signed it cannot be had now") from None
+            raise unavailable("the keys of its issuer are not available now") from None
         if claims.get("iss") != issuer.issuer or not meant_for(claims.get("aud"), *audiences):
             raise invalid_grant("the assertion is not for this issuer, or not only for it")
         if not all(isinstance(claims.get(name), str) and claims[name] for name in ("sub", "jti")):
             raise invalid_grant("the assertion needs a sub and a jti")
         if claims["exp"] > now + _LONGEST_LIFE:
-            raise invalid_grant(f"the assertion must end within {_LONGEST_LIFE:g} seconds")
+            raise invalid_grant(f"the assertion must expire within {_LONGEST_LIFE:g} seconds")
         return issuer, claims
 
     async def aclose(self) -> None:
@@ -212,7 +215,7 @@ class TrustedIssuers:
     def _resource(self, named: object) -> str:
         """The resource of an ID-JAG, which must be one of ours (EMA-09)."""
         if not isinstance(named, str):
-            raise invalid_grant("the ID-JAG is for no resource")
+            raise invalid_grant("the ID-JAG names no resource")
         try:
             return self._settings.wanted_resource(named)
         except OAuthError as bad:

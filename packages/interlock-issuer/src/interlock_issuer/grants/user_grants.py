@@ -23,8 +23,8 @@ from ..settings import REFRESH, Settings
 
 _VERIFIER = re.compile(r"[A-Za-z0-9\-._~]{43,128}")  # RFC 7636, 4.1
 _SECRET = re.compile(r"([A-Za-z0-9_\-]{16,64})\.([A-Za-z0-9_\-]{16,128})")
-_UNKNOWN_CODE = "the code is not known, or its time is over, or it was used already"
-_UNKNOWN_TOKEN = "the refresh token is not known, or its time is over, or it was used already"
+_UNKNOWN_CODE = "the code is unknown, has expired, or was already used"
+_UNKNOWN_TOKEN = "the refresh token is unknown, has expired, or was already used"
 
 
 class Grant(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -207,13 +207,13 @@ def _misfit(
 ) -> OAuthError | None:
     """Why a code is not for who brings it."""
     if grant.client != client.id:
-        return invalid_grant("the code was given to another client")
+        return invalid_grant("the code was issued to another client")
     if redirect_uri is not None and redirect_uri != grant.redirect_uri:
         return invalid_grant("the redirect_uri is not the one that the code was sent to")
     if verifier is None or not _VERIFIER.fullmatch(verifier):
-        return invalid_grant("the code_verifier is missing, or is none")
+        return invalid_grant("the code_verifier is missing or malformed")
     if not hmac.compare_digest(challenge_of(verifier), grant.challenge):
-        return invalid_grant("the code_verifier does not belong to the code_challenge")
+        return invalid_grant("the code_verifier does not match the code_challenge")
     if grant.thumbprint is not None and grant.thumbprint != thumbprint:
         return invalid_grant("the code is bound to another DPoP key")
     return None

@@ -102,7 +102,7 @@ class Boundary:
             await body(scope, receive, send)
             return
         if self._loopback and not _is_local(Request(scope).headers.get("host")):
-            words = "This server is for this machine: call it by localhost or 127.0.0.1."
+            words = "This server is only for this machine: use localhost or 127.0.0.1."
             await text_response(403, words)(scope, receive, send)
             return
         await self._guarded(scope, body, receive, send)
@@ -141,12 +141,12 @@ async def _read_body(receive: Receive) -> bytes | Response | None:
                     return None
                 body += message.get("body", b"")
                 if len(body) > MAX_BODY:
-                    words = f"A request has at most {MAX_BODY} bytes."
+                    words = f"The request body has more than {MAX_BODY} bytes."
                     return text_response(413, words, [("connection", "close")])
                 if not message.get("more_body", False):
                     return bytes(body)
     except TimeoutError:
-        words = f"The request did not come within {BODY_SECONDS:g} seconds."
+        words = f"The request did not arrive within {BODY_SECONDS:g} seconds."
         return text_response(408, words, [("connection", "close")])
 
 
@@ -162,12 +162,14 @@ def _failure(bad: Exception, scope: Scope) -> Response:
         )
         return error.response()
     _log.error(
-        "the authorization server has failed at %s %s",
+        "the authorization server failed on %s %s",
         scope["method"],
         scope["path"],
         exc_info=bad,
     )
-    return OAuthError("server_error", "The authorization server has failed.", status=500).response()
+    return OAuthError(
+        "server_error", "Internal error in the authorization server.", status=500
+    ).response()
 
 
 def _is_local(host: str | None) -> bool:

@@ -57,7 +57,7 @@ def parse(text: str) -> dict[str, str]:
     try:
         pairs = parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=MAX_FIELDS)
     except UnicodeDecodeError:
-        raise BadParameters("a parameter is not UTF-8") from None
+        raise BadParameters("the value of a parameter is not UTF-8") from None
     except ValueError:
         raise BadParameters(f"there are more than {MAX_FIELDS} parameters") from None
     found: dict[str, str] = {}

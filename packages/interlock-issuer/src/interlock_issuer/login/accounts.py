@@ -115,7 +115,7 @@ class Accounts:
                     (known, made.subject, made.display, secret, now, now),
                 )
             except sqlite3.IntegrityError:
-                raise BadAccount(f"there is an account {known} already") from None
+                raise BadAccount(f"there is already an account {known}") from None
 
         await self._file.run(insert)
         return made
@@ -221,12 +221,12 @@ def canonical(name: str) -> str:
     """The one spelling of an account's name. Raises BadAccount for what is none."""
     known = unicodedata.normalize("NFKC", _normal(name).casefold()).strip()
     if not known or len(known) > _LONGEST_NAME or not known.isprintable():
-        raise BadAccount(f"a name has 1 to {_LONGEST_NAME} characters that can be seen")
+        raise BadAccount(f"a name must have 1 to {_LONGEST_NAME} visible characters")
     return known
 
 
 def _password(password: str) -> str:
     given = _normal(password)
     if not SHORTEST <= len(given) <= LONGEST:
-        raise BadAccount(f"a password has {SHORTEST} to {LONGEST} characters")
+        raise BadAccount(f"a password must have {SHORTEST} to {LONGEST} characters")
     return given

@@ -30,10 +30,10 @@ Answer = Literal["once", "always", "before"]
 """Consent given now, consent to be remembered, or consent remembered from before."""
 
 _GONE = (
-    "This request has ended, or was made in another browser. Go back to the program that you came "
-    "from and start again there."
+    "This request has ended, or was started in another browser. Go back to the program "
+    "that sent you here and start again."
 )
-_STRANGE = "This form was not sent from the page that we gave you. Go back and try again."
+_STRANGE = "This form was not sent from our page. Go back and try again."
 
 
 class Visit(Struct, frozen=True):
@@ -184,17 +184,15 @@ class LoginPages(ABC):
     ) -> Response:
         visit = Visit(server, request, Browser.of(server.settings.url, request), path)
         if request.method not in ("GET", "POST"):
-            return self._sorry("That cannot be done", "This page takes GET and POST.", status=405)
+            return self._sorry("Method not allowed", "This page accepts GET and POST.", status=405)
         try:
             return await page(visit)
         except PageError as error:
             return error.response
         except BadParameters as bad:
-            return self._sorry(
-                "That cannot be read", f"What the browser sent cannot be read: {bad}."
-            )
+            return self._sorry("Invalid request", f"The request cannot be read: {bad}.")
         except RateLimited as limited:
-            words = f"There were too many tries. Wait {_span(limited.seconds)} and try again."
+            words = f"Too many attempts. Wait {_span(limited.seconds)} and try again."
             return with_headers(
                 self._sorry("Wait a little", words, status=429),
                 ("retry-after", str(int(limited.seconds) + 1)),
@@ -220,7 +218,9 @@ class LoginPages(ABC):
             return self._onward(
                 visit,
                 pending,
-                await visit.server.deny(pending.id, "access_denied", "The person said no."),
+                await visit.server.deny(
+                    pending.id, "access_denied", "The user denied the request."
+                ),
             )
         return self._onward(
             visit,
@@ -278,7 +278,9 @@ class LoginPages(ABC):
         await visit.attempts.claim(limits)
         pending = await visit.server.device(form.get("user_code", ""))
         if pending is None:
-            words = "There is no device with this code, or it has ended. Look at the device again."
+            words = (
+                "No device has this code, or the code has expired. Check the code on the device."
+            )
             return self._show(
                 pages.code(visit.form("/device", ""), brand=self._brand, words=words),
                 visit,
@@ -292,7 +294,7 @@ class LoginPages(ABC):
         if visit.request.method != "POST":
             raise PageError(
                 self._sorry(
-                    "That cannot be done", "Logging out takes a click on our own page.", status=405
+                    "Method not allowed", "To log out, use the button on our own page.", status=405
                 )
             )
         form = await form_parameters(visit.request)
@@ -316,7 +318,7 @@ class LoginPages(ABC):
     def _must_be_ours(self, visit: Visit, form: dict[str, str]) -> None:
         """Refuse a form that did not come from our page in this browser (SEC-08)."""
         if not visit.browser.sent(visit.path, form, visit.request):
-            raise PageError(self._sorry("That did not work", _STRANGE, status=403))
+            raise PageError(self._sorry("Login failed", _STRANGE, status=403))
 
     async def _pending(self, visit: Visit, fields: dict[str, str]) -> tuple[PendingRequest, str]:
         """The request that this browser was sent here with, and the word that refers to it.
@@ -341,7 +343,7 @@ class LoginPages(ABC):
             if url.startswith(pending.redirect_uri or "\0")
             else to
         )
-        words = "If nothing happens, click on the button. Then you can close this page."
+        words = "If nothing happens, click the button. Then you can close this page."
         page = pages.onward(url, brand=self._brand, to=name, words=words)
         return with_headers(self._show(page), *cookies)
 
@@ -354,7 +356,7 @@ class LoginPages(ABC):
 
 
 _MEANINGS = {
-    "offline_access": "Go on while you are not there, until you take it back",
+    "offline_access": "Keep access while you are away, until you revoke it",
     "openid": "Know who you are",
     "profile": "Know your name",
     "email": "Know your e-mail address",

@@ -12,7 +12,7 @@ from starlette.routing import BaseRoute
 from ..http.responses import html_response
 from ..interfaces import AuthorizationServer, PendingRequest, User
 
-_WORDS = "no person can log in here"
+_WORDS = "users cannot log in here"
 
 
 class NoUsers:

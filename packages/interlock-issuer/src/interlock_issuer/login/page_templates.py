@@ -96,7 +96,9 @@ def login(
     form: Form, *, brand: str, asker: str | None = None, name: str = "", words: str = ""
 ) -> str:
     """The log-in page; `words` say what was wrong the last time."""
-    lead = f"<p class=quiet>to go on to <b>{plain(asker, _LONGEST_NAME)}</b></p>" if asker else ""
+    lead = (
+        f"<p class=quiet>to continue to <b>{plain(asker, _LONGEST_NAME)}</b></p>" if asker else ""
+    )
     at_name, at_password = ("", " autofocus") if name else (" autofocus", "")
     known = plain(name, _LONGEST_WORDS)
     return _page(
@@ -119,25 +121,24 @@ def consent(told: Consent, *, brand: str) -> str:
     """The consent page: who asks, for what, for which server, where the answer goes, and what to
     beware of.
     """
-    name = plain(told.asker.name, _LONGEST_NAME) or "A program without a name"
+    name = plain(told.asker.name, _LONGEST_NAME) or "An unnamed program"
     parts = [f"<h1>Allow {name} to act for you?</h1>", _who_asks(told.asker), _person(told)]
     if told.user_code is not None:
         parts.append(
-            f"<h2>The code on the device</h2><code class=code>{plain(told.user_code, 40)}</code>"
+            f"<h2>Code on the device</h2><code class=code>{plain(told.user_code, 40)}</code>"
         )
     parts += [_scopes(told.scopes), _resources(told.resources)]
     if told.redirect is not None:
-        parts.append(f"<h2>The answer goes to</h2><p>{address(told.redirect)}</p>")
+        parts.append(f"<h2>Where the answer goes</h2><p>{address(told.redirect)}</p>")
     if told.upstream is not None:
         parts.append(_upstream(told.upstream, told.upstream_scopes))
     parts.append(_care(warnings(told)))
     remember = (
-        "<label class=tick><input type=checkbox name=remember value=yes> Do not ask again for "
-        "this</label>"
+        "<label class=tick><input type=checkbox name=remember value=yes> Do not ask again</label>"
         if told.remember
         else ""
     )
-    yes = f"Go on to {plain(told.upstream, 40)}" if told.upstream else "Allow"
+    yes = f"Continue to {plain(told.upstream, 40)}" if told.upstream else "Allow"
     parts.append(
         f"""<form method=post action="{escape(told.form.action)}">{_hidden(told.form)}{remember}
 <div class=buttons>
@@ -153,22 +154,17 @@ def warnings(told: Consent) -> list[str]:
     """What a person should beware of before they allow it (SEC-26, AUR-10)."""
     found = []
     if told.asker.known == "itself":
-        found.append("This program has registered itself: nobody has checked its name.")
+        found.append("This program registered itself. Nobody has verified its name.")
     if told.user_code is not None:
-        found.append(
-            "Only allow this if you have started it yourself, and the device in front of you "
-            "shows this code."
-        )
+        found.append("Allow this only if you started it yourself and your device shows this code.")
     elif told.redirect is not None and told.asker.known != "registered":
         if is_loopback(told.redirect):
-            found.append(
-                "The answer goes to this computer, where any program can call itself by that name."
-            )
-            found.append("Only allow this if you have just started it yourself.")
+            found.append("The answer goes to this computer, where any program can use this name.")
+            found.append("Allow this only if you started it yourself just now.")
         elif not told.redirect.startswith(("https:", "http:")):
             found.append(
-                "The answer goes to an app on this device. Only allow this if you have just "
-                "started it yourself."
+                "The answer goes to an app on this device. Allow this only if you "
+                "started it yourself just now."
             )
     return found
 
@@ -184,7 +180,7 @@ def code(form: Form, *, brand: str, user_code: str = "", words: str = "") -> str
 <label for=user_code>Code</label>
 <input class=code id=user_code name=user_code value="{plain(user_code, 40)}"
  autocomplete=off autocapitalize=characters spellcheck=false maxlength=40 required autofocus>
-<div class=buttons><button class=yes>Go on</button></div>
+<div class=buttons><button class=yes>Continue</button></div>
 </form>""",
     )
 
@@ -209,14 +205,14 @@ def onward(url: str, *, brand: str, to: str, words: str = "") -> str:
     ValueError for an address that is a program, or a file.
     """
     if _SCHEME.match(url) is None or url.partition(":")[0].lower() in _NOWHERE:
-        raise ValueError(f"nobody is sent to {url!r}")
+        raise ValueError(f"a browser cannot be sent to {url!r}")
     target = escape(url)
     note = f"<p class=quiet>{plain(words)}</p>" if words else ""
     return _page(
         "One moment",
         brand,
-        f"""<h1>Going on to {plain(to, _LONGEST_NAME)}</h1>{note}
-<div class=buttons><a class=button href="{target}" rel=noreferrer>Go on</a></div>""",
+        f"""<h1>Continuing to {plain(to, _LONGEST_NAME)}</h1>{note}
+<div class=buttons><a class=button href="{target}" rel=noreferrer>Continue</a></div>""",
         head=f'<meta http-equiv=refresh content="0; url={target}">',
     )
 
@@ -233,8 +229,8 @@ def message(
     )
     if onward is not None and onward.startswith(("https://", "http://")):
         body += (
-            f'<p>You may go on to {address(onward)}</p><p><a href="{escape(onward)}" '
-            "rel=noreferrer>Go on</a></p>"
+            f'<p>Continue to {address(onward)}</p><p><a href="{escape(onward)}" '
+            "rel=noreferrer>Continue</a></p>"
         )
     return _page(plain(title, 120), brand, body)
 
@@ -280,7 +276,7 @@ def _care(words: Sequence[str]) -> str:
 
 def _who_asks(asker: ClientView) -> str:
     if asker.known == "document" and asker.host:
-        return f"<p>It is published at <b>{plain(asker.host, 255)}</b>.</p>"
+        return f"<p>Its metadata is published at <b>{plain(asker.host, 255)}</b>.</p>"
     return ""
 
 
@@ -299,7 +295,7 @@ def _person(told: Consent) -> str:
 
 def _scopes(scopes: Sequence[tuple[str, str]]) -> str:
     if not scopes:
-        return "<h2>It may</h2><p>Use what is open to everybody who is logged in</p>"
+        return "<h2>It may</h2><p>Use what every logged-in user can use</p>"
     items = [
         (
             f"<li>{plain(words) or plain(name, 120)}"
@@ -321,5 +317,5 @@ def _resources(resources: Sequence[str]) -> str:
 def _upstream(name: str, scopes: Sequence[str]) -> str:
     known = plain(name, 40)
     asked = "".join(f"<li>{plain(scope, 120)}</li>" for scope in scopes)
-    rights = f"<p>There it uses these rights of yours:</p><ul>{asked}</ul>" if asked else ""
-    return f"<h2>Through {known}</h2><p>Next you log in at {known}.</p>{rights}"
+    rights = f"<p>There it uses these permissions of yours:</p><ul>{asked}</ul>" if asked else ""
+    return f"<h2>Through {known}</h2><p>Next, log in at {known}.</p>{rights}"

@@ -74,8 +74,8 @@ class LocalUsers(LoginPages):
         if word is None:
             return self._sorry(
                 "Start again",
-                "This page belongs to another browser, or is too old. Start again where you came "
-                "from.",
+                "This page belongs to another browser, or has expired. Start again in "
+                "the program that sent you here.",
             )
         session = await self._logged_in(visit)
         if session is not None and not word:
@@ -116,8 +116,8 @@ class LocalUsers(LoginPages):
         if word is None:
             return self._sorry(
                 "Start again",
-                "This page belongs to another browser, or is too old. Start again where you came "
-                "from.",
+                "This page belongs to another browser, or has expired. Start again in "
+                "the program that sent you here.",
             )
         try:
             limits = password_limits(canonical(name), address_of(visit.request))

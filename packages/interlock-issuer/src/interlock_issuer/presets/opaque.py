@@ -35,11 +35,11 @@ def google(client_id: str, client_secret: str | None, fetch: Fetch | None) -> Ch
         )
         said = await _ask(send, Request("POST", _GOOGLE, headers, again=True), (400, 401), "Google")
         if said.get("aud") != client_id:
-            raise BadToken("it was given to another client")
+            raise BadToken("it was issued to another client")
         subject = said.get("sub") or said.get("user_id")
         seconds = _number(said.get("expires_in"))
         if not isinstance(subject, str) or not subject:
-            raise BadToken("it does not say on whose behalf: ask for the scope openid")
+            raise BadToken("it does not name a user: request the scope openid")
         return Principal(
             subject=subject,
             issuer="https://accounts.google.com",
@@ -56,8 +56,7 @@ def github(client_id: str, client_secret: str | None, fetch: Fetch | None) -> Ch
     """Who has a GitHub token that was given to this OAuth or GitHub app."""
     if client_secret is None:
         raise ValueError(
-            "GitHub says what a token is worth only to the app that it was given to: give "
-            "client_secret"
+            "GitHub introspects a token only for the app that it was issued to: give client_secret"
         )
     send = fetch if fetch is not None else HttpFetch()
     pair = base64.b64encode(f"{client_id}:{client_secret}".encode()).decode()
@@ -79,9 +78,9 @@ def github(client_id: str, client_secret: str | None, fetch: Fetch | None) -> Ch
         app = said.get("app")
         user = said.get("user")
         if not isinstance(app, dict) or app.get("client_id") != client_id:
-            raise BadToken("it was given to another client")
+            raise BadToken("it was issued to another client")
         if not isinstance(user, dict) or not isinstance(user.get("id"), int):
-            raise BadToken("it does not say on whose behalf")
+            raise BadToken("it does not name a user")
         scopes = said.get("scopes")
         return Principal(
             subject=str(user["id"]),
@@ -141,15 +140,15 @@ async def _ask(
             finally:
                 await response.aclose()
     except (TimeoutError, t.InterlockError, OSError):
-        raise Unverifiable(f"{name} cannot be asked about this token now.") from None
+        raise Unverifiable(f"{name} cannot introspect this token now.") from None
     if status in refusals:
         raise BadToken(f"{name} does not know it")
     if status != 200:
-        raise Unverifiable(f"{name} cannot be asked about this token now.")
+        raise Unverifiable(f"{name} cannot introspect this token now.")
     try:
         return msgspec.json.decode(body, type=dict[str, Any])
     except (ValueError, RecursionError):
-        raise Unverifiable(f"{name} does not say what this token is worth.") from None
+        raise Unverifiable(f"{name} did not say whether this token is valid.") from None
 
 
 def _number(value: object) -> float | None:

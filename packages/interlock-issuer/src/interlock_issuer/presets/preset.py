@@ -114,7 +114,7 @@ class Preset(Struct, frozen=True, kw_only=True):
         chosen = audience if audience is not None else self._filled(self.audience, known) or None
         if opaque:
             if not self.introspection:
-                raise ValueError(f"{self.title} says nowhere what an opaque token is worth")
+                raise ValueError(f"{self.title} has no way to check opaque tokens")
             introspecting: Verifier = Introspection(
                 issuer,
                 client_id=self._own(client_id),
@@ -195,7 +195,7 @@ class Preset(Struct, frozen=True, kw_only=True):
     def _own(self, client_id: str | None) -> str:
         if client_id is None:
             raise ValueError(
-                f"{self.title} has to be asked about its tokens: give client_id, and "
-                "client_secret where there is one"
+                f"{self.title} must introspect its tokens: give client_id, and "
+                "client_secret if there is one"
             )
         return client_id

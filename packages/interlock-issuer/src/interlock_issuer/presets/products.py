@@ -29,15 +29,15 @@ _ROWS = (
             "https://auth0.com/docs/secure/tokens/access-tokens",
         ),
         remarks=(
-            "Make an API whose identifier is the address of this server; without one its access "
-            "tokens are opaque.",
-            "Switch on the Resource Parameter Compatibility Profile, or `resource` is not "
-            "understood.",
-            "Clients register themselves only where the tenant allows it, and their connections "
-            "must be those of the domain.",
-            "Client id metadata documents are imported by an administrator; that any client may "
-            "bring one is not documented.",
-            "`permissions` are in the token where role-based access control of the API adds them.",
+            "Create an API whose identifier is the address of this server. Without one, "
+            "access tokens are opaque.",
+            "Turn on the Resource Parameter Compatibility Profile. Without it, "
+            "`resource` is ignored.",
+            "Dynamic client registration must be allowed in the tenant, and connections "
+            "must be enabled for the domain.",
+            "Client ID metadata documents are imported by an administrator. Its "
+            "documentation does not say that any client can bring one.",
+            "`permissions` are in the token if role-based access control of the API adds them.",
         ),
     ),
     Preset(
@@ -66,17 +66,17 @@ _ROWS = (
             "https://learn.microsoft.com/entra/identity-platform/v2-protocols-oidc",
         ),
         remarks=(
-            "`tenant` is the directory's id: `common` and `organizations` let everybody in, and "
-            "their tokens name another issuer each.",
+            "`tenant` is the directory's id: `common` and `organizations` admit "
+            "everybody, and their tokens name different issuers.",
             "`application` is the application (client) id of the API's registration, which is "
             "`aud` in tokens of version 2.",
             "Set `requestedAccessTokenVersion` to 2 in its manifest: tokens of version 1 name "
             "another issuer.",
-            "It registers no clients by itself and refuses `resource` beside `scope`, so that MCP "
-            "clients need the proxy.",
-            "`scp` are what a person has delegated, `roles` what an application has been given.",
-            "A personal identifier is `oid`, the same for all applications of the directory; "
-            "`sub` is another for each.",
+            "It does not register clients dynamically and refuses `resource` together "
+            "with `scope`, so MCP clients need the proxy.",
+            "`scp` holds what a user has delegated, `roles` what an application has been granted.",
+            "`oid` identifies the user in all applications of the directory; `sub` "
+            "differs for each application.",
         ),
     ),
     Preset(
@@ -105,11 +105,10 @@ _ROWS = (
         ),
         remarks=(
             "`pool` is the id of the user pool, `domain` that of its managed login.",
-            f"{_OWN_AUDIENCE} It does where the client asked with `resource` for a resource "
-            "server whose identifier is this address "
-            "(managed login, tiers Essentials and Plus); other tokens have no `aud` at all and "
-            "are refused.",
-            "It registers no clients by itself, so that MCP clients need the proxy.",
+            f"{_OWN_AUDIENCE} It does if the client requested, with `resource`, a "
+            "resource server whose identifier is this address (managed login, tiers "
+            "Essentials and Plus). Other tokens have no `aud` and are refused.",
+            "It does not register clients dynamically, so MCP clients need the proxy.",
             "Custom scopes are written `identifier-of-the-resource-server/scope`.",
         ),
     ),
@@ -134,15 +133,16 @@ _ROWS = (
             "https://developers.google.com/identity/openid-connect/reference",
         ),
         remarks=(
-            "Access tokens are opaque and for Google's own APIs: none is for a server of yours. "
-            "Use the proxy.",
-            "The verifier asks Google about each token and takes those of your own client id; it "
-            "cannot tell two of your servers apart.",
-            "Refresh tokens come only with `access_type=offline`, and each time only with "
-            "`prompt=consent`; both are asked for.",
-            "Anybody can have an account: give the proxy `admit`, and look at `hd` and "
+            "Access tokens are opaque and only for Google's own APIs, never for your "
+            "server. Use the proxy.",
+            "The verifier asks Google about each token and accepts those of your client "
+            "id. It cannot distinguish two of your servers.",
+            "Google issues refresh tokens only with `access_type=offline`, and reissues "
+            "them only with `prompt=consent`. The proxy requests both.",
+            "Anybody can have an account: pass `admit` to the proxy, and check `hd` and "
             "`email_verified`.",
-            "Refresh tokens of projects whose consent screen is in testing end after seven days.",
+            "Refresh tokens of projects whose consent screen is in testing expire after "
+            "seven days.",
         ),
     ),
     Preset(
@@ -167,17 +167,17 @@ _ROWS = (
             "https://docs.github.com/rest/apps/oauth-applications",
         ),
         remarks=(
-            "Tokens are opaque and for GitHub's own API: none is for a server of yours. Use the "
-            "proxy.",
-            "The verifier asks GitHub about each token and takes those of your own app; it cannot "
-            "tell two of your servers apart.",
-            "Since April 2026 its authorization responses carry `iss`; its documentation does not "
-            "say so: it is checked, not demanded.",
-            "There is no ID token: people are found by the API. Scopes are asked for with blanks "
-            "between them, and come back with commas.",
-            "Tokens of OAuth apps do not end by themselves; whether one is still taken is asked "
-            "when our own token is renewed.",
-            "Anybody can have an account: give the proxy `admit`.",
+            "Tokens are opaque and only for GitHub's own API, never for your server. Use "
+            "the proxy.",
+            "The verifier asks GitHub about each token and accepts those of your own "
+            "app. It cannot distinguish two of your servers.",
+            "Since April 2026 its authorization responses carry `iss`, which its "
+            "documentation does not mention. So `iss` is checked, but not required.",
+            "There is no ID token: the API identifies users. Scopes are requested with "
+            "spaces between them, and come back with commas.",
+            "Tokens of OAuth apps do not expire. The proxy checks whether one is still "
+            "valid when it renews its own token.",
+            "Anybody can have an account: pass `admit` to the proxy.",
         ),
     ),
     Preset(
@@ -196,14 +196,14 @@ _ROWS = (
         indicators=False,
         links=("https://www.keycloak.org/securing-apps/mcp-authz-server",),
         remarks=(
-            f"{_OWN_AUDIENCE} `resource` is not understood: give the scopes that clients ask for "
-            "an audience mapper with this address.",
-            "Clients register themselves within the policies for anonymous registration: allow "
+            f"{_OWN_AUDIENCE} `resource` is ignored: add an audience mapper with this "
+            "address to the scopes that clients request.",
+            "Dynamic registration follows the policies for anonymous registration: allow "
             "the hosts, and the scopes with the mapper.",
             "Client id metadata documents are an experimental feature (26.6 on).",
-            "Servers before version 17 have `/auth` in front of `/realms`: put it into `base`.",
-            "Its authorization responses carry `iss`; that can be switched off for each client, "
-            "so that it is checked but not demanded.",
+            "Before version 17, `/auth` precedes `/realms`: include it in `base`.",
+            "Its authorization responses carry `iss`. That can be turned off for each "
+            "client, so `iss` is checked, but not required.",
         ),
     ),
     Preset(
@@ -230,14 +230,14 @@ _ROWS = (
             "https://developer.okta.com/docs/reference/api/oidc/",
         ),
         remarks=(
-            "`server` is a custom authorization server (API Access Management); tokens of the "
-            "org's own are not to be verified by others.",
-            "Set its audience to the address of this server: the default, `api://default`, is "
-            "that of every API there. "
-            "If that is what you want, pass it as `audience`.",
-            "Registering a client takes an API token, so that MCP clients need the proxy.",
-            "In access tokens `sub` is the log-in name and `uid` what stays; ID tokens have in "
-            "`sub` what stays.",
+            "`server` is a custom authorization server (API Access Management); others "
+            "cannot verify tokens of the org authorization server.",
+            "Set its audience to the address of this server: the default, "
+            "`api://default`, is shared by every API of the server. If you want that, "
+            "pass it as `audience`.",
+            "Registering a client requires an API token, so MCP clients need the proxy.",
+            "In access tokens `sub` is the login name and `uid` the permanent id. In ID "
+            "tokens `sub` is the permanent id.",
         ),
     ),
     Preset(
@@ -260,8 +260,8 @@ _ROWS = (
             "https://workos.com/docs/reference/workos-connect/metadata",
         ),
         remarks=(
-            "Switch on client id metadata documents, and dynamic registration for older clients, "
-            "under Connect, Configuration.",
+            "Turn on client ID metadata documents, and dynamic registration for older "
+            "clients, under Connect, Configuration.",
             f"{_OWN_AUDIENCE} Enter its address as a resource indicator there; without `resource` "
             "the tokens are for the environment.",
         ),
@@ -286,11 +286,11 @@ _ROWS = (
         ),
         remarks=(
             "`domain` is that of the Frontend API.",
-            "Access tokens are JWTs for applications made since January 2026; switch on Generate "
-            "access tokens as JWTs for older ones.",
-            "Switch on dynamic client registration in the settings of OAuth applications.",
-            f"{_OWN_AUDIENCE} That it does is not documented: look at a token, and take the proxy "
-            "where it does not.",
+            "Access tokens are JWTs for applications created since January 2026. For "
+            'older ones, turn on "Generate access tokens as JWTs".',
+            "Turn on dynamic client registration in the settings of OAuth applications.",
+            f"{_OWN_AUDIENCE} Its documentation does not say that it does: inspect a "
+            "token, and use the proxy if it does not.",
         ),
     ),
     Preset(
@@ -311,15 +311,14 @@ _ROWS = (
             "https://supabase.com/docs/guides/auth/oauth-server/token-security",
         ),
         remarks=(
-            "Switch on the OAuth 2.1 server and dynamic registration; the consent page is one of "
-            "your own app.",
+            "Turn on the OAuth 2.1 server and dynamic registration. Your own app "
+            "provides the consent page.",
             "Use asymmetric signing keys: tokens that are signed with the project's shared secret "
             "cannot be verified.",
-            f"{_OWN_AUDIENCE} By default that is `authenticated` in every token of the project: "
-            "let a custom access token hook set it. "
-            "`audience='authenticated'` takes every token of the project, those of its own app "
-            "too.",
-            "Scopes are those of OpenID Connect only.",
+            f"{_OWN_AUDIENCE} The default is `authenticated` in every token of the "
+            "project: set it in a custom access token hook. `audience='authenticated'` "
+            "accepts every token of the project, including those of its own app.",
+            "The only scopes are those of OpenID Connect.",
         ),
     ),
     Preset(
@@ -343,9 +342,9 @@ _ROWS = (
         remarks=(
             "`project` is the project's id, `server` that of the MCP server that is set up in the "
             "Agentic Identity Hub.",
-            "`aud` is the client and the project; give the address of this server as `audience` "
-            "where the tokens name it.",
-            "One pair of keys signs for all MCP servers of a project: the issuer tells them apart.",
+            "`aud` is the client and the project; pass the address of this server as "
+            "`audience` if the tokens name it.",
+            "One key pair signs for all MCP servers of a project: the issuer distinguishes them.",
         ),
     ),
     Preset(
@@ -370,8 +369,8 @@ _ROWS = (
         remarks=(
             "`domain` is that of the environment, `resource` the id of the MCP server in the "
             "dashboard.",
-            f"{_OWN_AUDIENCE} Its address there must be the one of this server; where tokens name "
-            "the id instead, pass it as `audience`.",
+            f"{_OWN_AUDIENCE} Its address there must be the one of this server; if tokens "
+            "name the id instead, pass it as `audience`.",
         ),
     ),
 )

@@ -49,7 +49,9 @@ class ProviderClient:
         clock: Callable[[], float],
     ) -> None:
         if client_secret is None and provider.method != "none":
-            raise ValueError(f"{provider.name} knows its clients by a secret: give client_secret")
+            raise ValueError(
+                f"{provider.name} authenticates clients with a secret: give client_secret"
+            )
         self.provider = provider
         self.client_id = client_id
         self._secret = client_secret
@@ -109,16 +111,16 @@ class ProviderClient:
         """
         if token is None:
             raise self._failed(
-                "log-in", "there is no ID token; is the scope openid among those asked for?"
+                "log-in", "there is no ID token; does the request have the scope openid?"
             )
         now = self._clock()
         try:
             claims = await self._keys.claims(token, now, algorithms=ASYMMETRIC, types=None)
             check_times(claims, now=now)
         except Unverifiable:
-            raise self._failed("log-in", "its keys cannot be had now") from None
+            raise self._failed("log-in", "its keys are not available now") from None
         except ValueError as bad:
-            raise self._failed("log-in", f"its ID token is not right: {bad}") from None
+            raise self._failed("log-in", f"its ID token is invalid: {bad}") from None
         audience = claims.get("aud")
         audiences = audience if isinstance(audience, list) else [audience]
         wrong = {
@@ -131,8 +133,8 @@ class ProviderClient:
             if is_wrong:
                 raise self._failed(
                     "log-in",
-                    f"its ID token is for somebody else, or from another: {name} is not the one "
-                    "expected",
+                    f"its ID token is for another client or from another issuer: {name} "
+                    "is not the expected value",
                 )
         return claims
 

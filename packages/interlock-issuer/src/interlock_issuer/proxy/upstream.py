@@ -44,8 +44,8 @@ CLAIM = "upstream"  # in our tokens: the name of the session at the provider
 _KIND = "upstream-state"
 _SECONDS = 600  # that a log-in at the provider may take
 _STRANGE = (
-    "This answer does not belong to a log-in that was begun in this browser, or it was used "
-    "before. Start again where you came from."
+    "This answer does not belong to a login that was started in this browser, or it was "
+    "used before. Start again in the program that sent you here."
 )
 _PROMPTS = (
     "none",
@@ -113,14 +113,16 @@ class Upstream(LoginPages):
         super().__init__(brand=brand)
         if not isinstance(provider, Provider):
             raise TypeError(
-                "people log in at a provider, such as presets.get('github').provider(); not at a "
-                f"{type(provider).__name__}"
+                "users must log in at a provider, such as "
+                f"presets.get('github').provider(); not at a {type(provider).__name__}"
             )
         if provider.method != "none" and client_secret is None:
-            raise ValueError(f"{provider.name} knows its clients by a secret: give client_secret")
+            raise ValueError(
+                f"{provider.name} authenticates clients with a secret: give client_secret"
+            )
         if not keys and client_secret is None:
             raise ValueError(
-                "a client without a secret needs keys, which seal the provider's tokens"
+                "a client without a secret needs keys= to encrypt the provider's tokens"
             )
         self.provider = provider
         self.client_id = client_id
@@ -166,10 +168,7 @@ class Upstream(LoginPages):
         """
         session = principal.claims.get(CLAIM)
         if not isinstance(session, str):
-            what = (
-                "the token that came with the request was not given after a log-in at "
-                f"{self.provider.name}"
-            )
+            what = f"the token of the request was not issued after a login at {self.provider.name}"
             raise Unauthorized("request", what, advice="Log in again.", culprit="client")
         return await self._sessions.token(session, principal.subject)
 
@@ -239,7 +238,7 @@ class Upstream(LoginPages):
     async def _back(self, visit: Visit) -> Response:
         """Receive the browser that comes back from the provider."""
         if visit.request.method != "GET":
-            return self._sorry("That cannot be done", "This page takes GET.", status=405)
+            return self._sorry("Method not allowed", "This page accepts GET only.", status=405)
         given = query_parameters(visit.request)
         state = given.get("state", "")
         login = await self._journey(visit, state)
@@ -255,12 +254,13 @@ class Upstream(LoginPages):
         if not self._is_from_provider(given):  # nothing in it may be shown, or passed on
             return self._sorry(
                 "Start again",
-                f"This answer is not from {self.provider.name}, or not for this log-in.",
+                f"This answer is not from {self.provider.name}, or not for this login.",
             )
         pending = await visit.server.pending(login.pending)
         if pending is None:
             return self._sorry(
-                "Start again", "This request has ended meanwhile. Start again where you came from."
+                "Start again",
+                "This request has ended. Start again in the program that sent you here.",
             )
         if "code" in given:
             return await self._arrived(visit, pending, login, given["code"])
@@ -268,7 +268,7 @@ class Upstream(LoginPages):
         return await visit.server.deny(
             pending.id,
             error if error in _ERRORS else "server_error",
-            f"{self.provider.name} did not let the person in.",
+            f"{self.provider.name} denied the login.",
         )
 
     async def _journey(self, visit: Visit, state: str) -> _LoginState | None:
@@ -312,15 +312,15 @@ class Upstream(LoginPages):
             )
             somebody = await self._provider_client.who(answer, journey.nonce)
         except t.Unreachable as failed:
-            log.warning("nobody could be logged in at %s: %s", self.provider.name, failed)
+            log.warning("the login at %s failed: %s", self.provider.name, failed)
             return await visit.server.deny(
                 pending.id,
                 "server_error",
-                f"The log-in at {self.provider.name} did not come to its end.",
+                f"The login at {self.provider.name} failed.",
             )
         if not await self._is_admitted(somebody):
             return await visit.server.deny(
-                pending.id, "access_denied", "This account may not be used here."
+                pending.id, "access_denied", "This account is not allowed here."
             )
         subject = f"{self.provider.issuer}#{somebody.subject}"
         session = Session(subject=subject, name=somebody.name)
@@ -358,7 +358,7 @@ class Upstream(LoginPages):
     def _bound(self) -> tuple[Vault, ProviderClient, UpstreamSessions]:
         if self._parts is None:
             raise RuntimeError(
-                "these people belong to no issuer yet: give them to one, or call bind"
+                "these users belong to no issuer yet: pass them to one, or call bind"
             )
         return self._parts
 

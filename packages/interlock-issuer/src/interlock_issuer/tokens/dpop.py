@@ -37,7 +37,7 @@ class DpopProofs:
             if settings.dpop == "required" or (client is not None and client.dpop):
                 raise OAuthError(
                     "invalid_dpop_proof",
-                    "tokens are bound to a key here: the request needs a DPoP proof",
+                    "this issuer binds tokens to a key: the request needs a DPoP proof",
                 )
             return None
         try:

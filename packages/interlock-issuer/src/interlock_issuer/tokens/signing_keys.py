@@ -79,8 +79,8 @@ class SigningKeys:
             kept = await self._kept(span)  # ours, or that of who was faster
         if kept is None:
             raise RuntimeError(
-                "the vault does not keep the signing key: its clock and that of the issuer must "
-                "be the same"
+                "the vault dropped the signing key at once: its clock and the issuer's "
+                "clock must agree"
             )
         return kept
 

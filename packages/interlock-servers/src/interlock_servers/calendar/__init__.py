@@ -51,14 +51,14 @@ Id = Annotated[str, Meta(min_length=1, max_length=500)]
 
 _DAY = {"type": "string", "format": "date", "examples": ["2024-06-15"]}
 _SPAN: dict[str, Any] = {
-    "from": {**_DAY, "description": "the first day to look at"},
-    "to": {**_DAY, "description": "the last day to look at"},
+    "from": {**_DAY, "description": "the first day of the range"},
+    "to": {**_DAY, "description": "the last day of the range"},
 }
 _CALENDAR = {
     "type": "string",
     "minLength": 1,
     "maxLength": 100,
-    "description": "which calendar; all of them unless it is named",
+    "description": "the calendar; all calendars by default",
 }
 # `from` cannot be the name of a Python parameter, so the schemas of these two tools are written by
 # hand.
@@ -76,7 +76,7 @@ _FREE = {
             "type": "integer",
             "minimum": 1,
             "maximum": 366,
-            "description": "how many days in a row have to be free",
+            "description": "the number of consecutive free days",
         },
         "calendar": _CALENDAR,
     },
@@ -114,8 +114,8 @@ def calendar_server(
         "1.0.0",
         info=ServerInfo(title="Calendar", description="Calendars in iCalendar files."),
         instructions=(
-            "Dates are ISO 8601, such as 2024-06-15. Look at list_events or find_free_days before "
-            "creating an event."
+            "Dates are ISO 8601, such as 2024-06-15. Call list_events or find_free_days "
+            "before you create an event."
         ),
         lifespan=lifespan,
         middleware=[years_kept],
@@ -225,7 +225,7 @@ async def update_event(
 async def delete_event(
     event: Id, ctx: Context[Calendars], calendar: Name | None = None
 ) -> ToolResult[CalendarEvent]:
-    """Delete an event, once the person has agreed; of one that repeats all repetitions.
+    """Delete an event, once the user has agreed; of one that repeats all repetitions.
 
     Args:
         event: its id.
@@ -237,7 +237,7 @@ async def delete_event(
     if not await ctx.confirm(
         f"Delete “{answer.headline}” ({answer.when}) from the calendar {answer.calendar}{whole}?"
     ):
-        raise ToolError("The person did not agree, and nothing was deleted.")
+        raise ToolError("The user did not agree, and nothing was deleted.")
     changed = await asyncio.to_thread(remove_event, ctx.lifespan_state, event, found[0].calendar)
     return await _told(ctx, changed, "Deleted")
 

@@ -86,8 +86,8 @@ class Calendars:
             ) from None
         if len(found) > MOST_CALENDARS:
             raise ToolError(
-                f"There are more than {MOST_CALENDARS} calendars in the folder, and that many are "
-                "not read."
+                f"There are more than {MOST_CALENDARS} calendars in the folder, which is "
+                "too many to read."
             )
         return found
 
@@ -132,26 +132,27 @@ class Calendars:
                     new = work(page)
                     if len(new) > MOST_BYTES:
                         raise ToolError(
-                            f"The calendar {calendar} would have more than {MOST_BYTES} bytes, "
-                            "and is left as it is."
+                            f"The calendar {calendar} would have more than {MOST_BYTES} "
+                            "bytes, so it was not changed."
                         )
                     IcalDocument(new)  # never replaces a valid file by one that cannot be parsed
                     if self._written(calendar, page, new):
                         return
         except InvalidCalendar as bad:
             raise ToolError(
-                f"The calendar {calendar} is left as it is: the change would break it ({bad})."
+                f"The calendar {calendar} was not changed: the change would break it ({bad})."
             ) from None
         except TimeoutError:
             raise ToolError(
-                f"Another program does not let go of the calendar {calendar}. Try again later."
+                f"Another program has locked the calendar {calendar}. Try again later."
             ) from None
         except OSError as bad:
             raise ToolError(
-                f"The calendar {calendar} cannot be written, and is as it was: {bad.strerror}."
+                f"The calendar {calendar} cannot be written and was not changed: {bad.strerror}."
             ) from None
         raise ToolError(
-            f"Another program keeps changing the calendar {calendar}; it is left to it. Try again."
+            f"Another program keeps changing the calendar {calendar}; it was not changed. "
+            "Try again."
         )
 
     # -- one file ----------------------------------------------------------------------------------
@@ -179,8 +180,8 @@ class Calendars:
             raise ToolError(f"The calendar {calendar} cannot be read: {bad.strerror}.") from None
         if len(data) > MOST_BYTES:
             raise ToolError(
-                f"The calendar {calendar} has more than {MOST_BYTES} bytes, and that much is not "
-                "read."
+                f"The calendar {calendar} has more than {MOST_BYTES} bytes, which is too "
+                "large to read."
             )
         try:
             page = CalendarFile(data, signature)
@@ -190,8 +191,8 @@ class Calendars:
             page.entries, page.unread = days.entries_of(page, calendar, before)
         except InvalidCalendar as bad:
             raise ToolError(
-                f"The file of the calendar {calendar} is broken, and nothing of it is used or "
-                f"overwritten: {bad}."
+                f"The file of the calendar {calendar} is broken, so it is neither used "
+                f"nor overwritten: {bad}."
             ) from None
         self._pages[calendar] = page
         return page

@@ -114,8 +114,8 @@ def change_event(
         if start is not None or end is not None:
             if len(own) > 1 or main.repeats is not None or main.instead_of is not None:
                 raise ToolError(
-                    "The event repeats, and its dates cannot be changed here. Delete it and "
-                    "create it anew."
+                    "The event repeats, so its dates cannot be changed. Delete it and "
+                    "create a new one."
                 )
             zone = time_zone or _zone_of(main.first)
             first = _moment(start, "start_date", zone) if start is not None else main.first
@@ -202,7 +202,8 @@ def _moment(text: str, argument: str, time_zone: str | None) -> Moment:
         moment = datetime.fromisoformat(text).replace(microsecond=0)
     except ValueError:
         raise ToolError(
-            f"{argument}: {text!r} is not a date like 2024-06-15 and no time like 2024-06-15T10:00."
+            f"{argument}: {text!r} is not a date such as 2024-06-15 or a time such as "
+            "2024-06-15T10:00."
         ) from None
     zone = _zone_called(time_zone) if time_zone is not None else None
     try:
@@ -210,7 +211,7 @@ def _moment(text: str, argument: str, time_zone: str | None) -> Moment:
             return moment.replace(tzinfo=zone)
         return moment.astimezone(zone or UTC)
     except OverflowError:
-        raise ToolError(f"{argument}: {text!r} is beyond all calendars.") from None
+        raise ToolError(f"{argument}: {text!r} is out of the supported range of dates.") from None
 
 
 def _zone_called(name: str) -> ZoneInfo:
@@ -218,7 +219,9 @@ def _zone_called(name: str) -> ZoneInfo:
     if name not in known:
         near = get_close_matches(name, known, n=1)
         hint = f" Did you mean {near[0]}?" if near else ""
-        raise ToolError(f"time_zone: there is no zone {name!r}.{hint} Write it like Europe/Madrid.")
+        raise ToolError(
+            f"time_zone: unknown time zone {name!r}.{hint} Write it like Europe/Madrid."
+        )
     return ZoneInfo(name)
 
 
@@ -242,24 +245,26 @@ def _end(
             return first + (length or (_HOUR if timed else _ONE_DAY))
         last = _moment(text, "end_date", time_zone)
         if isinstance(last, datetime) != timed:
-            raise ToolError("start_date and end_date have to be both days, or both times.")
+            raise ToolError("start_date and end_date must both be dates, or both be times.")
         if (
             isinstance(first, datetime)
             and isinstance(last, datetime)
             and (last.tzinfo is None) != (first.tzinfo is None)
         ):
             raise ToolError(
-                "Of start_date and end_date only one says its time zone. Give both an offset, or "
-                "name a time_zone."
+                "Only one of start_date and end_date has a time zone. Give both an "
+                "offset, or give a time_zone."
             )
         wrong = last < first
         end = last if timed else last + _ONE_DAY
     except OverflowError:
-        raise ToolError(f"The event would end beyond all calendars ({text or first}).") from None
+        raise ToolError(
+            f"The event would end after the supported range of dates ({text or first})."
+        ) from None
     if wrong:
         raise ToolError(f"The event would end ({text}) before it begins ({first.isoformat()}).")
     if end - first > timedelta(MOST_DAYS):  # both are dates, or both are times
-        raise ToolError(f"An event of more than {MOST_DAYS} days is not written.")
+        raise ToolError(f"An event can last at most {MOST_DAYS} days.")
     return end
 
 
@@ -284,5 +289,5 @@ def _now() -> datetime:
 def _plain(text: str | None, argument: str) -> str | None:
     """Text that is valid in a file: no control characters except line breaks and tabs."""
     if text is not None and any(ord(sign) < 32 and sign not in "\n\r\t" for sign in text):
-        raise ToolError(f"{argument} has control characters in it, which a calendar cannot hold.")
+        raise ToolError(f"{argument} has control characters, which a calendar cannot store.")
     return text.replace("\r\n", "\n").replace("\r", "\n") if text is not None else None

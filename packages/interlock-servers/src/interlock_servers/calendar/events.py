@@ -118,7 +118,7 @@ def entries_of(
                 b"BEGIN:VCALENDAR\r\n" + b"".join(zone.raw for zone in zones) + b"END:VCALENDAR\r\n"
             )
         except (ValueError, KeyError, IndexError, TypeError) as bad:
-            raise InvalidCalendar(f"its time zones make no sense ({bad})") from None
+            raise InvalidCalendar(f"its time zones are invalid ({bad})") from None
     found: list[CalendarEntry] = []
     unread = 0
     for block in document.of_kind("VEVENT"):

@@ -69,7 +69,7 @@ class IcalDocument:
             edge = _EDGE.fullmatch(line)
             if edge is None:
                 if not open_kinds and line.strip():
-                    raise InvalidCalendar(f"line {number} stands outside of any calendar")
+                    raise InvalidCalendar(f"line {number} is outside of any calendar")
                 continue
             kind = edge[2].decode().upper()
             if edge[1].upper() == b"BEGIN":
@@ -89,7 +89,7 @@ class IcalDocument:
             elif not open_kinds:
                 self._end = at
         if open_kinds:
-            raise InvalidCalendar(f"it breaks off in the middle of a {open_kinds[-1]}")
+            raise InvalidCalendar(f"it ends in the middle of a {open_kinds[-1]}")
         if self._end < 0:
             raise InvalidCalendar("there is no calendar in it")
 

@@ -34,21 +34,21 @@ def add_reading(made: Server, calendars: Calendars) -> None:
 
     @made.resource(YEAR, name="year", title="Events of a year", mime_type=_JSON)
     def year(year: str) -> EventList | None:
-        """What is in all calendars in a year, such as 2024."""
+        """The events of all calendars in a year, such as 2024."""
         return _of_year(calendars, year) or calendar_month(
             "events", year
         )  # a calendar may have this name
 
     @made.resource(MONTH, name="month", title="Events of a month", mime_type=_JSON)
     def month(year: str, month: str) -> EventList | None:
-        """What is in all calendars in a month: 06, 6 or June."""
+        """The events of all calendars in a month: 06, 6 or June."""
         return _of_month(calendars, year, month)
 
     @made.resource(
         OF_CALENDAR, name="calendar-month", title="A month of one calendar", mime_type=_JSON
     )
     def calendar_month(calendar: str, month: str) -> EventList | None:
-        """What is in one calendar in a month, such as June-2024."""
+        """The events of one calendar in a month, such as June-2024."""
         name, _, year = month.partition("-")
         return _of_month(calendars, year, name, calendar) if name in _MONTHS[1:] else None
 

@@ -66,7 +66,7 @@ class EventList(Struct, rename={"first": "from", "last": "to"}):
     def words(self) -> str:
         """One line for each event."""
         lines = [line_of(event) for event in self.events] or [
-            f"There is nothing from {self.first} to {self.last}."
+            f"There are no events from {self.first} to {self.last}."
         ]
         return "\n".join(
             [
@@ -105,7 +105,7 @@ class FreeDays(Struct):
             for one in self.free
         ]
         return "\n".join(
-            [*(lines or ["There are not that many free days in a row."]), *self.problems]
+            [*(lines or ["There are not that many consecutive free days."]), *self.problems]
         )
 
 
@@ -159,9 +159,7 @@ def events_between(
     problems = _problems(lost)
     for name, page in pages.items():
         if page.unread:
-            problems.append(
-                f"{page.unread} events of the calendar {name} say no time that can be read."
-            )
+            problems.append(f"{page.unread} events of the calendar {name} have no readable time.")
     listed = [event_of(one.entry, one) for one in found[:MOST_EVENTS]]
     return EventList(
         begin.isoformat(),
@@ -205,10 +203,7 @@ def _places(one: Occurrence, begin: date, end: date) -> range:
 
 
 def _problems(lost: list[CalendarEntry]) -> list[str]:
-    return [
-        f"“{entry.title}” (id {entry.id}) repeats too often to be followed, and is left out."
-        for entry in lost
-    ]
+    return [f"“{entry.title}” (id {entry.id}) repeats too often and is left out." for entry in lost]
 
 
 def span_of(first: str, last: str) -> tuple[date, date]:
@@ -216,11 +211,9 @@ def span_of(first: str, last: str) -> tuple[date, date]:
     begin = _day(first, "from")
     end = _day(last, "to")
     if end < begin:
-        raise ToolError(f"The time ends ({last}) before it begins ({first}).")
+        raise ToolError(f"The range ends ({last}) before it begins ({first}).")
     if (end - begin).days >= MOST_DAYS:
-        raise ToolError(
-            f"More than {MOST_DAYS} days are not looked at together. Ask for a shorter time."
-        )
+        raise ToolError(f"The range has more than {MOST_DAYS} days. Ask for a shorter one.")
     return begin, end
 
 
@@ -228,4 +221,4 @@ def _day(text: str, argument: str) -> date:
     try:
         return date.fromisoformat(text)
     except ValueError:
-        raise ToolError(f"{argument}: {text!r} is no day. Write it like 2024-06-15.") from None
+        raise ToolError(f"{argument}: {text!r} is not a date. Write it like 2024-06-15.") from None

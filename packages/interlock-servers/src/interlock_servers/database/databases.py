@@ -55,8 +55,8 @@ class Databases:
         )
         if unknown:
             raise ValueError(
-                f"There is no database {', '.join(map(line, unknown))} to be written to; there is "
-                f"{self._listed()}."
+                f"There is no database {', '.join(map(line, unknown))}that can be "
+                f"writable; available: {self._listed()}."
             )
 
     def _listed(self) -> str:
@@ -88,9 +88,9 @@ class Databases:
         if name is None and len(self.engines) == 1:
             return next(iter(self.engines.values()))
         if name is None:
-            raise ToolError(f"Which database? There is {self._listed()}.")
+            raise ToolError(f"Which database? Available: {self._listed()}.")
         if name not in self.engines:
-            raise ToolError(f"There is no database {line(name)}; there is {self._listed()}.")
+            raise ToolError(f"There is no database {line(name)}; available: {self._listed()}.")
         return self.engines[name]
 
     async def labels(self, engine: Engine) -> dict[str, TableName]:
@@ -122,7 +122,7 @@ class Databases:
                 hint = (
                     f"Did you mean {' or '.join(map(line, near))}?"
                     if near
-                    else "list_tables says which there are."
+                    else "list_tables lists the tables."
                 )
                 raise ToolError(f"There is no table {line(name)} in {engine.name}. {hint}")
             found.append(table)
@@ -157,7 +157,7 @@ def given_of(
         if option == "--write" and equals:
             write += [name for name in names.split(",") if name]
         elif word.startswith("--"):
-            raise ValueError(f"There is no option {option}; there is --write=NAME,NAME.")
+            raise ValueError(f"Unknown option {option}; the only option is --write=NAME,NAME.")
         else:
             targets.append(word)
     return targets or environment.get(URLS, "").split(), write

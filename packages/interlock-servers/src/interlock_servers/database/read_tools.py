@@ -29,7 +29,7 @@ _MOST_NAMES = 500  # tables on a page
 
 
 async def list_databases(ctx: Context[Databases]) -> ToolResult[DatabaseList]:
-    """The databases that there are, which of them may be changed, and how much a call may ask
+    """The databases that there are, which of them writable, and how much a call may ask
     for.
     """
     found = DatabaseList(
@@ -39,7 +39,7 @@ async def list_databases(ctx: Context[Databases]) -> ToolResult[DatabaseList]:
     lines = [
         f"{one.name}: "
         f"{one.version or one.kind}{f', {one.size:,} bytes' if one.size is not None else ''}, "
-        f"{'may be changed' if one.writable else 'read only'}, {one.place}{one.problem}"
+        f"{'writable' if one.writable else 'read only'}, {one.place}{one.problem}"
         for one in found.databases
     ]
     return ToolResult(found, "\n".join(lines) or "There is no database.")
@@ -70,7 +70,7 @@ async def list_tables(
     """The tables and views of a database, by name.
 
     Args:
-        database: its name, where there are several.
+        database: its name, if there are several.
         like: only those whose name holds this text, whatever its case.
         cursor: the `next` of the page before.
     """
@@ -102,7 +102,7 @@ async def describe_tables(
 
     Args:
         tables: their names, as list_tables has them.
-        database: its name, where there are several.
+        database: its name, if there are several.
     """
     engine = ctx.lifespan_state.find(database)
     found = TableDescriptions(engine.name, await ctx.lifespan_state.described(engine, tables))
@@ -130,7 +130,7 @@ async def query(
 
     Args:
         sql: one statement, in the dialect of the database.
-        database: its name, where there are several.
+        database: its name, if there are several.
         limit: the most rows of one page.
         cursor: the `next` of the page before, with the same arguments otherwise.
     """
@@ -148,8 +148,8 @@ async def query(
         found = await engine.rows(statement, page)
     if place and digest(*found.rows[:1]) != place.last:
         raise ToolError(
-            "The rows before this page are not what they were: the data has changed, or the order "
-            "is not the same. Begin anew."
+            "The rows before this page have changed, or their order has. Start again "
+            "without a cursor."
         )
     result = QueryResult(
         engine.name, found.columns, found.rows[seen:], before, found.ended, found.seconds
@@ -168,7 +168,7 @@ def statement_of(sql: str, parameters: Parameters | None, most: int) -> Statemen
 
 def _in_words(result: QueryResult) -> str:
     if not result.columns:
-        return "The statement gives no rows."
+        return "The statement returns no rows."
     last = (
         f"{len(result.rows)} "
         f"row{'s' * (len(result.rows) != 1)}{f' from row {result.first}' * (result.first > 0)}"
@@ -177,7 +177,7 @@ def _in_words(result: QueryResult) -> str:
 
 
 def _more(cursor: str | None) -> list[str]:
-    return [f"There is more: call again with cursor={cursor}"] if cursor else []
+    return [f"More rows: call again with cursor={cursor}"] if cursor else []
 
 
 async def explain(
@@ -192,7 +192,7 @@ async def explain(
 
     Args:
         sql: one statement, in the dialect of the database.
-        database: its name, where there are several.
+        database: its name, if there are several.
         analyze: run it as well, and say what each step took, where the database can tell. Nothing
             can be changed by it.
     """
@@ -201,7 +201,7 @@ async def explain(
     statement = statement_of(sql, parameters, limits.statement)
     async with told(ctx, limits.seconds, limits.telling):
         plan = await engine.explain(statement, analyze=analyze)
-    words = plan_in_words(plan.steps) or "There is nothing to do for it that a plan would show."
+    words = plan_in_words(plan.steps) or "The statement needs no steps that a plan would show."
     ran = f"\nIt ran for {plan.seconds:.3f} seconds." if plan.seconds is not None else ""
     return ToolResult(QueryPlan(engine.name, plan.steps, plan.seconds), line_by_line(words) + ran)
 

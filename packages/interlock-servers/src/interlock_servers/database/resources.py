@@ -112,11 +112,11 @@ def _add_prompt(made: Server) -> None:
     async def ask_database(
         question: str, ctx: Context[Databases], database: str | None = None
     ) -> str:
-        """Have a question answered from a database: with its schema, what to mind of its SQL, and
-        examples made from its own tables.
+        """Answer a question from a database, with its schema, hints on its SQL, and examples from
+        its own tables.
 
         Args:
-            database: its name, where there are several.
+            database: its name, if there are several.
         """
         try:
             engine = ctx.lifespan_state.find(database)

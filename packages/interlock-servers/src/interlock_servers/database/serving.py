@@ -59,7 +59,7 @@ def database_server(
     made = Server(
         "database",
         "1.0.0",
-        info=ServerInfo(title="Databases", description="Ask databases, and look into them."),
+        info=ServerInfo(title="Databases", description="Query databases and show their schemas."),
         instructions=INSTRUCTIONS,
         lifespan=lifespan,
     )

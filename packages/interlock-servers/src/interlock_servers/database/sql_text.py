@@ -43,7 +43,7 @@ def place_of(cursor: str, call: str) -> PageCursor:
     place = read_cursor(cursor, PageCursor, "database")
     if place.call != call:
         raise ToolError(
-            "This cursor belongs to another call. Repeat the call that gave it, with the same "
-            "arguments."
+            "This cursor belongs to another call. Repeat the call that returned it, with "
+            "the same arguments."
         )
     return place

@@ -45,12 +45,12 @@ class SqliteEngine:
 
     kind = "SQLite"
     dialect: Sequence[str] = (
-        "SQLite: parameters are ? for a list, or :name for an object; a list or object within is "
-        "bound as its JSON.",
-        "Dates are texts (ISO 8601) or numbers, as the column has them: compare texts with texts, "
-        "and use date(), datetime(), strftime().",
-        "A column may hold any type, whatever it was declared as. Integers divide to integers. "
-        "LIKE ignores the case of ASCII letters.",
+        "SQLite: parameters are ? for a list, or :name for an object; a nested list or "
+        "object is bound as its JSON.",
+        "Dates are texts (ISO 8601) or numbers, depending on the column: compare texts "
+        "with texts, and use date(), datetime(), strftime().",
+        "A column may hold any type, regardless of its declared type. Integers divide to "
+        "integers. LIKE ignores the case of ASCII letters.",
         "There is no ILIKE and no ::cast: write CAST(x AS REAL), lower(x) LIKE lower(?), || to "
         "join texts.",
     )
@@ -124,9 +124,8 @@ class SqliteEngine:
         """Run statements in one transaction."""
         if not self.writable:
             raise ToolError(
-                f"The database {self.name} may only be read. The person who started the server "
-                "decides "
-                "that."
+                f"The database {self.name} is read-only. Only the person who starts the "
+                "server can change that."
             )
         for statement in statements:
             bound_of(statement.parameters)

@@ -181,7 +181,7 @@ class SqliteSession:
             why = (
                 "it is not allowed here"
                 if self.authorizer.mode == "write"
-                else "only what reads is allowed here"
+                else "only statements that read are allowed here"
             )
             return ToolError(f"SQLite refuses {line(self.authorizer.refused)}: {why}.")
         found = _MISSING.search(str(bad))
@@ -208,7 +208,7 @@ class SqliteSession:
         return (
             f" Did you mean {' or '.join(map(line, near))}?"
             if near
-            else " list_tables and describe_tables say what there is."
+            else " list_tables and describe_tables show the names."
         )
 
 
@@ -250,25 +250,25 @@ def told(bad: Exception, limits: DatabaseLimits, more: str = "") -> ToolError:
         )
     elif isinstance(bad, UnicodeError):
         said = (
-            "The file holds a name that is not Unicode: it is damaged, or was made by something "
-            "else than SQLite."
+            "The file holds a name that is not Unicode: it is damaged, or was not "
+            "written by SQLite."
         )
     elif code in _UNUSABLE:
         reason = line(sqlite_reason(bad, patience=limits.waiting), 500)
         said = f"The database cannot be used: {reason}."
     elif has_journal(bad):
         said = (
-            "SQLite cannot open the file. It may lack the right to read it, or, where other "
-            "programs write to it (WAL), to make files "
-            "beside it; or a program that died left a journal behind, which the next program that "
-            "writes rolls back."
+            "SQLite cannot open the file. It may lack the right to read it, or, if other "
+            "programs write to it (WAL), the right to create files beside it. Or a "
+            "program that crashed left a journal, which the next program that writes "
+            "rolls back."
         )
     elif code == sqlite3.SQLITE_READONLY:
-        said = "SQLite refuses to write: only what reads is allowed here."
+        said = "SQLite refuses to write: only statements that read are allowed here."
     elif code == sqlite3.SQLITE_TOOBIG:
         said = (
-            f"A value has more than {limits.value:,} bytes. Leave its column out, or ask for its "
-            "length() only."
+            f"A value has more than {limits.value:,} bytes. Leave out its column, or "
+            "select only its length()."
         )
     else:
         said = f"SQLite: {line(str(bad), 500).rstrip('.')}.{more}"
@@ -278,9 +278,9 @@ def told(bad: Exception, limits: DatabaseLimits, more: str = "") -> ToolError:
 def too_long(seconds: float) -> ToolError:
     """The error for a statement that ran for too long."""
     return ToolError(
-        f"The statement ran for more than {seconds:g} seconds and was stopped. Ask for less: a "
-        "WHERE that an index serves, a LIMIT, "
-        "fewer joins. The tool explain shows what it would do."
+        f"The statement ran for more than {seconds:g} seconds and was stopped. Ask for "
+        "less: a WHERE that an index serves, a LIMIT, fewer joins. The tool explain "
+        "shows its plan."
     )
 
 
@@ -301,7 +301,5 @@ def _bound(value: Json) -> Any:
     if isinstance(value, Mapping | list):
         return msgspec.json.encode(value).decode()
     if isinstance(value, int) and not -(2**63) <= value < 2**63:
-        raise ToolError(
-            f"The parameter {value} is larger than SQLite's integers. Send it as a text."
-        )
+        raise ToolError(f"The parameter {value} is larger than SQLite's integers. Send it as text.")
     return value

@@ -138,10 +138,7 @@ class SqliteWorker:
         except OSError as bad:
             raise ToolError(f"The file of the database cannot be opened: {bad.strerror}.") from None
         if not stat.S_ISREG(found.st_mode):  # opening a pipe would wait for a writer
-            raise ToolError(
-                "The file of the database cannot be opened: something else than a file is in its "
-                "place."
-            )
+            raise ToolError("The file of the database cannot be opened: it is not a regular file.")
         if self._file == (found.st_dev, found.st_ino):
             return
         self.close()
@@ -177,9 +174,7 @@ def _done(work: SqliteSession, call: WorkerCall) -> Any:
 
 def _within(answer: bytes) -> bytes:
     if len(answer) > MOST:
-        raise ToolError(
-            "The answer is too large. Ask for fewer tables, or with fewer statements, at once."
-        )
+        raise ToolError("The answer is too large. Ask for fewer tables or statements at once.")
     return answer
 
 

@@ -99,8 +99,8 @@ class WorkerProcess:
             self._process.kill()
             await self._process.wait()
             raise ToolError(
-                "The process that reads the database has ended over this: it took too much "
-                "memory, or the file is damaged."
+                "The process that reads the database ended during this call: it took too "
+                "much memory, or the file is damaged."
             ) from None
 
     async def _stop(self, answering: asyncio.Future[WorkerReply]) -> None:

@@ -35,7 +35,7 @@ async def execute(
 
     Args:
         statements: each is one statement; what it returns (RETURNING) comes back.
-        database: its name, where there are several.
+        database: its name, if there are several.
         dry_run: try them, say what they would do, and keep nothing of it.
     """
     engine = ctx.lifespan_state.find(database)
@@ -58,7 +58,7 @@ async def execute(
     )
     if not dry_run:
         await ctx.lifespan_state.announce_changes()
-    words = "Done." if done.kept else "Tried, and nothing of it was kept."
+    words = "Done." if done.kept else "Dry run: the changes were rolled back."
     return ToolResult(done, "\n".join(filter(None, [words, *map(_in_words, results)])))
 
 

@@ -65,9 +65,7 @@ def everything_server(limits: EverythingLimits | None = None) -> Server:
             website_url="https://example.com/everything",
             icons=ICONS,
         ),
-        instructions=(
-            "A server to try clients with. Nothing that it does has any effect outside of it."
-        ),
+        instructions=("A server to try clients with. It has no effect outside of itself."),
         lifespan=lifespan,
         extensions=[echo_extension()],
     )

@@ -62,7 +62,7 @@ def add(a: Annotated[int, "The first number."], b: Annotated[int, "The second nu
 async def divide(a: Annotated[float, "What is divided."], b: Annotated[float, "By what."]) -> float:
     """Divide, and fail in words where that cannot be done."""
     if b == 0:
-        raise ToolError("Nothing can be divided by zero. Give another b.")
+        raise ToolError("Division by zero is not possible. Give another b.")
     return a / b
 
 
@@ -136,7 +136,7 @@ async def annotated() -> list[Any]:
         audience=["assistant"], priority=0.2, last_modified="2026-01-02T12:30:00Z"
     )
     return [
-        TextContent("For the person.", annotations=user, meta=MADE_BY),
+        TextContent("For the user.", annotations=user, meta=MADE_BY),
         TextContent("For the model.", annotations=model, meta=MADE_BY),
         ImageContent(
             data=base64.b64encode(png(60)).decode(),

@@ -41,7 +41,7 @@ def offer(server: Server) -> None:
     async def roll_again(
         count: Annotated[int, Meta(ge=1, le=10)] = 2,
     ) -> ToolResult[dict[str, Any]]:
-        """Roll once more, as the button on the table wants it."""
+        """Roll once more, as the button on the table does."""
         return _roll(count)
 
     app = server.app(  # it needs no other origins, so it declares none

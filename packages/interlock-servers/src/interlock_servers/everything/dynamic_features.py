@@ -14,7 +14,7 @@ async def grow(ctx: Ctx) -> str:
     extras = ctx.lifespan_state.extras
     most = ctx.lifespan_state.limits.extras
     if len(extras) >= most:
-        raise ToolError(f"There are {most} extra tools already, which is the most. Call shrink.")
+        raise ToolError(f"There are already {most} extra tools, the maximum. Call shrink.")
     number = extras[-1] + 1 if extras else 1
 
     async def extra() -> str:

@@ -38,7 +38,7 @@ class TableBooking:
 
 
 async def book_table(day: Annotated[str, "When."], ctx: Ctx) -> str:
-    """Book a table: ask the person with a form, ask for a yes, and charge a deposit just once."""
+    """Book a table: ask the user with a form, ask for a yes, and charge a deposit just once."""
     booking = await ctx.elicit(f"A table for {day}. How many of you?", TableBooking)
     if not await ctx.confirm(
         f"Book for {booking.guests} on {day} ({booking.seat}), with a deposit of 10?"
@@ -58,7 +58,7 @@ async def book_table(day: Annotated[str, "When."], ctx: Ctx) -> str:
 
 @dataclass
 class FormAnswer:
-    """What the person did with a form, and its content if they accepted it."""
+    """What the user did with a form, and its content if they accepted it."""
 
     action: Literal["accept", "decline", "cancel"]
     content: dict[str, Any] = field(default_factory=dict)
@@ -67,7 +67,7 @@ class FormAnswer:
 async def ask_form(
     ctx: Ctx, part: Literal["texts", "numbers", "switches", "choices", "several", "all"] = "all"
 ) -> ToolResult[FormAnswer]:
-    """Show the person a form with each kind of field that a form may have, and give back what they
+    """Show the user a form with each kind of field that a form may have, and give back what they
     did with it.
 
     Args:
@@ -76,19 +76,18 @@ async def ask_form(
     several = ctx.caller.supports("multiple_choice")
     if part == "several" and not several:
         raise ToolError(
-            f"Before {SEVERAL_SINCE} a form has no field of which more than one can be chosen. "
-            "Ask for another part."
+            f"Before {SEVERAL_SINCE} forms have no multiple-choice fields. Ask for another part."
         )
     try:
         content = await ctx.elicit(
-            "Please check what is filled in already.", form_of(part, several=several)
+            "Please check the values that are filled in.", form_of(part, several=several)
         )
     except Declined:
-        return ToolResult(FormAnswer("decline"), "The person declined.")
+        return ToolResult(FormAnswer("decline"), "The user declined.")
     except Cancelled:
-        return ToolResult(FormAnswer("cancel"), "The person closed the form.")
+        return ToolResult(FormAnswer("cancel"), "The user closed the form.")
     return ToolResult(
-        FormAnswer("accept", content), f"The person filled in {', '.join(content) or 'nothing'}."
+        FormAnswer("accept", content), f"The user filled in {', '.join(content) or 'nothing'}."
     )
 
 
@@ -136,7 +135,7 @@ class ThreeAnswers:
 
 
 async def ask_together(ctx: Ctx) -> ToolResult[ThreeAnswers]:
-    """Ask the person, the model and for the folders at once: in the stateless era the three
+    """Ask the user, the model and for the folders at once: in the stateless era the three
     questions travel in one result.
     """
     name, greeting, folders = await asyncio.gather(
@@ -149,11 +148,11 @@ async def ask_together(ctx: Ctx) -> ToolResult[ThreeAnswers]:
 
 
 async def ask_in_a_hurry(ctx: Ctx, seconds: Annotated[float, Meta(ge=0.01, le=60)] = 5.0) -> str:
-    """Ask the person, and give up after a while: a client of the handshake era is told that the
+    """Ask the user, and give up after a while: a client of the handshake era is told that the
     question is off.
 
     Args:
-        seconds: how long the person has.
+        seconds: how long the user has.
     """
     try:
         async with asyncio.timeout(seconds):

@@ -48,7 +48,7 @@ async def fail_with_content() -> CallToolResult:
         "This failed in two ways.",
         annotations=types.Annotations(audience=["assistant"], priority=1.0),
     )
-    return CallToolResult(content=[words, TextContent("The second is no better.")], is_error=True)
+    return CallToolResult(content=[words, TextContent("The second one failed too.")], is_error=True)
 
 
 async def refuse(kind: Kind = "of its own") -> str:

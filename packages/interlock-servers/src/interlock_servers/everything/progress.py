@@ -21,7 +21,7 @@ def within(ctx: Ctx, seconds: float) -> float:
     """A duration that this server allows for a call. Raises ToolError if it is longer."""
     most = ctx.lifespan_state.limits.seconds
     if seconds > most:
-        raise ToolError(f"At most {most:g} seconds may be waited here. Ask for less.")
+        raise ToolError(f"At most {most:g} seconds is the longest wait. Ask for less.")
     return seconds
 
 

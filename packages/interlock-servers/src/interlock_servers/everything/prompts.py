@@ -104,7 +104,7 @@ async def repeat(word: str, times: Annotated[int, Meta(ge=1, le=10)] = 2) -> str
 
 
 async def ask_first(ctx: Ctx) -> str:
-    """A prompt that asks the person for what it needs; only 2025-06-18 and later can."""
+    """A prompt that asks the user for what it needs; only 2025-06-18 and later can."""
     return f"Write a poem about {await ctx.elicit('What shall the poem be about?', str)}."
 
 

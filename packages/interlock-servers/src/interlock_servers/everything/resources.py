@@ -72,7 +72,7 @@ async def stamped() -> types.ReadResourceResult:
 
 
 async def asking(ctx: Ctx) -> str:
-    """A text that the person is asked for when it is read; only 2025-06-18 and later can."""
+    """A text that the user is asked for when it is read; only 2025-06-18 and later can."""
     return f"It says: {await ctx.elicit('What shall stand here?', str)}"
 
 
@@ -189,7 +189,7 @@ async def start_clock(
     board = ctx.lifespan_state
     if ticks * seconds > board.limits.seconds:
         raise ToolError(
-            f"The clock may run for {board.limits.seconds:g} seconds at the most. Ask for less."
+            f"The clock may run for {board.limits.seconds:g} seconds at most. Ask for less."
         )
     if board.ticking is not None and not board.ticking.done():
         raise ToolError("The clock is running already. Wait until it has stopped.")

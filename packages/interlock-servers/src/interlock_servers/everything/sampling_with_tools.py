@@ -21,14 +21,14 @@ CAPITALS = {
     "peru": "Lima",
     "spain": "Madrid",
 }
-SYSTEM = "Use the tools for what they can tell. Answer in one sentence."
+SYSTEM = "Use the tools where they help. Answer in one sentence."
 
 
 def capital(country: str) -> dict[str, Any]:
     """The capital of a country. Raises ToolError where it is not known."""
     found = CAPITALS.get(country.casefold())
     if found is None:
-        raise ToolError(f"No capital of {country} is known here. There are {', '.join(CAPITALS)}.")
+        raise ToolError(f"The capital of {country} is unknown. Known are {', '.join(CAPITALS)}.")
     return {"capital": found}
 
 
@@ -166,7 +166,7 @@ async def ask_model_with_tools(
         # a message with nothing but the results (`SAM-14`).
         messages.append(types.SamplingMessage(role="assistant", content=blocks))
         messages.append(types.SamplingMessage(role="user", content=[result for _, result in done]))
-    raise ToolError(f"The model has called tools for {most} rounds, and has not answered.")
+    raise ToolError(f"The model called tools in {most} rounds without an answer.")
 
 
 def add_answering(server: Server) -> None:

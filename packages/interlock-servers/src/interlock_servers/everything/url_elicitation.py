@@ -1,4 +1,4 @@
-"""URL elicitation: the person is sent to a page, and the tool waits or fails until they are done.
+"""URL elicitation: the user is sent to a page, and the tool waits or fails until they are done.
 
 No page exists: the address is a placeholder, and a tool plays the part of the page.
 """
@@ -20,19 +20,19 @@ WITH_IDS = "2025-11-25"
 
 
 async def sign_in(ctx: Ctx) -> str:
-    """Send the person to a page, as for signing in."""
+    """Send the user to a page, as for signing in."""
     await ctx.elicit_url(WORDS, PAGE)
-    return "The person went to the page."
+    return "The user visited the page."
 
 
 async def visit_page(ctx: Ctx) -> str:
-    """Send the person to a page, wait until they are done there, and tell the client so: in
+    """Send the user to a page, wait until they are done there, and tell the client so: in
     2025-11-25 by a notification.
     """
     id = await ctx.once("id", new_id)
     await ctx.elicit_url("Please have a look at this page.", f"{PAGE}?visit", elicitation_id=id)
     ctx.elicitation_complete(id)  # with a real page, the page knows when it is finished
-    return "The person has been at the page."
+    return "The user has visited the page."
 
 
 async def open_account(ctx: Ctx) -> str:
@@ -46,9 +46,7 @@ async def open_account(ctx: Ctx) -> str:
         return "The account is open."
     asked = ctx.caller.capabilities.elicitation
     if asked is None or asked.url is None:
-        raise ToolError(
-            "This needs a client that can send a person to a page, and this one cannot."
-        )
+        raise ToolError("This needs a client that supports URL elicitation, and this one does not.")
     for id, visit in ctx.lifespan_state.visits.items():
         if visit == (who(ctx), True):
             del ctx.lifespan_state.visits[id]
@@ -65,14 +63,14 @@ async def open_account(ctx: Ctx) -> str:
 async def finish_visit(
     id: Annotated[str, "The elicitationId of the error that open_account gave."], ctx: Ctx
 ) -> str:
-    """Play the page that open_account sends to: the person is done there, and the client is
+    """Play the page that open_account sends to: the user is done there, and the client is
     told.
     """
     if ctx.lifespan_state.visits.get(id, ("", False))[0] != who(ctx):
-        raise ToolError("You were not sent to a page under this id. Call open_account first.")
+        raise ToolError("There is no elicitation with this id. Call open_account first.")
     ctx.lifespan_state.visits[id] = (who(ctx), True)
     ctx.elicitation_complete(id)
-    return "The page has seen the person."
+    return "The user has visited the page."
 
 
 def new_id() -> str:

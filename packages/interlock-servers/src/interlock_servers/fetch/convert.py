@@ -84,8 +84,7 @@ class DocumentConverter:
         if not said or not whole:
             raise ToolError(
                 f"This page cannot be converted within {self.seconds:g} seconds and "
-                f"{self.memory // 2**20} MiB. "
-                'Ask for it as it is, with format "html".'
+                f'{self.memory // 2**20} MiB. Request its HTML with format "html".'
             )
         found = said[0]
         found["links"] = [(words, href) for words, href in found.get("links", [])]
@@ -119,9 +118,7 @@ class DocumentConverter:
                         code = await process.wait()
         if code == _MISSING:
             what = "PDFs needs pypdf" if extra == "pdf" else "HTML needs html-to-markdown"
-            raise ToolError(
-                f"Reading {what}: pip install 'interlock[{extra}]', where this server runs."
-            )
+            raise ToolError(f"Reading {what}: pip install 'interlock[{extra}]' on the server.")
         lines = bytes(said).split(b"\n")[:-1]  # without an incomplete last line
         return await asyncio.to_thread(
             lambda: [msgspec.json.decode(line) for line in lines]

@@ -106,7 +106,7 @@ def leaves(text: str | None) -> PdfPages:
         return PdfPages(1, _LONGEST_PDF)
     found = _RANGE.fullmatch(text.strip())
     if found is None or int(found[1]) < 1 or (found[2] and int(found[2]) < int(found[1])):
-        raise ToolError(f'{shown(text, 60)!r} names no pages. Say "3", "3-7" or "3-".')
+        raise ToolError(f'{shown(text, 60)!r} is not a range of pages. Write "3", "3-7" or "3-".')
     first = int(found[1])
     if found[2]:
         return PdfPages(first, int(found[2]))
@@ -172,8 +172,8 @@ def wanted(settings: FetchSettings, url: str, headers: Mapping[str, str]) -> Non
         raise errors.no_reader(url, said, size)
     if size is not None and size > settings.bytes:
         raise ToolError(
-            f"{shown(url)} has {errors.amount(size)}, and no more than "
-            f"{errors.amount(settings.bytes)} are read ({PREFIX}BYTES)."
+            f"{shown(url)} has {errors.amount(size)}; the limit is "
+            f"{errors.amount(settings.bytes)} ({PREFIX}BYTES)."
         )
 
 
@@ -196,8 +196,8 @@ async def document_of(
         if len(got.body) > settings.media:
             raise ToolError(
                 f"{shown(got.url)} is {'a picture' if kind == 'image' else 'sound'} of "
-                f"{errors.amount(len(got.body))}, "
-                f"and no more than {errors.amount(settings.media)} are given on ({PREFIX}MEDIA)."
+                f"{errors.amount(len(got.body))}; the limit is "
+                f"{errors.amount(settings.media)} ({PREFIX}MEDIA)."
             )
         medium = (Image if kind == "image" else Audio)(data=got.body, mime_type=media_type)
         return FetchedDocument(kind, medium=medium.content())
@@ -222,11 +222,11 @@ async def _pdf(got: FetchedResponse, bench: DocumentConverter, pages: PdfPages) 
     printed = await bench.of_pdf(got.body, pages.first, pages.last)
     if pages.first > printed.count:
         raise ToolError(
-            f"{shown(got.url)} has {printed.count} pages, and none has the number {pages.first}."
+            f"{shown(got.url)} has {printed.count} pages, so there is no page {pages.first}."
         )
     if not any(text.strip() for text in printed.texts):
         raise ToolError(
-            f"The pages of {shown(got.url)} have no text: they are pictures, of paper perhaps."
+            f"The pages of {shown(got.url)} have no text: they are images, perhaps scans."
         )
     marked = [
         f"[Page {number} of {printed.count}]\n\n{text.strip()}\n\n"

@@ -15,28 +15,26 @@ from .settings import PREFIX, FetchSettings
 # Rules of the fetcher that the owner of this server can relax; callers cannot.
 _ADVICE = {
     "url": "Give an http or https address, such as https://example.com/page.",
-    "user": "Leave them out; this server never logs in.",
-    "here": f"The owner of this server can allow that in development, by {PREFIX}LOOPBACK=1.",
+    "user": "Remove them; this server never logs in.",
+    "here": f"The owner of this server can allow that in development, with {PREFIX}LOOPBACK=1.",
     "plain": "Use its https address.",
     "port": "Use 443 or 80, or one from 1024 on.",
-    "downgrade": "If that page is meant, ask for it by its own address.",
-    "hosts": f"Those that may are named in {PREFIX}HOSTS, where this server runs.",
-    "never": f"They are named in {PREFIX}NEVER, where this server runs.",
-    "blind": f"If it is your own, name it in {PREFIX}HOSTS, where this server runs.",
-    "address": (
-        f"If it is your own network, allow that by {PREFIX}NETWORKS, where this server runs."
-    ),
+    "downgrade": "To read that page, request it by its own address.",
+    "hosts": f"The allowed hosts are set in {PREFIX}HOSTS on the server.",
+    "never": f"They are set in {PREFIX}NEVER on the server.",
+    "blind": f"If it is your own, add it to {PREFIX}HOSTS on the server.",
+    "address": (f"If it is your own network, allow it with {PREFIX}NETWORKS on the server."),
 }
 _STATUSES = {
-    400: "It does not understand the address. Look it up again.",
+    400: "It rejected the address. Check it.",
     401: "It requires a login, and this server never logs in.",
-    402: "It wants to be paid.",
-    403: "It does not let this server in. The person may open it in a browser.",
-    404: "The page does not exist. Look the address up, or begin at the site's front page.",
-    405: "The address is not there to be read.",
-    406: "It has the page in no form that this server reads.",
+    402: "It requires payment.",
+    403: "It denied access. The user can open it in a browser.",
+    404: "The page does not exist. Check the address, or start at the site's home page.",
+    405: "The address cannot be read with GET.",
+    406: "It does not have the page in a format that this server reads.",
     410: "The page is gone for good.",
-    429: "It was asked too often. Wait before you try again.",
+    429: "It received too many requests. Wait before you try again.",
     451: "It may not be shown for legal reasons.",
     503: "It is overloaded or being repaired. Try later.",
 }
@@ -64,11 +62,9 @@ def trail(hops: Sequence[Redirect]) -> str:
 def refusal(bad: InterlockError, hops: Sequence[Redirect], settings: FetchSettings) -> ToolError:
     """The error for a failed request."""
     if isinstance(bad, ProtocolError):
-        words = f"It was not read: {bad}."
+        words = f"It was not fetched: {bad}."
         if "more than" in words:
-            words = (
-                f"It has more than {amount(settings.bytes)}, the most that is read ({PREFIX}BYTES)."
-            )
+            words = f"It has more than {amount(settings.bytes)}, the limit ({PREFIX}BYTES)."
     elif isinstance(bad, BlockedAddress):  # its own advice is for authors
         words = f"{bad.words} {_ADVICE.get(bad.rule, '')}".rstrip()
     else:
@@ -80,8 +76,7 @@ def too_many(hops: Sequence[Redirect], settings: FetchSettings) -> ToolError:
     """The error for too many redirects."""
     return ToolError(
         _with(
-            f"There are more than {settings.redirects} redirects, and they were not followed "
-            "further.",
+            f"There are more than {settings.redirects} redirects, the limit.",
             hops,
         )
     )
@@ -94,14 +89,14 @@ def no_page(
     advice = _STATUSES.get(status)
     if advice is None:
         advice = (
-            "The fault is the server's. Try later."
+            "The server has an error. Try again later."
             if status >= 500
-            else "No page can be read there."
+            else "There is no readable page at this address."
         )
     after = headers.get("retry-after", "")
     wait = ""
     if after and status in (403, 429, 503):
-        wait = f" It says to wait {shown(after, 60)}{' seconds' if after.isdigit() else ''}."
+        wait = f" It asks to wait {shown(after, 60)}{' seconds' if after.isdigit() else ''}."
     return ToolError(
         _with(f"{urlsplit(url).hostname} answered with status {status}. {advice}{wait}", hops)
     )
@@ -110,21 +105,18 @@ def no_page(
 def not_for_robots(url: str, site: str, line: RobotsRule, token: str) -> ToolError:
     """The error for a page that robots.txt does not allow."""
     return ToolError(
-        f"{shown(url)} was not fetched: {site}/robots.txt does not allow it to programs that "
-        f"nobody watches (line {line.number}, "
-        f"{shown(str(line), 120)!r}, for {token}). A person who wants to read it can use this "
-        "server's prompt `fetch`, for which "
-        "robots.txt is not asked."
+        f"{shown(url)} was not fetched: {site}/robots.txt does not allow automated access "
+        f"(line {line.number}, {shown(str(line), 120)!r}, for {token}). A user can read "
+        "it with this server's prompt `fetch`, which does not check robots.txt."
     )
 
 
 def robots_silent(url: str, site: str, why: str) -> ToolError:
     """The error if robots.txt cannot be read."""
     return ToolError(
-        f"{shown(url)} was not fetched: {site}/robots.txt could not be read ({why}), and until it "
-        "can be nothing there is fetched "
-        "by a program that nobody watches. Try later, or let the person use this server's prompt "
-        "`fetch`."
+        f"{shown(url)} was not fetched: {site}/robots.txt could not be read ({why}). "
+        "Until it can be read, automated access is not allowed. Try again later, or let "
+        "the user use this server's prompt `fetch`."
     )
 
 
@@ -133,8 +125,8 @@ def no_reader(url: str, content_type: str, size: int | None) -> ToolError:
     much = f" of {amount(size)}" if size is not None else ""
     return ToolError(
         f"{shown(url)} is a file{much} of the type "
-        f"{shown(content_type or 'that nobody says', 100)}, which this server does not read: "
-        "it reads pages, texts, PDFs, pictures and sound. The person may download it."
+        f"{shown(content_type or 'that nobody says', 100)}, which this server does not "
+        "read: it reads pages, texts, PDFs, pictures and sound. The user can download it."
     )
 
 

@@ -146,8 +146,8 @@ class WebFetcher:
             if not limit.expired():
                 raise
             late = TimedOut(
-                f"There was no whole answer within {self.settings.seconds:g} seconds. Try again, "
-                "or something smaller."
+                f"There was no complete answer within {self.settings.seconds:g} seconds. "
+                "Try again, or fetch something smaller."
             )
             raise errors.refusal(late, hops, self.settings) from None
 
@@ -286,7 +286,7 @@ class WebFetcher:
                     raise
                 return _RobotsAnswer(
                     None,
-                    f"it redirects to where nothing is asked: {bad.words}",
+                    f"it redirects to a blocked address: {bad.words}",
                     self._later(_MINUTE),
                 )
             except ProtocolError as bad:

@@ -80,7 +80,6 @@ def _read(lines: list[RobotsRule]) -> Protego:
         from protego import Protego  # optional extra `servers`
     except ImportError:
         raise ToolError(
-            "Reading robots.txt needs protego: pip install 'interlock[servers]', where this "
-            "server runs."
+            "Reading robots.txt needs protego. On the server, run: pip install 'interlock[servers]'"
         ) from None
     return Protego.parse("\n".join(["User-agent: *", *map(str, lines)]))

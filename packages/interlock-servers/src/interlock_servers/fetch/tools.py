@@ -182,9 +182,8 @@ async def fetch(
         reading.document.digest != at.digest or at.start > len(reading.document.text)
     ):
         raise ToolError(
-            "The page is not the one any more that this cursor is of: it has changed since, or "
-            "other arguments were sent. "
-            "Begin again without a cursor."
+            "This cursor is no longer valid: the page has changed, or the arguments "
+            "differ. Start again without a cursor."
         )
     return shown(
         reading,
@@ -234,16 +233,16 @@ def _notes(reading: OpenDocument, more: str | None, page: PageInfo | None = None
     if source.redirects:
         notes.append(f"{errors.trail(source.redirects)}.")
     if source.stale:
-        notes.append(f"The server fails now; this is what it said {source.age} seconds ago.")
+        notes.append(f"The server fails now; this is its answer from {source.age} seconds ago.")
     if more is not None and page is not None:
         notes.append(
-            f"Characters {page.start:,} to {page.end:,} of {page.length:,}. Go on with "
+            f"Characters {page.start:,} to {page.end:,} of {page.length:,}. Continue with "
             f"cursor={more}"
         )
     elif document.cut and document.last_page is not None:
         notes.append(
-            f"These are the pages to {document.last_page} of {document.pages}. Go on with "
-            f'pdf_pages="{document.last_page + 1}-"'
+            f"These are the pages up to {document.last_page} of {document.pages}. "
+            f'Continue with pdf_pages="{document.last_page + 1}-"'
         )
     return ["\n".join(f"[{note}]" for note in notes)] if notes else []
 
@@ -292,9 +291,9 @@ async def fetch_links(
         "There are no such links."
     ]
     if more is not None:
-        lines.append(f"[{len(links) - more} more. Go on with start={more}]")
+        lines.append(f"[{len(links) - more} more. Continue with start={more}]")
     if written.more_links:
-        lines.append("[The page has more links than are looked at; these are among the first.]")
+        lines.append("[The page has too many links to read all; these are among the first.]")
     return ToolResult(PageLinks(source, some, len(links), more), "\n".join(lines))
 
 
@@ -314,8 +313,7 @@ async def fetch_outline(
     document = reading.document
     if document.kind != "markdown":
         raise ToolError(
-            f"{one_line(url)} is not a page with headings but of the kind {document.kind!r}. "
-            "Read "
+            f"{one_line(url)} has no headings; it is of the kind {document.kind!r}. Read "
             "it with fetch."
         )
     found = await asyncio.to_thread(headings_of, document.text)

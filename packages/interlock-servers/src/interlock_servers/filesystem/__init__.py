@@ -61,13 +61,13 @@ def filesystem_server(
         "1.0.0",
         info=ServerInfo(
             title="Files and folders",
-            description="Read, write, search and watch files in the folders that you name.",
+            description="Read, write, search and watch files in the folders that you allow.",
         ),
         instructions=(
-            "list_allowed_folders says where you may work. Paths are absolute, or relative where "
-            "one folder is allowed. "
-            "Read a file before you edit it, and send its version along. trash_file can be "
-            "undone; nothing is removed for good unasked."
+            "list_allowed_folders lists the folders where you may work. Paths are "
+            "absolute; if only one folder is allowed, they can be relative. Read a file "
+            "before you edit it, and send its version. trash_file can be undone. Nothing "
+            "is deleted permanently without asking the user."
         ),
         lifespan=lifespan,
         limits=ServerLimits(page_size=200),

@@ -141,8 +141,8 @@ def _keep(place: ResolvedPath, fd: int, before: os.stat_result) -> None:
             os.fchown(fd, before.st_uid, before.st_gid)
         except OSError:
             raise ToolError(
-                f"{plain(place.shown)} belongs to another user or group, and replacing it would "
-                "change that. It was left alone."
+                f"{plain(place.shown)} belongs to another user or group, and replacing it "
+                "would change that. It was not changed."
             ) from None
     if hasattr(os, "listxattr"):
         with contextlib.suppress(OSError):

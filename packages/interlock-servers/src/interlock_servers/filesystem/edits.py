@@ -24,13 +24,11 @@ class Edit(Struct, forbid_unknown_fields=True):
 
     old: Annotated[
         str,
-        Meta(min_length=1, description="the text as it stands in the file, with its white space"),
+        Meta(min_length=1, description="the exact text in the file, with its white space"),
     ]
-    new: Annotated[str, Meta(description="what stands there then; empty to take it away")]
+    new: Annotated[str, Meta(description="the new text; empty to remove the old text")]
     count: (
-        Annotated[
-            int, Meta(ge=1, description="how often it stands there; all of them are replaced")
-        ]
+        Annotated[int, Meta(ge=1, description="how many times it occurs; all of them are replaced")]
         | None
     ) = None
 
@@ -43,7 +41,7 @@ class LineEdit(Struct, forbid_unknown_fields=True):
         int,
         Meta(ge=0, description="the last line to replace; first - 1 to insert before the first"),
     ]
-    new: Annotated[str, Meta(description="the new lines; empty to take them away")]
+    new: Annotated[str, Meta(description="the new lines; empty to remove the old lines")]
 
 
 def edited(text: str, edits: Sequence[Edit], path: str) -> tuple[str, int]:
@@ -61,14 +59,14 @@ def edited(text: str, edits: Sequence[Edit], path: str) -> tuple[str, int]:
             which = f"Edit {number}: " if len(edits) > 1 else ""
             if not found:
                 raise ToolError(
-                    f"{which}the old text does not stand in {plain(path)}.{_hint(text, old)} "
+                    f"{which}the old text is not in {plain(path)}.{_hint(text, old)} "
                     "Nothing was changed."
                 )
             lines = ", ".join(map(str, _lines_of(text, old)))
             raise ToolError(
-                f"{which}the old text stands {found} times in {plain(path)} (lines {lines}), and "
-                f"not {wanted}. "
-                "Send more of what is around it, or count. Nothing was changed."
+                f"{which}the old text occurs {found} times in {plain(path)} (lines "
+                f"{lines}), not {wanted}. Send more of the surrounding text, or count. "
+                "Nothing was changed."
             )
         text = text.replace(old, new)
         places += found
@@ -86,13 +84,14 @@ def line_edited(text: str, edits: Sequence[LineEdit], path: str) -> tuple[str, i
     for later in sorted(edits, key=lambda edit: (edit.first, edit.last), reverse=True):
         if later.last < later.first - 1:
             raise ToolError(
-                f"Lines {later.first} to {later.last} are none: last is first - 1 at least."
+                f"Lines {later.first} to {later.last} are not a valid range: last must be "
+                "at least first - 1."
             )
         if later.last >= end or later.first > len(lines) + 1:
             there = (
                 "overlap with another edit"
                 if later.last <= len(lines) and later.first <= len(lines)
-                else "are not there"
+                else "do not exist"
             )
             raise ToolError(
                 f"Lines {later.first} to {later.last} {there}: {plain(path)} has {len(lines)} "
@@ -146,7 +145,7 @@ def _hint(text: str, old: str) -> str:
     if wanted and len(there) <= 200_000:
         for n in range(len(there) - len(wanted) + 1):
             if there[n] == wanted[0] and there[n : n + len(wanted)] == wanted:
-                return f" With other white space it stands at line {n + 1}."
+                return f" With other white space it is at line {n + 1}."
     return ""
 
 

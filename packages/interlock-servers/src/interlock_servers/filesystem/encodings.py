@@ -171,6 +171,6 @@ def encoded(text: str, encoding: str, mark: bytes, path: str) -> bytes:
     except UnicodeEncodeError as bad:
         char = text[bad.start]
         raise ToolError(
-            f"{encoding} does not have {plain(char)!r} (U+{ord(char):04X}), so that {plain(path)} "
-            "was not written."
+            f"{encoding} does not have {plain(char)!r} (U+{ord(char):04X}), so "
+            f"{plain(path)} was not written."
         ) from None

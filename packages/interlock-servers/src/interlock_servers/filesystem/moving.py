@@ -28,7 +28,7 @@ def move(source: ResolvedPath, target: ResolvedPath) -> None:
     A symbolic link is moved as a link. Raises ToolError.
     """
     if source.name is None or target.name is None:
-        raise ToolError("An allowed folder itself is not moved, and nothing takes its place.")
+        raise ToolError("An allowed folder itself cannot be moved or replaced.")
     found = source.stat()
     if found is None:
         raise source.missing("file or folder")
@@ -37,13 +37,13 @@ def move(source: ResolvedPath, target: ResolvedPath) -> None:
             rename_new(source.name, source.parent, target.name, target.parent)
     except FileExistsError:
         raise ToolError(
-            f"{plain(target.shown)} exists already, and is not replaced. Trash it first, or "
-            "choose another name."
+            f"{plain(target.shown)} already exists and is not replaced. Trash it first, "
+            "or choose another name."
         ) from None
     except OSError as bad:
         if bad.errno == errno.EXDEV:
             raise ToolError(
-                "These two are on different disks. Copy it, and trash the first one."
+                "The two are on different disks. Copy it, and trash the original."
             ) from None
         if bad.errno == errno.EINVAL:
             raise ToolError(f"{plain(source.shown)} cannot be moved into itself.") from None
@@ -123,8 +123,8 @@ class CopyJob:
                     self.left_out.append(told("/".join(found.steps)))
             if walk.cut or self._progress.late:
                 raise ToolError(
-                    f"The copy was not finished: it is too much for one call. {self.files} files "
-                    "are copied."
+                    "The copy was not finished: it is too large for one call. "
+                    f"{self.files} files are copied."
                 )
         finally:
             os.close(fd)
@@ -154,7 +154,7 @@ class CopyJob:
         found = os.fstat(fd)
         most = self._reach.limits.copied
         if self.bytes + found.st_size > most:
-            raise ToolError(f"More than {most:,} bytes are not copied at once.")
+            raise ToolError(f"More than {most:,} bytes cannot be copied at once.")
 
         def fill(out: int) -> None:
             at = 0
@@ -163,7 +163,7 @@ class CopyJob:
                 self.bytes += len(chunk)
                 if self.bytes > most:
                     raise ToolError(
-                        f"More than {most:,} bytes are not copied at once."
+                        f"More than {most:,} bytes cannot be copied at once."
                     )  # it has grown in the meantime
                 if chunk.count(0) == len(chunk):
                     os.lseek(out, len(chunk), os.SEEK_CUR)  # holes in sparse files stay holes
@@ -193,9 +193,11 @@ def _made(target: ResolvedPath, name: str, limits: FilesystemLimits) -> int:
             limits,
         )
     except FileExistsError:
-        raise ToolError(f"{plain(target.shown)} exists already, and is not replaced.") from None
+        raise ToolError(f"{plain(target.shown)} already exists and is not replaced.") from None
     except OSError as bad:
-        raise ToolError(f"{plain(target.shown[:200])} cannot be made: {in_words(bad)}.") from None
+        raise ToolError(
+            f"{plain(target.shown[:200])} cannot be created: {in_words(bad)}."
+        ) from None
 
 
 def make_folder(
@@ -208,8 +210,7 @@ def make_folder(
     wanted = [part for part in parts if part not in ("", ".")]
     if len(wanted) > limits.depth:
         raise ToolError(
-            f"{plain(shown[:200])} is too deep: at most {limits.depth} folders are made in one "
-            "another."
+            f"{plain(shown[:200])} is too deep: at most {limits.depth} nested folders are created."
         )
     made = False
     for end in range(1, len(wanted) + 1):
@@ -223,11 +224,11 @@ def make_folder(
                     pass  # another process created it first
                 except OSError as bad:
                     raise ToolError(
-                        f"{plain(shown[:200])} cannot be made: {in_words(bad)}."
+                        f"{plain(shown[:200])} cannot be created: {in_words(bad)}."
                     ) from None
             elif found is not None and not stat.S_ISDIR(found.st_mode):
                 raise ToolError(
-                    f"{plain('/'.join(wanted[:end]))} exists already, and is not a folder."
+                    f"{plain('/'.join(wanted[:end]))} already exists and is not a folder."
                 )
     return made
 
@@ -250,10 +251,10 @@ def remove_all(fd: int, name: str, device: int, progress: CallProgress) -> None:
                 stack.pop()
                 os.rmdir(own, dir_fd=parent)
             elif not progress.step():
-                raise OSError(errno.EBUSY, "there is too much to remove in one call")
+                raise OSError(errno.EBUSY, "it has too many files to remove in one call")
             elif _is_left(here, one):
                 if len(stack) > _MOST_DEEP:
-                    raise OSError(errno.ENAMETOOLONG, "it is too deep to be removed here")
+                    raise OSError(errno.ENAMETOOLONG, "it is nested too deeply to remove")
                 stack.append((here, one, *_opened(here, one, device)))
     finally:
         for _, _, here, _ in stack:

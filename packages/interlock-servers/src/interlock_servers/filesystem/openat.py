@@ -68,9 +68,9 @@ def check_platform() -> None:
         or not hasattr(os, "O_NOFOLLOW")
     ):
         raise OSError(
-            f"The filesystem server does not work on {sys.platform}: this system cannot open "
-            "files relative to an opened folder, "
-            "and without that nothing would keep a path inside."
+            f"The filesystem server does not work on {sys.platform}: this system cannot "
+            "open files relative to an open folder, so paths could escape the allowed "
+            "folders."
         )
 
 

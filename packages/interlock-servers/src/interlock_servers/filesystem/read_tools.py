@@ -106,9 +106,7 @@ def read_files(paths: Files, ctx: Ctx) -> ToolResult[ReadResults]:
     """
     limits = ctx.lifespan_state.limits
     if len(paths) > limits.files:
-        raise ToolError(
-            f"At most {limits.files} files are read at once, and these are {len(paths)}."
-        )
+        raise ToolError(f"At most {limits.files} files can be read at once; you sent {len(paths)}.")
     answers: list[ReadAttempt] = []
     blocks: list[ContentBlock] = []
     left = limits.read + limits.media
@@ -194,7 +192,7 @@ def show_tree(
     return ToolResult(
         top,
         "\n".join(
-            [*_drawn(top, ""), *([] if complete else ["... there is more: look at a part of it"])]
+            [*_drawn(top, ""), *([] if complete else ["... there is more: list a subfolder"])]
         ),
     )
 
@@ -322,7 +320,7 @@ def _checksum(fd: int, progress: CallProgress, most: int) -> str:
         at += len(chunk)
         progress.report(at, None, f"{at:,} bytes")
         if progress.late or at > most:
-            raise ToolError("The file is too large to work out its checksum.")
+            raise ToolError("The file is too large for a checksum.")
     return digest.hexdigest()
 
 
@@ -338,5 +336,5 @@ def add_looking(made: Server) -> None:
     made.add_tool(list_folder, title="List a folder", annotations=READS)
     made.add_tool(show_tree, title="Show a tree of folders", annotations=READS)
     made.add_tool(find_files, title="Find files by name", annotations=READS)
-    made.add_tool(search_files, title="Find text in files", annotations=READS)
+    made.add_tool(search_files, title="Search text in files", annotations=READS)
     made.add_tool(file_info, title="Describe a file", annotations=READS)

@@ -96,8 +96,7 @@ def whole(fd: int, most: int, shown: str) -> bytes:
         data += chunk
         if len(data) > most:
             raise ToolError(
-                f"{plain(shown)} has more than {most:,} bytes, and that much is not taken in at "
-                "once."
+                f"{plain(shown)} has more than {most:,} bytes, too many to read at once."
             )
     return bytes(data)
 
@@ -235,7 +234,7 @@ def _lines(
         answer.lines = number if _ends_open(fd, name) else number - 1
         if window.first > max(1, answer.lines):
             raise ToolError(
-                f"{plain(answer.path)} has {answer.lines} lines, and none with the number "
+                f"{plain(answer.path)} has {answer.lines} lines, so there is no line "
                 f"{window.first}."
             )
     if content:

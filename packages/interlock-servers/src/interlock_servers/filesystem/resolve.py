@@ -99,7 +99,7 @@ class RootFolder:
             ) from None
         if is_special(fd):
             os.close(fd)
-            raise ToolError(f"{plain(path)} is a part of the kernel and no folder of files.")
+            raise ToolError(f"{plain(path)} is a part of the kernel, not a folder of files.")
         return cls(fd, real, absolute)
 
     def close(self) -> None:
@@ -190,7 +190,7 @@ class ResolvedPath:
             raise ToolError(f"{plain(self.shown)} is a {kind_of(found.st_mode)} and no file.")
         if found.st_dev != self.folder.device and not self.limits.mounts:
             raise OutsideRoots(
-                f"{plain(self.shown)} lies on another file system that is mounted here."
+                f"{plain(self.shown)} is on another file system that is mounted here."
             )
         allowed = {"refuse": False, "read": not changing, "allow": True}[self.limits.hard_links]
         if found.st_nlink > 1 and not allowed:
@@ -225,7 +225,7 @@ def checked_folder(fd: int, folder: RootFolder, shown: str, limits: FilesystemLi
         os.close(fd)
         raise OutsideRoots(
             f"{plain(shown)} is another file system that is mounted here. "
-            "INTERLOCK_FILESYSTEM_MOUNTS=1 lets such in."
+            "INTERLOCK_FILESYSTEM_MOUNTS=1 allows it."
         )
     return fd
 
@@ -235,7 +235,7 @@ def refused(shown: str, bad: OSError) -> ToolError:
     if bad.errno == errno.EXDEV:
         return OutsideRoots(
             f"{plain(shown)} leads to another file system that is mounted here. "
-            "INTERLOCK_FILESYSTEM_MOUNTS=1 lets such in."
+            "INTERLOCK_FILESYSTEM_MOUNTS=1 allows it."
         )
     return ToolError(f"{plain(shown[:200])}: {in_words(bad)}.")
 
@@ -399,8 +399,8 @@ def descend(
                 continue
             if hidden_away(name) and not trash:
                 raise ToolError(
-                    f"{plain(shown)} is this server's own. What is in the trash list_trash shows, "
-                    "and restore_file brings it back."
+                    f"{plain(shown)} belongs to this server. list_trash shows the trash, "
+                    "and restore_file restores from it."
                 )
             if any(part not in ("", ".") for part in todo):
                 target = at.down(name)
@@ -438,11 +438,11 @@ def parts_within(folder: RootFolder, path: str) -> tuple[str, ...] | None:
 def checked_path(path: str) -> str:
     """Check a path. Raises ToolError if it is invalid."""
     if "\0" in path:
-        raise ToolError("A path has no NUL character.")
+        raise ToolError("A path must not contain a NUL character.")
     try:
         size = len(os.fsencode(path))
     except UnicodeEncodeError:
-        raise ToolError("A path is text, and this holds half a character.") from None
+        raise ToolError("A path must be valid text; this one contains a lone surrogate.") from None
     if size > _MOST_PATH:
-        raise ToolError(f"A path has at most {_MOST_PATH} bytes, and this one has {size}.")
+        raise ToolError(f"A path can have at most {_MOST_PATH} bytes; this one has {size}.")
     return path

@@ -22,9 +22,9 @@ def add_resources(made: Server) -> None:
 
     @made.resource(FILE, name="file", title="A file or folder", cache_scope="private")
     def file(path: str, ctx: Context[AllowedRoots]) -> ResourceContents | FolderEntries | None:
-        """A file, by its whole path: text as text, all else as bytes.
+        """A file by its absolute path: text as text, anything else as bytes.
 
-        A folder is what is in it, as data.
+        A folder is the list of its entries, as data.
         """
         return _read(f"/{path}", ctx)
 

@@ -30,8 +30,8 @@ FOLDERS_VARIABLE = "INTERLOCK_FILESYSTEM_FOLDERS"
 PATH.
 """
 _NONE = (
-    "No folder is allowed here. Name some: `interlock serve filesystem FOLDER...`, "
-    f"or {FOLDERS_VARIABLE} with {os.pathsep!r} between them."
+    "No folder is allowed. Name at least one: `interlock serve filesystem FOLDER...`, or "
+    f"{FOLDERS_VARIABLE} with {os.pathsep!r} between them."
 )
 
 
@@ -64,13 +64,12 @@ class CallRoots:
                 if parts is not None:
                     return folder, parts
             raise OutsideRoots(
-                f"{plain(path[:300])} is outside of what is allowed: {self.names()}."
+                f"{plain(path[:300])} is outside of the allowed folders: {self.names()}."
             )
         if len(self.folders) == 1:
             return self.folders[0], path.split("/")
         raise ToolError(
-            "Several folders are allowed, so that a path has to begin with one of them: "
-            f"{self.names()}."
+            f"Several folders are allowed, so a path must begin with one of them: {self.names()}."
         )
 
     def names(self) -> str:
@@ -163,8 +162,8 @@ class AllowedRoots:
                 opened = folders = _narrowed(folders, [root.uri for root in roots], self.limits)
                 if not folders:
                     raise ToolError(
-                        "The client's roots name nothing within the allowed folders, so that "
-                        "nothing may be touched."
+                        "None of the client's roots is inside an allowed folder, so no "
+                        "file can be accessed."
                     )
             yield CallRoots(folders, self.limits)
         except OSError as bad:  # errors that no lower layer has explained

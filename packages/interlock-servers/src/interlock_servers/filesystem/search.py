@@ -99,7 +99,7 @@ def _names(
 
 def _reason(walk: Walk, progress: CallProgress) -> str | None:
     if progress.late:
-        return "this took too long; look in a smaller folder"
+        return "this took too long; search a smaller folder"
     return "some folders are too deep or too large" if walk.cut else None
 
 
@@ -165,7 +165,7 @@ class _Search:
 
     def result(self, reason: str | None) -> LineMatches:
         if reason is None and self.left_out:
-            reason = f"{self.left_out} files were not looked into. The first: {self.why}"
+            reason = f"{self.left_out} files were not searched. The first: {self.why}"
         if reason is None and self.cut:
             reason = "some folders are too deep or too large"
         return LineMatches(self.hits, self.files, reason is None, reason)
@@ -181,7 +181,7 @@ def search_text(
 ) -> LineMatches:
     """The matching lines in a file or below a folder. Raises ToolError."""
     if "\0" in wanted.text:
-        raise ToolError("A line of a text has no NUL character in it.")
+        raise ToolError("A search text cannot contain a NUL character.")
     found = place.stat()
     search = _Search(reach, wanted)
     if found is None:
@@ -213,7 +213,7 @@ def search_text(
                 return search.result(
                     f"there are more than {search.most}: send a narrower text or glob"
                 )
-    return search.result("this took too long; look in a smaller folder" if progress.late else None)
+    return search.result("this took too long; search a smaller folder" if progress.late else None)
 
 
 def _program(wanted: TextQuery) -> str | None:
@@ -350,7 +350,7 @@ def _why_ended(status: int) -> str:
             "This pattern takes too long. Send a simpler one: nested repetition such as (a+)+ is "
             "slow."
         )
-    return "This pattern could not be looked for."
+    return "The search for this pattern failed."
 
 
 @contextlib.contextmanager

@@ -87,8 +87,8 @@ def _begin_of(
         at = low
         if answer.size - at > limits.scanned:
             raise ToolError(
-                f"{plain(answer.path)} has lines too long to be looked through. Read bytes of it "
-                "with offset and length."
+                f"{plain(answer.path)} has lines that are too long. Read bytes of it with "
+                "offset and length."
             )
     return start
 

@@ -48,7 +48,7 @@ def throw_away(place: ResolvedPath, limits: FilesystemLimits) -> tuple[str, str]
     A symbolic link is moved as a link. Raises ToolError.
     """
     if place.name is None:
-        raise ToolError("An allowed folder itself is not thrown away.")
+        raise ToolError("An allowed folder itself cannot be put into the trash.")
     found = place.stat()
     if found is None:
         raise place.missing("file or folder")
@@ -147,7 +147,7 @@ def _info(folder: RootFolder, id_: str) -> dict[str, Any]:
     """Read the record of an item in the trash. Raises an exception if it is missing or invalid."""
     with _opened(TRASH, folder.fd) as trash, _opened(id_, trash) as box:
         if not _is_full(box):
-            raise PathNotFound(f"There is nothing in {id_} of the trash.")
+            raise PathNotFound(f"{id_} in the trash is empty.")
         fd = step(_INFO, os.O_RDONLY, box)
         try:
             if not stat.S_ISREG(os.fstat(fd).st_mode):
@@ -191,9 +191,7 @@ def restore(reach: CallRoots, id_: str, target: str | None) -> str:
     try:
         info = _info(folder, id_)
     except (OSError, ValueError, KeyError, TypeError):
-        raise ToolError(
-            f"What is written down of {id_} cannot be read, so that it cannot be brought back."
-        ) from None
+        raise ToolError(f"The record of {id_} cannot be read, so it cannot be restored.") from None
     shown = target or reach.shown(folder, info["path"])
     to, parts = reach.split(target) if target else (folder, info["path"])
     if target is None:
@@ -208,11 +206,9 @@ def restore(reach: CallRoots, id_: str, target: str | None) -> str:
                     os.unlink(_INFO, dir_fd=box)
                     os.rmdir(id_, dir_fd=trash)
         except FileExistsError:
-            raise ToolError(f"{plain(shown)} exists by now. Name another target.") from None
+            raise ToolError(f"{plain(shown)} already exists. Name another target.") from None
         except OSError as bad:
-            raise ToolError(
-                f"{plain(shown[:200])} cannot be brought back: {in_words(bad)}."
-            ) from None
+            raise ToolError(f"{plain(shown[:200])} cannot be restored: {in_words(bad)}.") from None
         return reach.shown(place.folder, place.parts)
 
 
@@ -249,8 +245,8 @@ def empty(reach: CallRoots, ids: list[str], progress: CallProgress) -> list[str]
                 remove_all(trash, id_, folder.device, progress)
         except OSError as bad:
             raise ToolError(
-                f"{id_} could not be removed whole: {in_words(bad)}. Removed before it: "
-                f"{len(removed)}."
+                f"{id_} could not be removed completely: {in_words(bad)}. Removed before "
+                f"it: {len(removed)}."
             ) from None
         removed.append(id_)
         progress.report(len(removed), len(ids), id_)

@@ -243,7 +243,7 @@ class GlobPattern:
 
     def __init__(self, text: str) -> None:
         if len(text) > 500 or "\0" in text:
-            raise ToolError("A pattern has at most 500 characters, and no NUL among them.")
+            raise ToolError("A pattern can have at most 500 characters, and no NUL.")
         self._ways = [self._compiled(one) for one in _spread(text)]
 
     @staticmethod
@@ -322,7 +322,7 @@ def _spread(text: str) -> list[str]:
                 one[: inner.start()] + choice + one[inner.end() :] for choice in inner[1].split(",")
             ]
         if len(done) + len(todo) > 64:
-            raise ToolError("The braces of this pattern stand for more than 64 patterns.")
+            raise ToolError("The braces of this pattern expand to more than 64 patterns.")
     return done
 
 

@@ -166,7 +166,7 @@ def create_folder(path: Path, ctx: Ctx) -> ToolResult[WriteResult]:
                 ctx.updated(place.uri)
             answer = WriteResult(told(reach.shown(place.folder, place.parts)), place.uri, made, 0)
     return ToolResult(
-        answer, f"{plain(answer.path)} {'was created' if made else 'was there already'}."
+        answer, f"{plain(answer.path)} {'was created' if made else 'already existed'}."
     )
 
 
@@ -265,7 +265,7 @@ def restore_file(id: Id, ctx: Ctx, target: Path | None = None) -> ToolResult[Wri
 def empty_trash(
     ctx: Ctx, ids: Annotated[list[Id], Meta(min_length=1, max_length=1000)] | None = None
 ) -> ToolResult[TrashEmptied]:
-    """Remove what is in the trash for good, once the person has agreed.
+    """Delete what is in the trash permanently, once the user has agreed.
 
     Args:
         ids: what to remove, as list_trash has it; without it all of it.
@@ -286,13 +286,13 @@ def empty_trash(
         )
         if not ctx.wait(
             ctx.confirm(
-                f"Remove {len(items)} from the trash for good ({names})? They cannot be brought "
-                "back."
+                f"Delete {len(items)} from the trash permanently ({names})? They cannot "
+                "be restored."
             )
         ):
-            raise ToolError("The person did not agree, and nothing was removed.")
+            raise ToolError("The user did not agree, and nothing was removed.")
         removed = empty(reach, [one.id for one in items], CallProgress(ctx, reach.limits))
-    return ToolResult(TrashEmptied(removed), f"{len(removed)} are gone for good.")
+    return ToolResult(TrashEmptied(removed), f"{len(removed)} were deleted permanently.")
 
 
 # -- shared helpers --------------------------------------------------------------------------------
@@ -309,7 +309,7 @@ def _written(
 ) -> ToolResult[WriteResult]:
     """Write a whole file, and return the result."""
     if place.name is None:
-        raise ToolError(f"{plain(place.shown)} is an allowed folder and no file.")
+        raise ToolError(f"{plain(place.shown)} is an allowed folder, not a file.")
     check_size(place, len(data), reach.limits)
     with locked(place.parent, reach.limits):
         before = place.stat()

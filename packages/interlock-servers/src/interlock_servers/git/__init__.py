@@ -30,9 +30,10 @@ from .worktrees import git_add_worktree, git_remove_worktree, git_worktrees
 WORKTREES = "INTERLOCK_GIT_WORKTREES"
 AUTHOR = "INTERLOCK_GIT_AUTHOR"
 INSTRUCTIONS = (
-    "Begin with git_status. Paths are relative to the top of a repository. Revisions are branches, "
-    "tags, commit ids or HEAD~2. Long results come in pages: call again with `cursor`. Tools that "
-    "delete or discard something ask the person first. Hooks are never run."
+    "Start with git_status. Paths are relative to the top of a repository. Revisions are "
+    "branches, tags, commit ids or HEAD~2. Long results come in pages: call again with "
+    "`cursor`. Tools that delete or discard something ask the user first. Hooks are "
+    "never run."
 )
 _READS: tuple[tuple[Callable[..., Any], str], ...] = (
     (git_status, "Status"),
@@ -42,7 +43,7 @@ _READS: tuple[tuple[Callable[..., Any], str], ...] = (
     (git_read_file, "Read a file at a revision"),
     (git_blame, "Who wrote a line"),
     (git_search, "Search files"),
-    (git_search_history, "Search the history of a text"),
+    (git_search_history, "Search the history for a text"),
     (git_branches, "Branches"),
     (git_worktrees, "Worktrees"),
     (git_stashes, "Stashes"),
@@ -54,12 +55,12 @@ _ADDS: tuple[tuple[Callable[..., Any], str, bool], ...] = (  # and whether the t
     (git_create_branch, "Create a branch", False),
     (git_switch, "Switch to a branch", True),
     (git_add_worktree, "Add a worktree", False),
-    (git_stash, "Put changes aside", False),
+    (git_stash, "Stash changes", False),
     (git_apply_stash, "Apply a stash", False),
 )
 _LOSES: tuple[tuple[Callable[..., Any], str, bool], ...] = (
     (git_unstage, "Unstage files", True),
-    (git_restore, "Put files back", True),
+    (git_restore, "Restore files", True),
     (git_delete_branch, "Delete a branch", False),
     (git_remove_worktree, "Remove a worktree", False),
     (git_drop_stash, "Drop a stash", False),
@@ -91,7 +92,7 @@ def git_server(
     made = Server(
         "git",
         "1.0.0",
-        info=ServerInfo(title="Git", description="Look into git repositories and work in them."),
+        info=ServerInfo(title="Git", description="Read git repositories and work in them."),
         instructions=INSTRUCTIONS,
         lifespan=lifespan,
         questions=QuestionSettings(suspend=suspend),

@@ -43,18 +43,20 @@ def inside(path: str) -> str:
     Raises ToolError for a path that could lead elsewhere or into `.git`.
     """
     if "\0" in path:
-        raise ToolError("A path cannot hold a NUL.")
+        raise ToolError("A path cannot contain a NUL.")
     _storable(path, "path")
     parts = path.split("/")
     if path.startswith(("/", "~/")) or re.match(r"[A-Za-z]:[\\/]", path):
         raise ToolError(
-            f"{line(path)} is absolute. Give paths as they are below the top of the repository."
+            f"{line(path)} is absolute. Give paths relative to the top of the repository."
         )
     if ".." in parts or "" in parts[:-1]:
-        raise ToolError(f"{line(path)} is not a plain path below the top of the repository.")
+        raise ToolError(f"{line(path)} is not a valid path relative to the top of the repository.")
     for part in re.split(r"[/\\]", path):
         if _GIT_FOLDER.fullmatch(_IGNORED_BY_HFS.sub("", part)):
-            raise ToolError(f"{line(path)} lies in git's own folder, which is not touched.")
+            raise ToolError(
+                f"{line(path)} is in git's own folder, which this server does not access."
+            )
     kept = [part for part in parts if part not in (".", "")]
     return "/".join(kept) or "."
 
@@ -62,14 +64,14 @@ def inside(path: str) -> str:
 def phrase(text: str, what: str) -> str:
     """Check a search text or a name: it must be one line. Raises ToolError."""
     if any(ord(one) < 32 or ord(one) == 127 for one in text):
-        raise ToolError(f"The {what} cannot hold line breaks or other control characters.")
+        raise ToolError(f"The {what} cannot contain line breaks or other control characters.")
     return _storable(text, what)
 
 
 def stored(text: str) -> bytes:
     """Encode a message for git. Raises ToolError if nothing would be left of it."""
     if "\0" in text or not text.strip():
-        raise ToolError("The message is empty, or holds a NUL.")
+        raise ToolError("The message is empty, or contains a NUL.")
     return _storable(text, "message").encode()
 
 

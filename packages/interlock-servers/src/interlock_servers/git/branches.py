@@ -68,7 +68,7 @@ async def git_branches(
         opened.branch(),
     )
     if listed.cut:
-        raise ToolError("There are too many branches to be listed up to there.")
+        raise ToolError("There are too many branches to list that far.")
     values = read(listed.output).split("\0")
     rows = [
         values[n : n + len(_FIELDS)] for n in range(0, len(values) - len(_FIELDS), len(_FIELDS))
@@ -84,7 +84,7 @@ async def git_branches(
         f"{line(one.subject)}"
         for one in found
     ]
-    more = [f"... and more: go on with cursor {branches.next}"] if branches.next else []
+    more = [f"... and more: continue with cursor {branches.next}"] if branches.next else []
     return ToolResult(
         branches,
         "\n".join(
@@ -120,7 +120,7 @@ async def git_create_branch(
 async def git_delete_branch(
     name: Branch, ctx: Context[Repositories], repository: str | None = None
 ) -> ToolResult[ActionResult]:
-    """Delete a branch, once the person has agreed. One that is checked out anywhere stays."""
+    """Delete a branch, once the user has agreed. One that is checked out anywhere stays."""
     opened = await ctx.lifespan_state.open(repository, deep=True)
     commit = await commit_of(opened, name)
     head = await opened.head()
@@ -128,14 +128,14 @@ async def git_delete_branch(
         head is not None
         and (await opened.ask("merge-base", "--is-ancestor", commit, head, fine=(0, 1))).code == 0
     )
-    lost = "" if merged else " Its commits are not all in what is checked out, and may be lost."
+    lost = "" if merged else " Some of its commits are not in the current branch, and may be lost."
     if not await ctx.confirm(
         f"Delete the branch {line(name)} (at {commit[:12]}) of {line(opened.name)}?{lost}"
     ):
-        raise ToolError("The person did not agree, and nothing was deleted.")
+        raise ToolError("The user did not agree, and nothing was deleted.")
     async with ctx.lifespan_state.lock(opened):
         if await commit_of(opened, name) != commit:
-            raise ToolError("The branch has changed meanwhile, and was not deleted.")
+            raise ToolError("The branch has changed in the meantime, so it was not deleted.")
         await opened.ask("branch", "--delete", "--force", "--quiet", "--", name)
     touched(ctx, opened)
     return ToolResult(await done_in(opened), f"Deleted {line(name)}, which was at {commit}.")
@@ -156,7 +156,7 @@ async def git_switch(
         detach: `to` may be any revision, and no branch is checked out then.
     """
     if create and detach:
-        raise ToolError("A branch is created, or none is checked out: not both.")
+        raise ToolError("Give either create or detach, not both.")
     opened = await ctx.lifespan_state.open(repository, deep=True)
     options = ["--no-guess", "--no-recurse-submodules", "--no-overwrite-ignore", "--progress"]
     async with ctx.lifespan_state.lock(opened):
@@ -194,7 +194,7 @@ async def ref_of(repository: Repository, name: str) -> str:
         or name == "HEAD"
         or (await repository.ask("check-ref-format", ref, fine=(0, 1))).code
     ):
-        raise ToolError(f"{line(name)!r} cannot be the name of a branch.")
+        raise ToolError(f"{line(name)!r} is not a valid name for a branch.")
     return ref
 
 
@@ -226,7 +226,7 @@ async def new_ref(repository: Repository, name: str) -> str:
     if not (
         await repository.ask("show-ref", "--verify", "--quiet", "--", ref, fine=(0, 1, 128))
     ).code:
-        raise ToolError(f"There is a branch {line(name)} already.")
+        raise ToolError(f"The branch {line(name)} already exists.")
     return ref
 
 

@@ -59,7 +59,7 @@ async def commits_of(repository: Repository, ids: Sequence[str]) -> list[Commit]
     )
     found = commits_in(ended.output)
     if not found and ids:
-        raise ToolError("The commit is too large to be shown.")
+        raise ToolError("The commit is too large to show.")
     return found
 
 

@@ -41,9 +41,8 @@ def moment(text: str, *, end: bool = False, now: datetime | None = None) -> int:
         return max(0, int((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()))
     except (ValueError, OverflowError):
         raise ToolError(
-            f"{line(text)} is not a date. Write 2026-01-31 or 2026-01-31T10:00:00+02:00, or such "
-            "as "
-            "yesterday, last monday or 2 weeks ago."
+            f"{line(text)} is not a date. Write 2026-01-31 or 2026-01-31T10:00:00+02:00, "
+            "or a phrase such as yesterday, last monday or 2 weeks ago."
         ) from None
 
 

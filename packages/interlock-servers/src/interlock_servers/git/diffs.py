@@ -136,7 +136,7 @@ def page_of(diff: Diff, window: OutputWindow, revisions: list[str]) -> str:
     """A page of a patch as text. If there is more, `next` of the diff is set."""
     if window.more:
         diff.next = cursor_of(PageCursor(revisions, window.end, window.digest))
-    end = f"\n... and more: go on with cursor {diff.next}" if diff.next else ""
+    end = f"\n... and more: continue with cursor {diff.next}" if diff.next else ""
     return (visible(read(window.data).replace("\r\n", "\n")) or words_of_diff(diff)) + end
 
 

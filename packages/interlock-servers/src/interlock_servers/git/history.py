@@ -69,7 +69,7 @@ async def git_log(
     opened = await ctx.lifespan_state.open(repository)
     place = place_of(cursor) if cursor is not None else PageCursor([], 0)
     if cursor is not None and len(place.revisions) != 1:
-        raise ToolError("This cursor is of something else.")
+        raise ToolError("This cursor belongs to another call.")
     filters = [f"--author={phrase(author, 'author')}"] if author else []
     filters += [f"--grep={phrase(grep, 'text')}"] if grep else []
     filters += [f"--max-age={moment(since)}"] if since else []
@@ -96,7 +96,7 @@ async def git_log(
     )
     found = commits_in(ended.output)
     if ended.cut and not found:
-        raise ToolError("The commit is too large to be shown.")
+        raise ToolError("The commit is too large to show.")
     log = Log(found[:limit])
     if ended.cut or len(found) > limit:
         log.next = cursor_of(
@@ -151,9 +151,7 @@ async def git_search_history(
     )
     return ToolResult(
         log,
-        _words(
-            log, f"None of the {at - place.skip} commits that were looked at added or removed it."
-        ),
+        _words(log, f"None of the {at - place.skip} searched commits added or removed it."),
     )
 
 
@@ -220,20 +218,21 @@ async def git_read_file(
     blob, size = await blob_at(opened, commit, wanted)
     if size > opened.limits.file:
         raise ToolError(
-            f"{line(path)} has {size} bytes there, and no more than {opened.limits.file} are read."
+            f"{line(path)} has {size} bytes in that revision; the limit is {opened.limits.file}."
         )
     data = (await opened.ask("cat-file", "blob", blob)).output
     if b"\0" in data:
         raise ToolError(
-            f"{line(path)} is not text there. The resources of this server have its bytes."
+            f"{line(path)} is not text in that revision. Read its bytes as a resource of "
+            "this server."
         )
     lines = read(data).split("\n")
     if not lines[-1]:
         lines.pop()
     if first > max(1, len(lines)) or (last is not None and last < first):
         raise ToolError(
-            f"{line(path)} has {len(lines)} lines there. Ask for some of these, from the first to "
-            "the last."
+            f"{line(path)} has {len(lines)} lines in that revision. Ask for lines within "
+            "that range, the first number first."
         )
     kept = list[str]()
     room = MOST_FILE
@@ -274,11 +273,12 @@ async def git_blame(
     _, size = await blob_at(opened, commit, inside(path))
     if size > opened.limits.blamed:
         raise ToolError(
-            f"{line(path)} has more than {opened.limits.blamed} bytes, and is not looked into."
+            f"{line(path)} has more than {opened.limits.blamed} bytes, which is too large "
+            "for blame."
         )
     last = last if last is not None else first + 199
     if not first <= last < first + MOST_BLAMED:
-        raise ToolError(f"Ask for {MOST_BLAMED} lines at the most, from the first to the last.")
+        raise ToolError(f"Ask for at most {MOST_BLAMED} lines, the first number first.")
     # Always at a commit: in the work tree git would follow a folder that has become a link.
     ended = await opened.ask(
         "blame",
@@ -293,7 +293,7 @@ async def git_blame(
     )
     if ended.code:
         raise ToolError(
-            f"{line(path)} has fewer lines, or cannot be read so: "
+            f"{line(path)} has fewer lines, or cannot be blamed: "
             f"{line(ended.errors.removeprefix('fatal: '))}"
         )
     parts = _blamed(ended.output)
@@ -379,7 +379,7 @@ async def git_search(
         else PageCursor([] if staged else [await opened.object_of(revision)], 0)
     )
     if len(place.revisions) != (not staged):
-        raise ToolError("This cursor is of another search.")
+        raise ToolError("This cursor belongs to another search.")
     # Never in the work tree: git would read through a folder that has become a link, which could
     # lead anywhere.
     how = [
@@ -412,14 +412,14 @@ async def git_search(
     if len(found) > limit:
         hits.next = cursor_of(PageCursor(place.revisions, place.skip + limit))
     elif ended.cut:
-        raise ToolError("Too many lines hold this. Search for more of it, or in fewer paths.")
+        raise ToolError("Too many lines match. Search for a longer text, or in fewer paths.")
     lines = [f"{line(hit.path)}:{hit.line}: {visible(hit.text)}" for hit in hits.hits] or [
-        "It is nowhere."
+        "There are no matches."
     ]
     return ToolResult(
         hits,
         "\n".join(
-            [*lines, *([f"... and more: go on with cursor {hits.next}"] if hits.next else [])]
+            [*lines, *([f"... and more: continue with cursor {hits.next}"] if hits.next else [])]
         ),
     )
 
@@ -458,7 +458,9 @@ async def blob_at(repository: Repository, commit: str, path: str) -> tuple[str, 
             _, _, id_, size = about.split()
             if size.isdecimal():
                 return id_, int(size)
-            raise ToolError(f"The contents of {line(path)} at {commit[:12]} are not here.")
+            raise ToolError(
+                f"The contents of {line(path)} at {commit[:12]} are not in this repository."
+            )
     raise ToolError(f"There is no file {line(path)} at {commit[:12]}.")
 
 
@@ -469,10 +471,10 @@ async def _place(repository: Repository, revision: str, cursor: str | None) -> P
         else PageCursor([await repository.object_of(revision)], 0)
     )
     if len(place.revisions) != 1:
-        raise ToolError("This cursor is of something else.")
+        raise ToolError("This cursor belongs to another call.")
     return place
 
 
 def _words(log: Log, nothing: str) -> str:
-    more = [f"... and more: go on with cursor {log.next}"] if log.next else []
+    more = [f"... and more: continue with cursor {log.next}"] if log.next else []
     return "\n".join([*(map(line_of, log.commits) if log.commits else [nothing]), *more])

@@ -108,8 +108,8 @@ def _instead(name: str, keys: Iterable[str]) -> Settings:
         section = key.partition(".")[0]
         if section in ("include", "includeif"):
             raise ToolError(
-                f"The repository's {name} includes other files ({line(key)}), which is not "
-                "followed. Take that out of it."
+                f"The repository's {name} includes other files ({line(key)}), which is "
+                "not supported. Remove the include."
             )
         for pattern, instead in _PROGRAMS:
             if match := pattern.fullmatch(key):
@@ -176,7 +176,7 @@ def check_links(folder: Path, allowed: Iterable[Path]) -> None:
         if not _lies_in(Path(link), within):
             raise ToolError(
                 "The repository has a link that leads out of it "
-                f"({line(os.path.relpath(link, folder))}), and is not opened."
+                f"({line(os.path.relpath(link, folder))}), so it is not opened."
             )
     seen: set[Path] = set()
     waiting = [folder / "objects"]
@@ -184,8 +184,8 @@ def check_links(folder: Path, allowed: Iterable[Path]) -> None:
         for other in _alternates(waiting.pop()):
             if not _lies_in(other, within):
                 raise ToolError(
-                    "The repository borrows objects from elsewhere (objects/info/alternates), and "
-                    "is not opened."
+                    "The repository borrows objects from elsewhere "
+                    "(objects/info/alternates), so it is not opened."
                 )
             if other not in seen:
                 seen.add(other)
@@ -210,7 +210,7 @@ def _links(folder: str) -> list[str]:
                 left -= 1
                 if not left:
                     raise ToolError(
-                        "The repository has too many files in its git folder to be looked through."
+                        "The repository has too many files in its git folder to check them."
                     )
                 if entry.is_symlink():
                     found.append(entry.path)

@@ -64,11 +64,11 @@ async def submodules_in(repository: Repository, digest: bytes | None) -> tuple[s
         return known
     listed = await repository.ask("ls-files", "--stage", "-z", most=_MOST_INDEX)
     if listed.cut:
-        raise ToolError("The repository is too large for its submodules to be looked through.")
+        raise ToolError("The repository is too large to check its submodules.")
     if _ASTRAY.search(b"\0" + listed.output):
         raise ToolError(
-            f"The index of {line(repository.name)} has paths that lead out of it or into .git, "
-            "and is not used."
+            f"The index of {line(repository.name)} has paths that lead out of it or into "
+            ".git, so it is not used."
         )
     found = tuple(
         read(entry).partition("\t")[2]

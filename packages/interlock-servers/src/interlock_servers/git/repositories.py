@@ -213,7 +213,7 @@ class Repositories:
         for path in paths:
             top = top_of(Path(path).expanduser().resolve(strict=True))
             if top is None:
-                raise ValueError(f"{path} lies in no git repository.")
+                raise ValueError(f"{path} is not in a git repository.")
             if top not in self._given.values():
                 self._given[self._free_name(top)] = top
 
@@ -286,9 +286,7 @@ class Repositories:
             for below in await asyncio.to_thread(self._below, one, links):
                 count += 1
                 if count > _MOST_SUBMODULES:
-                    raise ToolError(
-                        "The repository is too large for its submodules to be looked through."
-                    )
+                    raise ToolError("The repository is too large to check its submodules.")
                 found += below.configurations
                 settings = await disarmed(self.git, below.configurations)
                 waiting.append(
@@ -324,7 +322,9 @@ class Repositories:
             )
         if word is None:
             if len(self._given) > 1:
-                raise ToolError(f"Which repository? There is {', '.join(map(line, self._given))}.")
+                raise ToolError(
+                    f"Which repository? Available: {', '.join(map(line, self._given))}."
+                )
             word = next(iter(self._given))
         top = self._given.get(word)
         if top is None:
@@ -373,7 +373,7 @@ class Repositories:
 
     def _unknown(self, word: str) -> ToolError:
         return ToolError(
-            f"{line(word)} is not one of the repositories of this server. It has "
+            f"{line(word)} is not a repository of this server. Available: "
             f"{', '.join(map(line, self._given))}."
         )
 
@@ -401,15 +401,15 @@ def folders_of(top: Path, given: Iterable[Path]) -> RepositoryPaths:
     if stat.S_ISDIR(mode):
         if os.path.lexists(pointer / "commondir"):
             raise ToolError(
-                f"{line(top.name)}/.git says that most of it lies elsewhere (commondir), and is "
-                "not opened."
+                f"{line(top.name)}/.git refers to another git folder (commondir), so it "
+                "is not opened."
             )
         return RepositoryPaths(top, pointer, pointer)
     if not stat.S_ISREG(mode):
-        raise ToolError(f"{line(top.name)}/.git is a link, and is not followed.")
+        raise ToolError(f"{line(top.name)}/.git is a link, which is not followed.")
     target = _pointed(pointer, "gitdir: ")
     if target is None or not target.is_dir():
-        raise ToolError(f"{line(top.name)}/.git leads nowhere.")
+        raise ToolError(f"{line(top.name)}/.git refers to a missing folder.")
     if (
         target.parent.name == "worktrees"
         and _leads(target / "gitdir", pointer)
@@ -423,8 +423,8 @@ def folders_of(top: Path, given: Iterable[Path]) -> RepositoryPaths:
             top, target, target
         )  # a submodule of a configured repository, or a separate git folder inside one
     raise ToolError(
-        f"{line(top.name)}/.git leads to a folder that is not given, or does not lead back, and "
-        "is not followed."
+        f"{line(top.name)}/.git refers to a folder that is not a repository of this "
+        "server, or that does not refer back, so it is not followed."
     )
 
 

@@ -163,7 +163,7 @@ class Git:
             numbers = re.search(rb"(\d+)\.(\d+)", said)
             if numbers is None or (int(numbers[1]), int(numbers[2])) < NEEDED:
                 raise ToolError(
-                    f"This server needs git {NEEDED[0]}.{NEEDED[1]} or later; here is "
+                    f"This server needs git {NEEDED[0]}.{NEEDED[1]} or later; this is "
                     f"{line(read(said).strip()) or 'another program'}."
                 )
             self._checked = True
@@ -190,8 +190,7 @@ class Git:
                     listed = read(await read_output(process, 1024 * 1024))
             except TimeoutError:
                 raise ToolError(
-                    "Git took too long to read the configuration of the person who runs this "
-                    "server."
+                    "Git took too long to read the configuration of the user who runs this server."
                 ) from None
             self._own = {
                 name.lower(): value
@@ -286,8 +285,7 @@ class Git:
                 kept = await skip_output(process, begun, skip, seen)
                 if skip and seen.hexdigest() != digest:
                     raise ToolError(
-                        "What this cursor was of has changed meanwhile. Begin anew without a "
-                        "cursor."
+                        "The data of this cursor has changed. Start again without a cursor."
                     )
                 while len(kept) <= most and (chunk := await process.stdout.read(CHUNK)):
                     kept += chunk
@@ -338,8 +336,8 @@ class Git:
             if not limit.expired():
                 raise
             raise ToolError(
-                f"Git took more than {seconds:g} seconds, and was stopped. Ask for less: a path, "
-                "a range or a later date."
+                f"Git took more than {seconds:g} seconds, and was stopped. Ask for less: "
+                "give a path, a range or a later date."
             ) from None
         except OSError as bad:  # too many arguments for this platform, or the folder was removed
             raise ToolError(f"Git cannot be run: {bad.strerror or bad}.") from None

@@ -42,8 +42,7 @@ async def git_add(
             if not any(set(path) & set("*?[") for path in wanted):
                 raise
             raise ToolError(
-                f"{bad} Paths are taken as they are written, and are not patterns: name files or "
-                "folders."
+                f"{bad} Paths are literal, not patterns: name files or folders."
             ) from None
     touched(ctx, opened, commits=False)
     status = await status_of(opened)
@@ -59,7 +58,7 @@ async def git_commit(
     repository: str | None = None,
     author: Author | None = None,
 ) -> ToolResult[ActionResult]:
-    """Commit what is staged. Hooks are not run, and nothing is signed.
+    """Commit the staged changes. Hooks are not run, and nothing is signed.
 
     Args:
         message: a line of summary, and after an empty line whatever else there is to say.
@@ -85,7 +84,7 @@ async def git_commit(
     if ended.code:
         raise ToolError(
             line(ended.errors.strip(), 500)
-            or "Nothing is staged, so that there is nothing to commit. Stage files with git_add."
+            or "Nothing is staged, so there is nothing to commit. Stage files with git_add."
         )
     touched(ctx, opened)
     done = await done_in(opened)
@@ -97,9 +96,9 @@ async def git_commit(
 async def git_unstage(
     ctx: Context[Repositories], repository: str | None = None, paths: Paths | None = None
 ) -> ToolResult[Status]:
-    """Take files out of what is staged; the files themselves stay as they are.
+    """Take files out of the staged changes; the files themselves stay as they are.
 
-    The person is asked first where something is staged that stands nowhere else, because the file
+    The user is asked first if something is staged that exists nowhere else, because the file
     has changed since.
 
     Args:
@@ -110,15 +109,15 @@ async def git_unstage(
     staged = await _staged(opened, where)
     lost = _named([path for path, is_lost in staged.items() if is_lost])
     if lost and not await ctx.confirm(
-        f"Unstage {lost} in {line(opened.name)}? What is staged of it is lost: the files have "
-        "changed since."
+        f"Unstage {lost} in {line(opened.name)}? The staged versions are lost: the files "
+        "have changed since."
     ):
-        raise ToolError("The person did not agree, and nothing was changed.")
+        raise ToolError("The user did not agree, and nothing was changed.")
     if staged:
         async with ctx.lifespan_state.lock(opened):
             if await _staged(opened, where) != staged:
                 raise ToolError(
-                    "What is staged has changed meanwhile, and was left as it is. Look at "
+                    "The index has changed in the meantime, so nothing was unstaged. See "
                     "git_status."
                 )
             base = [head] if (head := await opened.head()) else []
@@ -134,7 +133,7 @@ async def git_unstage(
         touched(ctx, opened, commits=False)
     status = await status_of(opened)
     return ToolResult(
-        status, f"Unstaged: {_named(list(staged))}" if staged else "Nothing of this is staged."
+        status, f"Unstaged: {_named(list(staged))}" if staged else "None of these files is staged."
     )
 
 
@@ -153,7 +152,7 @@ async def _staged(repository: Repository, where: list[str]) -> dict[str, bool]:
     ]
     ended = await repository.ask("status", *options, "--", *where)
     if ended.cut:
-        raise ToolError("There is too much that differs. Name the files, or fewer of them.")
+        raise ToolError("Too many files differ. Name the files, or fewer of them.")
     found: dict[str, bool] = {}
     for entry in os.fsdecode(ended.output).split("\0"):
         kind, _, rest = entry.partition(" ")
@@ -170,8 +169,8 @@ async def git_restore(
     repository: str | None = None,
     revision: Revision | None = None,
 ) -> ToolResult[Status]:
-    """Put single files of the work tree back to what is staged, or to a revision, once the person
-    has agreed: their changes are lost.
+    """Restore single files of the work tree to the staged versions, or to a revision, once the
+    user has agreed: their changes are lost.
 
     Args:
         paths: the files, each by its whole path.
@@ -181,11 +180,11 @@ async def git_restore(
     source = await opened.object_of(revision) if revision is not None else None
     wanted = await _differing(opened, paths, [source] if source else [])
     if wanted:
-        to = f"to what they were at {source[:12]}" if source else "to what is staged"
+        to = f"to the versions at {source[:12]}" if source else "to the staged versions"
         if not await ctx.confirm(
-            f"Put {_named(wanted)} in {line(opened.name)} back {to}? Changes since then are lost."
+            f"Restore {_named(wanted)} in {line(opened.name)} {to}? Later changes are lost."
         ):
-            raise ToolError("The person did not agree, and nothing was changed.")
+            raise ToolError("The user did not agree, and nothing was changed.")
         into = [f"--source={source}", "--staged", "--worktree"] if source else ["--worktree"]
         async with ctx.lifespan_state.lock(opened):
             await opened.ask("restore", *into, "--no-recurse-submodules", "--", *wanted)
@@ -201,7 +200,7 @@ async def _differing(repository: Repository, paths: list[str], command: list[str
     """
     wanted = list(dict.fromkeys(map(inside, paths)))
     if WHOLE & set(wanted):
-        raise ToolError("Name the files, each by its whole path.")
+        raise ToolError("Name the files, each with its full path.")
     options = [
         "--raw",
         "--numstat",
@@ -216,7 +215,7 @@ async def _differing(repository: Repository, paths: list[str], command: list[str
     found = [one.path for one in files_of(ended.output)[0]]
     if folders := [one for one in wanted if any(path.startswith(f"{one}/") for path in found)]:
         raise ToolError(
-            f"{line(folders[0])} is a folder. Name the files in it, each by its whole path."
+            f"{line(folders[0])} is a folder. Name the files in it, each with its full path."
         )
     return found
 
@@ -244,8 +243,8 @@ async def _people(
     said_ = _parsed(author) if author is not None else own
     if said_ is None:
         raise ToolError(
-            "Who is the author? Say `author`, such as Ada Lovelace <ada@example.com>, or "
-            "configure user.name and user.email."
+            "Who is the author? Pass `author`, such as Ada Lovelace <ada@example.com>, "
+            "or configure user.name and user.email."
         )
     names = {"AUTHOR": said_, "COMMITTER": own or said_}
     return {

@@ -34,7 +34,7 @@ async def git_stash(
     untracked: bool = False,
     paths: AnyPaths | None = None,
 ) -> ToolResult[ActionResult]:
-    """Put changes aside: the work tree and the index are then as HEAD has them.
+    """Stash changes: the work tree and the index are then as HEAD has them.
 
     Args:
         message: what it is.
@@ -61,9 +61,11 @@ async def git_stash(
         made = await _newest(opened) != before
     done = await done_in(opened)
     if not made:
-        return ToolResult(done, "There is nothing to put aside.")
+        return ToolResult(done, "There is nothing to stash.")
     touched(ctx, opened, commits=False)
-    return ToolResult(done, "Put aside as stash 0. The numbers of the others have grown by one.")
+    return ToolResult(
+        done, "Stashed as stash 0. The numbers of the other stashes increased by one."
+    )
 
 
 async def git_stashes(
@@ -79,7 +81,7 @@ async def git_stashes(
         found[:limit], cursor_of(PageCursor([], place.skip + limit)) if len(found) > limit else None
     )
     lines = [f"{one.number}: {one.date[:10]} {line(one.subject)}" for one in stashes.stashes]
-    return ToolResult(stashes, "\n".join(lines or ["Nothing was put aside."]))
+    return ToolResult(stashes, "\n".join(lines or ["Nothing was stashed."]))
 
 
 async def git_show_stash(
@@ -98,7 +100,7 @@ async def git_show_stash(
     opened = await ctx.lifespan_state.open(repository)
     place = place_of(cursor) if cursor is not None else PageCursor([], 0)
     if len(place.revisions) not in (0, 2):
-        raise ToolError("This cursor is of something else.")
+        raise ToolError("This cursor belongs to another call.")
     commits = place.revisions
     if not commits:
         commit = (await _stash(opened, stash)).commit
@@ -148,7 +150,7 @@ async def git_apply_stash(
 async def git_drop_stash(
     ctx: Context[Repositories], repository: str | None = None, stash: Number = 0
 ) -> ToolResult[ActionResult]:
-    """Drop a stash, once the person has agreed: its changes are lost.
+    """Drop a stash, once the user has agreed: its changes are lost.
 
     Args:
         stash: its number.
@@ -159,10 +161,10 @@ async def git_drop_stash(
         f"Drop stash {stash} of {line(opened.name)} ({line(found.subject)}, {found.date[:10]})? "
         "Its changes are lost."
     ):
-        raise ToolError("The person did not agree, and nothing was dropped.")
+        raise ToolError("The user did not agree, and nothing was dropped.")
     async with ctx.lifespan_state.lock(opened):
         if (await _stash(opened, stash)).commit != found.commit:
-            raise ToolError("The stashes have changed meanwhile, and none was dropped.")
+            raise ToolError("The stashes have changed in the meantime, so none was dropped.")
         await opened.ask("stash", "drop", "--quiet", f"stash@{{{stash}}}")
     return ToolResult(
         await done_in(opened), f"Dropped {line(found.subject)}, which was {found.commit}."

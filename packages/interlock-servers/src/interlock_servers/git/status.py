@@ -53,7 +53,7 @@ EMPTY_TREES = {
 async def git_status(
     ctx: Context[Repositories], repository: str | None = None, untracked: bool = True
 ) -> ToolResult[Status]:
-    """What is checked out, what is staged, what has changed since, and which files git does not
+    """What is checked out, the staged changes, what has changed since, and which files git does not
     know.
 
     Args:
@@ -93,14 +93,14 @@ async def git_diff(
     place = place_of(cursor) if cursor is not None else PageCursor([], 0)
     opened = await ctx.lifespan_state.open(repository, deep=True)
     if new is not None and old is None:
-        raise ToolError("With `new` say `old` too: what to compare it with.")
+        raise ToolError("Pass `old` together with `new`: the revision to compare with.")
     commits = place.revisions or [
         await opened.object_of(one) for one in (old, new) if one is not None
     ]
     if place.revisions and len(commits) != (
         (old is not None) + (new is not None) or what != "unstaged"
     ):
-        raise ToolError("This cursor is of another comparison.")
+        raise ToolError("This cursor belongs to another comparison.")
     command, before, after = await _compared(opened, what, commits)
     return await compare(
         opened,
@@ -136,7 +136,7 @@ async def git_show(
     before, colon, path = revision.partition(":")
     if colon and before and path and "{" not in revision:
         raise ToolError(
-            f"{line(revision)} names a file and no commit. Call git_read_file with path "
+            f"{line(revision)} names a file, not a commit. Call git_read_file with path "
             f"{line(path)!r} and revision {line(before)!r}."
         )
     where = ["--", *dict.fromkeys(map(inside, paths or ["."]))]
@@ -165,7 +165,7 @@ async def git_show(
     window = await (show(place.revisions[0]) if place.revisions else opened.run_at(revision, show))
     fields = window.preamble.split(b"\0", _PREAMBLE_FIELDS)
     if len(fields) <= _PREAMBLE_FIELDS:
-        raise ToolError("The commit is too large to be shown.")
+        raise ToolError("The commit is too large to show.")
     *about, committer, committed, message = map(read, fields[: _PREAMBLE_FIELDS - 1])
     commit = commit_in(about)
     base = commit.parents[0] if commit.parents else EMPTY_TREES[len(commit.id)]

@@ -33,7 +33,9 @@ async def git_worktrees(
         f"{(one.commit or '')[:12]}{', missing' * one.missing}"
         for one in found.worktrees
     ]
-    return ToolResult(found, "\n".join([*lines, f"New ones are made in {line(found.place, 1000)}"]))
+    return ToolResult(
+        found, "\n".join([*lines, f"New work trees are created in {line(found.place, 1000)}"])
+    )
 
 
 async def worktrees_of(state: Repositories, repository: Repository) -> Worktrees:
@@ -91,7 +93,7 @@ async def git_add_worktree(
                 await create(opened, ref, commit)
             commit = await commit_of(opened, branch)
             target = ["--", str(path), branch]
-        ctx.progress(0, 2, "making the work tree")
+        ctx.progress(0, 2, "creating the work tree")
         # Without files at first: the filters in its own configuration are known only once it
         # exists.
         await opened.ask("worktree", "add", "--no-checkout", "--no-guess-remote", *target)
@@ -113,21 +115,22 @@ def _free(place: Path, name: str) -> Path:
     """The path of a new worktree. Raises ToolError."""
     if not _NAME.fullmatch(name) or name.lower().startswith(("git~", ".git")):
         raise ToolError(
-            "The name of a work tree has letters, digits, dots, dashes and underscores only."
+            "The name of a work tree may contain only letters, digits, dots, dashes and "
+            "underscores."
         )
     place.mkdir(parents=True, exist_ok=True)
     if place.resolve() != place:
-        raise ToolError("The place for work trees is a link, and is not followed.")
+        raise ToolError("The folder for work trees is a link, which is not followed.")
     path = place / name
     if path.exists() or path.is_symlink():
-        raise ToolError(f"There is a {name} at the place for work trees already.")
+        raise ToolError(f"The folder for work trees already contains {name}.")
     return path
 
 
 async def git_remove_worktree(
     name: Name, ctx: Context[Repositories], repository: str | None = None, discard: bool = False
 ) -> ToolResult[ActionResult]:
-    """Remove a work tree that lies at the place for them, once the person has agreed.
+    """Remove a work tree from the folder for work trees, once the user has agreed.
 
     Its branch stays.
 
@@ -139,16 +142,14 @@ async def git_remove_worktree(
     path = ctx.lifespan_state.place_of_worktrees(opened) / name
     known = {one.path for one in (await worktrees_of(ctx.lifespan_state, opened)).worktrees}
     if not _NAME.fullmatch(name) or str(path) not in known:
-        raise ToolError(f"There is no work tree {line(name)} at the place for them.")
+        raise ToolError(f"There is no work tree {line(name)} in the folder for work trees.")
     if path == opened.top:
-        raise ToolError(
-            "A work tree is not removed from within itself: name the main one as the repository."
-        )
+        raise ToolError("A work tree cannot remove itself: name the main one as the repository.")
     lost = " Changes in it are lost." if discard else ""
     if not await ctx.confirm(
         f"Remove the work tree {line(str(path), 1000)} of {line(opened.name)}?{lost}"
     ):
-        raise ToolError("The person did not agree, and nothing was removed.")
+        raise ToolError("The user did not agree, and nothing was removed.")
     there = (
         await ctx.lifespan_state.open(str(path), deep=True)
         if await asyncio.to_thread(path.exists)

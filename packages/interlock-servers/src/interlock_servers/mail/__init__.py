@@ -50,11 +50,11 @@ _LETTER = {
         "subject": {
             "type": "string",
             "maxLength": MOST_SUBJECT,
-            "description": "what it is about, in one line",
+            "description": "the subject, one line",
         },
         "body": {"type": "string", "description": "the text"},
-        "cc": {**_WHOM, "description": "who gets a copy"},
-        "from": {**_ADDRESS, "description": "whom it comes from, where that may be chosen"},
+        "cc": {**_WHOM, "description": "recipients of a copy"},
+        "from": {**_ADDRESS, "description": "the sender, if it can be chosen"},
     },
     "required": ["to", "subject", "body"],
     "additionalProperties": False,
@@ -111,10 +111,10 @@ def mail_server(
     made = Server(
         "mail",
         "1.0.0",
-        info=ServerInfo(title="Mail", description="Letters to write, to keep and to send."),
+        info=ServerInfo(title="Mail", description="Write, store and send mail."),
         instructions=(
-            "send_mail says whether a letter went out or was only put into the local Maildir; "
-            "tell the person which."
+            "send_mail says whether a message was sent or only stored in the local "
+            "Maildir; tell the user which."
         ),
         lifespan=lifespan,
     )
@@ -163,7 +163,7 @@ def create_draft(arguments: dict[str, Any], ctx: Context[Mailer]) -> ToolResult[
         "drafts", _written(arguments, ctx.lifespan_state.the_post())
     )
     ctx.updated(letter.uri)
-    return ToolResult(letter, f"Kept as a draft, and not sent: {_line(letter)}")
+    return ToolResult(letter, f"Stored as a draft, not sent: {_line(letter)}")
 
 
 def list_drafts(ctx: Context[Mailer], limit: Count = 20) -> ToolResult[MailList]:
@@ -246,7 +246,7 @@ def search_mail(
             if all(word in text for word in wanted):
                 found.append(replace(letter, body=""))
     complete = len(found) <= MOST_FOUND and seen < MOST_SEARCHED
-    return _letters(found[:MOST_FOUND], complete, f"No letter holds {words}.")
+    return _letters(found[:MOST_FOUND], complete, f"No message contains {words}.")
 
 
 def out_of_office(
@@ -269,10 +269,9 @@ def out_of_office(
     )
     return (
         f"Write a short, friendly out-of-office letter in {language}. I am away from "
-        f"{first_day:%d %B %Y} to {last_day:%d %B %Y}, both "
-        f"included, and read no mail. {helper}Say nothing of where I am or why. Show me the "
-        "letter, ask me whom it goes to, and keep it "
-        "with create_draft; send it only when I say so."
+        f"{first_day:%d %B %Y} to {last_day:%d %B %Y}, both included, and read no mail. "
+        f"{helper}Do not say where I am or why. Show me the letter, ask me for the "
+        "recipients, and store it with create_draft; send it only when I say so."
     )
 
 
@@ -298,8 +297,7 @@ def _check(kept: Any, post: SmtpSender) -> None:
         raise ToolError("The draft has no recipient.")
     if len(whom) > MOST_RECIPIENTS:
         raise ToolError(
-            f"A letter goes to {MOST_RECIPIENTS} people at the most, and this one would go to "
-            f"{len(whom)}."
+            f"A message can have at most {MOST_RECIPIENTS} recipients; this one has {len(whom)}."
         )
     sender = post.sender(str(kept["From"]) if kept["From"] else None)
     del kept["From"]
@@ -316,7 +314,7 @@ def _sent(ctx: Context[Mailer], post: SmtpSender, message: EmailMessage) -> Tool
         if how == "local":
             raise
         to = [str(message[name]) for name in ("To", "Cc") if message[name]]
-        said = f"Sent by SMTP through {post.host}, but no copy could be kept: {bad}"
+        said = f"Sent by SMTP through {post.host}, but no copy could be stored: {bad}"
         return ToolResult(
             SendResult("", "", how, str(message["From"]), to, str(message["Subject"]), refused),
             said,
@@ -328,7 +326,7 @@ def _sent(ctx: Context[Mailer], post: SmtpSender, message: EmailMessage) -> Tool
     if how == "local":
         return ToolResult(
             told,
-            f"Not sent to anybody: no SMTP server is configured ({HOST}). Put into the local "
+            f"Not sent: no SMTP server is configured ({HOST}). Stored in the local "
             f"Maildir: {_line(kept)}",
         )
     words = f"Sent by SMTP through {post.host}: {_line(kept)}"
@@ -371,9 +369,9 @@ def _no_draft(id_: str) -> str:
 
 
 def _add_reading(made: Server, desk: Mailer) -> None:
-    @made.resource(SENT, name="sent", title="A letter that was sent", mime_type="application/json")
+    @made.resource(SENT, name="sent", title="A sent message", mime_type="application/json")
     def sent(id: str) -> MailMessage | None:
-        """A letter that was sent, with its text, and how it was sent."""
+        """A sent message, with its text and how it was sent."""
         return desk.boxes.get("sent", id)
 
     @made.resource(DRAFTS, name="draft", title="A draft", mime_type="application/json")

@@ -68,9 +68,7 @@ class Maildir:
                     new.unlink()
                 raise
         except OSError as bad:
-            raise ToolError(
-                f"The folder of the mail cannot be written to ({bad.strerror})."
-            ) from None
+            raise ToolError(f"The mail folder cannot be written to ({bad.strerror}).") from None
         return self._letter(box, id_, data, whole=True)
 
     def get(self, box: Box, id_: str) -> MailMessage | None:
@@ -99,7 +97,7 @@ class Maildir:
         except FileNotFoundError:
             raise KeyError(id_) from None
         except OSError as bad:
-            raise ToolError(f"The letter cannot be taken away ({bad.strerror}).") from None
+            raise ToolError(f"The message cannot be removed ({bad.strerror}).") from None
 
     @contextlib.contextmanager
     def claimed(self, id_: str) -> Iterator[bytes | None]:
@@ -118,7 +116,7 @@ class Maildir:
             return
         with file:
             if not try_lock(file.fileno()):
-                raise ToolError("This draft is being sent already.")
+                raise ToolError("This draft is already being sent.")
             # The process that held the claim may have removed the file while it was being opened.
             yield file.read() if os.fstat(file.fileno()).st_nlink else None
 
@@ -143,9 +141,7 @@ class Maildir:
             except FileNotFoundError:
                 continue
             except OSError as bad:
-                raise ToolError(
-                    f"The folder of the mail cannot be read ({bad.strerror})."
-                ) from None
+                raise ToolError(f"The mail folder cannot be read ({bad.strerror}).") from None
             found |= {
                 name.partition(_COLON)[0]: self.folder / _NAMES[box] / part / name
                 for name in names
@@ -165,7 +161,7 @@ def _read(path: Path) -> bytes | None:
     except FileNotFoundError:
         return None
     except OSError as bad:
-        raise ToolError(f"The folder of the mail cannot be read ({bad.strerror}).") from None
+        raise ToolError(f"The mail folder cannot be read ({bad.strerror}).") from None
 
 
 def _age(key: str) -> tuple[int, int, str]:

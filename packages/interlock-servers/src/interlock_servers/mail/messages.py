@@ -61,11 +61,11 @@ def written(
         raise ToolError("to: no recipient. Give at least one address.")
     if len(whom) + len(copies) > MOST_RECIPIENTS:
         raise ToolError(
-            f"A letter goes to {MOST_RECIPIENTS} people at the most, and this one would go to "
+            f"A message can have at most {MOST_RECIPIENTS} recipients; this one has "
             f"{len(whom) + len(copies)}."
         )
     if found := _CONTROL.search(subject):
-        raise ToolError(f"subject: it has to be one line, and has {_sign(found[0])} in it.")
+        raise ToolError(f"subject: it must be one line, but it has {_sign(found[0])} in it.")
     if len(subject) > MOST_SUBJECT:
         raise ToolError(f"subject: it has more than {MOST_SUBJECT} characters.")
     message = EmailMessage(policy=ON_THE_WIRE)
@@ -86,10 +86,10 @@ def addresses(given: str | Sequence[str], argument: str) -> list[Address]:
     for text in [given] if isinstance(given, str) else given:
         if control := _CONTROL.search(text):
             raise ToolError(
-                f"{argument}: an address has to be one line, and one has {_sign(control[0])} in it."
+                f"{argument}: an address must be one line, but one has {_sign(control[0])} in it."
             )
         if len(text) > MOST_RECIPIENTS * 400:
-            raise ToolError(f"{argument}: that is too long for a list of addresses.")
+            raise ToolError(f"{argument}: the list of addresses is too long.")
         if not text.strip():
             continue
         for address in _read(text):
@@ -170,11 +170,11 @@ def letter_of(data: bytes, id_: str, uri: str, *, whole: bool) -> MailMessage:
 
 def _body(text: str) -> str:
     if "\0" in text:
-        raise ToolError("body: it has a NUL character in it, which no letter can hold.")
+        raise ToolError("body: it has a NUL character, which a message cannot contain.")
     try:
         size = len(text.encode())
     except UnicodeEncodeError:
-        raise ToolError("body: it has half of a character in it.") from None
+        raise ToolError("body: it has a lone surrogate.") from None
     if size > MOST_BODY:
         raise ToolError(f"body: it has more than {MOST_BODY} bytes.")
     return text.replace("\r\n", "\n").replace("\r", "\n")
@@ -201,7 +201,7 @@ def _text(message: Any) -> str:
         part = message.get_body(("plain", "html"))
         return str(part.get_content()) if part is not None else ""
     except (ValueError, LookupError, AttributeError, TypeError):
-        return "(This part of the letter cannot be read.)"
+        return "(This part of the message cannot be read.)"
 
 
 def _shown(text: str) -> str:

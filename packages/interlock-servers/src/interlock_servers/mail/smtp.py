@@ -71,8 +71,8 @@ class SmtpSender(Struct, frozen=True):
             raise ToolError(f"Of {USER} and {PASSWORD} only one is set. Set both, or neither.")
         if host and user and tls == "none" and not _is_here(host):
             raise ToolError(
-                f"{TLS} is none, so the password would be readable on its way to {host}. Set it "
-                "to starttls or tls."
+                f"{TLS} is none, so the password would be sent unencrypted to {host}. Set "
+                "it to starttls or tls."
             )
         return post
 
@@ -89,8 +89,9 @@ class SmtpSender(Struct, frozen=True):
             ]
             if self.senders and not own:
                 raise ToolError(
-                    f"from: letters come from {', '.join(one.addr_spec for one in self.senders)}, "
-                    f"not from {wanted}."
+                    "from: the sender must be "
+                    f"{', '.join(one.addr_spec for one in self.senders)}, not from "
+                    f"{wanted}."
                 )
             return found[0] if found[0].display_name or not own else own[0]
         if self.senders:
@@ -98,7 +99,7 @@ class SmtpSender(Struct, frozen=True):
         if "@" in self.user:
             return addresses(self.user, USER)[0]
         if self.host:
-            raise ToolError(f"Nothing says whom letters come from. Set {FROM}, or give from.")
+            raise ToolError(f"There is no sender. Set {FROM}, or give from.")
         return Address("", "me", "localhost")
 
     def send(self, message: EmailMessage) -> dict[str, str]:
@@ -117,8 +118,7 @@ class SmtpSender(Struct, frozen=True):
                 f"{one} ({self._clean(words)})" for one, (_, words) in bad.recipients.items()
             )
             raise ToolError(
-                f"The mail server at {place} took none of the addresses, and nothing was sent: "
-                f"{whom}"
+                f"The mail server at {place} refused all addresses, and nothing was sent: {whom}"
             ) from None
         except smtplib.SMTPAuthenticationError as bad:
             raise ToolError(
@@ -127,7 +127,7 @@ class SmtpSender(Struct, frozen=True):
             ) from None
         except smtplib.SMTPResponseException as bad:
             raise ToolError(
-                f"The mail server at {place} refused the letter: {bad.smtp_code} "
+                f"The mail server at {place} refused the message: {bad.smtp_code} "
                 f"{self._clean(bad.smtp_error)}"
             ) from None
         except (smtplib.SMTPException, OSError, ValueError) as bad:
@@ -169,9 +169,9 @@ class SmtpSender(Struct, frozen=True):
                 else "closed the connection"
             )
             return (
-                f"The mail server at {place} {what} once it had been given the letter, so that "
-                "nobody knows whether it went out. "
-                "Ask before sending it again."
+                f"The mail server at {place} {what} after it received the message, so it "
+                "is unknown whether the message was sent. Ask the user before you send "
+                "it again."
             )
         if late:
             return (
@@ -181,8 +181,8 @@ class SmtpSender(Struct, frozen=True):
         if isinstance(bad, ssl.SSLError):
             why = getattr(bad, "verify_message", "") or bad.reason or "no words"
             return (
-                f"There is no safe connection to the mail server at {place} ({self._clean(why)}), "
-                "and nothing was sent."
+                f"There is no secure connection to the mail server at {place} "
+                f"({self._clean(why)}), and nothing was sent."
             )
         if isinstance(bad, smtplib.SMTPServerDisconnected):
             return f"The mail server at {place} closed the connection, and nothing was sent."
@@ -192,8 +192,8 @@ class SmtpSender(Struct, frozen=True):
                 f"({self._clean(bad.strerror or str(bad))}), and nothing was sent."
             )
         return (
-            f"The letter could not be given to the mail server at {place}, and nothing was sent: "
-            f"{self._clean(str(bad))}"
+            f"The message could not be sent to the mail server at {place}, and nothing "
+            f"was sent: {self._clean(str(bad))}"
         )
 
     def _clean(self, words: str | bytes) -> str:
@@ -236,7 +236,7 @@ def _number(text: str | None, name: str, otherwise: float, most: float) -> float
     except ValueError:
         number = -1
     if not 0 < number <= most:
-        raise ToolError(f"{name} is {text!r}, and has to be a number up to {most:g}.")
+        raise ToolError(f"{name} is {text!r}; it must be a number up to {most:g}.")
     return number
 
 

@@ -29,11 +29,10 @@ __all__ = ["IMPORTS", "VARIABLE", "Graph", "MemoryLimits", "memory_server", "ser
 IMPORTS = "INTERLOCK_MEMORY_IMPORTS"
 """Names the folder from which a model may import files by name; by default there is none."""
 INSTRUCTIONS = (
-    "This is the memory of earlier conversations. Call search_nodes before you answer a question "
-    "that it may cover, and before you create an entity, which may exist under another name. Put "
-    "one fact in each observation, and name relations as verbs: Ada works_at Acme. Nothing is "
-    "lost: "
-    "each change has a number, and undo reverts it."
+    "This is the memory of earlier conversations. Call search_nodes before you answer a "
+    "question that it may cover,and before you create an entity, which may already exist "
+    "under another name. Put one fact in each observation, and name relations as verbs: "
+    "Ada works_at Acme. Nothing is lost: each change has a number, and undo reverts it."
 )
 
 
@@ -68,7 +67,9 @@ def memory_server(
     made = Server(
         "memory",
         "1.0.0",
-        info=ServerInfo(title="Memory", description="A knowledge graph of what was learnt."),
+        info=ServerInfo(
+            title="Memory", description="A knowledge graph that remembers earlier conversations."
+        ),
         instructions=INSTRUCTIONS,
         lifespan=lifespan,
         questions=QuestionSettings(suspend=suspend),
@@ -90,7 +91,7 @@ def server_of(*arguments: str) -> Server:
     settings_of(MemoryLimits, PREFIX)
     if arguments and os.path.isdir(arguments[0]):
         raise IsADirectoryError(
-            f"{arguments[0]} is a folder. Name a file; it is made where there is none."
+            f"{arguments[0]} is a folder. Name a file; if it does not exist, it is created."
         )
     return memory_server(arguments[0] if arguments else None)
 

@@ -35,21 +35,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "import", help="add the JSON lines of a file, memory.jsonl of another server for instance"
     )
     taking.add_argument("file", type=Path, help="the file")
-    taking.add_argument("--dry-run", action="store_true", help="only say what would come of it")
+    taking.add_argument("--dry-run", action="store_true", help="only show what would happen")
     giving = commands.add_parser("export", help="write the graph as JSON lines")
     giving.add_argument(
-        "file", type=Path, nargs="?", help="a file that is not there yet; else it is printed"
+        "file", type=Path, nargs="?", help="a new file; without it, the lines are printed"
     )
-    commands.add_parser("count", help="say what there is")
+    commands.add_parser("count", help="show the size of the graph")
     forgetting = commands.add_parser(
         "forget",
         help=(
-            "take changes out of the history for good, so that nothing deleted can be brought back"
+            "remove changes from the history permanently, so that deleted content cannot "
+            "be restored"
         ),
     )
     which = forgetting.add_mutually_exclusive_group(required=True)
     which.add_argument("change", type=int, nargs="*", default=[], help="their numbers")
-    which.add_argument("--name", help="all that had to do with the entity of this name")
+    which.add_argument("--name", help="all changes of the entity with this name")
     which.add_argument("--all", action="store_true", help="all of them")
     given = parser.parse_args(arguments)
     graph = Graph(given.graph)
@@ -94,8 +95,8 @@ def _forget(graph: Graph, ids: list[int], name: str | None) -> int:
         known = history.changes_of(db, name and kept(name, NAME, graph.limits.name))
     gone, clean = history.forget(graph, ids or known, CallProgress(None, _LONG))
     print(
-        f"{counted(gone, 'change is', 'changes are')} forgotten for "
-        f"good.{'' if clean else f' {history.TRACES}'}"
+        f"{counted(gone, 'change is', 'changes are')} forgotten "
+        f"permanently.{'' if clean else f' {history.TRACES}'}"
     )
     return 0 if clean else 1
 

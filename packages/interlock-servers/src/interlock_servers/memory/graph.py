@@ -66,8 +66,8 @@ class CallProgress:
             raise asyncio.CancelledError
         if time.monotonic() > self._end:
             raise ToolError(
-                f"This took longer than {self._seconds:g} seconds, and was given up. Nothing was "
-                "changed."
+                f"This took longer than {self._seconds:g} seconds, so it was stopped. "
+                "Nothing was changed."
             )
 
     def report(self, done: int, total: int | None, message: str) -> None:

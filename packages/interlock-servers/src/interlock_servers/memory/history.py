@@ -21,9 +21,9 @@ from .transaction import EntityRow, ObservationRow, RelationRow, Transaction
 _LOOKS = 1024  # steps between two checks for cancellation
 _MOST_NAMED = 5
 TRACES = (
-    "Yet traces of it are left: another program reads the memory now, or has made an index that "
-    "this one's SQLite cannot reach. "
-    "Forget again later, or by that program, for these to go too."
+    "Traces of it remain in the file: another program is reading the memory now, or has "
+    "created an index that this SQLite cannot access. Forget again later, or with that "
+    "program, to remove them too."
 )
 """Shown if traces of forgotten content remain in the file."""
 _COLUMNS = "id, at, client, tool, words, size, undoes, undone_by"
@@ -57,7 +57,7 @@ def change_of(db: sqlite3.Connection, id: int) -> ChangeView:
     """A change. Raises ToolError if it is not in the history."""
     found = db.execute(f"SELECT {_COLUMNS} FROM changes WHERE id = ?", (id,)).fetchone()
     if found is None:
-        raise ToolError(f"There is no change {id} in the history; list_changes has the numbers.")
+        raise ToolError(f"There is no change {id} in the history; list_changes shows the numbers.")
     return ChangeView(*found)
 
 
@@ -121,8 +121,8 @@ def undo(
         if view.undone_by is not None:
             return ChangeResult(
                 True,
-                f"Change {id} was undone by change {view.undone_by} already. Nothing had to be "
-                "changed.",
+                f"Change {id} was already undone by change {view.undone_by}. There was "
+                "nothing to change.",
             ), None
         # only the undone change, not the whole chain of undos before it
         of = view.words if view.undoes is None else f"which undid change {view.undoes}"
@@ -153,7 +153,7 @@ def _refusal(db: sqlite3.Connection, id: int, bad: UndoConflict) -> str:
     words = f"Change {id} cannot be undone: {bad.why}. Nothing was changed."
     if later:
         words += (
-            " Undo what came later first: "
+            " Undo these later changes first: "
             f"{listed(map(str, sorted(later, reverse=True)), _MOST_NAMED)}."
         )
     return words
@@ -164,9 +164,9 @@ def _entity_came(
 ) -> None:
     row = change.entity(name)
     if row is None or row.id != data["id"] or row.kind != data["type"]:
-        raise UndoConflict(f"{shown(name)} is not as it was created", name)
+        raise UndoConflict(f"{shown(name)} has changed since it was created", name)
     if change.observations(row.id):
-        raise UndoConflict(f"more is known of {shown(name)} now", name)
+        raise UndoConflict(f"{shown(name)} has more observations now", name)
     if any(one.id not in data["relations"] for one in change.relations(name)):
         raise UndoConflict(f"{shown(name)} has other relations now", name)
     change.remove_entity(row)
@@ -176,7 +176,7 @@ def _entity_went(
     change: Transaction, name: str, data: dict[str, Any], progress: CallProgress
 ) -> None:
     if change.entity(name) is not None:
-        raise UndoConflict(f"there is another {shown(name)} now", name)
+        raise UndoConflict(f"there is a new {shown(name)} now", name)
     change.add_entity(name, data["type"], id=data["id"], at=data["at"])
 
 
@@ -188,7 +188,7 @@ def _entity_altered(
     row = change.entity(after["name"])
     if row is None or row.id != data["id"] or row.kind != after["type"]:
         raise UndoConflict(
-            f"{shown(after['name'])} is not as it was then", before["name"], after["name"]
+            f"{shown(after['name'])} has changed since", before["name"], after["name"]
         )
     if before["name"] != after["name"] and change.entity(before["name"]) is not None:
         raise UndoConflict(
@@ -205,7 +205,7 @@ def _observation_came(
     ).fetchone()
     row = ObservationRow(*found) if found else None
     if row is None or (row.entity, row.text) != (data["entity"], data["text"]):
-        raise UndoConflict(f"an observation of {shown(name)} is there no more", name)
+        raise UndoConflict(f"an observation of {shown(name)} no longer exists", name)
     change.remove_observation(row, name)
 
 
@@ -216,7 +216,7 @@ def _observation_went(
         "SELECT name FROM entities WHERE id = ?", (data["entity"],)
     ).fetchone()
     if found is None:
-        raise UndoConflict(f"{shown(name)} is there no more", name)
+        raise UndoConflict(f"{shown(name)} no longer exists", name)
     if not change.add_observation(
         data["entity"], found[0], data["text"], id=data["id"], at=data["at"]
     ):
@@ -236,7 +236,7 @@ def _relation_came(
         data["relationType"],
     ):
         raise UndoConflict(
-            f"a relation from {shown(name)} to {shown(data['to'])} is there no more",
+            f"a relation from {shown(name)} to {shown(data['to'])} no longer exists",
             name,
             data["to"],
         )
@@ -259,7 +259,7 @@ def _imported(change: Transaction, name: str, data: dict[str, Any], progress: Ca
     db = change.db
     for table in _FILLED:
         if digest(db, table, *data[table]) != data["digests"][table]:
-            raise UndoConflict(f"some of the imported {table} are not as they were")
+            raise UndoConflict(f"some of the imported {table} have changed")
     first, last = data["entities"]
     one, other = data["observations"]
     _, newest = data["relations"]
@@ -267,7 +267,7 @@ def _imported(change: Transaction, name: str, data: dict[str, Any], progress: Ca
         "SELECT 1 FROM observations WHERE entity BETWEEN ? AND ? AND id NOT BETWEEN ? AND ? LIMIT 1"
     )
     if db.execute(more, (first, last, one, other)).fetchone():
-        raise UndoConflict("more is known of the imported entities now")
+        raise UndoConflict("the imported entities have more observations now")
     more = (
         "SELECT 1 FROM relations r JOIN entities e ON e.name IN (r.source, r.target) WHERE r.id > "
         "? AND e.id BETWEEN ? AND ? LIMIT 1"

@@ -101,9 +101,9 @@ def words_of(found: ImportResult) -> str:
     """The result of an import, for people."""
     words = f"{_sum(found)} {'would be' if found.dry_run else 'were'} added."
     if found.known:
-        words += f" {counted(found.known, 'line')} said nothing new."
+        words += f" {counted(found.known, 'line')} contained nothing new."
     if found.bad_lines:
-        words += f" What could not be read is left out, {counted(found.bad_lines, 'line')}:"
+        words += f" Unreadable lines were left out, {counted(found.bad_lines, 'line')}:"
         words += "".join(f"\nline {bad.line}: {shown(bad.reason)}" for bad in found.bad)
         words += (
             f"\n... and {found.bad_lines - len(found.bad):,} more"
@@ -196,9 +196,7 @@ def opened(folder: Path, name: str, limits: MemoryLimits) -> IO[bytes]:
     Raises ToolError.
     """
     if not name or name in (".", "..") or any(char in name for char in "/\\\0:"):
-        raise ToolError(
-            f"{shown(name)} is not a name of a file. Send the name alone, without a path."
-        )
+        raise ToolError(f"{shown(name)} is not a file name. Send the name without a path.")
     flags = os.O_RDONLY | sum(
         getattr(os, flag, 0) for flag in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY")
     )
@@ -211,11 +209,11 @@ def opened(folder: Path, name: str, limits: MemoryLimits) -> IO[bytes]:
     found = os.fstat(file.fileno())
     if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
         file.close()
-        raise ToolError(f"{shown(name)} is not a file of its own.")
+        raise ToolError(f"{shown(name)} is not a regular file.")
     if found.st_size > limits.file:
         file.close()
         raise ToolError(
-            f"{shown(name)} has {found.st_size:,} bytes, and {limits.file:,} are the most."
+            f"{shown(name)} has {found.st_size:,} bytes, and {limits.file:,} are the limit."
         )
     return file
 

@@ -38,8 +38,8 @@ def check_count(limits: MemoryLimits, *counts: int) -> None:
     """Raise ToolError if a call contains too many items."""
     if sum(counts) > limits.items:
         raise ToolError(
-            f"At most {limits.items:,} are taken in one call, and these are {sum(counts):,}. Send "
-            "them in several calls."
+            f"At most {limits.items:,} can be sent in one call; you sent {sum(counts):,}. "
+            "Send them in several calls."
         )
 
 
@@ -191,19 +191,19 @@ def rename_entity(change: Transaction, name: str, new: str) -> ChangeResult:
     name = kept(name, NAME, change.limits.name)
     new = name_of(new, NAME, change.limits.name)
     if name == new:
-        return _done(change, f"{shown(name)} is called so already", [])
+        return _done(change, f"{shown(name)} already has this name", [])
     row = change.entity(name)
     other = change.entity(new)
     if row is None and other is not None:
         raise ToolError(
-            f"There is no entity {shown(name)}, but one called {shown(new)}: perhaps it was "
-            "renamed already."
+            f"There is no entity {shown(name)}, but one called {shown(new)}: perhaps it "
+            "was already renamed."
         )
     row = row or change.known(name)
     if other is not None:
         raise ToolError(
-            f"There is an entity {shown(new)} already; merge_entities makes one of both. Nothing "
-            "was changed."
+            f"The entity {shown(new)} already exists; merge_entities merges the two. "
+            "Nothing was changed."
         )
     change.alter_entity(row, new, row.kind)
     _lead(change, name, new)
@@ -229,12 +229,12 @@ def replace_observation(change: Transaction, name: str, old: str, new: str) -> C
         if new in there:
             return _done(
                 change,
-                f"{shown(row.name)} has this observation already, and the old one no more",
+                f"{shown(row.name)} already has this observation, and no longer the old one",
                 [],
             )
         raise ToolError(
-            f"{shown(row.name)} has no such observation. Send it as open_nodes shows it. Nothing "
-            "was changed."
+            f"{shown(row.name)} has no such observation. Send it exactly as open_nodes "
+            "shows it. Nothing was changed."
         )
     if old != new:
         before = there[old]
@@ -301,7 +301,7 @@ def _done(change: Transaction, words: str, missing: list[str]) -> ChangeResult:
         change.words = words
     words += "."
     if not change.steps and not missing:
-        words += " Nothing had to be changed."
+        words += " There was nothing to change."
     if missing:
         words += f" Not there: {listed(missing)}."
     return ChangeResult(True, words, missing)
@@ -326,7 +326,7 @@ def _of(one: Relation) -> tuple[str, str, str]:
 def _check_room(limits: MemoryLimits, name: str, count: int) -> None:
     if count > limits.observations:
         raise ToolError(
-            f"{shown(name)} would have {count:,} observations, and {limits.observations:,} are "
-            "the most. "
-            "Put some of them on entities of their own. Nothing was changed."
+            f"{shown(name)} would have {count:,} observations, and "
+            f"{limits.observations:,} are the limit. Put some of them on entities of "
+            "their own. Nothing was changed."
         )

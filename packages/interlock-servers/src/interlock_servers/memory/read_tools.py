@@ -62,7 +62,7 @@ def read_graph(
         found.cursor = encode_cursor(ids[taken - 1], "read_graph") if len(ids) > taken else None
         if type is None and found.cursor is None:
             found.relations += views.adrift(db, graph.limits.relations)
-    return ToolResult(found, found.words("There is nothing in the graph."))
+    return ToolResult(found, found.words("The graph is empty."))
 
 
 def search_nodes(
@@ -119,7 +119,7 @@ def open_nodes(
     graph = ctx.lifespan_state
     if len(names) > graph.limits.items:
         raise ToolError(
-            f"At most {graph.limits.items:,} names are taken in one call, and these are "
+            f"At most {graph.limits.items:,} names can be sent in one call; you sent "
             f"{len(names):,}."
         )
     size = min(_size(graph, limit) if limit else graph.limits.pages, graph.limits.pages)
@@ -133,7 +133,7 @@ def open_nodes(
     missing = [shown(name) for name in names if kept(name, _NAME, graph.limits.name) not in ids]
     if missing:
         found.note = "; ".join(filter(None, (f"not there: {', '.join(missing[:20])}", found.note)))
-    return ToolResult(found, found.words("None of these is in the graph."))
+    return ToolResult(found, found.words("None of these entities exists."))
 
 
 def list_neighbours(
@@ -144,7 +144,7 @@ def list_neighbours(
     relations: list[Text] | None = None,
     limit: Count | None = None,
 ) -> ToolResult[Subgraph]:
-    """What an entity has to do with: the entities that its relations lead to, the nearest first.
+    """Relations of an entity: the entities that its relations lead to, the nearest first.
 
     Args:
         name: of the entity.
@@ -167,7 +167,7 @@ def list_neighbours(
         found.relations = [one for one in found.relations if one.kind in relations]
     if cut or len(ids) > taken or len(names) > graph.limits.pages:
         reached = (
-            f"{len(names):,} names were reached{' and more' if cut else ''}, and not all are here"
+            f"{len(names):,} names were reached{' and more' if cut else ''}, and not all are shown"
         )
         found.note = "; ".join(filter(None, (reached, found.note)))
     return ToolResult(found, found.words("There is nothing."))
@@ -210,7 +210,7 @@ def find_path(
     if not found.found:
         return ToolResult(
             found,
-            f"No way was found from {shown(start)} to {shown(end)} in {steps} "
+            f"No path was found from {shown(start)} to {shown(end)} in {steps} "
             f"steps{f': {found.note}' if found.note else ''}.",
         )
     return ToolResult(
@@ -233,12 +233,12 @@ def graph_statistics(ctx: Ctx) -> ToolResult[GraphCounts]:
         f"{found.entities:,} entities{f' ({types})' if types else ''}, {found.observations:,} "
         "observations",
         f"{found.relations:,} relations{f' ({relations})' if relations else ''}, "
-        f"{found.dangling:,} of them to what is no entity",
+        f"{found.dangling:,} of them to missing entities",
         f"{found.changes:,} changes in the history, {found.bytes:,} bytes in {shown(found.path)}",
         *(
             []
             if found.full_text
-            else ["This SQLite has no full-text search: searches look at every entity."]
+            else ["This SQLite has no full-text search: searches scan every entity."]
         ),
     ]
     return ToolResult(found, "\n".join(lines))
@@ -289,9 +289,7 @@ def list_changes(
     name = kept(name, _NAME, graph.limits.name) if name is not None else None
     with graph.reading(graph.progress(ctx)) as db:
         found = history.changes(db, name, read_number(cursor, "list_changes") or None, size)
-    lines = [one.line() for one in found.changes] or [
-        "Nothing was changed yet, or it was forgotten."
-    ]
+    lines = [one.line() for one in found.changes] or ["There are no changes in the history."]
     return ToolResult(
         found,
         "\n".join(
@@ -374,9 +372,9 @@ def add_looking(made: Server) -> None:
     made.add_tool(read_graph, title="Read the graph", annotations=READS)
     made.add_tool(search_nodes, title="Search for entities", annotations=READS)
     made.add_tool(open_nodes, title="Open entities", annotations=READS)
-    made.add_tool(list_neighbours, title="What an entity has to do with", annotations=READS)
-    made.add_tool(find_path, title="Find the way between two entities", annotations=READS)
-    made.add_tool(graph_statistics, title="How much is in the graph", annotations=READS)
+    made.add_tool(list_neighbours, title="Relations of an entity", annotations=READS)
+    made.add_tool(find_path, title="Find a path between two entities", annotations=READS)
+    made.add_tool(graph_statistics, title="Size of the graph", annotations=READS)
     made.add_tool(list_changes, title="List changes", annotations=READS)
     made.add_tool(show_change, title="Show a change", annotations=READS)
     made.add_tool(export_graph, title="Export the graph", annotations=READS)

@@ -58,7 +58,7 @@ def add_resources(made: Server) -> None:
         cache_scope="private",
     )
     def entity(name: str, ctx: Context[Graph]) -> dict[str, Any] | None:
-        """An entity: what is known of it, since when, and its relations."""
+        """An entity: its observations, their dates, and its relations."""
         with _words(), ctx.lifespan_state.reading(ctx.lifespan_state.progress(ctx)) as db:
             limits = ctx.lifespan_state.limits
             name = kept(name, _NAME, limits.name)
@@ -96,7 +96,7 @@ def add_resources(made: Server) -> None:
         STATISTICS,
         statistics,
         name="statistics",
-        title="How much is in the graph",
+        title="Size of the graph",
         mime_type=json,
         cache_scope="private",
     )
@@ -135,7 +135,7 @@ def _exported(ctx: Context[Graph]) -> list[bytes]:
             room -= len(line)
             if room < 0:
                 raise ToolError(
-                    "The graph is too large to be read at once: export_graph gives it in pages."
+                    "The graph is too large to read at once: export_graph returns it in pages."
                 )
             lines.append(line)
     return lines

@@ -30,10 +30,10 @@ _EXACT = 4_000.0
 _NAMED = 2_000.0
 _WHOLE = 1_000.0
 _WEIGHTS = "8.0, 3.0, 1.0"  # of name, type and observations
-_SOME = "no entity has all of these words, so these are those that have some of them"
+_SOME = "no entity has all of these words; these have some of them"
 _SLOW = (
-    "this SQLite has no full-text search, so every entity was looked at, and those found are not "
-    "in the order of how well they fit"
+    "this SQLite has no full-text search, so every entity was scanned, and the results "
+    "are not ranked"
 )
 
 
@@ -83,8 +83,8 @@ def terms_of(query: str) -> list[SearchTerm]:
     """
     if len(query) > _MOST_QUERY:
         raise ToolError(
-            f"That is too long to look for ({len(query):,} characters; {_MOST_QUERY:,} are the "
-            "most). Send fewer words."
+            f"The query is too long ({len(query):,} characters; {_MOST_QUERY:,} are the "
+            "limit). Send fewer words."
         )
     texts = [
         folded(part).strip() for found in _TERM.findall(query.replace("\0", " ")) for part in found

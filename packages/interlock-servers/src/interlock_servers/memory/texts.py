@@ -35,16 +35,16 @@ def kept(text: str, what: str, most: int) -> str:
     its maximum length in characters.
     """
     if len(text) > most:
-        raise ToolError(f"{what} has {len(text):,} characters, and {most:,} are the most.")
+        raise ToolError(f"{what} has {len(text):,} characters, and {most:,} are the limit.")
     if "\0" in text:
         raise ToolError(
-            f"{what} has a NUL character in it, which cannot be kept: {shown(text[:_MOST_SHOWN])}"
+            f"{what} has a NUL character, which cannot be stored: {shown(text[:_MOST_SHOWN])}"
         )
     made = text if text.isascii() else unicodedata.normalize("NFC", text)
     try:
         made.encode()
     except UnicodeEncodeError:
-        raise ToolError(f"{what} has half of a character in it (a lone surrogate).") from None
+        raise ToolError(f"{what} has a lone surrogate.") from None
     return made
 
 

@@ -109,8 +109,8 @@ class Transaction:
         found = self.entity(name)
         if found is None:
             raise ToolError(
-                f"There is no entity {shown(name)}. Nothing was changed; search_nodes finds "
-                "names, create_entities makes one."
+                f"There is no entity {shown(name)}. Nothing was changed; search_nodes "
+                "finds names, create_entities creates an entity."
             )
         return found
 

@@ -16,7 +16,7 @@ from .results import Entity, Relation, ShortestPath, Subgraph
 Direction = Literal["out", "in", "both"]
 _CHUNK = 400  # values in one query
 _CUT = "some relations are left out: open fewer entities at once"
-_BUSY = "there are too many relations to look at all of them"
+_BUSY = "there are too many relations to check all of them"
 
 
 def entity_of(

@@ -58,13 +58,13 @@ def create_entities(entities: list[NewEntity], ctx: Ctx) -> ToolResult[CreatedEn
     )
     if found.existing:
         words += (
-            f" There already, and left as they are: {listed(found.existing, 20)}. "
+            f" These already exist and were not changed: {listed(found.existing, 20)}. "
             "add_observations adds to them."
         )
     if found.alike:
         words += (
-            f" There is much the same already: {listed(found.alike, 20)}. merge_entities makes "
-            "one of both, where they are."
+            f" Similar entities already exist: {listed(found.alike, 20)}. merge_entities "
+            "merges them if they are the same."
         )
     return ToolResult(found, words + _number(found.change))
 
@@ -88,7 +88,7 @@ def create_relations(relations: list[Relation], ctx: Ctx) -> ToolResult[CreatedR
     )
     words += f" {there:,} {'was' if there == 1 else 'were'} there already." if there else ""
     if found.missing:
-        words += f" No entity yet: {listed(found.missing, 20)}. create_entities makes them."
+        words += f" Missing entities: {listed(found.missing, 20)}. create_entities creates them."
     return ToolResult(found, words + _number(found.change))
 
 
@@ -231,7 +231,7 @@ def undo(change: Count, ctx: Ctx) -> ToolResult[ChangeResult]:
 def forget_changes(
     ctx: Ctx, changes: list[Count] | None = None, name: Name | None = None
 ) -> ToolResult[PurgeResult]:
-    """Take changes out of the history for good, once the person has agreed: what was deleted is
+    """Take changes out of the history for good, once the user has agreed: what was deleted is
     gone then.
 
     The graph stays as it is.
@@ -243,7 +243,7 @@ def forget_changes(
     graph = ctx.lifespan_state
     if changes is not None and len(changes) > graph.limits.items:
         raise ToolError(
-            f"At most {graph.limits.items:,} are taken in one call, and these are {len(changes):,}."
+            f"At most {graph.limits.items:,} can be sent in one call; you sent {len(changes):,}."
         )
     name = kept(name, operations.NAME, graph.limits.name) if name is not None else None
     with graph.reading(graph.progress(ctx)) as db:
@@ -259,16 +259,16 @@ def forget_changes(
             else f"the changes {listed(map(str, ids))}"
         )
         words = (
-            f"Forget {which} ({counted(len(ids), 'change')})? They cannot be undone then, nor "
-            "brought back."
+            f"Forget {which} ({counted(len(ids), 'change')})? They cannot be undone or "
+            "restored afterwards."
         )
         if not ctx.wait(ctx.confirm(words)):
-            raise ToolError("The person did not agree, and nothing was forgotten.")
+            raise ToolError("The user did not agree, and nothing was forgotten.")
     gone, clean = history.forget(graph, ids, graph.progress(ctx, _LONG))
     words = (
-        f"{counted(gone, 'change is', 'changes are')} forgotten for good."
+        f"{counted(gone, 'change is', 'changes are')} forgotten permanently."
         if ids
-        else "There is nothing in the history to forget."
+        else "The history is empty."
     )
     return ToolResult(PurgeResult(gone, clean), words if clean else f"{words} {history.TRACES}")
 
@@ -295,14 +295,14 @@ def import_graph(
     """
     graph = ctx.lifespan_state
     if (text is None) == (file is None):
-        raise ToolError("Send either the lines as text, or the name of a file.")
+        raise ToolError("Send either the lines as text or the name of a file.")
     progress = graph.progress(ctx, _LONG)
     who = client_of(ctx)
     if text is not None:
         if len(text) > graph.limits.lines:
             raise ToolError(
-                f"That is {len(text):,} bytes, and {graph.limits.lines:,} are the most: import it "
-                "as a file."
+                f"That is {len(text):,} bytes, and {graph.limits.lines:,} are the limit: "
+                "import it as a file."
             )
         found, change = jsonl.import_lines(
             graph, text.encode().split(b"\n"), who, progress, dry_run=dry_run
@@ -311,8 +311,8 @@ def import_graph(
         folder = graph.imports
         if folder is None:
             raise ToolError(
-                "The owner of this server has set up no folder for imports "
-                "(INTERLOCK_MEMORY_IMPORTS). Send the lines as text."
+                "This server has no folder for imports (INTERLOCK_MEMORY_IMPORTS). Send "
+                "the lines as text."
             )
         with jsonl.opened(Path(folder), file or "", graph.limits) as opened:
             found, change = jsonl.import_lines(
@@ -347,7 +347,7 @@ def add_changing(made: Server) -> None:
     made.add_tool(set_entity_type, title="Change the type of an entity", annotations=alters)
     made.add_tool(replace_observation, title="Replace an observation", annotations=alters)
     made.add_tool(undo, title="Undo a change", annotations=alters)
-    made.add_tool(forget_changes, title="Forget changes for good", annotations=alters)
+    made.add_tool(forget_changes, title="Forget changes permanently", annotations=alters)
     made.add_tool(import_graph, title="Import a graph", annotations=adds)
 
 

@@ -100,13 +100,13 @@ async def sequentialthinking(
     shelf = ctx.lifespan_state
     if (size := len(thought.encode())) > shelf.limits.thought:
         raise ToolError(
-            f"This thought has {size} bytes, and {shelf.limits.thought} are the most. Say it in "
-            "several thoughts."
+            f"This thought has {size} bytes, and {shelf.limits.thought} is the limit. "
+            "Split it into several thoughts."
         )
     if isRevision and revisesThought is None:
-        raise ToolError("A revision says with revisesThought which thought it corrects.")
+        raise ToolError("A revision needs revisesThought, the thought that it corrects.")
     if branchFromThought is not None and not branchId and thoughtNumber > branchFromThought:
-        raise ToolError("A branch needs a name: say it with branchId.")
+        raise ToolError("A branch needs a name: pass branchId.")
     kept = Thought(
         thought,
         thoughtNumber,
@@ -136,7 +136,7 @@ async def sequentialthinking(
         revised,
     )
     more = (
-        f"Send chain {found.id} with the next."
+        f"Send chain {found.id} with the next thought."
         if kept.next_thought_needed
         else f"The chain {found.id} is finished."
     )
@@ -163,8 +163,8 @@ async def _latest(ctx: Context[ChainStore]) -> str:
         )
     if not ids:
         raise ToolError(
-            "Which chain does this thought belong to? Name it with `chain`, or send thoughtNumber "
-            "1 to begin a new one."
+            "Which chain does this thought belong to? Name it with `chain`, or send "
+            "thoughtNumber 1 to start a new one."
         )
     return ids[-1]
 
@@ -228,7 +228,7 @@ def _kept() -> Iterator[None]:
     try:
         yield
     except StoreError as bad:
-        raise ToolError(f"Thoughts cannot be kept just now: {bad}") from None
+        raise ToolError(f"Thoughts cannot be stored now: {bad}") from None
 
 
 # -- the server ------------------------------------------------------------------------------------
@@ -264,8 +264,8 @@ def thinking_server(
             title="Thinking", description="Think in steps, with revisions and branches."
         ),
         instructions=(
-            "The first thought begins a chain and tells its id; send it along as `chain` with "
-            "every further thought."
+            "The first thought starts a chain and returns its id. Send it as `chain` "
+            "with every further thought."
         ),
         lifespan=lifespan,
         middleware=[unquoted],
@@ -317,11 +317,10 @@ def _add_reading(made: Server) -> None:
             thoughts: about how many steps it may take.
         """
         return (
-            "Think this through with the tool sequentialthinking before you answer, in about "
-            f"{thoughts} thoughts, and send the `chain` of "
-            "the first answer along. Revise what turns out wrong, branch where two ways look "
-            "good, check the result, and only then "
-            f"answer.\n\n{problem}"
+            "Think this through with the tool sequentialthinking before you answer, in "
+            f"about {thoughts} thoughts, and send the `chain` of the first answer with "
+            "every further thought. Revise what turns out wrong, branch where two ways "
+            f"look good, check the result, and only then answer.\n\n{problem}"
         )
 
 

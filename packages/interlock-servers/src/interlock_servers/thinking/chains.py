@@ -89,17 +89,17 @@ class Chain(Struct):
             self.forks[line] = self._fork(line, fork_from)
         elif fork_from is not None and line != MAIN and self.forks[line].number != fork_from:
             raise ToolError(
-                f"Branch {line!r} began at thought {self.forks[line].number}. Leave "
-                "branchFromThought out, or take another branchId."
+                f"Branch {line!r} began at thought {self.forks[line].number}. Leave out "
+                "branchFromThought, or use another branchId."
             )
         seen = self.along(line)
         last = max(seen, default=0)
         if thought.thought_number <= last:
             raise ToolError(
-                f"Thought {last} stands on {words_of(line)} already, so that the next has the "
-                f"number {last + 1}. To change an earlier "
-                "one, send the next with isRevision and revisesThought; to try something else, "
-                "branchFromThought and a new branchId."
+                f"Thought {last} is already on {words_of(line)}, so the next one has the "
+                f"number {last + 1}. To change an earlier one, send the next with "
+                "isRevision and revisesThought; to try something else, branchFromThought "
+                "and a new branchId."
             )
         if thought.revises_thought is not None and thought.revises_thought not in seen:
             raise ToolError(

@@ -100,7 +100,7 @@ def get_current_time(ctx: Context[TimeService], timezone: Zone | None = None) ->
     """What time it is.
 
     Args:
-        timezone: where, such as America/New_York; without it in the person's own zone.
+        timezone: where, such as America/New_York; without it in the user's own zone.
     """
     found = moment_of(shown(ctx.lifespan_state.now(), ctx.lifespan_state.zone(timezone)))
     return ToolResult(found, words_of(found))
@@ -151,7 +151,7 @@ def add_to_time(
     Args:
         time: a time, a date, or both, such as 2024-06-15T15:30; `now` is understood too.
         duration: ISO 8601, such as P1M or PT36H; with a minus in front it goes back.
-        timezone: the zone in which `time` is meant and the answer is given; without it the person's
+        timezone: the zone in which `time` is meant and the answer is given; without it the user's
             own.
         which: of a time that comes twice, when clocks go back, the first or the second.
     """
@@ -197,7 +197,7 @@ def next_clock_changes(
     """When the clocks of a zone are changed next, for summer time or for good.
 
     Args:
-        timezone: the zone; without it the person's own.
+        timezone: the zone; without it the user's own.
         after: from when on to look.
         count: how many changes.
     """
@@ -246,7 +246,7 @@ def find_timezones(
         f"{one.timezone}{f' ({one.country})' if one.country else ''}: {one.datetime}"
         for one in listed
     ]
-    more = [] if found.complete else ["There are more: ask for a higher limit, or more exactly."]
+    more = [] if found.complete else ["There are more: raise the limit, or search more precisely."]
     return ToolResult(
         found,
         "\n".join(
@@ -283,11 +283,11 @@ def time_server(
         "time",
         "1.0.0",
         info=ServerInfo(
-            title="Time", description="Time zones, conversion, and what lies between two moments."
+            title="Time", description="Time zones, conversion, and the time between two moments."
         ),
         instructions=(
-            "Zones are like Europe/Madrid; find_timezones finds them. Where no zone is named, the "
-            "person's own is meant."
+            "Zones are like Europe/Madrid; find_timezones finds them. Without a zone, "
+            "the user's own is used."
         ),
         lifespan=lifespan,
     )

@@ -132,7 +132,8 @@ def shown(moment: datetime, zone: tzinfo) -> datetime:
     """A moment in a zone. Raises ToolError if it is too far away."""
     if not YEARS[0] <= moment.year <= YEARS[1]:
         raise ToolError(
-            f"The year {moment.year} is too far away. There are the years {YEARS[0]} to {YEARS[1]}."
+            f"The year {moment.year} is too far away. The supported years are {YEARS[0]} "
+            f"to {YEARS[1]}."
         )
     return moment.astimezone(zone)
 
@@ -145,7 +146,8 @@ def settled(local: datetime, zone: tzinfo, *, second: bool = False) -> ParsedMom
     """
     if not YEARS[0] <= local.year <= YEARS[1]:
         raise ToolError(
-            f"The year {local.year} is too far away. There are the years {YEARS[0]} to {YEARS[1]}."
+            f"The year {local.year} is too far away. The supported years are {YEARS[0]} "
+            f"to {YEARS[1]}."
         )
     first, last = (local.replace(tzinfo=zone, fold=fold).astimezone(UTC) for fold in (0, 1))
     if first == last:
@@ -161,7 +163,7 @@ def settled(local: datetime, zone: tzinfo, *, second: bool = False) -> ParsedMom
             f"({(last if second else first).astimezone(zone).isoformat()})"
         )
         note = (
-            f"{said} comes twice {where}: clocks go back from {was} to {became}. This is {taken}."
+            f"{said} occurs twice {where}: clocks go back from {was} to {became}. This is {taken}."
         )
         return ParsedMoment(
             (last if second else first).astimezone(zone),
@@ -290,7 +292,7 @@ def added(moment: datetime, span: CalendarSpan) -> ParsedMoment:
         later = shown(moment.astimezone(UTC) + span.seconds, zone)
     except (OverflowError, ValueError):
         raise ToolError(
-            f"That is too far away. There are the years {YEARS[0]} to {YEARS[1]}."
+            f"That is too far away. The supported years are {YEARS[0]} to {YEARS[1]}."
         ) from None
     return ParsedMoment(later, " ".join(notes) or None)
 

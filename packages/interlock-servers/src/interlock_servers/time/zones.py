@@ -102,8 +102,8 @@ class Zones:
                 if one.by == "abbreviation"
             }
             return (
-                f"Clocks say {text.upper()} in {', '.join(sorted(apart.values()))} and elsewhere: "
-                "name the zone that is meant."
+                f"Clocks say {text.upper()} in {', '.join(sorted(apart.values()))} and "
+                "elsewhere: name the zone that you mean."
             )
         cities = {_plain(name.rpartition("/")[2]): name for name in self.names.values()}
         near = [one.name for one in found[:5]] or [

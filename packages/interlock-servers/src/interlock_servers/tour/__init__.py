@@ -29,7 +29,7 @@ def main(arguments: Sequence[str] = ()) -> int:
         "--folder",
         type=Path,
         default=Path(),
-        help="the folder whose files are shown; nothing is written",
+        help="the folder whose files are shown; it is not changed",
     )
     parser.add_argument(
         "--interactive", action="store_true", help="answer the servers' questions yourself"
@@ -50,7 +50,7 @@ def main(arguments: Sequence[str] = ()) -> int:
         )
     )
     if options.interactive and not interactive:
-        stage.remark("There is no terminal to answer at, so the tour answers by itself.")
+        stage.remark("There is no terminal, so the tour answers by itself.")
     tour = Tour(stage, options.folder.resolve(), interactive=interactive)
     began = time.perf_counter()
     try:
@@ -81,6 +81,6 @@ def _summary(stage: Stage, tour: Tour, seconds: float) -> None:
     for remark in tour.remarks[:1]:
         stage.remark(remark)
     if tour.faults:
-        stage.failed(f"{tour.faults} of {tour.steps} steps did not go as they should.")
+        stage.failed(f"{tour.faults} of {tour.steps} steps failed.")
     else:
-        stage.done(f"All {tour.steps} steps went well, in {total} messages.")
+        stage.done(f"All {tour.steps} steps succeeded, in {total} messages.")

@@ -29,15 +29,15 @@ class Scripted:
 
 
 class AtTerminal:
-    """Shows forms to the person at the terminal, one field after the other."""
+    """Shows forms to the user at the terminal, one field after the other."""
 
     def __init__(self, stage: Stage) -> None:
         self._stage = stage
 
     async def elicit(self, params: t.ElicitRequestParams) -> t.ElicitResult:
-        """The person's answers; an empty one takes the default, a dash declines."""
+        """The user's answers; an empty one takes the default, a dash declines."""
         self._stage.asked(
-            f"the server asks: {params.message}   (Enter takes what stands in brackets, - declines)"
+            f"the server asks: {params.message}   (Enter accepts the value in brackets, - declines)"
         )
         content: dict[str, Any] = {}
         required = (params.requested_schema or {}).get("required", ())
@@ -77,7 +77,7 @@ def _label(name: str, field: dict[str, Any]) -> str:
 
 
 def _value(typed: str, field: dict[str, Any]) -> Any:
-    """Convert the input to the field's type. Raises ValueError with a message for the person."""
+    """Convert the input to the field's type. Raises ValueError with a message for the user."""
     if "enum" in field:
         fits = [choice for choice in field["enum"] if choice.startswith(typed)]
         if len(fits) != 1:

@@ -98,7 +98,7 @@ class Stage:
         self._words("✗ ", words, "red")
 
     def asked(self, words: str) -> None:
-        """Print a question to the person, or the answer."""
+        """Print a question to the user, or the answer."""
         self._words("? ", words, "magenta")
 
     def heard(self, words: str) -> None:

@@ -136,7 +136,7 @@ class Tour:
                     ("Over HTTP, in a session", HANDSHAKE),
                 ):
                     async with self._talk(title, revision, partial(Http, url)) as client:
-                        await self._book(client, "The tool that needs a person, once more.")
+                        await self._book(client, "The tool that needs a user, once more.")
                         await self._watch(
                             client,
                             (
@@ -155,7 +155,7 @@ class Tour:
         messages = Messages(self.stage)
         part = Part(title, revision, messages)
         self.parts.append(part)
-        self.stage.aim("Agree on a revision, and learn what the server is and has.")
+        self.stage.aim("Agree on a revision, and get the server's identity and capabilities.")
         transport = reach(tap=messages)
         began = time.perf_counter()
         client = Client(
@@ -282,12 +282,12 @@ class Tour:
         await self._book(
             client,
             (
-                "The tool asks a person: the question is in the result, "
-                "the answer in the next request."
+                "The tool asks the user: the question is in the result, the answer in "
+                "the next request."
             ),
         )
 
-        self.stage.aim("A mistake is a sentence for the model, so that it can do better.")
+        self.stage.aim("An error is a sentence for the model, so that it can correct the call.")
         result = await client.call_tool("add", {"a": "one", "b": 2})
         self._check(bool(result.is_error), result.text)
 
@@ -303,26 +303,25 @@ class Tour:
         """The same server and tools under the previous revision: the tools do not notice the
         difference.
         """
-        await self._book(
-            client, "The same tool, untouched. Here the question is a request of the server's own."
-        )
+        await self._book(client, "The same tool. Here the question is a request from the server.")
         await self._watch(
             client,
-            "The same subscription: here one request for each resource, while lists tell unasked.",
+            "The same subscription: here each resource needs a request, while list "
+            "changes are announced without one.",
         )
 
-        self.stage.aim("Progress and log messages, on the way of one call.")
+        self.stage.aim("Progress and log messages during one call.")
         heard: list[float] = []
         worked = await client.call_tool(
             "work", {"steps": 2}, on_progress=lambda p: heard.append(p.progress)
         )
         self._check(heard == [1, 2], worked.text)
 
-        self.stage.aim("Completion: cities, in the light of the country.")
+        self.stage.aim("Completion: cities of the chosen country.")
         cities = await client.complete("trip", "city", "b", arguments={"country": "spain"})
         self._check(cities.values == ["Barcelona", "Bilbao"], ", ".join(cities.values))
 
-        self.stage.aim("A prompt: messages for a model, made from what the person chose.")
+        self.stage.aim("A prompt: messages for a model, made from what the user chose.")
         prompt = await client.get_prompt("trip", {"country": "spain", "city": "Bilbao"})
         self._check(len(prompt.messages) == 4, f"{len(prompt.messages)} messages")
 
@@ -363,7 +362,7 @@ class Tour:
         except t.McpError as refusal:
             self._check(True, f"refused: {refusal.message}")
         else:
-            self._check(False, "It was given, and should not have been.")
+            self._check(False, "It was returned, and should not have been.")
 
     # -- counting
 

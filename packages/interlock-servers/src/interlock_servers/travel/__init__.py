@@ -30,11 +30,11 @@ from .prompts import add_prompt
 from .resources import add_library
 
 INSTRUCTIONS = (
-    "Search flights and hotels by city (Barcelona, NYC) and pass their ids to book_trip, which "
-    "asks "
-    "the person to confirm. find_best_flight lets your model compare all flights of a day. Read "
-    "travel://preferences/europe for what the person likes. All prices are in US dollars. Nothing "
-    "here is real: no flight or hotel is booked anywhere else."
+    "Search flights and hotels by city (Barcelona, NYC) and pass their ids to book_trip, "
+    "which asks the user to confirm. find_best_flight lets your model compare all "
+    "flights of a day. Read travel://preferences/europe for the user's preferences. All "
+    "prices are in US dollars. Nothing here is real: no flight or hotel is booked "
+    "anywhere else."
 )
 
 

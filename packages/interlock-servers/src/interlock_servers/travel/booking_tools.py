@@ -1,4 +1,4 @@
-"""Booking tools. Each asks the person with a form before anything is booked or cancelled."""
+"""Booking tools. Each asks the user with a form before anything is booked or cancelled."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ CONTACT = {
             "type": "string",
             "title": "E-mail",
             "format": "email",
-            "description": "Where the confirmation goes",
+            "description": "Address for the confirmation",
         },
         "phone": {
             "type": "string",
@@ -101,7 +101,7 @@ async def book_trip(
     travelers: Travelers = 1,
     return_flight: FlightId | None = None,
 ) -> ToolResult[BookingResult]:
-    """Book flights and a hotel together, once the person has confirmed it in a form and said who
+    """Book flights and a hotel together, once the user has confirmed it in a form and said who
     travels.
 
     Args:
@@ -160,7 +160,7 @@ async def book_trip(
 async def book_flight(
     flight: FlightId, ctx: Context[TravelDatabase], travelers: Travelers = 1
 ) -> ToolResult[BookingResult]:
-    """Book seats on one flight, once the person has confirmed it in a form.
+    """Book seats on one flight, once the user has confirmed it in a form.
 
     Args:
         flight: id of the flight, from search_flights or find_best_flight.
@@ -188,7 +188,7 @@ async def book_flight(
 async def book_hotel(
     hotel: HotelId, check_in: Day, check_out: Day, ctx: Context[TravelDatabase], guests: Guests = 2
 ) -> ToolResult[BookingResult]:
-    """Book a hotel, once the person has confirmed it in a form.
+    """Book a hotel, once the user has confirmed it in a form.
 
     Args:
         hotel: id of the hotel, from search_hotels.
@@ -223,7 +223,7 @@ async def book_hotel(
 async def cancel_booking(
     booking: BookingId, ctx: Context[TravelDatabase]
 ) -> ToolResult[Cancellation]:
-    """Cancel a booking, once the person has agreed. It cannot be taken back.
+    """Cancel a booking, once the user has agreed. This cannot be undone.
 
     Args:
         booking: its id, from list_bookings.
@@ -234,13 +234,11 @@ async def cancel_booking(
             False, f"{known.id} was cancelled before; there is nothing left to do.", known
         )
     if not await ctx.confirm(
-        f"Cancel the booking {known.id} ({_title(known)}, {dollars(known.total)})? It cannot be "
-        "taken back.",
+        f"Cancel the booking {known.id} ({_title(known)}, {dollars(known.total)})? This "
+        "cannot be undone.",
         key="cancel",
     ):
-        return _cancellation(
-            False, f"The person did not agree: {known.id} stands as it was.", known
-        )
+        return _cancellation(False, f"The user did not agree: {known.id} was not changed.", known)
     await ctx.once("cancel", asyncio.to_thread, ledger.cancel, ctx.lifespan_state, known.id)
     _tell(ctx, known.id)
     return _cancellation(
@@ -268,7 +266,7 @@ async def _booked(
     *,
     with_contact: bool = False,
 ) -> ToolResult[BookingResult]:
-    """Ask the person, and book if the answer is yes."""
+    """Ask the user, and book if the answer is yes."""
     # Generated before the first question, so that it stays the same if the tool runs again from the
     # top, in any process.
     reference = await ctx.once("reference", secrets.token_hex, 16)
@@ -276,12 +274,12 @@ async def _booked(
     try:
         said = await ctx.elicit(summary, form, key="booking")
         if said["confirmBooking"] is not True:
-            return _outcome("The person did not confirm: nothing was booked.")
+            return _outcome("The user did not confirm: nothing was booked.")
         contact = await _asked_contact(ctx) if with_contact else None
     except Declined:
-        return _outcome("The person declined: nothing was booked.")
+        return _outcome("The user declined: nothing was booked.")
     except Cancelled:
-        return _outcome("The person dismissed the form: nothing was booked.")
+        return _outcome("The user dismissed the form: nothing was booked.")
     covered = said.get("travelInsurance") is True
     final = structs.replace(
         wanted,

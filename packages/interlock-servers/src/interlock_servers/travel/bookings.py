@@ -93,9 +93,7 @@ def find(records: TravelDatabase, name: str) -> Booking:
     """The booking with an id. Raises ToolError if there is none."""
     booking = seek(records, name)
     if booking is None:
-        raise ToolError(
-            f"There is no booking {name[:40]!r}. See list_bookings for those that there are."
-        )
+        raise ToolError(f"There is no booking {name[:40]!r}. list_bookings shows all bookings.")
     return booking
 
 

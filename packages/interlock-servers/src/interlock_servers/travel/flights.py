@@ -160,7 +160,7 @@ async def find_best_flight(
         origin: city or airport, by name or by code.
         destination: the same.
         date: the day of departure.
-        preferences: what matters to the person, in their words.
+        preferences: what matters to the user, in their words.
     """
     here, there = await asyncio.to_thread(route, ctx.lifespan_state, origin, destination)
     offered = {
@@ -191,8 +191,8 @@ async def find_best_flight(
     )
     if not picks:
         raise ToolError(
-            "The model named none of these flights in its answer. Ask again, or choose one with "
-            "search_flights."
+            "The model's answer names none of these flights. Ask again, or choose one "
+            "with search_flights."
         )
     words = "\n".join(
         f"{pick.rank}. {pick.flight.line.removeprefix('- ')}: {pick.reason}" for pick in picks
@@ -236,9 +236,7 @@ def route(records: TravelDatabase, origin: str, destination: str) -> tuple[Trave
     here = records.atlas.find(origin)
     there = records.atlas.find(destination)
     if here.code == there.code:
-        raise ToolError(
-            f"{here.label} is where the journey begins and ends. Give two different cities."
-        )
+        raise ToolError(f"{here.label} is both origin and destination. Give two different cities.")
     return here, there
 
 
@@ -271,13 +269,11 @@ def flight_called(records: TravelDatabase, name: str) -> Flight:
         day = None
     if not rows or day is None:
         raise ToolError(
-            f"There is no flight {name[:60]!r}. Take an id as search_flights gives it, such as "
+            f"There is no flight {name[:60]!r}. Use an id from search_flights, such as "
             "CW101-2024-06-15."
         )
     if str(day.isoweekday()) not in rows[0][9] or not FIRST <= day <= LAST:
-        raise ToolError(
-            f"{rows[0][0]} does not fly on {day}. Take an id as search_flights gives it."
-        )
+        raise ToolError(f"{rows[0][0]} does not fly on {day}. Use an id from search_flights.")
     return _flight(rows[0], day)
 
 

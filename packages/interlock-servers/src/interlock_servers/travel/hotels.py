@@ -107,7 +107,7 @@ def hotel_called(records: TravelDatabase, name: str, nights: int, guests: int) -
     )
     if not rows:
         raise ToolError(
-            f"There is no hotel {name[:60]!r}. Take an id as search_hotels gives it, such as "
+            f"There is no hotel {name[:60]!r}. Use an id from search_hotels, such as "
             "bcn-hotel-mar-blau."
         )
     return _hotel(rows[0], nights, guests)

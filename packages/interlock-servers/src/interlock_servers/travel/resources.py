@@ -132,7 +132,7 @@ def _add_places(made: Server) -> None:
     def activities(
         city: str, category: str, ctx: Context[TravelDatabase]
     ) -> list[dict[str, str]] | None:
-        """What there is to do in a city: museums, architecture, food, and beaches or parks where it
+        """Sights and activities in a city: museums, architecture, food, and beaches or parks if it
         has them.
         """
         place = ctx.lifespan_state.atlas.seek(city)
@@ -159,7 +159,7 @@ def _add_places(made: Server) -> None:
 
     @made.resource(AIRPORT, name="airport-search", title="Airport Search", mime_type=_JSON)
     def departures(airport: str, ctx: Context[TravelDatabase]) -> dict[str, Any] | None:
-        """The cities that can be reached from an airport, and how often a week."""
+        """The cities that can be reached from an airport, and the flights a week."""
         place = ctx.lifespan_state.atlas.seek(airport)
         if place is None:
             return None

@@ -104,7 +104,7 @@ async def test_databases(shop: Path, tmp_path: Path) -> None:
         ]  # fmt: skip
         assert found["databases"][0]["size"] == shop.stat().st_size
         assert found["limits"]["rows"] == 1000
-        assert "Which database? There is shop, my-shop, again." in await refusal(
+        assert "Which database? Available: shop, my-shop, again." in await refusal(
             client, "query", sql="SELECT 1"
         )
         assert "There is no database x" in await refusal(

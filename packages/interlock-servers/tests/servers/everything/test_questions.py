@@ -216,7 +216,7 @@ async def test_a_visit_and_its_end(server: Server) -> None:
         async with Client(
             server, revision=revision, answers=answers, on_notification=hear
         ) as client:
-            assert (await client.call_tool("visit_page")).text == "The person has been at the page."
+            assert (await client.call_tool("visit_page")).text == "The user has visited the page."
         (asked,) = answers.asked
         assert isinstance(asked, types.ElicitRequest)
         assert (asked.params.mode, asked.params.url) == ("url", "https://example.com/sign-in?visit")

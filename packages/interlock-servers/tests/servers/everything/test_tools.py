@@ -383,7 +383,7 @@ async def test_a_tool_with_an_app(client: Client, name: str) -> None:
         ("convert", {"celsius": 1, "fahrenheit": 1}, "convert"),
         ("add", {"a": "one", "b": 2}, "a"),
         ("fail", {"words": "No."}, "No."),
-        ("fail_with_content", {}, "This failed in two ways.\nThe second is no better."),
+        ("fail_with_content", {}, "This failed in two ways.\nThe second one failed too."),
         ("too_slow", {}, "longer than 0.1 seconds"),
         ("sleep", {"seconds": 3000}, "At most 60 seconds"),
         ("sleep_in_thread", {"seconds": 3000}, "At most 60 seconds"),

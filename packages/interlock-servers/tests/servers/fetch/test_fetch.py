@@ -436,9 +436,9 @@ async def test_redirects_in_letters_of_other_languages(site: Site) -> None:
             "It says to wait Fri, 31 Dec 1999 23:59:59 GMT.",
         ),
         (ok(b"", status="500 Oh"), "The fault is the server's."),
-        (ok(b"", status="418 Teapot"), "No page can be read there."),
-        (ok(b"", status="302 Found"), "No page can be read there."),
-        (b"HTTP/1.1 304 Not Modified\r\n\r\n", "No page can be read there."),
+        (ok(b"", status="418 Teapot"), "There is no readable page at this address."),
+        (ok(b"", status="302 Found"), "There is no readable page at this address."),
+        (b"HTTP/1.1 304 Not Modified\r\n\r\n", "There is no readable page at this address."),
         (
             ok(b"PK", "Content-Type: application/zip"),
             "a file of 2 bytes of the type application/zip",

@@ -158,13 +158,13 @@ def test_exact_edits(edits: list[Edit], text: str) -> None:
         ("a\r\nb\r\n", [LineEdit(1, 1, "A\nB")], "A\r\nB\r\nb\r\n"),
         ("", [LineEdit(1, 0, "a\n")], "a\n"),
         ("a\nb\n", [LineEdit(1, 2, "x"), LineEdit(2, 2, "y")], "overlap"),
-        ("a\nb\n", [LineEdit(2, 3, "x")], "are not there"),
-        ("a\nb\n", [LineEdit(5, 4, "x")], "are not there"),
+        ("a\nb\n", [LineEdit(2, 3, "x")], "do not exist"),
+        ("a\nb\n", [LineEdit(5, 4, "x")], "do not exist"),
         ("a\nb\n", [LineEdit(2, 0, "x")], "are none"),
     ],
 )
 def test_edits_of_lines(before: str, edits: list[LineEdit], text: str) -> None:
-    """Whole lines by their numbers, as the file was; lines that are not there or overlap change
+    """Whole lines by their numbers, as the file was; lines that do not exist or overlap change
     nothing.
     """
     try:

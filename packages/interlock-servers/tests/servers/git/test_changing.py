@@ -252,7 +252,7 @@ async def test_what_is_staged_is_taken_back_without_a_question(repo: Path, serve
             ["new ü.txt", "other.txt", "src/c.py"],
         )
         assert paths(status["unstaged"]) == [("modified", "a.txt"), ("deleted", "src/b.py")]
-        assert (await client.call_tool("git_unstage", {})).text == "Nothing of this is staged."
+        assert (await client.call_tool("git_unstage", {})).text == "None of these files is staged."
         assert {
             name: data for name, data in bytes_of(repo).items() if not name.startswith(".git/")
         } == files

@@ -115,7 +115,7 @@ async def test_status(client: Client, repo: Path) -> None:
 
 
 async def test_before_the_first_commit(tmp_path: Path) -> None:
-    """There is a branch and no commit; what is staged is all new, and can be committed."""
+    """There is a branch and no commit; the staged changes is all new, and can be committed."""
     repo = tmp_path / "empty"
     repo.mkdir()
     git(repo, "init", "--quiet")
@@ -476,6 +476,6 @@ async def test_a_change_under_every_revision(way: Way, tmp_path: Path) -> None:
         return
     assert "Put back: a.txt" in restored
     assert answers.messages == [
-        "Put a.txt in repo back to what is staged? Changes since then are lost."
+        "Put a.txt in repo back to the staged changes? Changes since then are lost."
     ]
     assert git(repo, "status", "--porcelain") == ""

@@ -96,7 +96,7 @@ async def test_undoing_can_be_undone(pair: Client) -> None:
     again = await done(pair, "undo", change=2)
     assert again == {
         "success": True,
-        "message": f"Change 2 was undone by change {first} already. Nothing had to be changed.",
+        "message": f"Change 2 was undone by change {first} already. There was nothing to change.",
     }
     second = (await done(pair, "undo", change=first))["change"]
     assert await words(pair, "export_graph") == whole

@@ -148,7 +148,7 @@ async def test_an_import_is_one_change(client: Client, path: Path) -> None:
         (
             "delete_observations",
             {"deletions": [{"entityName": "Ada", "observations": ["likes Zürich"]}]},
-            "observations are not as they were",
+            "observations have changed",
         ),
         ("rename_entity", {"name": "Engine", "to": "Machine"}, "are not as they were"),
     ):

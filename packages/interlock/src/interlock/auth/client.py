@@ -549,7 +549,7 @@ class Access:
             else:
                 await vault.swap(GRANTS, self.name, was, record)
         except StoreError as bad:
-            log.warning("what was granted for %s could not be kept: %s", self.url, bad)
+            log.warning("the grant for %s could not be stored: %s", self.url, bad)
 
     # -- keys --------------------------------------------------------------------------------------
 
@@ -593,7 +593,7 @@ class Access:
         if self._key is None:
             raise Unauthorized(
                 "request",
-                "the token is bound to a key that is gone",
+                "the token is bound to a key that no longer exists",
                 advice="Log in again.",
                 culprit="client",
             )

@@ -105,7 +105,7 @@ class GuardedServer:
         return _refusal(
             401,
             error if words else "unauthorized",
-            words or "A token is needed.",
+            words or "An access token is required.",
             headers,
             usual=not words or nonce is not None,
         )
@@ -127,7 +127,7 @@ class GuardedServer:
         """
         said = {
             "error": "insufficient_scope",
-            "error_description": "the token does not have the scopes that this needs",
+            "error_description": "the token lacks scopes that this request needs",
         }
         return self._challenges(dict.fromkeys((*self.terms.scopes, *scopes)), said, bearer=True)
 
@@ -189,13 +189,13 @@ def checked_scopes(scopes: Sequence[str]) -> tuple[str, ...]:
     for scope in scopes:
         if not _SCOPE.fullmatch(scope):
             raise ValueError(
-                f"{scope!r} is no scope: printable ASCII characters, without spaces, quotes and "
-                "backslashes"
+                f"{scope!r} is not a scope: use printable ASCII characters without "
+                "spaces, quotes and backslashes"
             )
         if scope == _OFFLINE:
             raise ValueError(
-                "a server cannot ask for offline_access: that is between a client and its "
-                "authorization server"
+                "a server cannot require offline_access: that scope is between a client "
+                "and its authorization server"
             )
     return tuple(dict.fromkeys(scopes))
 
@@ -204,8 +204,8 @@ def checked_resource(resource: str) -> str:
     """Return the canonical URI of a server, without a trailing slash. Raises ValueError."""
     if plain_url(resource) is None or "#" in resource or not resource.isascii():
         raise ValueError(
-            "resource is the server's own address, as clients have it: "
-            f"https://mcp.example.com/mcp, say; not {resource!r}"
+            "resource is the server's own address as clients know it, such as "
+            f"https://mcp.example.com/mcp; not {resource!r}"
         )
     parts = urlsplit(resource)
     return f"{origin(resource)}{parts.path.rstrip('/')}" + (

@@ -23,7 +23,7 @@ def vaulted() -> Iterator[None]:
         raise Unauthorized(
             "vault",
             str(bad),
-            advice="Repair the vault, or give another as vault=.",
+            advice="Repair the vault, or pass another one as vault=.",
             culprit="client",
         ) from bad
 
@@ -47,11 +47,12 @@ def too_little(url: str, needed: Iterable[str], grant: Grant) -> Unauthorized:
     """The error for a server that still demands scopes that were already requested."""
     return Unauthorized(
         "request",
-        f"the server wants {' '.join(sorted(needed)) or 'other scopes'}, which were asked for and "
-        "did not help",
+        f"the server wants {' '.join(sorted(needed)) or 'other scopes'}; they were "
+        "requested, and the server still refuses",
         document=url,
         expected=f"access with the scopes that were granted ({' '.join(grant.scopes) or 'none'})",
-        advice="Whoever runs the authorization server can allow more to this person or client.",
+        advice="The operator of the authorization server can grant more scopes to this user or "
+        "client.",
         culprit="authorization server",
         code="insufficient_scope",
         status=403,
@@ -68,12 +69,12 @@ def useless(url: str, challenge: Challenge | None) -> Unauthorized:
     shown = "".join(c if c.isprintable() else "?" for c in said[:200])
     return Unauthorized(
         "request",
-        f"the server refuses the token that was just given{f' ({shown})' if shown else ''}",
+        f"the server refuses a token that was just issued{f' ({shown})' if shown else ''}",
         document=url,
-        expected="that it takes tokens of the authorization server that it names",
+        expected="that it accepts tokens of the authorization server that it names",
         advice=(
-            "Whoever runs the server has to look why: audience, issuer, keys and clock are the "
-            "usual reasons."
+            "The operator of the server must find the reason: usually it is the "
+            "audience, the issuer, the keys or the clock."
         ),
         status=401,
     )

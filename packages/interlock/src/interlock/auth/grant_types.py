@@ -56,17 +56,16 @@ class OAuth(Authorization):
     ) -> None:
         if key is not None and client_id is None and document is None:
             raise ValueError(
-                "a key shows who a client is that is known by its client_id, or by its document"
+                "a key authenticates a client that has a client_id or a metadata "
+                "document: give one of them"
             )
         if redirect_uri is not None and agent is not None:
             raise ValueError(
-                "the agent knows where the browser comes back; redirect_uri is for the one that "
-                "is used without"
+                "the agent has its own redirect URI; redirect_uri is only for logins "
+                "without an agent"
             )
         if client_id is None and (client_secret is not None or issuer is not None):
-            raise ValueError(
-                "client_secret and issuer are those of a client_id, which has to be given too"
-            )
+            raise ValueError("client_secret and issuer belong to a client_id: give client_id too")
         given = None if client_id is None else _member(client_id, client_secret, key, issuer)
         identity = ClientIdentity(
             given=given,
@@ -103,7 +102,9 @@ class ClientCredentials(Authorization):
         **options: Any,
     ) -> None:
         if (client_secret is None) == (key is None):
-            raise ValueError("a program shows who it is by client_secret or by key, one of the two")
+            raise ValueError(
+                "a program authenticates with client_secret or with key: give one of them"
+            )
         super().__init__(
             OwnBehalf(member=_member(client_id, client_secret, key, issuer)), key=key, **options
         )

@@ -43,9 +43,9 @@ _ANYBODY: list[tuple[bytes, bytes]] = [
 ]  # the metadata is public, also for web pages
 _MOST_SITES = 64
 _RESOURCE = (
-    "Whoever runs this server has to say which address clients have for it: Guard(..., "
-    "resource='https://mcp.example.com/mcp'). "
-    "It is only guessed where a client on the same machine asks."
+    "The operator of this server must configure its public address: Guard(..., "
+    "resource='https://mcp.example.com/mcp'). It is guessed only for clients on the same "
+    "machine."
 )
 
 
@@ -242,17 +242,17 @@ class Guard:
         """
         if verified.thumbprint is None:
             raise BadDpopProof(
-                "the token is bound to no key, and only such are taken with DPoP",
+                "the token is not bound to a key: the DPoP scheme requires a DPoP-bound token",
                 error="invalid_token",
             )
         if credentials.scheme != "dpop":
             raise BadDpopProof(
-                "the token is bound to a key: it is only good with a DPoP proof",
+                "the token is bound to a key: send it with a DPoP proof",
                 error="invalid_token",
             )
         if len(credentials.proofs) != 1:
             raise BadDpopProof(
-                "there is not one DPoP header"
+                "the DPoP header is missing"
                 if not credentials.proofs
                 else "there is more than one DPoP header"
             )

@@ -113,7 +113,7 @@ class SigningKey:
     def __init__(self, key: _Key, algorithm: str, kid: str | None = None) -> None:
         if algorithm not in ASYMMETRIC:
             raise ValueError(
-                f"{algorithm!r} is no algorithm for a private key; choose from "
+                f"{algorithm!r} is not an algorithm for a private key; choose from "
                 f"{', '.join(ASYMMETRIC)}"
             )
         if not key.is_private:
@@ -153,7 +153,7 @@ class SigningKey:
             raw = load_pem_private_key(pem.encode() if isinstance(pem, str) else pem, password=None)
         except (TypeError, ValueError) as bad:
             raise ValueError(
-                f"this is no private key in PEM without a password: {type(bad).__name__}"
+                f"this is not an unencrypted private key in PEM: {type(bad).__name__}"
             ) from None
         if isinstance(raw, rsa.RSAPrivateKey):
             if raw.key_size not in _RSA_BITS:
@@ -253,7 +253,7 @@ class KeySet:
         try:
             document = msgspec.json.decode(jwks) if isinstance(jwks, bytes) else jwks
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as bad:
-            raise ValueError(f"that is no JSON ({bad})") from None
+            raise ValueError(f"that is not JSON ({bad})") from None
         keys = document.get("keys") if isinstance(document, Mapping) else None
         if not isinstance(keys, list):
             raise ValueError('a key set is a JSON object with a list "keys" (RFC 7517, 5)')
@@ -286,7 +286,7 @@ class KeySet:
                 f"its algorithm, {_shown(algorithm)}, is not that of the key it names"
             )
         if not fitting:
-            raise UnknownKey("none of the issuer's keys is the one that it names")
+            raise UnknownKey("the issuer has no key with the id that it names")
         return fitting[:_MOST_TRIES]
 
     def verify(
@@ -319,7 +319,7 @@ class KeySet:
             )
         kid = header.get("kid")
         if kid is not None and not isinstance(kid, str):
-            raise BadSignature("its key id is no string")
+            raise BadSignature("its key id is not a string")
         if not any(_verifies(parts, key) for key in self.find(kid, algorithm)):
             raise BadSignature("its signature is wrong")
         return header, claims
@@ -356,7 +356,7 @@ def check_times(
             or not isinstance(value, int | float)
             or not math.isfinite(value)
         ):
-            raise BadSignature(f"its {name} is no time")
+            raise BadSignature(f"its {name} is not a time")
         else:
             times[name] = value
     if times.get("exp", math.inf) <= now - leeway:
@@ -426,7 +426,7 @@ def check_dpop(
     """
     parts, header, claims = _parse(proof, _LONGEST_PROOF)
     if _typ(header) != "dpop+jwt":
-        raise BadSignature("it is no DPoP proof: its type is not dpop+jwt")
+        raise BadSignature("it is not a DPoP proof: its type is not dpop+jwt")
     algorithm = _algorithm(header, algorithms)
     key = _key_inside(header, algorithm)
     if not _verifies(parts, key):
@@ -451,7 +451,7 @@ def check_dpop(
             "the DPoP proof is too old" if iat < now else "the DPoP proof is from the future"
         )
     if nonce_ok is not None and not nonce_ok(nonce if isinstance(nonce, str) else None):
-        raise WantsNonce("the DPoP proof needs the nonce that this answer gives")
+        raise WantsNonce("the DPoP proof needs the nonce in this response")
     return DpopProof(key.thumbprint(), jti, float(iat))
 
 
@@ -492,23 +492,23 @@ def _parse(token: str, longest: int) -> tuple[jws.CompactSignature, dict[str, An
     if len(token) > longest:
         raise BadSignature("it is too long")
     if not _COMPACT.match(token):
-        raise BadSignature("it is no signed JWT")
+        raise BadSignature("it is not a signed JWT")
     try:
         parts = jws.extract_compact(token.encode(), registry=_REGISTRY)
         # the library does not define its result for a header that is not an object
         header: Any = parts.headers()
     except (JoseError, ValueError, TypeError, RecursionError):
-        raise BadSignature("it is no signed JWT") from None
+        raise BadSignature("it is not a signed JWT") from None
     if isinstance(header, dict) and ("crit" in header or "b64" in header):
         raise BadSignature(
-            "it demands an extension that is not known here"
+            "it requires an unknown extension (crit)"
         )  # RFC 7515, 4.1.11; RFC 7797, 7
     try:
         claims = msgspec.json.decode(parts.payload, type=dict[str, Any])
     except (ValueError, RecursionError):
-        raise BadSignature("it is no signed JWT") from None
+        raise BadSignature("it is not a signed JWT") from None
     if not isinstance(header, dict):
-        raise BadSignature("it is no signed JWT")
+        raise BadSignature("it is not a signed JWT")
     return parts, header, claims
 
 
@@ -546,7 +546,7 @@ def _key_inside(header: Mapping[str, Any], algorithm: str) -> _Key:
     if not isinstance(jwk, Mapping):
         raise BadSignature("the DPoP proof has no key")
     if not _PRIVATE_MEMBERS.isdisjoint(jwk):
-        raise BadSignature("the DPoP proof shows a private key, or one that is a secret")
+        raise BadSignature("the DPoP proof contains a private or a symmetric key")
     try:
         key = _imported({name: jwk[name] for name in _PUBLIC_MATERIAL if name in jwk})
         _fits(key, algorithm)
@@ -565,16 +565,16 @@ def _imported(jwk: Mapping[str, Any]) -> _Key:
         not isinstance(modulus, str) or not 2048 // 6 <= len(modulus) <= 8192 // 6 + 3
     ):
         raise ValueError(
-            "it is an RSA key with too few or too many bits"
+            "it is an RSA key of an unsupported size"
         )  # checked first, because the library would only warn
     try:
         key = JWKRegistry.import_key(dict(jwk))
     except (JoseError, ValueError, TypeError, KeyError, AttributeError, OverflowError):
-        raise ValueError("it is no key that can be read") from None
+        raise ValueError("it is not a readable key") from None
     if not isinstance(key, ECKey | RSAKey | OKPKey) or (
         isinstance(key, RSAKey) and key.raw_value.key_size not in _RSA_BITS
     ):
-        raise ValueError("it is an RSA key with too few or too many bits")
+        raise ValueError("it is an RSA key of an unsupported size")
     return key
 
 
@@ -583,7 +583,7 @@ def _fits(key: _Key, algorithm: str) -> None:
     wanted = _KINDS.get(algorithm)
     has = None if isinstance(key, RSAKey) else key.curve_name
     if has != wanted:
-        raise ValueError(f"a key of the kind {has or 'RSA'} does not sign with {algorithm}")
+        raise ValueError(f"a key of the type {has or 'RSA'} does not sign with {algorithm}")
 
 
 def _does_fit(key: _Key, algorithm: str) -> bool:

@@ -150,17 +150,17 @@ async def _called(step: CallFunction) -> str:
     try:
         called = step.function()
         given = await called if inspect.isawaitable(called) else called
-        what = "what was to vouch for this client is empty, or no text"
+        what = "the client's assertion is empty or not text"
     except (OSError, UnicodeDecodeError) as bad:
         given = None
-        what = f"what vouches for this client cannot be read: {bad}"
+        what = f"the client's assertion cannot be read: {bad}"
     if isinstance(given, str) and given.strip():
         return given
     raise Unauthorized(
         "token",
         what,
         expected="a token",
-        advice="Look at the file or the function that was given.",
+        advice="Check the file or the function that was given.",
         culprit="client",
     )
 
@@ -172,8 +172,8 @@ async def _reach(
     if agent is None:
         raise Unauthorized(
             "log-in",
-            "a person has to log in, and there is none",
-            advice="Give an agent= that reaches one.",
+            "a user has to log in, and no user can be reached",
+            advice="Pass an agent= that reaches the user.",
             culprit="client",
         )
     if isinstance(step, Listen):

@@ -92,7 +92,7 @@ class SingleFlight(Generic[R]):
             self._run = None
         else:
             raise RuntimeError(
-                "this authorization is in use in another event loop; make one for each loop"
+                "this authorization is in use in another event loop; create one for each loop"
             )
 
     def _done(self, task: asyncio.Task[R]) -> None:

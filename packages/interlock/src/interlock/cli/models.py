@@ -52,7 +52,7 @@ def models_of(
     named = {model.name: model for model in chosen}
     if twice := [model.name for model in chosen if named[model.name] is not model]:
         raise click.UsageError(
-            f"--model: two are called {twice[0]}; give them names in {path}, or leave one out."
+            f"--model: two have the name {twice[0]}; give them names in {path}, or leave one out."
         )
     models = list(
         {

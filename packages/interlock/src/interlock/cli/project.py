@@ -19,7 +19,7 @@ _TAKEN = frozenset({"interlock", "tests"})  # packages that a project must not s
 INIT = '''"""{title}: a server of the Model Context Protocol."""
 '''
 
-SERVER = '''"""What the server can do for a model stands here as functions."""
+SERVER = '''"""The server and its tools."""
 
 from interlock import Server
 
@@ -64,7 +64,7 @@ async def test_wrong_arguments_are_an_error_that_the_model_can_read() -> None:
 '''
 
 APP = """
-# Hosts that have apps show each greeting in this page.
+# Hosts that support apps show each greeting in this page.
 server.app("greeting.html", tool=greet)
 
 """
@@ -74,7 +74,7 @@ APP_PAGE: Final = "src/{package}/greeting.html"
 APP_TEST = '''
 
 async def test_the_greeting_has_an_app() -> None:
-    """Hosts that have apps read its page; all others have the text of the greeting."""
+    """Hosts that support apps read its page; all others get the text of the greeting."""
     async with Client(server) as client:
         (tool,) = await client.list_tools()
         assert tool.meta is not None
@@ -85,7 +85,7 @@ async def test_the_greeting_has_an_app() -> None:
 APP_README = """
 ## Its app
 
-Hosts that have apps (MCP Apps), such as `interlock host`, show each greeting in the page `{page}`,
+Hosts that support MCP Apps, such as `interlock host`, show each greeting in the page `{page}`,
 in a frame that can reach nothing but this server. All other hosts, and models, read the text of
 the greeting. `--dev` serves the newest version of the page too.
 """
@@ -165,7 +165,7 @@ FILES: Final = {
     "README.md": README,
     ".gitignore": "__pycache__/\n.venv/\ndist/\n",
 }
-"""By path; the package name is filled in there too."""
+"""By path. The package name is filled in there too."""
 
 
 @click.command("new")
@@ -177,8 +177,7 @@ def new(name: Path, app: bool) -> None:
     """Start a project in a new folder NAME: a package with a server of a few lines, its test,
     pyproject.toml and README.
 
-    It can be installed, tested and built as it stands. Nothing that is there already is written
-    over.
+    You can install, test and build it as it is. Existing files are never overwritten.
 
     \b
     interlock new hello
@@ -188,10 +187,11 @@ def new(name: Path, app: bool) -> None:
     title = name.resolve().name
     if not _NAME.fullmatch(title):
         raise click.UsageError(
-            f"{title!r} is no name for a project: letters, digits, and . _ - between them."
+            f"{title!r} is not a valid project name: use letters and digits, with . _ - "
+            "between them."
         )
     if name.exists() and not name.is_dir():
-        raise click.UsageError(f"{name} is there already, and is no folder.")
+        raise click.UsageError(f"{name} exists already, and is not a folder.")
     package = package_name(title)
     server = f"src/{package}/server.py"
     words = {
@@ -209,7 +209,7 @@ def new(name: Path, app: bool) -> None:
     if app:
         files[page] = Path(__file__).with_name("new_app.html").read_text(encoding="utf-8")
     if taken := [file for file in files if (name / file).exists()]:
-        raise click.UsageError(f"{name} has {', '.join(taken)} already; nothing was written.")
+        raise click.UsageError(f"{name} already has {', '.join(taken)}; nothing was written.")
     for file, text in files.items():
         (name / file).parent.mkdir(parents=True, exist_ok=True)
         with (name / file).open("x", encoding="utf-8", newline="\n") as stream:

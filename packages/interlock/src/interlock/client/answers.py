@@ -152,7 +152,7 @@ def check_tool_turns(messages: Sequence[t.SamplingMessage]) -> None:
         if results and (len(results) != len(blocks) or message.role != "user"):
             raise t.McpError(
                 t.INVALID_PARAMS,
-                "A message with tool results holds nothing else, and is the user's",
+                "A message with tool results must have the role user and no other content",
             )
         if sorted(results) != sorted(uses):
             raise t.McpError(

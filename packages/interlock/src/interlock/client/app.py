@@ -841,7 +841,7 @@ class Client:
         if row is None:
             self._extensions.check_request(method, params, self.caller, self.server_capabilities)
         elif row.result is None or row.sender is Side.SERVER:
-            raise ValueError(f"{method} is no request that a client sends")
+            raise ValueError(f"{method} is not a request that a client sends")
         return await self._request(
             method, params, kind, timeout, on_progress, asker, max_timeout=max_timeout
         )

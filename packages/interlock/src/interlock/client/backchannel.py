@@ -173,7 +173,7 @@ class BackChannel:
         try:
             tools = await self._tools()
         except t.InterlockError as bad:
-            log.info("what the tools say of themselves is not known: %s", bad)
+            log.info("the annotations of the tools are not known: %s", bad)
             tools = []
         if any(tool.name == params.name and is_harmless(tool) for tool in tools):
             return True
@@ -187,8 +187,9 @@ class BackChannel:
         words = f"The server can ask questions only under {self.older} or an older revision. "
         named = f"The call of {params.name}" if method == "tools/call" else method
         if is_safe:
-            return f"{words}It is used under that one from now on. {named} is sent again."
+            return f"{words}The client uses that revision from now on. {named} is sent again."
         return (
-            f"{words}It is used under that one from now on. {named} is not sent again, because the "
-            "tool does not say that this does no harm; call it again if it may run twice."
+            f"{words}The client uses that revision from now on. {named} is not sent "
+            "again, because the tool is not declared idempotent. Call it again if it may "
+            "run twice."
         )

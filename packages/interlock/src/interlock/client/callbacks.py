@@ -147,7 +147,7 @@ class Callbacks:
             return
         await asyncio.wait({task}, timeout=_CLOSING_SECONDS)
         if not task.done():
-            log.warning("callbacks for notifications were given up when the client closed")
+            log.warning("callbacks for notifications were cancelled when the client closed")
             self.cancel()
             await asyncio.wait({task}, timeout=_CLOSING_SECONDS)
 

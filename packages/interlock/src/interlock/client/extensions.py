@@ -74,8 +74,8 @@ class ClientExtensions:
         kind = self.messages.requests.get(method)
         if kind is None:
             raise ValueError(
-                f"{method} is no request that a client sends; if an extension has it, give the "
-                "extension to the client: Client(..., extensions=[...])"
+                f"{method} is not a request that a client sends; if an extension has it, "
+                "give the extension to the client: Client(..., extensions=[...])"
             )
         self._check(method, kind, params, caller, server)
         if not self.messages.asks(caller.revision, method):
@@ -92,7 +92,7 @@ class ClientExtensions:
         kind = self.messages.notifications.get(method)
         if kind is None:
             raise ValueError(
-                f"{method} is no notification of an extension that was given to this client"
+                f"{method} is not a notification of an extension that was given to this client"
             )
         self._check(method, kind, params, caller, server)
 
@@ -117,7 +117,7 @@ class ClientExtensions:
         unknown = [key for key in keys if key not in self.messages.listens]
         if unknown:
             raise ValueError(
-                f"no extension of this client adds {', '.join(unknown)} to the listen filter"
+                f"no extension of this client defines {', '.join(unknown)} for the listen filter"
             )
 
     def _check(

@@ -43,7 +43,7 @@ class RequestTimeout(ExchangeTransport):
         self._loop = asyncio.get_running_loop()
         task = asyncio.current_task()
         if task is None:
-            raise RuntimeError("a client is used from a task")
+            raise RuntimeError("a client must be used from an asyncio task")
         self._task = task
         self._expired = False
         self._over = False

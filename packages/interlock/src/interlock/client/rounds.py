@@ -56,7 +56,7 @@ async def _go_on(
     for _ in range(most):
         if not asked.input_requests and asked.request_state is None:
             raise t.ProtocolError(
-                "The server asks for input but says neither what for nor how to go on."
+                "The server's input_required result has neither inputRequests nor requestState."
             )
         with x.transport.pause_timeout():
             answers = await _answers(x, asked, asking)

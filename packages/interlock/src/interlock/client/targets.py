@@ -104,8 +104,8 @@ def _transport_to(
     if isinstance(target, Sequence):
         return Stdio([os.fspath(part) for part in target], on_stderr=on_stderr)
     raise TypeError(
-        f"a client cannot be pointed at {target!r}: it takes a Server, a script, a command, a"
-        " URL, a config entry or a transport"
+        f"a client cannot connect to {target!r}: it takes a Server, a script, a command, "
+        "a URL, a config entry or a transport"
     )
 
 
@@ -125,7 +125,7 @@ def _from_text(
 ) -> ClientTransport:
     command = shlex.split(text)
     if not command:
-        raise ValueError("an empty string leads nowhere")
+        raise ValueError("the target is an empty string; give a script, a command or a URL")
     if (
         len(command) > 1 and not Path(text).is_file()
     ):  # a command, even if it ends with the name of a script
@@ -139,7 +139,7 @@ def _from_url(url: str, web: Mapping[str, Any]) -> ClientTransport:
     parts = urlsplit(url)
     if parts.scheme == "unix":
         if parts.netloc or not parts.path:
-            raise ValueError(f"{url} names no path; a Unix socket is unix:///path")
+            raise ValueError(f"{url} has no path; a Unix socket is unix:///path")
         return Socket(parts.path)
     if parts.scheme == "tcp":
         if not parts.hostname or not parts.port:
@@ -148,8 +148,7 @@ def _from_url(url: str, web: Mapping[str, Any]) -> ClientTransport:
     if parts.scheme in ("http", "https"):
         return _http(url, web)
     raise ValueError(
-        f"there is no transport for {url}; there are https://host/path, unix:///path and"
-        " tcp://host:port"
+        f"there is no transport for {url}; use https://host/path, unix:///path and tcp://host:port"
     )
 
 

@@ -23,21 +23,21 @@ _DANGERS: tuple[tuple[str, str, str], ...] = (
     ),
     (
         "downloads",
-        "It runs what it downloads, whatever that is then.",
+        "It runs code that it downloads.",
         r"\b(?:curl|wget|fetch|iwr|irm|Invoke-WebRequest|Invoke-RestMethod)\b[^;&]*\|\s*(?:sudo\s+)?(?:\S*/)?(?:ba|z|da|k"
         r"|fi)?(?:sh|python[\d.]*|node|perl|ruby|iex)\b|(?:\$\(|`|<\()\s*(?:curl|wget)\b|\biex\b|Invoke-Expression"
         r"|DownloadString|urlopen\([^)]*\)\.read",
     ),
     (
         "secrets",
-        "It reaches for your keys or secret files.",
+        "It accesses your keys or secret files.",
         r"(?:^|[\s/\\=:'\"])\.(?:ssh|aws|gnupg|kube|netrc|docker|npmrc|pypirc)(?:[/\\\s'\":]|$)|id_(?:rsa|ed25519|ecdsa)\b"
         r"|/etc/(?:shadow|sudoers)|Login Data|\bKeychains?\b|\.config/gcloud|wallet\.dat"
         r"|\bsecurity\s+find-\w+-password",
     ),
     (
         "encoded",
-        "It hides what it runs in an encoding.",
+        "It hides its code in an encoding.",
         r"\bbase64\s+(?:-\w+\s+)*(?:-d|-D|--decode)\b|-(?:enc|encodedcommand|e)\s+[A-Za-z0-9+/=]{16,}|\beval\s*[\"'($`]"
         r"|\bexec\s*\(|b64decode|\bxxd\s+-r",
     ),
@@ -49,19 +49,19 @@ _DANGERS: tuple[tuple[str, str, str], ...] = (
     ),
     (
         "stays",
-        "It changes what runs when the machine starts, or when somebody logs in.",
+        "It changes what runs at startup or login.",
         r"\bcrontab\b|\bsystemctl\s+enable\b|\blaunchctl\b|\.(?:bash|zsh)rc\b|\.(?:bash_)?profile\b|\bschtasks\b|\breg\s+add\b"
         r"|authorized_keys",
     ),
     (
         "container",
-        "It gives a container the whole machine.",
+        "It gives a container access to the whole machine.",
         r"--privileged\b|/var/run/docker\.sock|(?:-v|--volume)[\s=]+/(?::|\s)|--(?:pid|net|network|ipc)[\s=]host\b"
         r"|type=bind,(?:source|src)=/,",
     ),
     (
         "unchecked",
-        "It gets something without checking who it comes from.",
+        "It downloads something without checking the sender.",
         r"\s(?:-k|--insecure|--no-check-certificate|--trusted-host|--allow-unauthenticated)\b|NODE_TLS_REJECT_UNAUTHORIZED=0"
         r"|http://(?!localhost\b|127\.|\[::1\])[^\s]+\.(?:sh|py|ps1|exe|tgz|tar\.gz|whl)\b|(?:--index-url|--registry"
         r"|--extra-index-url)[\s=]http:",

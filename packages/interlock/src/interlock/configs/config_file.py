@@ -71,7 +71,7 @@ class ConfigFile:
                 return True, backup
             if backup is not None:
                 backup.unlink()
-        raise Uneditable("another program writes it all the time")
+        raise Uneditable("another program keeps changing it")
 
     def backups(self) -> list[str]:
         """Return the texts of the backups, the newest first, without unreadable ones."""

@@ -159,7 +159,7 @@ def _yaml(text: str) -> Any:
             raise Unreadable("it is empty")
         twice = sorted(_repeated_keys(node), key=lambda key: key.start_mark.index)
         if twice:
-            raise Unreadable(f"{_position(twice[0].start_mark)}: this key is there a second time")
+            raise Unreadable(f"{_position(twice[0].start_mark)}: this key appears twice")
         return YAML(typ="safe", pure=True).load(text)
     except MarkedYAMLError as bad:
         mark = bad.problem_mark or bad.context_mark

@@ -86,7 +86,7 @@ def start_facts(request: _Described) -> list[str]:
     if request.variables:
         found.append(f"variables: {', '.join(request.variables)}")
     if request.trusted:
-        found.append("the annotations of its tools are believed")
+        found.append("the annotations of its tools are trusted")
     if request.roots:
         found.append(f"it is told about the folders {', '.join(request.roots)}")
     if request.runs_code:
@@ -141,8 +141,8 @@ class TrustRecord(RecordFile):
         is_record = all(isinstance(approval, str) for approval in approvals)
         if not is_record or data.get("interlock") != "trust":
             return (
-                "is not a record of trusted servers. "
-                "Move it away; then you are asked about each server again."
+                "is not a record of trusted servers. Move it away; Interlock then asks "
+                "about each server again."
             )
         if data.get("version") != 1 or isinstance(data["version"], bool):
             return "was written by a newer version of Interlock. Update Interlock."
@@ -168,7 +168,9 @@ def _plain_http_warnings(entry: Entry) -> tuple[StartWarning, ...]:
         secret.append("URL")
     if not secret:
         return ()
-    words = "Secrets are sent over plain http: everybody on the way can read them. Use https."
+    words = (
+        "Secrets are sent over plain http, where others on the network can read them. Use https."
+    )
     return (StartWarning("plain", words, visible_line(", ".join(secret))),)
 
 

@@ -232,7 +232,7 @@ class HttpFetch:
                     over.set_result(None)
             if connection.lost:
                 raise t.Unreachable(
-                    f"{pool.place} closed the connection before it was asked anything."
+                    f"{pool.place} closed the connection before a request was sent."
                 )
         except BaseException as bad:
             if not connection.lost:  # a lost connection has already passed its permission on

@@ -161,7 +161,7 @@ def _check(answer: bytes, place: Origin, proxy: Origin) -> None:
             f"The proxy {proxy} answered with more than {_LONGEST_HEAD} bytes of headers."
         )
     if rest:
-        raise t.Unreachable(f"The proxy {proxy} spoke before {place} was asked anything.")
+        raise t.Unreachable(f"The proxy {proxy} sent data before a request to {place} was sent.")
 
 
 class _Tunnel(asyncio.Protocol):
@@ -194,33 +194,34 @@ def misfortune(bad: OSError, place: Origin) -> t.Unreachable:
     next_hop = place if place.through is None else place.through
     if isinstance(bad, ssl.SSLCertVerificationError):
         return t.Unreachable(
-            f"{place} shows a certificate that is not trusted: {bad.verify_message.rstrip('.')}. "
-            "If its CA is your own, name that in SSL_CERT_FILE or with ca=."
+            f"{place} shows a certificate that is not trusted: "
+            f"{bad.verify_message.rstrip('.')}. If it is your own CA, give it with "
+            "SSL_CERT_FILE or ca=."
         )
     if isinstance(bad, ssl.SSLError):
         reason = (bad.reason or str(bad)).replace("_", " ").lower()
         return t.Unreachable(
-            f"TLS with {place} failed: {reason}. Does a server that speaks https listen there?"
+            f"TLS with {place} failed: {reason}. Check that the server there uses https."
         )
     if isinstance(bad, socket.gaierror):
         return t.Unreachable(
-            f"The host {next_hop.host} was not found: {bad.strerror}. Is its name right, and is "
-            "there a network?"
+            f"The host {next_hop.host} was not found: {bad.strerror}. Check the name and "
+            "the network connection."
         )
     if (
         isinstance(bad, ConnectionRefusedError) or "refused" in str(bad).lower()
     ):  # with several addresses, asyncio raises one OSError without a subclass
         what = "proxy" if place.through is not None else "server"
         return t.Unreachable(
-            f"Nobody listens at {next_hop}: the connection was refused. Is the {what} running, and "
-            "is the port right?"
+            f"Nothing listens on {next_hop}: the connection was refused. Check that the "
+            f"{what} is running, and check the port."
         )
     if (
         isinstance(bad, ConnectionResetError | ConnectionAbortedError | BrokenPipeError)
         and place.secure
     ):
         return t.Unreachable(
-            f"TLS with {place} failed: the connection was closed. Does a server that speaks https "
-            "listen there?"
+            f"TLS with {place} failed: the connection was closed. Check that the server "
+            "there uses https."
         )
     return t.Unreachable(f"{next_hop} cannot be reached: {bad.strerror or bad}.")

@@ -13,8 +13,7 @@ try:
     import httptools
 except ImportError as missing:
     raise ImportError(
-        "Talking HTTP needs httptools, which comes with the extra `http`: pip install "
-        "'interlock[http]'"
+        "HTTP needs httptools, which comes with the extra `http`: pip install 'interlock[http]'"
     ) from missing
 
 from .. import types as t
@@ -393,7 +392,7 @@ class IncomingResponse:
             await waiter
         except BaseException:
             if not self.ended:
-                self._connection.fail(t.Unreachable("The request was given up."))
+                self._connection.fail(t.Unreachable("The request was abandoned."))
             raise
         finally:
             self._waiter = None

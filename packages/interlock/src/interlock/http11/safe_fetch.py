@@ -212,13 +212,13 @@ class SafeFetch:
                     rule = (
                         "which is not followed"
                         if not self.most_redirects
-                        else "which is one too many"
+                        else "which exceeds the limit of redirects"
                     )
                     there = _shown(_joined(request.url, location))
                     raise BlockedAddress(
                         f"{place} redirects to {there} (status {answer.status}), {rule}.",
                         "redirect",
-                        "The document must stand at the address that was given for it.",
+                        "The document must be at the given address itself.",
                         status=answer.status,
                     )
                 request, place = self._onward(request, place, location, answer.status)
@@ -257,26 +257,25 @@ class SafeFetch:
             place = target(url, _NO_PROXY, "").place
         except ValueError:
             raise BlockedAddress(
-                f"{_shown(url)} is no {'http or ' if self.plain else ''}https URL that can be "
-                "asked.",
+                f"{_shown(url)} is no {'http or ' if self.plain else ''}https URL.",
                 "url",
             ) from None
         if "@" in urlsplit(url).netloc:
             raise BlockedAddress(
-                f"{place} is not asked with a user or a password in its URL.",
+                f"{place} is blocked: the URL contains a user name or a password.",
                 "user",
-                "Leave them out.",
+                "Remove them.",
             )
         here = is_here(place.host)
         if here and not self.loopback:
             raise BlockedAddress(
-                f"{place} is this machine itself, which is not asked.",
+                f"{place} is blocked: it is this machine itself.",
                 "here",
                 "In development, loopback=True allows it.",
             )
         if not place.secure and not here and not self.plain:
             raise BlockedAddress(
-                f"{place} is not asked, as only https is safe on the way.",
+                f"{place} is blocked: only https is encrypted in transit.",
                 "plain",
                 "Use its https address.",
             )
@@ -285,15 +284,15 @@ class SafeFetch:
         ):
             usual = 443 if place.secure else 80
             raise BlockedAddress(
-                f"{place} is not asked, as no web server has that port.",
+                f"{place} is blocked: its port is not one of a web server.",
                 "port",
                 f"Use {usual}, or one from 1024 on.",
             )
         if self._hosts is not None and not any(_covers(entry, place.host) for entry in self._hosts):
             raise BlockedAddress(
-                f"{place} is not among the hosts that may be asked.",
+                f"{place} is blocked: it is not among the allowed hosts.",
                 "hosts",
-                "Name it in hosts= if it should be.",
+                "Add it to hosts= if it should be.",
             )
         if any(_covers(entry, place.host) for entry in self._never):
             raise _never(place)
@@ -301,8 +300,7 @@ class SafeFetch:
             self._judge(address, place)
         elif _ALMOST_ADDRESS.fullmatch(place.host) or not _NAME.fullmatch(place.host):
             raise BlockedAddress(
-                f"{place} is not asked, as its host is neither a name nor an address in its usual "
-                "spelling.",
+                f"{place} is blocked: its host is neither a name nor an address in its usual form.",
                 "name",
             )
         elif (
@@ -312,12 +310,13 @@ class SafeFetch:
         ):
             # the proxy resolves the name, so its addresses cannot be checked here
             raise BlockedAddress(
-                f"{place} is not asked of the proxy, as no public host has such a name.",
+                f"{place} is blocked: no public host has such a name, so the proxy is not "
+                "used for it.",
                 "blind",
-                "Name it in hosts= if it is yours.",
+                "Add it to hosts= if it is yours.",
             )
         if self._is_proxy(place) and self._way_to(place) is None:
-            raise BlockedAddress(f"{place} is not asked, as it is the proxy itself.", "proxy")
+            raise BlockedAddress(f"{place} is blocked: it is the proxy itself.", "proxy")
         return place
 
     def _way_to(self, place: Origin) -> str | None:
@@ -339,9 +338,9 @@ class SafeFetch:
         if is_here(place.host):
             if not is_loopback(address):
                 raise BlockedAddress(
-                    f"{place} should be this machine and is not.",
+                    f"{place} should be this machine, but it is not.",
                     "address",
-                    "Look into its hosts file.",
+                    "Check its hosts file.",
                 )
             return
         kind = peculiarity(address)
@@ -351,9 +350,9 @@ class SafeFetch:
         ):
             return
         secret = is_metadata(address)
-        advice = "" if secret else "If it is your own network, allow that by networks=."
+        advice = "" if secret else "If it is your own network, allow it with networks=."
         raise BlockedAddress(
-            f"{place} is not asked, as it leads to {kind}.",
+            f"{place} is blocked: it resolves to {kind}.",
             "metadata" if secret else "address",
             advice,
         )
@@ -375,7 +374,7 @@ class SafeFetch:
         for address in found:
             if address is None:
                 raise BlockedAddress(
-                    f"{place} is not asked, as it leads to something that is no address.", "address"
+                    f"{place} is blocked: it does not resolve to a valid address.", "address"
                 )
             self._judge(address, place)
         return list(dict.fromkeys(map(str, found)))
@@ -396,7 +395,8 @@ class SafeFetch:
             is_here(onward.host) and not is_here(place.host)
         ):
             raise BlockedAddress(
-                f"{words}, which is less safe than where it comes from, and not followed.",
+                f"{words}, which is less secure than the original address, so the "
+                "redirect is not followed.",
                 "downgrade",
                 status=status,
             )
@@ -513,7 +513,7 @@ def _usual(host: str) -> str:
 
 def _never(place: Origin) -> BlockedAddress:
     return BlockedAddress(
-        f"{place} is among the hosts that are never asked.", "never", "They are those of never=."
+        f"{place} is blocked: it is among the hosts of never=.", "never", "See never=."
     )
 
 

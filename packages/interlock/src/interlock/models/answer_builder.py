@@ -111,7 +111,7 @@ class AnswerBuilder:
     def _add(self, part: AnswerPart) -> AnswerPart:
         if len(self.parts) >= _MOST_PARTS:
             raise ModelFailure(
-                f"The model's answer has more than {_MOST_PARTS} parts; it was given up.",
+                f"The model's answer has more than {_MOST_PARTS} parts; the request was abandoned.",
                 "bad_answer",
             )
         part.back = {}

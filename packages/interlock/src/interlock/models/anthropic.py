@@ -149,7 +149,7 @@ def _tools_used(talk: list[RoleTurn], names: IdMap) -> list[JSONObject]:
         if isinstance(block, ToolUseContent)
     )
     return [
-        {"name": name, "description": "Not available any more.", "input_schema": {"type": "object"}}
+        {"name": name, "description": "No longer available.", "input_schema": {"type": "object"}}
         for name in used
     ]
 

@@ -69,7 +69,7 @@ class BlockReader:
             raise of(self._who, trouble(body), 0)
         if not isinstance(body.get("content"), list):
             raise ModelFailure(
-                f"{self._who.words} gave an answer without content; is the url right?", "bad_answer"
+                f"{self._who.words} gave an answer without content; check the URL.", "bad_answer"
             )
         self._model = plain(text_of(body, "model"), 200) or self._model
         self._count(object_of(body, "usage"))

@@ -123,14 +123,16 @@ def read_models(
         BadModels: The configuration is not valid.
     """
     if not isinstance(entries, Mapping):
-        raise BadModels('"models" must be an object: a name for each model, and what it is.')
+        raise BadModels(
+            '"models" must be an object that maps the name of each model to its settings.'
+        )
     environment = os.environ if environment is None else environment
     configured = ConfiguredModels([], {})
     for name, entry in entries.items():
         if not isinstance(name, str) or not re.fullmatch(r"[^\s/\\\x00-\x1f]{1,64}", name):
             raise BadModels(
-                f"models: {plain(repr(name), 80)} cannot be a model's name: up to 64 "
-                "signs, without spaces and slashes."
+                f"models: {plain(repr(name), 80)} is not a valid model name: use up to 64 "
+                "characters without spaces and slashes."
             )
         read = _entry(name, entry)
         try:
@@ -163,7 +165,7 @@ def from_environment(
     provider, _, model = named.partition(":")
     if not model:
         raise BadModels(
-            "INTERLOCK_MODEL is to be provider:model, such as ollama:llama3.2; it is "
+            "INTERLOCK_MODEL must be provider:model, such as ollama:llama3.2; it is "
             f"{plain(named, 80)}."
         )
     entry: JSONObject = {
@@ -191,8 +193,8 @@ def _entry(name: str, entry: Any) -> ModelEntry:
         if field not in fields:
             near = difflib.get_close_matches(str(field), fields, 1)
             raise BadModels(
-                f"{where}: {plain(str(field), 60)} is not known "
-                f"here.{f' Is it {near[0]}?' if near else ''}"
+                f"{where}: {plain(str(field), 60)} is "
+                f"unknown.{f' Did you mean {near[0]}?' if near else ''}"
             )
     try:
         read = msgspec.convert(dict(entry), ModelEntry)
@@ -204,28 +206,28 @@ def _entry(name: str, entry: Any) -> ModelEntry:
             f"{', '.join(PROVIDERS)}."
         )
     if not read.model.strip():
-        raise BadModels(f"{where}: model is to be the provider's name of the model.")
+        raise BadModels(f"{where}: model must be the provider's name of the model.")
     for field in ("context", "output"):
         if (number := getattr(read, field)) is not None and number < 1:
-            raise BadModels(f"{where}: {field} is a number of tokens, above 0.")
+            raise BadModels(f"{where}: {field} must be a number of tokens above 0.")
     for field in ("cost", "speed", "intelligence"):
         if (number := getattr(read, field)) is not None and not 0 <= number <= 1:
-            raise BadModels(f"{where}: {field} runs from 0 to 1.")
+            raise BadModels(f"{where}: {field} must be from 0 to 1.")
     for field in ("patience", "silence"):
         if (number := getattr(read, field)) is not None and not 0 < number <= 86_400:
-            raise BadModels(f"{where}: {field} is a number of seconds, above 0.")
+            raise BadModels(f"{where}: {field} must be a number of seconds above 0.")
     return read
 
 
 def _key(name: str, entry: ModelEntry, environment: Mapping[str, str], folder: Path) -> str:
     where = f"models.{name}"
     if entry.key and entry.key_file:
-        raise BadModels(f"{where}: either key or key_file, not both.")
+        raise BadModels(f"{where}: give key or key_file, not both.")
     if entry.key:
         if not _VARIABLE.fullmatch(entry.key):
             raise BadModels(
-                f"{where}: a key does not stand in the configuration itself; write "
-                f"${{NAME_OF_A_VARIABLE}}, or use key_file."
+                f"{where}: do not write a key into the configuration; write "
+                "${NAME_OF_A_VARIABLE}, or use key_file."
             )
         return _filled(name, "key", entry.key, environment)
     if not entry.key_file:
@@ -237,7 +239,7 @@ def _key(name: str, entry: ModelEntry, environment: Mapping[str, str], folder: P
             raise BadModels(f"{where}: key_file {path} is not a file.")
         if os.name == "posix" and mode & 0o077:
             raise BadModels(
-                f"{where}: others can read {path}; take that from them: chmod 600 {path}"
+                f"{where}: others can read {path}; remove that permission: chmod 600 {path}"
             )
         with path.open("rb") as file:
             return file.read(_MOST_KEY).decode("ascii").strip()
@@ -296,8 +298,8 @@ def _made(
             and not _is_here(urlsplit(url).hostname or "")
         ):
             raise BadModels(
-                f"{where}: the key would go over http, for others to read; use https, or "
-                "set plain to true if that is meant."
+                f"{where}: the key would be sent unencrypted over http; use https, or set "
+                "plain to true to allow it."
             )
         return kind.make(
             name,

@@ -68,7 +68,8 @@ def pieces(block: Any, taken: AcceptedContent) -> list[ContentPiece]:
     return [
         ContentPiece(
             "text",
-            f"[Content of the kind {plain(str(kind), 60)} was left out: it is not known here.]",
+            f"[Content of the kind {plain(str(kind), 60)} was left out: this kind is not "
+            "supported.]",
         )
     ]
 

@@ -75,7 +75,7 @@ def begun_and_ended_by_user(talk: list[RoleTurn]) -> list[RoleTurn]:
     """The conversation with a user message at both ends, which some providers require."""
     if talk and talk[0].role == "assistant":
         talk = [
-            RoleTurn("user", [TextContent("(The beginning of the conversation is not here.)")]),
+            RoleTurn("user", [TextContent("(The beginning of the conversation was left out.)")]),
             *talk,
         ]
     if talk and talk[-1].role == "assistant":

@@ -115,16 +115,15 @@ def of(
         _WORDS[kind]
         if status != 404
         else (
-            "does not know this: the model's name or the url is wrong, or the model is not "
-            "installed there"
+            "did not find the model or the address: check the model's name and the URL, "
+            "and whether the model is installed there"
         )
     )
     if found.codes & _NO_CREDIT or status == 402:
-        words = "says that the account has no credit left; top it up or choose another model"
+        words = "has no credit left on this account; add credit or choose another model"
     elif 300 <= status < 400:
         words = (
-            "sends us elsewhere, which is not followed; the url in the configuration is "
-            "perhaps wrong"
+            "answered with a redirect, which is not followed; check the URL in the configuration"
         )
     later = (
         f" It says: wait {wait:g} seconds."
@@ -142,19 +141,18 @@ def of(
 _WORDS: dict[FailureKind, str] = {
     "unreachable": "cannot be reached",
     "refused": "refuses to answer this",
-    "rate_limited": "has been asked too often; try again later",
-    "overloaded": "has too much to do or is out of order; try again later",
-    "cut": "broke off in the middle of its answer; ask again",
-    "too_long": "takes no conversation of this length; begin a new one or attach less",
-    "unauthorized": (
-        "does not let us in; check the key in the configuration and what it may be used for"
-    ),
+    "rate_limited": "reports too many requests; try again later",
+    "overloaded": "is overloaded or failing; try again later",
+    "cut": "stopped in the middle of its answer; ask again",
+    "too_long": "does not accept a conversation of this length; start a new one or attach less",
+    "unauthorized": ("denied access; check the key in the configuration and its permissions"),
     "bad_request": "did not understand the request",
-    "bad_answer": "gave an answer that was not understood",
+    "bad_answer": "gave an answer that cannot be read",
 }
 
 _UNKNOWN = (
-    "does not know this: the model's name or the url is wrong, or the model is not installed there"
+    "did not find the model or the address: check the model's name and the URL, and "
+    "whether the model is installed there"
 )
 
 _TOO_LONG = (

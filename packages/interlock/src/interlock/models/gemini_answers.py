@@ -56,7 +56,7 @@ class CandidateReader:
         deltas = self._read(body)
         if not self.complete and not self._speech.parts:
             raise ModelFailure(
-                f"{self._who.words} gave an answer without content; is the url right?", "bad_answer"
+                f"{self._who.words} gave an answer without content; check the URL.", "bad_answer"
             )
         self.complete = self.over = True
         return deltas

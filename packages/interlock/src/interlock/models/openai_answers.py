@@ -75,7 +75,7 @@ class ChunkReader:
         choices = list_of(body, "choices")
         if not choices:
             raise ModelFailure(
-                f"{self._who.words} gave an answer without content; is the url right?", "bad_answer"
+                f"{self._who.words} gave an answer without content; check the URL.", "bad_answer"
             )
         deltas = self._speak(object_of(choices[0], "message"))
         self._end(choices[0])

@@ -261,7 +261,7 @@ class Provider(ABC):
             talk = without_tools(talk)
         if not talk:
             raise ModelFailure(
-                f"{self.who.words} was asked nothing: the conversation is empty.", "bad_request"
+                f"{self.who.words} cannot be asked: the conversation is empty.", "bad_request"
             )
         return talk
 
@@ -273,10 +273,11 @@ class Provider(ABC):
         if tools and not self.facts.tools:
             if _mode(request) == "required":
                 raise ModelFailure(
-                    f"{self.who.words} takes no tools, and is to use one; choose another model.",
+                    f"{self.who.words} does not support tools, and the request requires "
+                    "one; choose another model.",
                     "bad_request",
                 )
-            notes.append(f"{self.model} takes no tools; it is asked without them.")
+            notes.append(f"{self.model} does not support tools; it is asked without them.")
             return []
         return [self._described(tool, names) for tool in tools]
 
@@ -329,7 +330,7 @@ class Provider(ABC):
             body = msgspec.json.encode(asked.body)
         except (ValueError, TypeError, RecursionError):
             raise ModelFailure(
-                f"What {self.who.words} is to be asked cannot be written as JSON.", "bad_request"
+                f"The request to {self.who.words} cannot be written as JSON.", "bad_request"
             ) from None
         try:
             async with asyncio.timeout(self.silence if self.streamed else self.seconds):
@@ -344,13 +345,13 @@ class Provider(ABC):
             raise ModelFailure(words, "unreachable") from slow
         except Unreachable as gone:
             words = (
-                f"{self.who.words} cannot be reached: {self.who.quote(str(gone))} Check the "
-                "url, and that it is running."
+                f"{self.who.words} cannot be reached: {self.who.quote(str(gone))} Check "
+                "the URL, and check that it is running."
             )
             raise ModelFailure(words, "unreachable", status=gone.status or 0) from gone
         except ValueError:  # its words would repeat the header
             raise ModelFailure(
-                f"{self.who.words} cannot be asked: its url or a header is wrong.", "bad_request"
+                f"{self.who.words} cannot be asked: its URL or a header is invalid.", "bad_request"
             ) from None
 
     async def _error_body(self, response: Response) -> bytes:
@@ -402,8 +403,8 @@ class Provider(ABC):
             size += len(chunk)
             if size > self.most:
                 raise ModelFailure(
-                    f"{self.who.words} gave an answer of more than {self.most} bytes; it "
-                    "was given up.",
+                    f"{self.who.words} gave an answer of more than {self.most} bytes; the "
+                    "request was abandoned.",
                     "bad_answer",
                 )
             try:
@@ -432,8 +433,8 @@ class Provider(ABC):
     def _cut(self, silent: bool = False) -> ModelFailure:
         how = "fell silent" if silent else "broke off"
         return ModelFailure(
-            f"{self.who.words} {how} in the middle of its answer; what it said so far is "
-            "not the whole. Ask again.",
+            f"{self.who.words} {how} in the middle of its answer, so the answer is "
+            "incomplete. Ask again.",
             "cut",
         )
 
@@ -448,7 +449,7 @@ class Provider(ABC):
             and said.result.stop_reason in ("endTurn", "stopSequence")
         ):
             raise ModelFailure(
-                f"{self.who.words} called no tool although it had to; it may not be able to.",
+                f"{self.who.words} had to call a tool and did not; the model may not support that.",
                 "bad_answer",
             )
         return said
@@ -465,9 +466,10 @@ def _mode(request: CreateMessageRequestParams) -> str:
 def _checked(url: str) -> str:
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ValueError("a model's url begins with https:// or http:// and names a host")
+        raise ValueError("a model's URL must begin with https:// or http:// and name a host")
     if parts.username is not None or parts.password is not None or parts.query or parts.fragment:
         raise ValueError(
-            "a model's url has no name, password, query or fragment; the key has a place of its own"
+            "a model's URL must not have a user name, password, query or fragment; put "
+            "the key into its own setting"
         )
     return url.rstrip("/")

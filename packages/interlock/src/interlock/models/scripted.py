@@ -68,7 +68,7 @@ class Scripted:
         before: Callable[[int], Awaitable[None]] | None = None,
     ) -> None:
         self.name = self.model = name
-        self.facts = facts or ModelFacts(remark="says what it was told to say")
+        self.facts = facts or ModelFacts(remark="gives scripted answers")
         self.requests: list[CreateMessageRequestParams] = []
         self.closed = 0
         self._answers = list(answers)
@@ -111,7 +111,7 @@ class Scripted:
         if self._next >= len(self._answers):
             if not (self._forever and self._answers):
                 raise ModelFailure(
-                    f"The scripted model {self.name} has nothing more to say.", "bad_answer"
+                    f"The scripted model {self.name} has no answer left.", "bad_answer"
                 )
             script = self._answers[-1]
         else:

@@ -162,7 +162,7 @@ def opening(
     handshake = [r for r in HANDSHAKE_REVISIONS if r in revisions]
     if not stateless:
         if not handshake:
-            raise UnsupportedRevision("No revision is allowed that this server could speak.")
+            raise UnsupportedRevision("None of the allowed revisions is supported by this server.")
         return _greeted(handshake, (yield Handshake(handshake[-1])))
     if known in handshake:
         return (yield from _open_remembered(handshake, stateless))
@@ -297,7 +297,7 @@ def _refuse_strangers(supported: Sequence[str], handshake: Sequence[str]) -> Non
     """
     if not any(r in handshake for r in supported):
         raise UnsupportedRevision(
-            f"The server speaks {', '.join(supported) or 'nothing it would name'}; "
+            f"The server speaks {', '.join(supported) or 'no revision that it names'}; "
             "none of these is allowed here."
         )
 

@@ -121,7 +121,7 @@ def check(requested_schema: Mapping[str, Any], content: Mapping[str, Any]) -> di
     for field in form:
         if field.name not in content:
             if field.required:
-                wrong[field.name] = "A value is needed here."
+                wrong[field.name] = "This field is required."
         elif words := misfit(field, content[field.name]):
             wrong[field.name] = words
     return wrong

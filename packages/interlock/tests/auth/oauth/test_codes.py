@@ -231,7 +231,7 @@ def test_a_code_of_doubtful_origin_is_sent_nowhere(said: bool, come: str):
     with pytest.raises(Unauthorized) as refused:
         player.log_in()
     assert refused.value.step == "log-in"
-    assert "Nothing was sent anywhere" in str(refused.value)
+    assert "The code was not sent to anyone" in str(refused.value)
     assert player.forms() == []
 
 

@@ -82,9 +82,9 @@ def test_where_a_servers_metadata_is_found(
 @pytest.mark.parametrize(
     "challenge, answers, words, culprit",
     [
-        (challenged(), {}, "cannot be had (status 404)", "server"),
-        (challenged(), {NAMED: (500, {}), PROTECTED: PAGE}, "cannot be had (status 404)", "server"),
-        (challenged(), {NAMED: PAGE}, "that is no JSON", "server"),
+        (challenged(), {}, "not available (status 404)", "server"),
+        (challenged(), {NAMED: (500, {}), PROTECTED: PAGE}, "not available (status 404)", "server"),
+        (challenged(), {NAMED: PAGE}, "that is not JSON", "server"),
         (
             challenged(),
             {NAMED: {"authorization_servers": [ISSUER]}},
@@ -92,8 +92,8 @@ def test_where_a_servers_metadata_is_found(
             "server",
         ),
         (challenged(), {NAMED: {"resource": 1}}, "Expected `str`, got `int`", "server"),
-        (None, {PROTECTED: (503, {}), ROOT: (404, {})}, "cannot be had", "server"),
-        (None, {PROTECTED: t.Unreachable("No route to it.")}, "cannot be had", "server"),
+        (None, {PROTECTED: (503, {}), ROOT: (404, {})}, "not available", "server"),
+        (None, {PROTECTED: t.Unreachable("No route to it.")}, "not available", "server"),
         (
             None,
             {PROTECTED: resource(resource="https://other.example/mcp")},
@@ -231,7 +231,7 @@ def test_where_there_is_no_metadata_each_place_is_told():
     with pytest.raises(Unauthorized) as refused:
         Player({METADATA: PAGE}).play(find_metadata(ISSUER))
     assert (
-        f"{METADATA} (something else than JSON), {ISSUER}/.well-known/openid-configuration "
+        f"{METADATA} (a body that is not JSON), {ISSUER}/.well-known/openid-configuration "
         "(status 404)" in str(refused.value)
     )
     assert refused.value.culprit == "authorization server"
@@ -362,7 +362,7 @@ def test_a_server_that_wants_something_else_than_oauth():
     """A server that wants a key of its own looks like one of 2025-03-26 until nobody registers: the
     words say what it may be.
     """
-    with pytest.raises(Unauthorized, match="It may want a key or token of its own") as refused:
+    with pytest.raises(Unauthorized, match="It may require an API key or a token") as refused:
         Player({}).log_in()
     assert refused.value.step == "registration"
     assert refused.value.culprit == "server"
@@ -395,7 +395,7 @@ def test_a_token_does_not_travel_unprotected(server: str):
     this machine.
     """
     player = Player({})
-    with pytest.raises(Unauthorized, match="must not travel unprotected"):
+    with pytest.raises(Unauthorized, match="must not be sent unencrypted"):
         player.log_in(server=server)
     assert player.steps == []
 

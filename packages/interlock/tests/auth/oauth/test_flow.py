@@ -340,7 +340,7 @@ def test_whether_a_company_may_vouch(profiles: list[str] | None, begun: bool):
     if begun:
         player.log_in(ways()["enterprise"])
     else:
-        with pytest.raises(Unauthorized, match="takes no assertions of a company"):
+        with pytest.raises(Unauthorized, match="does not accept assertions of a company"):
             player.log_in(ways()["enterprise"])
     assert bool(player.forms(IDP)) is begun
 

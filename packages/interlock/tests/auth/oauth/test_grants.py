@@ -109,12 +109,12 @@ def test_ways_that_cannot_be_gone(method: str, words: str):
         ((401, {"error": "invalid_client", "error_description": "who?"}), "invalid_client: who?",
             "client", "invalid_client"),
         ((400, {"error": "invalid_grant"}), "log in again", "person", "invalid_grant"),
-        ((400, {"error": "invalid_scope"}), "Ask for other scopes", "client", "invalid_scope"),
+        ((400, {"error": "invalid_scope"}), "Request other scopes", "client", "invalid_scope"),
         ((400, {"error": "invalid_target"}), "does not know this server", "server",
             "invalid_target"),
-        ((400, {"error": "unauthorized_client"}), "may not use this kind of grant", "client",
+        ((400, {"error": "unauthorized_client"}), "may not use this grant type", "client",
             "unauthorized_client"),
-        ((400, {"error": "unsupported_grant_type"}), "does not do this kind of grant",
+        ((400, {"error": "unsupported_grant_type"}), "does not support this grant type",
             "authorization server", "unsupported_grant_type"),
         ((400, {"error": "of_their_own"}), "refused (of_their_own)", "authorization server",
             "of_their_own"),
@@ -124,15 +124,15 @@ def test_ways_that_cannot_be_gone(method: str, words: str):
         )}), "bad_verification_code: The code", "authorization server", "bad_verification_code"),
         ((503, b"<html>"), "refused (status 503)", "authorization server", ""),
         ((302, b""), "refused (status 302)", "authorization server", ""),
-        ((200, b"<html>"), "that is no JSON", "authorization server", ""),
-        ((200, b""), "that is no JSON", "authorization server", ""),
+        ((200, b"<html>"), "that is not JSON", "authorization server", ""),
+        ((200, b""), "that is not JSON", "authorization server", ""),
         ((200, {"token_type": "Bearer"}), "missing required field `access_token`",
             "authorization server", ""),
-        ((200, token(access_token="")), "a token that no header can carry", "authorization server",
-            ""),
-        ((200, token(access_token="a\r\nX: y")), "a token that no header can carry",
+        ((200, token(access_token="")), "a token that does not fit into a header",
             "authorization server", ""),
-        ((200, token(access_token="töken")), "a token that no header can carry",
+        ((200, token(access_token="a\r\nX: y")), "a token that does not fit into a header",
+            "authorization server", ""),
+        ((200, token(access_token="töken")), "a token that does not fit into a header",
             "authorization server", ""),
         ((200, token(token_type="mac")), "a token of the type 'mac'", "authorization server", ""),
         ((200, token(token_type="N_A")), "a token of the type 'N_A'", "authorization server", ""),
@@ -349,7 +349,7 @@ def test_a_nonce_is_honoured_once(answers: list[Any], nonces: list[str | None], 
 def test_a_token_that_is_not_bound_is_not_taken_for_one():
     """`DPP-01`: who asked for tokens that are of no use to a thief hears it where there are none.
 
-    Nothing is kept.
+    No logins are stored.
     """
     player = Player(world(token=token()), dpop=True)
     with pytest.raises(Unauthorized, match="not bound to the client's key") as caught:

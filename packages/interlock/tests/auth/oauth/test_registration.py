@@ -306,7 +306,7 @@ def test_a_registration_serves_for_its_scopes(told: dict[str, Any], wanted: list
         ),
         ((401, b"<html>"), "status 401", 1),
         ((500, b""), "status 500", 1),
-        ((201, b"<html>"), "that is no JSON", 1),
+        ((201, b"<html>"), "that is not JSON", 1),
         ((201, {"client_secret": "secret-client"}), "missing required field `client_id`", 1),
         ((201, {"client_id": 7}), "Expected `str`, got `int`", 1),
         (t.Unreachable("The line is cut."), "no answer came (The line is cut)", 1),

@@ -17,14 +17,14 @@ MISSING = "The chat needs prompt_toolkit and rich: pip install 'interlock[host]'
 @click.command("chat")
 @with_host_options
 @click.option(
-    "--resume", metavar="SESSION", help="Go on with an earlier conversation; /sessions lists them."
+    "--resume", metavar="SESSION", help="Continue an earlier conversation; /sessions lists them."
 )
 def chat(resume: str | None, **options: Any) -> None:
-    """Put a model and yourself in front of servers, here in the terminal.
+    """Use a model with servers, in the terminal.
 
-    Type, and press Enter. / shows the prompts of all servers, @ their resources, /help the rest.
-    Whatever a server or the model wants is asked here, and answered with one key. Ctrl-C cancels
-    what is under way, Ctrl-D leaves.
+    Type, and press Enter. / shows the prompts of all servers, @ their resources, /help the rest. If
+    a server or the model needs a decision, you are asked here and answer with one key. Ctrl-C
+    cancels the running turn, Ctrl-D quits.
 
     \b
     interlock chat --config .mcp.json --model anthropic:claude-sonnet-4-5

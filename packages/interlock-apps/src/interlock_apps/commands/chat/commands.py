@@ -235,7 +235,7 @@ class Commands:
                 raise CommandError(
                     f"/rules forget N, with N from 1 to {len(rules)}"
                     if rules
-                    else "There is nothing to forget."
+                    else "There are no remembered decisions."
                 )
             self._host.forget(rules[int(number) - 1])
             rules = self._host.policy.learned
@@ -245,7 +245,7 @@ class Commands:
             how = f"in conversation {rule.session}" if rule.session else "always"
             self._paper.note(f"{place} {rule.decision} {rule.server} {rule.tool} ({how})")
         if not rules:
-            self._paper.note("Nothing is remembered.")
+            self._paper.note("There are no remembered decisions.")
 
     # -- results, the log, conversations -----------------------------------------------------------
 
@@ -322,8 +322,7 @@ class Commands:
         known = {row.id for row in await self._host.log.sessions()}
         if rest not in known:
             raise CommandError(
-                f"There is no conversation {in_line(rest, 60)}; /sessions lists those that "
-                "there are."
+                f"There is no conversation {in_line(rest, 60)}; /sessions lists them."
             )
         self._talk.begin(await self._host.resume(rest))
 

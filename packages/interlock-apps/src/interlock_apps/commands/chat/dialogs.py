@@ -135,7 +135,7 @@ class Asker:
             key = await self._front.key(
                 [
                     KeyChoice("y", "the model may see it"),
-                    KeyChoice("n", "keep it back"),
+                    KeyChoice("n", "withhold it"),
                     KeyChoice("e", "edit"),
                 ]
             )
@@ -246,7 +246,7 @@ class Asker:
         keys = [
             KeyChoice("y", "give it"),
             KeyChoice("s", "and all later ones without asking"),
-            KeyChoice("n", "keep it back"),
+            KeyChoice("n", "withhold it"),
             KeyChoice("e", "edit"),
         ]
         while True:
@@ -378,7 +378,7 @@ class Asker:
 def _arguments(schema: Mapping[str, Any], data: Any) -> dict[str, Any]:
     """Check arguments against a tool's schema. Raises EditRejected."""
     if not isinstance(data, dict):
-        raise EditRejected("Arguments are an object.")
+        raise EditRejected("The arguments must be a JSON object.")
     try:
         found = ready(dict(schema)).check(data)
     except SchemaError:

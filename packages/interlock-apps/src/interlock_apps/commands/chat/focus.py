@@ -113,8 +113,8 @@ class TerminalFocus:
                     [
                         KeyChoice(
                             "enter",
-                            f"{in_line(question.server, 40) or 'the host'} asks you "
-                            "something: look at it",
+                            f"{in_line(question.server, 40) or 'the host'} asks you a "
+                            "question: look at it",
                         )
                     ]
                 )
@@ -124,10 +124,10 @@ class TerminalFocus:
             return await self.ask(question)
         except QuestionAbandoned:
             self._stops += 1
-            return NotAnswered(words="The person cancelled it.")
+            return NotAnswered(words="The user cancelled it.")
         except EOFError:
             self._leaving = True
-            return NotAnswered(words="The person has quit.")
+            return NotAnswered(words="The user has quit.")
         except (
             Exception
         ) as bad:  # a question that cannot be shown counts as denied, and does not end the chat

@@ -188,11 +188,11 @@ def _prompt_call(server: str, prompt: Prompt, rest: str, offers: Sequence[Server
             return LineError(f"No server has a resource {word.text[1:]}.")
         else:
             takes = (
-                f"It takes {', '.join(f'{name}=…' for name in known)}."
+                f"Its arguments: {', '.join(f'{name}=…' for name in known)}."
                 if known
-                else "It takes none."
+                else "It has no arguments."
             )
-            return LineError(f"{word.text} is no argument of {prompt.name}. {takes}")
+            return LineError(f"{word.text} is not an argument of {prompt.name}. {takes}")
     return PromptCall(server, prompt, given, tuple(dict.fromkeys(attached)))
 
 

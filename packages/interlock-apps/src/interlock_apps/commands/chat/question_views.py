@@ -133,7 +133,7 @@ def annotation_words(annotations: ToolAnnotations | None) -> str:
         words.append("destroys or overwrites")
     else:
         words.append("adds")
-    words.append("may be repeated" if says["idempotent"] else "each call counts")
+    words.append("may be repeated" if says["idempotent"] else "repeating has an effect")
     words.append("uses the network" if says["open_world"] else "no network")
     return ", ".join(words)
 

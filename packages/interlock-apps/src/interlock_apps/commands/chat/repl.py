@@ -330,7 +330,7 @@ class ChatRepl:
                 )
                 if value or not argument.required:
                     break
-                self.paper.note("    ! A value is needed here.", "bold red")
+                self.paper.note("    ! This field is required.", "bold red")
             if value:
                 given[argument.name] = value
             else:

@@ -114,7 +114,7 @@ class BodyStore:
             if stored is None and _dropped(db, reference.sha256) is None:
                 return "has lost a body, which was not dropped by the log itself"
             if stored is not None and hashlib.sha256(stored).hexdigest() != reference.sha256:
-                return "has a body that is not as it was written"
+                return "has a body that was changed"
         return ""
 
     def drop(self, db: sqlite3.Connection) -> list[Path]:

@@ -168,7 +168,7 @@ class ChainCheck:
         }
         if self.fault is None and gone:
             self.fault = Tampered(
-                "The file does not refuse changes any more, though no entry was changed.",
+                "The file no longer rejects changes, although no entry was changed.",
                 place=self.count,
             )
 
@@ -184,12 +184,12 @@ class ChainCheck:
             )
             return f"Before {name[0].lower()}{name[1:]}, {missing} missing."
         if not isinstance(data, bytes) or tables.digest(self._last, data) != digest:
-            return f"{name} is not as it was written."
+            return f"{name} was changed."
         try:
             row = records.row(data, None)
         except (msgspec.DecodeError, KeyError, TypeError, AttributeError):
             return f"{name} is not an entry."
         if (row.seq, row.at, row.session, row.kind, row.server) != filed:
-            return f"{name} is not filed as it was written."
+            return f"The search index of {name} was changed."
         fault = self._bodies.fault(db, data)
         return f"{name} {fault}." if fault else ""

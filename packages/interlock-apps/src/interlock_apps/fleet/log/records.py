@@ -58,7 +58,7 @@ def encode(noted: LogEntry) -> bytes:
         return _encoder.encode(
             _instead(
                 noted,
-                f"An entry of the kind {kind_of(noted.event)!r} cannot be kept: "
+                f"An entry of the kind {kind_of(noted.event)!r} cannot be stored: "
                 f"{type(bad).__name__}.",
             )
         )
@@ -83,7 +83,7 @@ def row(data: bytes, redact: Redact | None) -> LogRow:
             seq=int(seq),
             at=float(at),
             event=Notice(
-                level="warning", words="An entry cannot be kept: it is nested too deeply."
+                level="warning", words="An entry cannot be stored: it is nested too deeply."
             ),
         )
         return _row(_encoder.encode(noted), redact)
@@ -106,7 +106,10 @@ def _row(data: bytes, redact: Redact | None) -> LogRow:
                 noted = LogEntry(
                     seq=value["seq"],
                     at=value["at"],
-                    event=Notice(level="warning", words="An entry had a secret where none can be."),
+                    event=Notice(
+                        level="warning",
+                        words="An entry has a secret in a place that must not have one.",
+                    ),
                 )
                 data = _encoder.encode(noted)
                 value = msgspec.json.decode(data)

@@ -93,7 +93,7 @@ class SqliteLog:
         try:
             await self._writer.open()
         except StoreError as bad:
-            raise LogError(f"The log cannot be kept: {bad}.") from None
+            raise LogError(f"The log cannot be written: {bad}.") from None
         try:
             self._worded = await self._ask(tables.make_words)
             while self._worded and await self._ask(
@@ -244,10 +244,7 @@ class SqliteLog:
                 )
                 raise Tampered(words, place=check.count + 1)
             if digest.hex() != each.head:
-                words = (
-                    f"The first {each.entries:,} entries are not those that were there on "
-                    f"{each.day}."
-                )
+                words = f"The first {each.entries:,} entries have changed since {each.day}."
                 raise Tampered(words, place=each.entries)
         return check.count
 

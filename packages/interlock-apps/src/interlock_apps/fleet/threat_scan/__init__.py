@@ -129,8 +129,8 @@ def of_tools(
         for where, text in _texts_of_tool(tool):
             if seen := mentioned.search(text):
                 words = (
-                    f"It speaks of {seen[0]}, a tool of another server ({foreign[seen[0]]}): "
-                    "it may want to change how that is used."
+                    f"It mentions {seen[0]}, a tool of another server "
+                    f"({foreign[seen[0]]}): it may want to change how that is used."
                 )
                 warned.append(Warned(kind="shadowing", words=words, where=where))
                 break
@@ -174,8 +174,8 @@ def of_form(message: str, fields: Sequence[FormField]) -> tuple[Warned, ...]:
             found += of_text(text, where=field.name)
             if _ADDRESS.search(text):
                 words = (
-                    "There is an address in a field of the form, where none belongs. Do not "
-                    "open it."
+                    "A field of the form contains an address, which does not belong "
+                    "there. Do not open it."
                 )
                 found.append(Warned(kind="link", words=words, where=field.name))
     if not found and any(field.kind in ("text", "number", "integer") for field in fields):
@@ -219,14 +219,14 @@ def of_sampling(params: CreateMessageRequestParams) -> tuple[Warned, ...]:
     found: list[Warned] = []
     if params.include_context in ("thisServer", "allServers"):
         words = (
-            "It wants the model to see what other servers said."
+            "It wants the model to see the output of other servers."
             if params.include_context == "allServers"
-            else ("It wants the model to see what was said to this server before.")
+            else ("It wants the model to see the earlier conversation with this server.")
         )
         found.append(
             Warned(
                 kind="context",
-                words=words + " The host does not give that out.",
+                words=words + " The host does not share that.",
                 where="includeContext",
             )
         )

@@ -39,38 +39,38 @@ _TALK = (
 PHRASES: tuple[tuple[str, str, str], ...] = (
     (
         "override",
-        "It tells the model to disregard what it was told.",
+        "It tells the model to ignore its instructions.",
         rf"\b{_IGNORE} (?:\w+ ){{0,3}}?{_BEFORE} (?:\w+ ){{0,2}}?{_ORDERS}\b",
     ),
     (
         "override",
-        "It tells the model to disregard what it was told.",
+        "It tells the model to ignore its instructions.",
         rf"\b{_IGNORE} (?:everything|anything|all of this|what) (?:\w+ "
         rf"){{0,4}}?(?:above|before|earlier|said|told)\b",
     ),
     (
         "override",
-        "It tells the model to disregard what it was told.",
+        "It tells the model to ignore its instructions.",
         r"\b(?:new|updated|real|actual) (?:system )?instructions?:|\byou are now (?:in "
         r")?(?:dan|developer mode|an? unrestricted"
         r"|jailbroken)\b",
     ),
     (
         "override",
-        "It tells the model to disregard what it was told.",
+        "It tells the model to ignore its instructions.",
         r"\bignorier\w* (?:\w+ ){0,3}?(?:vorherige\w*|bisherige\w*|obige\w*|alle\w*) "
         r"(?:\w+ ){0,2}?(?:anweisung|regel|befehl)\w*",
     ),
     (
         "override",
-        "It tells the model to disregard what it was told.",
+        "It tells the model to ignore its instructions.",
         r"\b(?:ignorez?|oubliez?) (?:\w+ ){0,3}?(?:instructions|consignes)\b|\bignora "
         r"(?:\w+ ){0,4}?(?:instrucciones"
         r"|istruzioni)\b",
     ),
     (
         "override",
-        "It tells the model to disregard what it was told.",
+        "It tells the model to ignore its instructions.",
         r"忽略(?:之前|以上|上面|前面|先前|所有)[^。\n]{0,10}(?:指令|指示|说明|提示|规则)",
     ),
     (
@@ -104,7 +104,7 @@ PHRASES: tuple[tuple[str, str, str], ...] = (
     ),
     (
         "commanding",
-        "It speaks to the model in markup that looks like the host's own.",
+        "It addresses the model in markup that imitates the host's own.",
         r"<\s*/?\s*(?:important|system|instructions?|secret|hidden|admin|override"
         r"|critical)\s*>|\[/?(?:inst|system)\]"
         r"|<\|(?:im_start|im_end|system|assistant|user|endoftext)\|?>|<<sys>>|^\s*#{2,} "
@@ -141,14 +141,14 @@ PHRASES: tuple[tuple[str, str, str], ...] = (
     ),
     (
         "order",
-        "It tells the model to call it, or others, whatever you want.",
+        "It tells the model to call it or other tools, whatever you asked for.",
         r"\b(?:before|prior to|after) (?:using|calling|invoking|running|you "
         r"(?:use|call|invoke|run)) (?:any|every|all"
         r"|each)(?: of the| of these| other)? (?:other )?(?:tools?|functions?)\b",
     ),
     (
         "order",
-        "It tells the model to call it, or others, whatever you want.",
+        "It tells the model to call it or other tools, whatever you asked for.",
         r"\b(?:always|must|you should) (?:\w+ )?(?:use|call|invoke|run|prefer) this (?:tool"
         r"|function)\b[^.\n]{0,40}\b(?:instead of|rather than|before) "
         r"(?:any|all|every|other|using any)\b",
@@ -198,7 +198,7 @@ SECRETS: tuple[tuple[str, str, str], ...] = (
     ),
     (
         "seed",
-        "the words that open a wallet",
+        "the recovery phrase of a wallet",
         r"(?:seed|recovery|mnemonic|backup|secret recovery)[ "
         r"_-]?(?:phrase|words?)|(?<![a-z])mnemonic(?![a-z])|wallet (?:seed"
         r"|key)|wiederherstellungs(?:phrase|wörter)|frase semilla|phrase de récupération|助记词"

@@ -19,7 +19,7 @@ from . import tokens
 SLACK = 0.7  # the share of the room that trimming aims for, so that the next steps fit too
 RECENT = 4  # messages at the end that are never trimmed
 SHORT = 400  # characters of an old result that are kept
-GONE = "(Earlier parts of this conversation were left out, as it has grown long.)"
+GONE = "(Earlier parts of this conversation were left out because it is long.)"
 
 
 class Omission(Struct, frozen=True):
@@ -65,7 +65,7 @@ class ContextWindow:
             ),
             (
                 "old-results",
-                "long results of earlier steps, but for their beginning",
+                "long results of earlier steps, except their beginning",
                 range(self._results + 1, recent + 1),
                 self._fade,
             ),
@@ -93,7 +93,7 @@ class ContextWindow:
                 trims.append(
                     Omission(
                         rule,
-                        f"Left out, as the conversation is longer than the model takes: {words}.",
+                        f"Left out, because the conversation is too long for the model: {words}.",
                         before - size,
                     )
                 )

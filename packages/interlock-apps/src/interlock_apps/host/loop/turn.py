@@ -145,9 +145,9 @@ def turn(talk: TurnState) -> Generator[Step, Any, TurnEnded]:
         if given := _complete(talk.messages, stop.results):
             yield PublishEvent(ResultsGiven(session=talk.session, results=given))
         words = {
-            "cancelled": "Cancelled by the person.",
+            "cancelled": "Cancelled by the user.",
             "seconds": f"The turn took longer than {talk.budget.seconds:g} seconds.",
-            "failed": "Something in the host itself has failed.",
+            "failed": "The host has an internal error.",
         }
         reason: Any = stop.reason
         return TurnEnded(
@@ -159,14 +159,13 @@ def _over(budget: Budget, step: int, used: Usage) -> tuple[Any, str] | None:
     if step >= budget.steps:
         return (
             "steps",
-            f"The model has taken {step} steps, and no more are allowed in one turn. Say "
-            "“go on” to let it continue.",
+            f"The model has taken {step} steps, the limit for one turn. Write “continue” "
+            "to let it go on.",
         )
     if used.input + used.output >= budget.tokens:
         return (
             "tokens",
-            f"The turn has taken {used.input + used.output} tokens, and no more than "
-            f"{budget.tokens} are allowed.",
+            f"The turn has used {used.input + used.output} tokens; the limit is {budget.tokens}.",
         )
     return None
 
@@ -255,7 +254,7 @@ def _answered(talk: TurnState, result: CreateMessageResult, used: Usage) -> Turn
         isinstance(b, TextContent) and b.text.strip()
         for b in blocks(SamplingMessage(role="assistant", content=result.content))
     ):
-        words = "The model said nothing."
+        words = "The model gave an empty answer."
     return TurnEnded(session=talk.session, reason="done", words=words, usage=used)
 
 

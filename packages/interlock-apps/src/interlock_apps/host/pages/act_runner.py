@@ -76,7 +76,7 @@ class ActRunner:
         """
         function = self._table.get(type(act))
         if function is None:
-            raise ActError("This act is not available here.")
+            raise ActError("This action is not available here.")
         try:
             return await function(act)
         except (InterlockError, ValueError, OSError) as bad:

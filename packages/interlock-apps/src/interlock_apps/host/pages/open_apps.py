@@ -126,7 +126,7 @@ class OpenApps:
         if not item.for_app:
             raise Denied(f"{tool} is not for apps to call.")
         if len(opened.calls) >= MOST_CALLS:
-            raise Denied(f"The app has {MOST_CALLS} calls under way already.")
+            raise Denied(f"The app already has {MOST_CALLS} running calls.")
         if opened.noes >= MOST_NOES:
             raise Denied("You denied calls of this app too often. It may not ask again.")
         call = self._begin(item, arguments, opened.session, "app", opened.calls)
@@ -154,7 +154,7 @@ class OpenApps:
         if len(url) > MOST_URL or not url.startswith(("https://", "http://")):
             raise Denied("Only http and https addresses can be opened.")
         if opened.link is not None and not opened.link.done():
-            raise Denied("Another page is being asked about.")
+            raise Denied("A question about another page is still open.")
         entry = self._host.server(opened.server).entry
         host, site, warnings = threat_scan.of_url(url, server=entry.url)
         question = UrlQuestion(
@@ -180,9 +180,9 @@ class OpenApps:
         opened = self._opened(app)
         session = self._host.sessions.get(opened.session)
         if session is None:
-            raise Denied("The conversation is over.")
+            raise Denied("The conversation has ended.")
         if len(msgspec.json.encode((content, structured))) > MOST_CONTEXT:
-            raise Denied(f"That is more than {MOST_CONTEXT // 1024} KB.")
+            raise Denied(f"The content is larger than {MOST_CONTEXT // 1024} KB.")
         shown = CallToolResult(
             content=list(content),
             structured_content=msgspec.UNSET if structured is None else structured,
@@ -251,7 +251,7 @@ class OpenApps:
         self._told.add((session, server, uri))
         words = f"The app {uri} may reach {', '.join(page.csp.domains) or 'nothing outside'}."
         if page.refused:
-            words += f" It wanted more, which it does not get: {'; '.join(page.refused)}."
+            words += f" It asked for more, which was denied: {'; '.join(page.refused)}."
         self._host.publish(
             Notice(
                 session=session, level="warning", server=server, words=threat_scan.visible(words)

@@ -105,7 +105,7 @@ class HostSite:
         async for piece in request.stream():
             body += piece
             if len(body) > MOST_BODY:
-                return JSONResponse({"ok": False, "words": "That is too much at once."}, 413)
+                return JSONResponse({"ok": False, "words": "The request is too large."}, 413)
         try:
             act = read_act(body)
         except msgspec.MsgspecError as bad:

@@ -161,7 +161,7 @@ export function checked(fields, form) {
     if (raw === "" || raw === undefined || (Array.isArray(raw) && !raw.length && !field.least)) {
       if (field.required && field.nullable) content[field.name] = null;
       else if (field.required && !(field.kind === "choices" || field.kind === "lines"))
-        wrong[field.name] = "A value is needed here.";
+        wrong[field.name] = "This field is required.";
       else if (field.required) content[field.name] = [];
       continue;
     }

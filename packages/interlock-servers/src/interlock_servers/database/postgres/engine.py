@@ -37,14 +37,14 @@ class PostgresEngine:
 
     kind = "PostgreSQL"
     dialect: Sequence[str] = (
-        "PostgreSQL: parameters are $1, $2, ... and a list of values; where the type is not clear "
-        "write $1::date.",
+        "PostgreSQL: parameters are $1, $2, ... and a list of values; if the type is not "
+        "clear, write $1::date.",
         "Values for json and jsonb are given as the JSON itself; times, intervals and numerics as "
         "texts; bytes as an object with base64.",
-        "A query is one SELECT, VALUES, TABLE or WITH ... SELECT; in place of SHOW write SELECT "
-        "current_setting('name').",
-        "Names that are not all small letters stand in double quotes. Integers divide to "
-        "integers. LIKE minds case, ILIKE does not.",
+        "A query is one SELECT, VALUES, TABLE or WITH ... SELECT; instead of SHOW, write "
+        "SELECT current_setting('name').",
+        "Put names that are not all lower case in double quotes. Integers divide to "
+        "integers. LIKE is case-sensitive, ILIKE is not.",
     )
 
     def __init__(
@@ -192,9 +192,8 @@ class PostgresEngine:
         """Run statements in one read-write transaction."""
         if not self.writable:
             raise ToolError(
-                f"The database {self.name} may only be read. The person who started the server "
-                "decides "
-                "that."
+                f"The database {self.name} is read-only. Only the person who starts the "
+                "server can change that."
             )
         for statement in statements:
             _checked(statement)

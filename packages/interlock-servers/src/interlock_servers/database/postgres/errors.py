@@ -11,23 +11,25 @@ from .urls import PostgresUrl
 
 _MOST = 2_000
 _ADVICE = {
-    "25006": "Nothing was changed: this is a connection that reads only.",
+    "25006": "Nothing was changed: the connection is read-only.",
     "25001": "Nothing was changed.",
-    "25P02": "The transaction had failed already.",
-    "40001": "Others changed the same rows meanwhile. Try it again.",
-    "40P01": "Others changed the same rows meanwhile. Try it again.",
-    "42P01": "list_tables says which tables there are.",
-    "42703": "describe_tables says which columns there are.",
+    "25P02": "The transaction had already failed.",
+    "40001": "Another transaction changed the same rows. Try again.",
+    "40P01": "Another transaction changed the same rows. Try again.",
+    "42P01": "list_tables lists the tables.",
+    "42703": "describe_tables lists the columns.",
     "55P03": "Another session holds a lock on it. Try again later.",
-    "57P01": "The server has ended the connection. Try it again.",
-    "57P02": "The server has ended the connection. Try it again.",
-    "57P03": "The server is starting or stopping. Try it again later.",
-    "53300": "The server has no connection left. Try it again later.",
-    "28P01": "The password is wrong or missing: it may be in PGPASSWORD or in the password file.",
-    "28000": "The server does not let this role in.",
+    "57P01": "The server closed the connection. Try again.",
+    "57P02": "The server closed the connection. Try again.",
+    "57P03": "The server is starting or stopping. Try again later.",
+    "53300": "The server has no free connection. Try again later.",
+    "28P01": "The password is wrong or missing: set PGPASSWORD, or use the password file.",
+    "28000": "The server denied access to this role.",
     "3D000": "There is no such database on that server.",
 }
-ONLY_READING = "Only SELECT, VALUES, TABLE or WITH ... SELECT can be run here, and one at a time."
+ONLY_READING = (
+    "Only SELECT, VALUES, TABLE or WITH ... SELECT can be run here, one statement at a time."
+)
 
 
 class ResponseTooLarge(ToolError):
@@ -37,8 +39,8 @@ class ResponseTooLarge(ToolError):
 def late(seconds: float) -> ToolError:
     """The statement ran for too long."""
     return ToolError(
-        f"It took longer than {seconds:g} seconds and was stopped. Ask for less, or let explain "
-        "say what is slow."
+        f"It took longer than {seconds:g} seconds and was stopped. Ask for less, or use "
+        "explain to find what is slow."
     )
 
 
@@ -46,8 +48,8 @@ def unreachable(error: BaseException, target: PostgresUrl, driver: Driver) -> To
     """Why the connection failed: with the address, never with the password."""
     if isinstance(error, TimeoutError):
         return ToolError(
-            f"PostgreSQL at {target.place} did not answer in time. Is it running, and the address "
-            "right?"
+            f"PostgreSQL at {target.place} did not answer in time. Check that it is "
+            "running, and check the address."
         )
     if isinstance(error, driver.refusal):
         return ToolError(
@@ -59,8 +61,9 @@ def unreachable(error: BaseException, target: PostgresUrl, driver: Driver) -> To
         )
     if isinstance(error, OSError):
         return ToolError(
-            f"PostgreSQL at {target.place} cannot be reached: {target.clean(line(str(error)))}. "
-            "Is it running, and the address right?"
+            f"PostgreSQL at {target.place} cannot be reached: "
+            f"{target.clean(line(str(error)))}. Check that it is running, and check the "
+            "address."
         )
     return ToolError(
         f"PostgreSQL at {target.place} cannot be connected to: {target.clean(line(str(error)))}"
@@ -79,13 +82,13 @@ def refused(
         return error
     if isinstance(error, UnicodeError):
         return ToolError(
-            "The database holds text, or was sent text, that is not Unicode. Cast such a column "
-            "to bytea."
+            "The database contains or was sent text that is not Unicode. Cast such a "
+            "column to bytea."
         )
     if isinstance(error, driver.lost) or (
         isinstance(error, OSError) and not isinstance(error, TimeoutError)
     ):
-        return ToolError("The connection to the server broke off. Try it again.")
+        return ToolError("The connection to the server was lost. Try again.")
     if isinstance(error, driver.refusal):
         code = getattr(error, "sqlstate", None)
         if code == "42601" and "multiple commands" in str(error):
@@ -100,7 +103,7 @@ def refused(
             "or column::text."
         )
     return ToolError(
-        "The driver cannot do this: "
+        "The driver does not support this: "
         f"{line(' '.join(str(error).split()) or type(error).__name__, _MOST)}"
     )
 

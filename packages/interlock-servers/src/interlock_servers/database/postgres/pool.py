@@ -115,8 +115,8 @@ class ConnectionPool:
                 await self._places.acquire()
         except TimeoutError:
             raise ToolError(
-                f"All {self._limits.connections} connections to {self._target.place} are busy. "
-                "Try it again later."
+                f"All {self._limits.connections} connections to {self._target.place} are "
+                "busy. Try again later."
             ) from None
         link: PooledConnection | None = None
         try:
@@ -254,12 +254,12 @@ class ConnectionPool:
         if powers:
             powers = [_SUPERUSER] if _SUPERUSER in powers else powers
             raise ToolError(
-                f"The role of {self._target.place} {', '.join(powers)}: no transaction would keep "
-                "it from the server's files, programs or "
-                "connections. Connect as another role, made by: CREATE ROLE reader LOGIN PASSWORD "
-                "'...'; GRANT pg_read_all_data TO reader "
-                "(and REVOKE EXECUTE ON FUNCTION ... FROM PUBLIC where it may call one). "
-                f"{ANY_ROLE}=1 lets any role in."
+                f"The role of {self._target.place} {', '.join(powers)}: even a read-only "
+                "transaction could reach the server's files, programs or connections. "
+                "Connect as another role, created with: CREATE ROLE reader LOGIN "
+                "PASSWORD '...'; GRANT pg_read_all_data TO reader (and REVOKE EXECUTE ON "
+                f"FUNCTION ... FROM PUBLIC if it may call any). {ANY_ROLE}=1 lets any "
+                "role in."
             )
 
     async def _give_back(self, link: PooledConnection | None) -> None:
@@ -323,18 +323,18 @@ class ConnectionPool:
             if link.meter.over:
                 most = self._limits.value
                 raise ResponseTooLarge(
-                    f"A row, or what one statement gives, has more than {most} bytes. Ask for "
-                    "less: left(column, 1000), LIMIT."
+                    f"A row, or the result of one statement, has more than {most} bytes. "
+                    "Ask for less: left(column, 1000), LIMIT."
                 ) from None
             if link.meter.copying:
                 raise ToolError(
-                    "COPY FROM STDIN has nothing to read here: write INSERT, with the values as "
-                    "parameters."
+                    "COPY FROM STDIN is not possible here: write INSERT, with the values "
+                    "as parameters."
                 ) from None
             if getattr(error, "table_name", None) == GUARD:
                 raise ToolError(
-                    "It would end the transaction, or check its constraints early: leave out what "
-                    "is about the transaction."
+                    "It would end the transaction, or check its constraints early: leave "
+                    "out statements about the transaction."
                 ) from None
             raise refused(error, self._driver, sql=sql, before=before, reading=reading) from error
 

@@ -36,9 +36,8 @@ class PostgresUrl:
             or not all(port.isascii() and port.isdigit() for port in ports)
         ):
             raise ValueError(
-                f"This is not a URL of PostgreSQL: {_ADVICE}. Signs such as / # @ in a password "
-                "are "
-                "written as %2F %23 %40."
+                f"This is not a URL of PostgreSQL: {_ADVICE}. Write characters such as / "
+                "# @ in a password as %2F %23 %40."
             )
         host = (
             unquote(hosts)

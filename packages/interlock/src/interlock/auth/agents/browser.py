@@ -90,9 +90,9 @@ class Browser:
             others = f" (to other log-ins: {landing.others})" if landing.others else ""
             raise t.TimedOut(
                 f"Nobody logged in within {self._seconds:g} seconds: no answer came to "
-                f"{redirect_uri}{others}. Try again, and finish in "
-                "the newest window; where the browser cannot come back to this machine, log in at "
-                "a terminal and paste where it ended."
+                f"{redirect_uri}{others}. Try again, and finish in the newest window. If "
+                "the browser cannot connect back to this machine, log in at a terminal "
+                "and paste the address that the browser shows at the end."
             ) from None
         finally:
             arrival.cancel()
@@ -149,9 +149,10 @@ class Browser:
     def _cannot(self, where: str, bad: OSError) -> Unauthorized:
         return Unauthorized(
             "log-in",
-            f"nothing can listen at {where} for the browser to come back ({bad.strerror or bad})",
+            f"cannot listen on {where} for the browser's redirect ({bad.strerror or bad})",
             advice=(
-                "End whatever uses that port, or choose another that the client is registered with."
+                "Stop the program that uses this port, or choose another port that is "
+                "registered for the client."
             ),
             culprit="client",
         )
@@ -168,7 +169,7 @@ class Browser:
             if not opened:
                 with contextlib.suppress(RuntimeError):  # the event loop has been closed meanwhile
                     loop.call_soon_threadsafe(
-                        self._say, "No browser could be opened: please open the address yourself."
+                        self._say, "No browser could be opened. Open the address yourself."
                     )
 
         threading.Thread(target=work, name="interlock-browser", daemon=True).start()

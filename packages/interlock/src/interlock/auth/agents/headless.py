@@ -8,8 +8,9 @@ from ..oauth.errors import Unauthorized
 from ..oauth.steps import ShowCode
 
 _ADVICE = (
-    "Give a token, or credentials of a client that is registered for programs without a person; "
-    "or log in once where there is a terminal or a browser: interlock auth login URL."
+    "Give a token, or the credentials of a client that is registered for programs "
+    "without a user. Or log in once where there is a terminal or a browser: interlock "
+    "auth login URL."
 )
 
 
@@ -35,7 +36,7 @@ class Headless:
 def _nobody() -> Unauthorized:
     return Unauthorized(
         "log-in",
-        "a person has to log in, and this program has neither a browser nor a terminal",
+        "a user has to log in, and this program has neither a browser nor a terminal",
         advice=_ADVICE,
         culprit="client",
     )

@@ -116,4 +116,4 @@ def code_words(step: ShowCode) -> list[str]:
     if step.complete is not None:
         words.append(f"or visit {visitable(step.complete)} and compare the code.")
     minutes = max(1, round(step.seconds / 60))
-    return [*words, f"It holds for {minutes} minute{'' if minutes == 1 else 's'}."]
+    return [*words, f"It is valid for {minutes} minute{'' if minutes == 1 else 's'}."]

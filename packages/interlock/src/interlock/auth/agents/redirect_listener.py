@@ -58,23 +58,23 @@ def _page(status: str, title: str, words: str) -> bytes:
 
 # A response never contains text of the request.
 _CLOSE = "You may close this window and go back to the program."
-ARRIVED = _page("200 OK", "The answer has arrived", f"The program goes on with it. {_CLOSE}")
-REFUSED = _page("200 OK", "The log-in was not completed", f"The program says more. {_CLOSE}")
-OVER = _page("200 OK", "This log-in is over", f"Its answer has arrived before. {_CLOSE}")
+ARRIVED = _page("200 OK", "The answer has arrived", f"The program continues with it. {_CLOSE}")
+REFUSED = _page("200 OK", "The log-in was not completed", f"See the program for details. {_CLOSE}")
+OVER = _page("200 OK", "This log-in is over", f"Its answer has already arrived. {_CLOSE}")
 ANOTHER = _page(
     "400 Bad Request",
-    "This answer is to another log-in",
-    "The program still waits for its own. Please use the newest window.",
+    "This answer belongs to another log-in",
+    "The program is still waiting for its own answer. Please use the newest window.",
 )
 NOTHING = _page(
     "404 Not Found",
-    "There is nothing here",
-    "A program waits here for the answer to a log-in, and for nothing else.",
+    "Page not found",
+    "A program listens here only for the answer to a log-in.",
 )
 TOO_LONG = _page(
     "431 Request Header Fields Too Large",
     "This request is too long",
-    "A program waits here for the answer to a log-in.",
+    "A program listens here for the answer to a log-in.",
 )
 
 

@@ -60,9 +60,9 @@ class Terminal:
         """See Agent."""
         self._say(f"To log in, visit this address in any browser:\n\n{visitable(url)}\n")
         self._say(
-            "Afterwards the browser goes to an address that it cannot open, which is as it should "
-            "be: "
-            f"it begins with {redirect_uri}\nPaste that whole address here, and press Enter:"
+            "Afterwards the browser goes to an address that it cannot open. That is "
+            f"expected. The address begins with {redirect_uri}\nPaste the whole address "
+            "here, and press Enter:"
         )
         try:
             async with asyncio.timeout(self._seconds):
@@ -99,12 +99,13 @@ class Terminal:
                 )  # the user has chosen the login that the code belongs to
             if not is_answer(query):
                 self._say(
-                    "There is no code in that. Paste the whole address at which the browser ended:"
+                    "That has no code in it. Paste the whole address that the browser "
+                    "shows at the end:"
                 )
             elif not belongs(query, state):
                 self._say(
-                    "That is the answer to another log-in. Visit the address above, and paste "
-                    "where the browser ends:"
+                    "That is the answer to another log-in. Visit the address above, and "
+                    "paste the address that the browser shows at the end:"
                 )
             else:
                 return query
@@ -116,8 +117,8 @@ class Terminal:
         except (AttributeError, OSError, ValueError):
             raise Unauthorized(
                 "log-in",
-                "there is no terminal to paste at",
-                advice="Run this where there is one, or with a browser.",
+                "there is no terminal to paste the answer into",
+                advice="Run this in a terminal, or log in with a browser.",
                 culprit="client",
             ) from None
 

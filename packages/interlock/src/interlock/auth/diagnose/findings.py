@@ -163,9 +163,9 @@ def outcome(got: Got | str) -> str:
         return got
     if got.status == 200:
         kind = got.headers.get("content-type", "").partition(";")[0].strip()
-        return f"200 with {kind or 'something'} that is no JSON object"
+        return f"200 with {kind or 'a body'} that is not a JSON object"
     if 300 <= got.status < 400 and (leads := got.headers.get("location")):
-        return f"{got.status}, sends on to {leads}, which is not followed"
+        return f"{got.status}, a redirect to {leads}, which is not followed"
     return str(got.status)
 
 
@@ -185,7 +185,7 @@ def loosely(
                     f"`{field.encode_name}` is missing",
                     culprit=culprit,
                     document=document,
-                    expected="it has to be there",
+                    expected="it is required",
                 )
             continue
         try:

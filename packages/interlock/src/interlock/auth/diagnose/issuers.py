@@ -68,13 +68,13 @@ def issuer_metadata(
         return metadata, place
     if answered:
         report.wrong_that(
-            "it does not say where its endpoints are",
+            "its metadata does not name its endpoints",
             document=issuer,
             culprit=_BY,
             expected=(
                 f"its metadata at {' or '.join(places)} (RFC 8414 or OpenID Connect Discovery)"
             ),
-            advice="Or the server names a wrong address in `authorization_servers`.",
+            advice="Or the server gives a wrong address in `authorization_servers`.",
         )
     else:
         report.wrong_that(
@@ -82,7 +82,7 @@ def issuer_metadata(
             document=issuer,
             culprit="network",
             expected="an answer",
-            advice="Is it running, and is the address right that the server names?",
+            advice="Is it running? Is the address that the server gives correct?",
         )
     return None
 
@@ -91,7 +91,7 @@ def _judge_issuer(said: str, issuer: str, legacy: bool, place: str, report: Repo
     if not said:
         return
     if said == issuer or (legacy and said.rstrip("/") == issuer.rstrip("/")):
-        report.ok(f"`issuer` is {said}, exactly the one that was asked for")
+        report.ok(f"`issuer` is {said}, exactly as expected")
         return
     slash = said.rstrip("/") == issuer.rstrip("/")
     report.wrong_that(
@@ -100,12 +100,12 @@ def _judge_issuer(said: str, issuer: str, legacy: bool, place: str, report: Repo
         culprit="server" if slash else _BY,
         expected=f"exactly {issuer}",
         advice=(
-            f"They differ by a slash at the end: the server has to write {said} in "
+            f"They differ only in a trailing slash: the server must give {said} in "
             "`authorization_servers`."
             if slash
             else (
-                "The one may pretend to be the other, so that no client uses it. The two have to "
-                "be made the same."
+                "One of them may impersonate the other, so clients reject it. Make the "
+                "two values equal."
             )
         ),
     )
@@ -122,7 +122,7 @@ def _judge_endpoints(metadata: ServerMetadata, place: str, report: Report) -> No
         and "code" not in metadata.response_types_supported
     ):
         report.wrong_that(
-            "it gives no codes",
+            "it does not issue authorization codes",
             document=place,
             culprit=_BY,
             expected='"code" in `response_types_supported`',
@@ -130,7 +130,7 @@ def _judge_endpoints(metadata: ServerMetadata, place: str, report: Report) -> No
     grants = metadata.grant_types_supported
     if grants is not None and CODE not in grants:
         report.wrong_that(
-            f"it does not do {CODE}",
+            f"it does not support {CODE}",
             document=place,
             culprit=_BY,
             expected=f'"{CODE}" in `grant_types_supported`',
@@ -155,25 +155,29 @@ def _judge_codes(metadata: ServerMetadata, place: str, report: Report) -> None:
         report.ok("it protects codes with PKCE (S256)")
     elif metadata.authorization_endpoint is not None:
         report.wrong_that(
-            f"it does PKCE by {', '.join(methods)} only"
+            f"it supports PKCE with {', '.join(methods)} only"
             if methods
-            else ("it does not say that it protects codes with PKCE"),
+            else ("its metadata does not declare PKCE"),
             document=place,
             culprit=_BY,
             expected='"S256" in `code_challenge_methods_supported`',
             advice=""
             if methods
-            else ("Clients refuse to go on. If you know that it does, log in with --assume-pkce."),
+            else (
+                "Clients refuse to continue. If you know that it supports PKCE, log in with "
+                "--assume-pkce."
+            ),
         )
     if metadata.authorization_response_iss_parameter_supported:
-        report.ok("it names itself in its answers (`iss`, RFC 9207)")
+        report.ok("it identifies itself in its answers (`iss`, RFC 9207)")
     else:
         report.remark(
-            "it does not name itself in its answers",
+            "it does not identify itself in its answers",
             culprit=_BY,
             document=place,
             expected="`authorization_response_iss_parameter_supported`: true (RFC 9207)",
-            advice="Where several authorization servers are used, one may then pass for another.",
+            advice="If a client uses several authorization servers, one can impersonate another "
+            "(mix-up attack).",
         )
 
 
@@ -186,12 +190,12 @@ def prospects(site: Site, challenge: Challenge | None, who: Who, report: Report)
     _judge_scopes(site, challenge, report)
     grants = metadata.grant_types_supported
     if grants is None:
-        report.info("whether it gives refresh tokens is not said")
+        report.info("it does not say whether it issues refresh tokens")
     elif REFRESH in grants:
-        report.ok("it gives refresh tokens: a log-in lasts")
+        report.ok("it issues refresh tokens: a log-in lasts")
     else:
         report.remark(
-            "it gives no refresh tokens: a log-in ends with its first token",
+            "it issues no refresh tokens: a log-in ends when its first token expires",
             culprit=_BY,
             document=site.document,
             expected=f'"{REFRESH}" in `grant_types_supported`',
@@ -206,15 +210,15 @@ def _judge_registration(metadata: ServerMetadata, who: Who, place: str, report: 
     if who.client_id is not None:
         report.ok(f"the client is registered, as {who.client_id}")
     elif by_document and who.document is not None:
-        report.ok(f"the client is known by its own document, {who.document}")
+        report.ok(f"the client is identified by its metadata document, {who.document}")
     elif by_itself:
         report.ok(
-            "it registers clients by itself (RFC 7591); not tried, for that would leave a client "
-            "behind"
+            "it supports dynamic client registration (RFC 7591); not tried, because that "
+            "would leave a client behind"
         )
     elif by_document:
         report.wrong_that(
-            "it knows clients only by documents of their own, and none was given",
+            "it accepts clients only by their metadata documents, and none was given",
             culprit="client",
             document=place,
             expected="`registration_endpoint`, or a client with such a document",
@@ -222,12 +226,12 @@ def _judge_registration(metadata: ServerMetadata, who: Who, place: str, report: 
         )
     else:
         report.wrong_that(
-            "it registers nobody by itself",
+            "it does not register clients dynamically",
             culprit="client",
             document=place,
             expected=(
-                "`registration_endpoint` or `client_id_metadata_document_supported`, or a client "
-                "that is registered by hand"
+                "`registration_endpoint` or `client_id_metadata_document_supported`, or "
+                "a client that is registered in advance"
             ),
             advice=(
                 "Register one there, with the redirect URI http://127.0.0.1/callback, and give "
@@ -235,7 +239,7 @@ def _judge_registration(metadata: ServerMetadata, who: Who, place: str, report: 
             ),
         )
     if by_document and who.document is None:
-        report.info("it also reads documents that clients have of themselves (--document)")
+        report.info("it also accepts client metadata documents (--document)")
 
 
 def _judge_methods(metadata: ServerMetadata, report: Report) -> None:
@@ -244,10 +248,10 @@ def _judge_methods(metadata: ServerMetadata, report: Report) -> None:
         return
     known = [method for method in methods if method in _KNOWN_METHODS]
     if known:
-        report.info(f"clients show who they are by {', '.join(known)}")
+        report.info(f"clients authenticate by {', '.join(known)}")
     else:
         report.wrong_that(
-            f"clients are to show who they are by {', '.join(methods) or 'nothing'}",
+            f"clients must authenticate by {', '.join(methods) or 'nothing'}",
             culprit="client",
             expected=", ".join(_KNOWN_METHODS),
         )
@@ -256,9 +260,9 @@ def _judge_methods(metadata: ServerMetadata, report: Report) -> None:
 def _judge_scopes(site: Site, challenge: Challenge | None, report: Report) -> None:
     scopes = choose_scopes(site, challenge, (), None, lasting=True)
     if scopes:
-        report.ok(f"it would ask for {' '.join(scopes)}")
+        report.ok(f"it would request {' '.join(scopes)}")
     else:
-        report.info("it would ask for no particular scopes")
+        report.info("it would request no particular scopes")
     known = site.metadata.scopes_supported
     strange = [scope for scope in scopes if known is not None and scope not in known]
     if strange:
@@ -277,15 +281,15 @@ def _judge_binding(site: Site, who: Who, report: Report) -> None:
     weak = [name for name in algorithms or () if name == "none" or name.startswith("HS")]
     if weak:
         report.wrong_that(
-            f"it takes proofs by {', '.join(weak)}",
+            f"it accepts proofs signed with {', '.join(weak)}",
             culprit=_BY,
             document=site.document,
-            expected="only algorithms with a key pair",
+            expected="only asymmetric algorithms",
         )
     if needs and not algorithms:
         report.wrong_that(
-            "the server takes only tokens that are bound to a key, and the authorization server "
-            "binds none",
+            "the server accepts only tokens that are bound to a key (DPoP), and the "
+            "authorization server issues none",
             culprit=_BY,
             document=site.document,
             expected="`dpop_signing_alg_values_supported`",
@@ -304,10 +308,10 @@ def _tell_ways(metadata: ServerMetadata, report: Report) -> None:
     if metadata.device_authorization_endpoint is not None and (not grants or DEVICE in grants):
         report.info("a log-in without a browser here is possible (--device)")
     if CREDENTIALS in grants:
-        report.info("programs may come on their own behalf (client_credentials)")
+        report.info("programs can log in on their own behalf (client_credentials)")
     if ID_JAG_PROFILE in (metadata.authorization_grant_profiles_supported or ()):
-        report.info("it takes the word of a company's identity provider (ID-JAG)")
+        report.info("it accepts assertions of a company's identity provider (ID-JAG)")
     elif JWT_BEARER in grants:
-        report.info("it takes the word of platforms for their workloads (jwt-bearer)")
+        report.info("it accepts assertions of platforms for their workloads (jwt-bearer)")
     if metadata.revocation_endpoint is None:
-        report.info("it withdraws no tokens: a log-out only forgets them here")
+        report.info("it does not revoke tokens: a log-out only deletes them here")

@@ -24,7 +24,7 @@ from ..oauth.probe import Knock, knock
 from ..oauth.steps import Got, Procedure
 from .findings import Report, look, loosely, members_of, outcome
 
-_MAY_FOLLOW = "Clients go on to the well-known places."
+_MAY_FOLLOW = "Clients try the well-known addresses next."
 
 
 class Protection(Struct, frozen=True, kw_only=True):
@@ -47,7 +47,7 @@ def anonymous_request(url: str, report: Report) -> Procedure[Knock | None]:
     report.part = "A request without a token"
     if not is_protected(url):
         report.wrong_that(
-            f"{canonical(url)} is not protected on its way",
+            f"{canonical(url)} is not encrypted in transit",
             culprit="server",
             expected="an https address",
             advice="No client may send a token there.",
@@ -56,11 +56,11 @@ def anonymous_request(url: str, report: Report) -> Procedure[Knock | None]:
         answer = yield from knock(url)
     except t.Unreachable as bad:
         report.wrong_that(
-            f"there was no answer: {str(bad).rstrip('.')}",
+            f"no answer: {str(bad).rstrip('.')}",
             document=url,
             culprit="network",
-            expected=("401, or what was asked for"),
-            advice="Is the address right, and the server running?",
+            expected=("401, or the result of the request"),
+            advice="Is the address correct, and is the server running?",
         )
         return None
     _judge_status(url, answer, report)
@@ -76,37 +76,37 @@ def _judge_status(url: str, answer: Knock, report: Report) -> None:
     if status == 401:
         report.ok(f"{asked}: refused with 401, as it should be", url)
     elif answer.open:
-        report.ok(f"{asked}: answered; the server lets anybody in", url)
+        report.ok(f"{asked}: answered; the server accepts requests without a token", url)
     elif status == 403:
         report.wrong_that(
             f"{asked}: refused with 403",
             document=url,
             culprit="server",
-            expected=("401 to who shows no token"),
-            advice="403 says that a token was good and not enough, so that clients do not log in.",
+            expected=("401 for requests without a token"),
+            advice="403 means that a token was valid but not sufficient, so clients do not log in.",
         )
     elif 300 <= status < 400:
         report.wrong_that(
-            f"{asked}: {status}, sends on to {leads}",
+            f"{asked}: {status}, a redirect to {leads}",
             document=url,
             culprit="person",
             expected=("the address of the server itself"),
-            advice="Give that address: a token is for one address and no other.",
+            advice="Use that address: a token is valid for one address only.",
         )
     elif status in (404, 405, 410):
         report.wrong_that(
-            f"{asked}: {status}, nothing takes messages here",
+            f"{asked}: {status}, no MCP endpoint here",
             document=url,
             culprit="person",
-            expected=("401, or what was asked for"),
-            advice="Is this the address of the MCP endpoint, path and all?",
+            expected=("401, or the result of the request"),
+            advice="Is this the full address of the MCP endpoint, with its path?",
         )
     else:
         report.wrong_that(
             f"{asked}: {status}",
             document=url,
             culprit="server",
-            expected="401, or what was asked for",
+            expected="401, or the result of the request",
         )
 
 
@@ -119,7 +119,7 @@ def _judge_challenges(url: str, answer: Knock, report: Report) -> None:
         report.remark(
             f"WWW-Authenticate asks for {schemes}"
             if schemes
-            else ("there is no WWW-Authenticate with it"),
+            else ("it has no WWW-Authenticate header"),
             culprit="server",
             expected=f"WWW-Authenticate: {wanted}",
             advice=_MAY_FOLLOW,
@@ -128,14 +128,14 @@ def _judge_challenges(url: str, answer: Knock, report: Report) -> None:
     report.ok(f"WWW-Authenticate: {' and '.join(_written(found) for found in answer.challenges)}")
     if not challenge.parameters.get("resource_metadata"):
         report.remark(
-            "the challenge does not say where the metadata is",
+            "the challenge does not give the address of the metadata",
             culprit="server",
             expected=f'resource_metadata="{place}"',
             advice=_MAY_FOLLOW,
         )
     if challenge.error:
         report.remark(
-            f"the challenge says {challenge.error}, though no token was shown",
+            f"the challenge says {challenge.error}, although no token was sent",
             culprit="server",
             expected="no `error` (RFC 6750, 3.1)",
         )
@@ -145,7 +145,8 @@ def _judge_challenges(url: str, answer: Knock, report: Report) -> None:
         report.remark(
             "it asks for offline_access",
             culprit="server",
-            expected="only scopes of its own: whether to stay is the client's choice",
+            expected="only the server's own scopes: the client decides whether it needs offline "
+            "access",
         )
 
 
@@ -156,7 +157,7 @@ def _written(challenge: Challenge) -> str:
 
 def protection(url: str, answer: Knock, report: Report) -> Procedure[Protection | None]:
     """Find and check the server's metadata. None if the diagnosis ends here."""
-    report.part = "What the server says of its protection"
+    report.part = "The server's metadata (protected resource)"
     challenge = find(answer.challenges, "bearer", "dpop")
     named = challenge.parameters.get("resource_metadata") if challenge is not None else None
     silent = False
@@ -171,7 +172,7 @@ def protection(url: str, answer: Knock, report: Report) -> Procedure[Protection 
             report.ok(f"found at {place}", place)
             if answer.open:
                 report.remark(
-                    "it says so, and yet lets anybody in",
+                    "it exists, but the server accepts requests without a token",
                     culprit="server",
                     expected="401 without a token, or no such document",
                 )
@@ -183,7 +184,7 @@ def protection(url: str, answer: Knock, report: Report) -> Procedure[Protection 
         silent = silent or is_named or isinstance(got, str) or got.status >= 500
         if is_named:
             report.remark(
-                f"the challenge names a place where it is not: {outcome(got)}",
+                f"the challenge gives an address where it is not found: {outcome(got)}",
                 document=place,
                 culprit="server",
                 expected="200 with a JSON object (RFC 9728)",
@@ -223,24 +224,24 @@ def _without_words(
     """
     place = resource_places(url)[0]
     if answer.open:
-        report.ok("there is no such document, and none is needed")
+        report.ok("there is none, and none is needed")
         return None
     base = origin(url)
     older = metadata_places(base)[0]
     if not silent and members_of(got := (yield from look(older))) is not None:
         report.remark(
-            "there is no such document; the server is its own authorization server, as in "
-            "2025-03-26",
+            "there is none; the server is its own authorization server, as in 2025-03-26",
             culprit="server",
-            expected=f"its metadata at {place} (RFC 9728), as since 2025-06-18",
+            expected=f"its metadata at {place} (RFC 9728), required since 2025-06-18",
         )
         return Protection(protected=None, issuers=(base,), legacy=True)
     if not silent:
         report.info(
-            f"nothing at {older} either, where servers of 2025-03-26 have it: {outcome(got)}", older
+            f"not found at {older} either, where servers of 2025-03-26 have it: {outcome(got)}",
+            older,
         )
     report.wrong_that(
-        "the server does not say who vouches for its users",
+        "the server does not name its authorization server",
         document=place,
         culprit="server",
         expected='200 with {"resource": "'
@@ -257,7 +258,7 @@ def _judge_document(
     if resource and identifies(resource, url):
         report.ok(
             f"it is about {resource}"
-            + ("" if canonical(resource) == canonical(url) else ", beneath which this address is")
+            + ("" if canonical(resource) == canonical(url) else ", a prefix of this address")
         )
     elif resource:
         report.wrong_that(
@@ -281,7 +282,7 @@ def _judge_document(
         and "header" not in protected.bearer_methods_supported
     ):
         report.remark(
-            "it does not take tokens in the header",
+            "it does not accept tokens in the header",
             culprit="server",
             expected='"header" in `bearer_methods_supported`',
         )
@@ -294,7 +295,7 @@ def _judge_document(
             expected="only scopes of its own",
         )
     if protected.dpop_bound_access_tokens_required:
-        report.info("it takes only tokens that are bound to a key (DPoP)")
+        report.info("it accepts only tokens that are bound to a key (DPoP)")
 
 
 def _why_another(resource: str, url: str) -> str:
@@ -304,16 +305,15 @@ def _why_another(resource: str, url: str) -> str:
         other = urlsplit(url)
         if one.hostname == other.hostname and one.scheme != other.scheme:
             return (
-                "The server seems not to know that it is reached by https: tell it its public "
-                "address."
+                "The server seems not to know that clients use https: configure its public address."
             )
         if one.hostname != other.hostname and is_loopback(resource):
             return (
-                "The server takes the address that it listens at for its own: tell it its public "
-                "address."
+                "The server uses the address that it listens on as its own: configure "
+                "its public address."
             )
         if origin(resource) == origin(url):
-            return f"If {resource} is the server's right address, use that one."
+            return f"If {resource} is the server's correct address, use it."
     except ValueError:
         pass
-    return "A token for another server must not be sent here; or the address is wrong."
+    return "A token for another server must not be sent here. Or the address is wrong."

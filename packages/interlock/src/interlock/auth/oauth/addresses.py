@@ -180,9 +180,9 @@ def usable(
     if not url:
         raise Unauthorized(
             step,
-            f"there is no {what}",
+            f"{what} is missing",
             document=document,
-            expected=f"{what} with an https address",
+            expected=f"{what}, an https address",
             culprit=culprit,
         )
     if not is_usable(url):

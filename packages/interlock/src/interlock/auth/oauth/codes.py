@@ -98,7 +98,7 @@ def code_from(query: str, errand: Errand) -> str:
         told.setdefault(name, value)
     if not hmac.compare_digest(told.get("state", "").encode(), errand.state.encode()):
         raise _strange(
-            "the answer is not to the question that was asked (`state` differs)",
+            "the answer does not belong to this request (`state` differs)",
             "the state that was sent",
             errand,
             "client",
@@ -106,11 +106,14 @@ def code_from(query: str, errand: Errand) -> str:
     said = told.get("iss")
     if said is None and errand.says_issuer:
         raise _strange(
-            "the answer does not say whose it is", f"iss={errand.issuer}", errand, advice=_WHOLE
+            "the answer does not name its authorization server",
+            f"iss={errand.issuer}",
+            errand,
+            advice=_WHOLE,
         )
     if said is not None and said != errand.issuer:
         raise _strange(
-            "the answer is of another authorization server", f"iss={errand.issuer}", errand
+            "the answer comes from another authorization server", f"iss={errand.issuer}", errand
         )
     if "error" in told:
         code = told["error"]
@@ -133,10 +136,12 @@ def code_from(query: str, errand: Errand) -> str:
 
 
 _INTERFERING = (
-    "Nothing was sent anywhere; log in again, and if it comes again, somebody may be interfering."
+    "The code was not sent to anyone. Log in again; if this happens again, somebody may "
+    "be interfering."
 )
 _WHOLE = (
-    f"Where you pasted a code, paste the whole address at which the browser ended. {_INTERFERING}"
+    "If you pasted a code, paste the whole address that the browser shows at the end. "
+    f"{_INTERFERING}"
 )
 
 

@@ -92,7 +92,9 @@ def find_resource(
         got = yield from _get(named)
         if isinstance(got, Got) and got.status == 200:
             return (yield from _checked(got, server, named)), named
-        yield Note(_STEP, f"the challenge names a document that cannot be had ({_how(got)})", named)
+        yield Note(
+            _STEP, f"the challenge names a document that is not available ({_how(got)})", named
+        )
     silent = named is not None
     why = ""
     for place in resource_places(server):
@@ -107,10 +109,10 @@ def find_resource(
     if silent:
         raise Unauthorized(
             _STEP,
-            f"what the server says of its protection cannot be had ({why})",
+            f"the server's protected resource metadata is not available ({why})",
             document=named or resource_places(server)[0],
             expected="its metadata (RFC 9728)",
-            advice="Whoever runs the server has to put it there.",
+            advice="The operator of the server must publish it.",
         )
     return None, ""
 
@@ -126,8 +128,8 @@ def _checked(got: Got, server: str, place: str) -> Procedure[ProtectedResource]:
             document=place,
             expected=(f"a `resource` that is {canonical(server)}"),
             advice=(
-                "A token for another server must not be sent here. Whoever runs the server has to "
-                "repair it, or the address is wrong."
+                "A token for another server must not be sent here. Either the address is "
+                "wrong, or the operator of the server must correct the document."
             ),
         )
     if not protected.authorization_servers:
@@ -184,12 +186,12 @@ def find_metadata(issuer: str) -> Procedure[tuple[ServerMetadata, str]]:
         if metadata.issuer != issuer:
             raise Unauthorized(
                 _STEP,
-                f"the document is that of {metadata.issuer!r}",
+                f"the document belongs to {metadata.issuer!r}",
                 document=place,
                 expected=(f"exactly {issuer!r} as `issuer`"),
                 advice=(
-                    "The one may pretend to be the other, so that it is not used; whoever runs it "
-                    "has to make the two the same."
+                    "One of them may impersonate the other, so the document is not used. "
+                    "The operator must make the two values equal."
                 ),
                 culprit="authorization server",
             )
@@ -198,7 +200,7 @@ def find_metadata(issuer: str) -> Procedure[tuple[ServerMetadata, str]]:
     raise Unauthorized(
         _STEP,
         (
-            f"the authorization server {issuer} does not say where its endpoints are; tried "
+            f"the authorization server {issuer} does not publish its endpoints; tried "
             f"{', '.join(tried)}"
         ),
         expected="its metadata (RFC 8414 or OpenID Connect Discovery)",
@@ -214,12 +216,12 @@ def check_pkce(metadata: ServerMetadata, document: str) -> None:
     if metadata.authorization_endpoint is not None and (methods is None or "S256" not in methods):
         raise Unauthorized(
             _STEP,
-            "the authorization server does not say that it protects codes with PKCE",
+            "the authorization server does not declare PKCE",
             document=document,
             expected="S256 in `code_challenge_methods_supported`",
             advice=(
-                "Whoever runs it has to say so there. If you know that it does, give "
-                "assume_pkce=True."
+                "Its operator must declare it there. If you know that it supports PKCE, "
+                "pass assume_pkce=True."
             ),
             culprit="authorization server",
         )
@@ -236,7 +238,7 @@ def _legacy_site(server: str, issuer: str | None, no_pkce_word: bool) -> Procedu
             _STEP,
             f"the server {server} names no authorization server",
             expected=(f"{issuer}, where this client is registered"),
-            advice="Whoever runs the server has to publish its metadata (RFC 9728).",
+            advice="The operator of the server must publish its metadata (RFC 9728).",
         )
     place = f"{base}/.well-known/oauth-authorization-server"
     got = yield from _get(place)
@@ -245,7 +247,7 @@ def _legacy_site(server: str, issuer: str | None, no_pkce_word: bool) -> Procedu
         if metadata.issuer.rstrip("/") != base:
             raise Unauthorized(
                 _STEP,
-                f"the document is that of {metadata.issuer!r}",
+                f"the document belongs to {metadata.issuer!r}",
                 document=place,
                 expected=(f"exactly {base!r} as `issuer`"),
                 culprit="authorization server",
@@ -256,7 +258,7 @@ def _legacy_site(server: str, issuer: str | None, no_pkce_word: bool) -> Procedu
         return Site(resource=canonical(server), metadata=metadata, document=place, legacy=True)
     yield Note(
         _STEP,
-        f"no metadata here ({_how(got)}); the endpoints are taken to be where 2025-03-26 puts them",
+        f"no metadata here ({_how(got)}); the default endpoints of 2025-03-26 are used",
         place,
     )
     assumed = ServerMetadata(
@@ -288,7 +290,7 @@ def _get(place: str) -> Procedure[Got | str]:
 def _how(got: Got | str) -> str:
     if isinstance(got, str):
         return got
-    return f"status {got.status}" if got.status != 200 else "something else than JSON"
+    return f"status {got.status}" if got.status != 200 else "a body that is not JSON"
 
 
 def _is_object(body: bytes) -> bool:

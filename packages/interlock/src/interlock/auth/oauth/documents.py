@@ -191,17 +191,17 @@ def read_document(
     except msgspec.ValidationError as bad:
         raise Unauthorized(
             step,
-            f"the document does not fit: {bad}",
+            f"the document is invalid: {bad}",
             document=document,
-            expected=f"a JSON object as {_SOURCES[kind]} has it",
+            expected=f"a JSON object as {_SOURCES[kind]} defines it",
             culprit=culprit,
         ) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as bad:
         raise Unauthorized(
             step,
-            f"that is no JSON ({bad})",
+            f"that is not JSON ({bad})",
             document=document,
-            expected=f"a JSON object as {_SOURCES[kind]} has it",
+            expected=f"a JSON object as {_SOURCES[kind]} defines it",
             culprit=culprit,
         ) from None
 

@@ -12,11 +12,12 @@ Culprit = Literal["server", "authorization server", "client", "person", "network
 
 # The advice if there is none more specific; the dictionary has an entry for each culprit.
 _REPAIR: dict[Culprit, str] = {
-    "server": "Whoever runs the server has to repair it.",
-    "authorization server": "Whoever runs the authorization server has to repair it.",
-    "client": "Look at how this client was set up.",
+    "server": "The operator of the server must fix it.",
+    "authorization server": "The operator of the authorization server must fix it.",
+    "client": "Check how this client is configured.",
     "person": "Log in again.",
-    "network": "Try again; if it stays so, look at what is between here and there.",
+    "network": "Try again. If it happens again, check the network and the proxies between this "
+    "machine and the server.",
 }
 
 

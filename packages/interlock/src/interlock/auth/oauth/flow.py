@@ -117,7 +117,7 @@ def authorize(
     if not is_protected(server):
         raise Unauthorized(
             "request",
-            f"{canonical(server)} wants a token, which must not travel unprotected",
+            f"{canonical(server)} requires a token, which must not be sent unencrypted",
             expected="an https address",
             culprit="server",
         )
@@ -260,10 +260,11 @@ class LogIn(Struct, frozen=True, kw_only=True):
         if site.metadata.device_authorization_endpoint is None:
             raise Unauthorized(
                 "log-in",
-                "the authorization server gives no codes for other devices",
+                "the authorization server does not support the device flow",
                 document=site.document,
                 expected="`device_authorization_endpoint`",
-                advice="Log in with a browser, or paste the address that the browser ends at.",
+                advice="Log in with a browser, or paste the address that the browser shows at "
+                "the end.",
                 culprit="authorization server",
             )
         place = usable(
@@ -371,7 +372,8 @@ class Enterprise(Struct, frozen=True, kw_only=True):
         if profiles is not None and ID_JAG_PROFILE not in profiles:
             raise Unauthorized(
                 "discovery",
-                "the authorization server takes no assertions of a company's identity provider",
+                "the authorization server does not accept assertions of a company's "
+                "identity provider",
                 document=site.document,
                 expected=f"{ID_JAG_PROFILE} in `authorization_grant_profiles_supported`",
                 culprit="authorization server",
@@ -419,7 +421,7 @@ class Enterprise(Struct, frozen=True, kw_only=True):
         if answer.issued_token_type not in (None, ID_JAG_TYPE):
             raise Unauthorized(
                 "token exchange",
-                f"the identity provider gave {answer.issued_token_type}",
+                f"the identity provider issued {answer.issued_token_type}",
                 document=place,
                 expected=ID_JAG_TYPE,
                 culprit="client",

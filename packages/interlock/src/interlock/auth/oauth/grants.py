@@ -78,7 +78,7 @@ def authenticated(
         if assertion is None:
             raise Unauthorized(
                 "token",
-                "the client is to sign with its key, and has none",
+                "the client must sign with a key, and has none",
                 expected="key=",
                 culprit="client",
             )
@@ -94,7 +94,7 @@ def authenticated(
     if method not in ("none", "client_secret_basic", "client_secret_post"):
         raise Unauthorized(
             "token",
-            f"the client is to authenticate by {method}, which is not known here",
+            f"the client must authenticate by {method}, which is not supported",
             expected="none, client_secret_basic, client_secret_post or private_key_jwt",
             culprit="client",
         )
@@ -188,7 +188,7 @@ def token_answer(got: Got, endpoint: str, *, step: str = "token") -> TokenAnswer
         if not _TOKEN.fullmatch(answer.access_token):
             raise Unauthorized(
                 step,
-                "it gave a token that no header can carry",
+                "it issued a token that does not fit into a header",
                 document=endpoint,
                 expected="printable ASCII",
                 culprit="authorization server",
@@ -196,7 +196,7 @@ def token_answer(got: Got, endpoint: str, *, step: str = "token") -> TokenAnswer
         if answer.token_type.lower() not in kinds:
             raise Unauthorized(
                 step,
-                f"it gave a token of the type {answer.token_type!r}",
+                f"it issued a token of the type {answer.token_type!r}",
                 document=endpoint,
                 expected="Bearer or DPoP",
                 culprit="authorization server",
@@ -237,24 +237,24 @@ def refused(got: Got, endpoint: str, step: str) -> Unauthorized:
 _REASONS: dict[str, tuple[Any, str]] = {
     "invalid_client": (
         "client",
-        "It does not know this client, or its secret is wrong: register it anew, or correct its "
-        "credentials.",
+        "It does not know this client, or the secret is wrong. Register the client "
+        "again, or correct its credentials.",
     ),
     "unauthorized_client": (
         "client",
-        "This client may not use this kind of grant; whoever runs the authorization server can "
-        "allow it.",
+        "This client may not use this grant type. The operator of the authorization "
+        "server can allow it.",
     ),
     "invalid_grant": (
         "person",
-        "What was presented is used up, has expired or was withdrawn: log in again.",
+        "The code or token was used before, has expired or was revoked. Log in again.",
     ),
-    "invalid_scope": ("client", "Ask for other scopes."),
+    "invalid_scope": ("client", "Request other scopes."),
     "invalid_target": (
         "server",
-        "The authorization server does not know this server; whoever runs it has to add it.",
+        "The authorization server does not know this server. Its operator must add it.",
     ),
-    "unsupported_grant_type": ("authorization server", "It does not do this kind of grant."),
+    "unsupported_grant_type": ("authorization server", "It does not support this grant type."),
     "access_denied": ("person", ""),
     "expired_token": ("person", "The code was not entered in time: log in again."),
 }
@@ -281,12 +281,12 @@ def granted(
     if means.proof is not None and answer.token_type.lower() != "dpop":
         raise Unauthorized(
             "token",
-            "the authorization server gave a token that is not bound to the client's key",
+            "the authorization server issued a token that is not bound to the client's key",
             document=endpoint,
             expected='"token_type": "DPoP" (RFC 9449, 5)',
             advice=(
-                "Whoever runs it can allow DPoP. Without dpop=True the client takes tokens that "
-                "are not bound."
+                "Its operator can enable DPoP. Without dpop=True the client accepts "
+                "tokens that are not bound."
             ),
             culprit="authorization server",
         )
@@ -368,7 +368,12 @@ def by_device(
     interval = min(max(1.0, told.interval), 60.0)
     for place in (told.verification_uri, told.verification_uri_complete):
         if place is not None:
-            usable(place, what="the address for the code", step="device code", document=endpoint)
+            usable(
+                place,
+                what="the address where the user enters the code",
+                step="device code",
+                document=endpoint,
+            )
     yield ShowCode(
         told.user_code, told.verification_uri, told.verification_uri_complete, told.expires_in
     )

@@ -53,7 +53,7 @@ def member_of(
         yield Note(_STEP, f"registered before, as {identity.given.client_id}")
         return (yield from _given(identity.given, issuer))
     if identity.document is not None and site.metadata.client_id_metadata_document_supported:
-        yield Note(_STEP, "by the client's own document", identity.document)
+        yield Note(_STEP, "by the client's metadata document", identity.document)
         return Member(issuer=issuer, client_id=check_document(identity.document), source="document")
     kept: Member | None = yield Recall(issuer)
     if kept is not None and _serves(kept, redirect_uri, scopes, now):
@@ -62,13 +62,13 @@ def member_of(
     if site.metadata.registration_endpoint is None:
         raise Unauthorized(
             _STEP,
-            f"the authorization server {issuer} registers nobody by itself",
+            f"the authorization server {issuer} does not register clients dynamically",
             document=site.document,
             expected="`registration_endpoint`"
             + ("" if identity.document is None else " or `client_id_metadata_document_supported`"),
             advice=(
-                "Register this client there by hand, and give its client_id (and client_secret, "
-                "if it has one)."
+                "Register this client there manually, and give its client_id (and "
+                "client_secret, if it has one)."
             ),
             culprit="client",
         )
@@ -110,7 +110,9 @@ def check_document(url: str) -> str:
     Raises ValueError unless it is https with a path (`AUR-05`).
     """
     try:
-        usable(url, what="the client's document", step=_STEP, document=url, culprit="client")
+        usable(
+            url, what="the client's metadata document", step=_STEP, document=url, culprit="client"
+        )
         good = url.startswith("https://") and bool(url[8:].partition("/")[2])
     except Unauthorized:
         good = False
@@ -153,7 +155,7 @@ def register(
     if wanted.scope is not None and _faults(got) & {"invalid_client_metadata"}:
         yield Note(
             _STEP,
-            "refused, perhaps for its scopes, of which some servers know only a few",
+            "refused, perhaps because of its scopes",
             endpoint,
         )
         wanted = replace(wanted, scope=None)
@@ -174,13 +176,13 @@ def register(
     if site.assumed and (said is None or got.status in (404, 405)):
         raise Unauthorized(
             _STEP,
-            "the server wants authorization and says nothing of how, and registers no clients as "
-            f"older servers do (status {got.status})",
+            "the server requires authorization, publishes no metadata, and does not "
+            f"register clients as older servers do (status {got.status})",
             document=endpoint,
             expected="the server's metadata (RFC 9728)",
             advice=(
-                "It may want a key or token of its own, to be given as a header; else whoever "
-                "runs it has to publish its metadata."
+                "It may require an API key or a token in a header. Otherwise its "
+                "operator must publish its metadata."
             ),
         )
     raise Unauthorized(
@@ -191,8 +193,8 @@ def register(
         if redirect_uri
         else "a registration",
         advice=(
-            "If the authorization server does not take such redirect URIs, register a client "
-            "there by hand and give its client_id."
+            "If the authorization server does not accept such redirect URIs, register a "
+            "client there manually and give its client_id."
         ),
         culprit="authorization server",
         code=said.error if said is not None else "",

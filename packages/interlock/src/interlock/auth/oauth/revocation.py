@@ -41,7 +41,10 @@ def revoke(grant: Grant, member: Member, means: Means) -> Procedure[bool]:
     if said is None or said.error != "unsupported_token_type":
         raise refused(got, endpoint, _STEP)
     yield Note(
-        _STEP, "the authorization server withdraws no access tokens; it ends by itself", endpoint
+        _STEP,
+        "the authorization server does not revoke access tokens; this one stays valid "
+        "until it expires",
+        endpoint,
     )
     return grant.refresh_token is not None
 

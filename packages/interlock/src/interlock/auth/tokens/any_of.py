@@ -23,7 +23,7 @@ class AnyOf:
 
     def __init__(self, *verifiers: Verifier) -> None:
         if not verifiers:
-            raise ValueError("there must be one verifier at least")
+            raise ValueError("give at least one verifier")
         self.verifiers = tuple(map(verifying, verifiers))
         self.issuers = tuple(
             dict.fromkeys(issuer for verifier in verifiers for issuer in verifier.issuers)

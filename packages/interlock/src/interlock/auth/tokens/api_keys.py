@@ -32,12 +32,14 @@ class ApiKeys:
         self, keys: Mapping[str, str], *, scopes: Sequence[str] | Mapping[str, Sequence[str]] = ()
     ) -> None:
         if not isinstance(keys, Mapping):
-            raise TypeError("keys are a mapping from the name of who has each to the key")
+            raise TypeError("keys must be a mapping from the name of each key's owner to the key")
         given = dict(scopes) if isinstance(scopes, Mapping) else dict.fromkeys(keys, scopes)
         if isinstance(scopes, str) or any(isinstance(names, str) for names in given.values()):
             raise TypeError("scopes are a list of strings, not one string")
         if strangers := given.keys() - keys.keys():
-            raise ValueError(f"there are scopes for {', '.join(sorted(strangers))}, but no key")
+            raise ValueError(
+                f"there are scopes for {', '.join(sorted(strangers))}, but no such key"
+            )
         self._known = [
             (
                 _read(name, key),
@@ -59,7 +61,7 @@ class ApiKeys:
             if hmac.compare_digest(digest, shown):
                 found = principal
         if found is None:
-            raise BadToken("it is no key that is known here")
+            raise BadToken("it is not a known API key")
         return Verified(found)
 
 
@@ -92,10 +94,11 @@ class Checked:
         said = self._function(token)
         principal = await said if inspect.isawaitable(said) else said
         if principal is None:
-            raise BadToken("it is not known here")
+            raise BadToken("it is unknown")
         if not isinstance(principal, Principal):
             raise TypeError(
-                f"who checks tokens returns a Principal or None, not {type(principal).__name__}"
+                "a function that checks tokens must return a Principal or None, not "
+                f"{type(principal).__name__}"
             )
         if principal.expires is not None and principal.expires <= now:
             raise BadToken("it has expired")

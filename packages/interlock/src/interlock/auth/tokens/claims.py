@@ -59,11 +59,11 @@ class Reading(Struct, frozen=True, kw_only=True):
                 and found != wanted
                 and not (isinstance(found, list) and wanted in found)
             ):
-                raise BadToken(f"it does not have the {name} that is needed here")
+                raise BadToken(f"it does not have the required {name}")
         client = _first(claims, self.client_claims)
         subject = _first(claims, self.subject_claims) or client
         if not subject:
-            raise BadToken("it does not say on whose behalf")
+            raise BadToken("it does not name a subject")
         principal = Principal(
             subject=subject,
             issuer=claims["iss"]
@@ -85,7 +85,7 @@ class Reading(Struct, frozen=True, kw_only=True):
         """Raise BadToken unless the token was issued for this server (`AUT-07`, `SEC-06`)."""
         named = [audience for name in self.audience_claims for audience in _names(claims.get(name))]
         if not named:
-            raise BadToken("it does not say for whom it is")
+            raise BadToken("it does not name its audience")
         mine = any(audience in self.audience for audience in named)
         if not mine and not (
             not self.audience and any(same_resource(audience, resource) for audience in named)
@@ -132,6 +132,6 @@ def _thumbprint(claims: Mapping[str, Any]) -> str | None:
     thumbprint = bond.get("jkt") if isinstance(bond, Mapping) else None
     if not isinstance(thumbprint, str) or not thumbprint:
         raise BadToken(
-            "it is bound to its sender in a way that is not known here"
+            "it is bound to its sender in an unsupported way"
         )  # such as a client certificate, which the server does not see
     return thumbprint

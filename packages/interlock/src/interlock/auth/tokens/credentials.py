@@ -71,7 +71,7 @@ def read(
         return NONE, kept
     token = rest.strip(b" ")
     if not token.rstrip(b"=") or token.rstrip(b"=").translate(None, _TOKEN68):
-        raise MalformedCredentials("the Authorization header has not one scheme and one token")
+        raise MalformedCredentials("the Authorization header must have one scheme and one token")
     if len(token) > _LONGEST:
         raise MalformedCredentials("the token is too long")
     return Credentials(
@@ -86,5 +86,5 @@ def _check_query(query: bytes) -> None:
     for part in re.split(r"[&;]", query.decode("latin-1")):
         if unquote_plus(part.partition("=")[0]).strip().lower() == "access_token":
             raise MalformedCredentials(
-                "a token must not be in the address; send it in the Authorization header"
+                "a token must not be in the URL; send it in the Authorization header"
             )

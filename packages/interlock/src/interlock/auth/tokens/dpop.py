@@ -122,7 +122,7 @@ class DpopVerifier:
             raise BadDpopProof(str(bad)) from None
         if thumbprint is not None and not hmac.compare_digest(shown.thumbprint, thumbprint):
             raise BadDpopProof(
-                "the DPoP proof was made with another key than the one that the token is bound to"
+                "the DPoP proof was made with a different key than the one the token is bound to"
             )
         seen = hashlib.sha256(f"{self._place} {shown.thumbprint} {shown.jti}".encode()).hexdigest()
         try:
@@ -131,10 +131,10 @@ class DpopVerifier:
             )
         except StoreError as bad:
             raise Unverifiable(
-                "It cannot be found out whether this DPoP proof has come before."
+                "The server cannot check now whether this DPoP proof was used before."
             ) from bad
         if not first:
-            raise BadDpopProof("the DPoP proof has come before")
+            raise BadDpopProof("the DPoP proof was used before")
         return shown.thumbprint
 
     def nonce(self, now: float) -> str:
@@ -168,5 +168,5 @@ class DpopVerifier:
             await self._vault.add("dpop secret", "", self._secret)
             self._secret = await self._vault.get("dpop secret", "") or self._secret
         except StoreError as bad:
-            raise Unverifiable("The nonces of DPoP proofs cannot be checked now.") from bad
+            raise Unverifiable("The server cannot check nonces of DPoP proofs now.") from bad
         self._agreed = True

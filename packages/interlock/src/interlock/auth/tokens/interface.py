@@ -92,6 +92,6 @@ def verifying(given: object) -> Verifier:
         return given
     name = f"the class {given.__name__}" if isinstance(given, type) else f"a {type(given).__name__}"
     raise TypeError(
-        "a guard needs what verifies tokens, such as Jwt(...), ApiKeys(...), Checked(function) "
-        f"or preset.verifier(...); not {name}"
+        "a guard needs a verifier of tokens, such as Jwt(...), ApiKeys(...), "
+        f"Checked(function) or preset.verifier(...); not {name}"
     )

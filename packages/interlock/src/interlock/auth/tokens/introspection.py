@@ -108,7 +108,9 @@ class Introspection:
     async def verify(self, token: str, *, resource: str, now: float) -> Verified:
         """See `Verifier.verify`."""
         if self._asking >= self.most:
-            raise Unverifiable("Too many tokens wait for the authorization server.", seconds=1)
+            raise Unverifiable(
+                "Too many tokens are waiting for the authorization server.", seconds=1
+            )
         self._asking += 1
         try:
             async with asyncio.timeout(self.patience):
@@ -120,7 +122,7 @@ class Introspection:
         finally:
             self._asking -= 1
         if claims.get("active") is not True:
-            raise BadToken("it is not known, has ended or was withdrawn")
+            raise BadToken("it is unknown, has expired or was revoked")
         if claims.get("iss", self.issuers[0]) not in self.reading.issuers:
             raise BadToken("it is from another issuer")
         self._check_times(claims, now)
@@ -164,7 +166,7 @@ class Introspection:
         try:
             return msgspec.json.decode(body, type=dict[str, Any])
         except (ValueError, RecursionError):
-            raise self._away("that is no JSON object") from None
+            raise self._away("that is not a JSON object") from None
 
     def _assertion(self, audience: str, now: float) -> str:
         from ..keys import assertion  # optional extra `auth`
@@ -182,7 +184,7 @@ class Introspection:
             if value is None:
                 continue
             if isinstance(value, bool) or not isinstance(value, int | float):
-                raise BadToken(f"its {name} is no time")
+                raise BadToken(f"its {name} is not a time")
             if (
                 value <= now - self.reading.leeway
                 if name == "exp"
@@ -192,9 +194,9 @@ class Introspection:
 
     def _away(self, why: str) -> Unverifiable:
         _log.warning(
-            "The authorization server %s cannot be asked about tokens: %s", self.issuers[0], why
+            "The authorization server %s cannot introspect tokens: %s", self.issuers[0], why
         )
-        return Unverifiable("The authorization server cannot be asked about this token now.")
+        return Unverifiable("The authorization server cannot introspect this token now.")
 
     async def aclose(self) -> None:
         """Close the connections to the issuer."""

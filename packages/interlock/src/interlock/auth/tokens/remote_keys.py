@@ -120,7 +120,7 @@ class RemoteKeys:
             await self._wait()
         if self._keys is None or now >= self._since + self.most:
             raise Unverifiable(
-                "The keys of this token's issuer cannot be had now.", seconds=self.pause
+                "The keys of this token's issuer are not available now.", seconds=self.pause
             )  # the reason is in the log
         return self._keys
 
@@ -165,7 +165,7 @@ class RemoteKeys:
                 body, headers = await self._document(await self._place())
             keys = KeySet.read(body)
             if not len(keys):
-                raise ValueError("the document has no key that can be used")
+                raise ValueError("the document has no usable key")
         except TimeoutError:
             trouble = f"no answer within {self.patience:g} seconds"
         except (t.InterlockError, ValueError, OSError) as bad:
@@ -181,7 +181,7 @@ class RemoteKeys:
             self._since = now
             self._until = now + age
             return
-        _log.warning("The keys of %s cannot be had: %s", self.issuer, trouble)
+        _log.warning("The keys of %s are not available: %s", self.issuer, trouble)
 
     async def _place(self) -> str:
         if self.jwks_uri is not None:

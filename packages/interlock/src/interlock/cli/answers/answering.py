@@ -180,8 +180,8 @@ class Answering:
         """The error message: the question, why it is unanswered, and how it could be answered."""
         if params.mode == "url":
             return (
-                f'The server asks to open {params.url} ("{params.message}"), and {why}. Agree to '
-                "it with --yes."
+                f'The server asks to open {params.url} ("{params.message}"), and {why}. '
+                "Pass --yes to agree."
             )
         example = json.dumps(
             {name: _sample(field) for name, field in _fields(params).items()}, ensure_ascii=False
@@ -193,7 +193,7 @@ class Answering:
             return f"{words}; --yes takes the defaults of the other fields."
         _, lacking = self._content(params, self._given.fields or {}, yes=True)
         if lacking:
-            return f"{words}; --yes would not do, as {_listed(lacking)} no default."
+            return f"{words}; --yes is not enough, because {_listed(lacking)} no default."
         return f"{words} or take the defaults with --yes."
 
 

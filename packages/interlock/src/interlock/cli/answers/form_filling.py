@@ -127,7 +127,7 @@ async def _fill_field(
         may_be_blank = field.kind == "text" and field.least in (None, 0) and typed
         try:
             if is_blank and not may_be_blank:
-                raise BadValue("A value is needed here.")
+                raise BadValue("This field is required.")
             content[field.name] = read_value(field, typed)
             return
         except BadValue as bad:

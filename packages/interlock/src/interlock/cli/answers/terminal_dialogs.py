@@ -31,7 +31,7 @@ class TerminalDialogs:
         note(f"  {params.url}")
         if "xn--" in host or not host.isascii():
             note(
-                "  Look twice: the name of this host has letters that may look like others.",
+                "  Careful: the name of this host has letters that look like other letters.",
                 fg="yellow",
             )
         agreed = await self._yes_or_no("Do you agree to open it? (open it yourself)", None)
@@ -39,8 +39,8 @@ class TerminalDialogs:
 
     async def calls_again(self, tool: str) -> bool:
         """Ask whether a tool that stopped at its question may run again."""
-        note(f"\n{shown(tool)} could not ask its question; now it can.", bold=True)
-        note("  What it did before its question may happen twice.")
+        note(f"\n{shown(tool)} could not ask its question before; now it can.", bold=True)
+        note("  What it did before the question may happen twice.")
         return await self._yes_or_no("Call it again?", None)
 
     async def fill_in(

@@ -19,11 +19,11 @@ from ..screen import print_json, shown
 from .outcomes import address, carry_out
 
 WHO: Final = {
-    "server": "whoever runs the server",
-    "authorization server": "whoever runs the authorization server",
-    "client": "you, by what you tell this client",
+    "server": "the operator of the server",
+    "authorization server": "the operator of the authorization server",
+    "client": "you, with options of this command",
     "person": "you",
-    "network": "whoever runs what is between here and there",
+    "network": "the operator of the network or proxy in between",
 }
 _COLOURS: Final = {"ok": "green", "remark": "yellow", "wrong": "red"}
 _MARGIN: Final = 11  # the columns before the text of a finding
@@ -32,18 +32,20 @@ _LABELS: Final = 10  # the columns of the label of a detail
 
 @click.command("explain")
 @click.argument("url", callback=address)
-@click.option("--client-id", metavar="ID", help="The client is registered there, as this.")
+@click.option(
+    "--client-id", metavar="ID", help="The client id under which the client is registered."
+)
 @click.option("--issuer", metavar="URL", help="The authorization server where it is registered.")
-@click.option("--document", metavar="URL", help="The client has a metadata document of its own.")
-@click.option("--dpop", is_flag=True, help="The client binds its tokens to a key.")
+@click.option("--document", metavar="URL", help="The URL of the client's metadata document.")
+@click.option("--dpop", is_flag=True, help="Check for tokens that are bound to a key (DPoP).")
 @click.option(
     "--private-host",
     "hosts",
     multiple=True,
     metavar="NAME",
-    help="This host of its may have a private address.",
+    help="Allow this host of the authorization server to have a private address.",
 )
-@click.option("--json", "machine", is_flag=True, help="Write JSON for machines.")
+@click.option("--json", "machine", is_flag=True, help="Write JSON for programs.")
 def explain(
     url: str,
     client_id: str | None,
@@ -53,14 +55,13 @@ def explain(
     hosts: tuple[str, ...],
     machine: bool,
 ) -> None:
-    """Go through all that a log-in to the server at URL would go through, without logging in, and
-    say what is wrong.
+    """Check each step of a login to the server at URL, without logging in, and report problems.
 
-    Every line is ok, a remark (it could be better, and keeps nobody out) or wrong; then it says
-    what was expected and who has to repair it. A fault does not end it, where there is more to be
-    seen. Nothing is registered, asked for or kept.
+    Each line is ok, a remark (could be better, but blocks nobody) or wrong. For a problem it says
+    what was expected and who has to fix it. The check continues after a problem where it can.
+    Nothing is registered, requested or stored.
 
-    The exit code is 0 where nothing is wrong, 1 where something is.
+    The exit code is 0 if nothing is wrong, 1 if something is.
 
     \b
     interlock auth explain https://shop.example/mcp
@@ -141,7 +142,7 @@ class Page:
         if not wrong:
             needed = any(finding.part == "What a log-in would do" for finding in report.findings)
             words = (
-                f"Nothing is in the way of: interlock auth login {self._url}"
+                f"Nothing prevents: interlock auth login {self._url}"
                 if needed
                 else "No log-in is needed."
             )

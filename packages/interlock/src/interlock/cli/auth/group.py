@@ -41,7 +41,7 @@ class AuthGroup(LazyGroup):
 
 @click.command("auth", cls=AuthGroup, no_args_is_help=True)
 def auth() -> None:
-    """Log in to servers that ask who is there; all other commands then use what is kept.
+    """Log in to servers that require it. All other commands then use the stored tokens.
 
     \b
     interlock auth explain https://shop.example/mcp

@@ -40,8 +40,8 @@ from .saved_logins import (
 
 _SOURCES = {
     "given": "registered before",
-    "document": "by its own document",
-    "dynamic": "registered there for this",
+    "document": "by its metadata document",
+    "dynamic": "registered for this login",
 }
 _IDENTITY = ("client_id", "client_secret", "issuer", "document", "redirect_uri")
 
@@ -54,57 +54,65 @@ _IDENTITY = ("client_id", "client_secret", "issuer", "document", "redirect_uri")
     "scopes",
     multiple=True,
     metavar="NAME",
-    help="Ask for this too, besides what the server says it needs.",
+    help="Request this scope too, besides those that the server requires.",
 )
 @click.option(
     "--client-id",
     metavar="ID",
-    help="What this client is registered as, where servers do not register clients by themselves.",
+    help="The client id, for servers that do not register clients dynamically.",
 )
 @click.option(
-    "--client-secret-file", type=click.File(), help="A file with its secret; - for stdin."
+    "--client-secret-file", type=click.File(), help="A file with the client secret; - for stdin."
 )
-@click.option("--client-secret-env", metavar="NAME", help="The variable that holds its secret.")
+@click.option(
+    "--client-secret-env",
+    metavar="NAME",
+    help="The environment variable that holds the client secret.",
+)
 @click.option("--issuer", metavar="URL", help="The authorization server where it is registered.")
 @click.option(
     "--document",
     metavar="URL",
-    help="The client's own metadata document, for authorization servers that read such.",
+    help="The URL of the client's metadata document, for authorization servers that support it.",
 )
-@click.option("--redirect-uri", metavar="URL", help="The one that the client was registered with.")
-@click.option("--device", is_flag=True, help="Show a code, to be entered on another device.")
+@click.option(
+    "--redirect-uri", metavar="URL", help="The redirect URI that the client is registered with."
+)
+@click.option("--device", is_flag=True, help="Show a code to enter on another device.")
 @click.option(
     "--paste",
     is_flag=True,
-    help="Open no browser here: paste the address at which one elsewhere ends.",
+    help="Do not open a browser: paste the final address of one on another machine.",
 )
 @click.option(
-    "--dpop", is_flag=True, help="Bind the tokens to a key, so that they are of no use to a thief."
+    "--dpop",
+    is_flag=True,
+    help="Bind the tokens to a key (DPoP), so that a stolen token is useless.",
 )
 @click.option(
     "--assume-pkce",
     is_flag=True,
-    help="Take an authorization server that does PKCE and does not say so.",
+    help="Accept an authorization server that supports PKCE without declaring it.",
 )
 @click.option(
     "--private-host",
     "hosts",
     multiple=True,
     metavar="NAME",
-    help="This host of its may have a private address.",
+    help="Allow this host of the authorization server to have a private address.",
 )
 @account_option
 @vault_option
 @click.option("--json", "machine", is_flag=True, help="Write JSON for programs, errors too.")
-@click.option("-v", "--verbose", is_flag=True, help="Tell each step.")
+@click.option("-v", "--verbose", is_flag=True, help="Show each step.")
 def login(url: str, **given: Any) -> None:
-    """Log in to the server at URL, and keep the tokens for all other commands.
+    """Log in to the server at URL, and store the tokens for all other commands.
 
-    A browser opens; where there is none, the terminal says what to visit and takes what to paste.
-    The server is asked first whether it wants a log-in at all. What was said of the client
-    (--client-id and the like) is kept too, and holds for the next time.
+    A browser opens. Without one, the terminal shows an address to visit, and you paste the final
+    address. The command first checks whether the server requires a login. Options about the client
+    (--client-id and the like) are stored too, and apply to the next login.
 
-    The exit code is 3 where the answer was no, 4 where a log-in is not possible; `interlock auth
+    The exit code is 3 if the login was denied, 4 if it is not possible; `interlock auth
     explain URL` then says why.
 
     \b
@@ -114,7 +122,7 @@ def login(url: str, **given: Any) -> None:
     interlock auth login https://hub.example/mcp --client-id 123 --client-secret-env HUB_SECRET
     """
     if given["device"] and given["paste"]:
-        raise click.UsageError("--device and --paste are two ways: give one of them.")
+        raise click.UsageError("--device and --paste exclude each other: give one of them.")
     told = _told(given)
     vault = vault_at(given["place"])
     carry_out(lambda: _log_in(url, told, vault, given), machine=given["machine"], url=url)
@@ -125,7 +133,7 @@ def _told(given: dict[str, Any]) -> Login:
     secret = _secret(given["client_secret_file"], given["client_secret_env"])
     if given["client_id"] is None and (secret is not None or given["issuer"] is not None):
         raise click.UsageError(
-            "A secret and an issuer are those of a client: give its --client-id too."
+            "A secret and an issuer belong to a client: give its --client-id too."
         )
     if given["document"] is not None:
         try:
@@ -167,7 +175,8 @@ def _secret(file: Any, variable: str | None) -> str | None:
         secret = os.environ.get(variable)
     if (file is not None or variable is not None) and not secret:
         raise click.UsageError(
-            f"There is no secret in {f'the variable {variable}' if file is None else file.name}."
+            "The secret is missing from "
+            f"{f'the variable {variable}' if file is None else file.name}."
         )
     return secret
 
@@ -240,15 +249,15 @@ async def _challenge(url: str, roads: Roads) -> Challenge | None:
     if status == 403:
         raise Unauthorized(
             "request",
-            "the server answers 403 to who shows no token",
+            "the server answers 403 to requests without a token",
             document=url,
             expected="401, which asks for a log-in",
-            advice="Whoever runs the server has to repair it.",
+            advice="The operator of the server must fix it.",
             status=403,
         )
     leads = answer.got.headers.get("location")
     where = (
-        f" and sends on to {url_without_secrets(leads)}; give that address if it is meant"
+        f" and redirects to {url_without_secrets(leads)}; use that address if it is the right one"
         if 300 <= status < 400 and leads
         else ""
     )
@@ -294,7 +303,7 @@ def _nothing_to_do(url: str, machine: bool) -> None:
     if machine:
         print_json({"server": url, "authorization": False})
     else:
-        say(f"{url} lets anybody in: there is nothing to log in to.")
+        say(f"{url} does not require a login.")
 
 
 def _show(url: str, account: str, grant: Grant, told: Login, vault: Vault, machine: bool) -> None:
@@ -303,7 +312,7 @@ def _show(url: str, account: str, grant: Grant, told: Login, vault: Vault, machi
         print_json({**data, "authorization": True})
         return
     say(f"Logged in to {url}" + (f" as {account}" if account else ""), fg="green")
-    renewed = "; renewed by itself after that" if grant.refresh_token is not None else ""
+    renewed = "; renewed automatically after that" if grant.refresh_token is not None else ""
     lines = {
         "at": grant.issuer,
         "client": f"{grant.client_id} ({_SOURCES[data['registration']]})",
@@ -325,5 +334,5 @@ def place_of(vault: Vault) -> str:
     if vault.sealed:
         return f"{where} (sealed)"
     if path is not None:
-        return f"{where} (not sealed, readable by you alone)"
+        return f"{where} (not encrypted, readable only by you)"
     return f"{where} (not sealed)"

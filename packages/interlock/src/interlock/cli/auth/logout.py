@@ -20,25 +20,25 @@ from .saved_logins import account_option, keep_login, kept_server, vault_at, vau
     "--client",
     "forget_client",
     is_flag=True,
-    help="Forget also what the client was registered as there.",
+    help="Delete the client registration too.",
 )
 @account_option
 @vault_option
 def logout(
     url: str | None, everything: bool, forget_client: bool, account: str, place: str | None
 ) -> None:
-    """Log out of the server at URL: its tokens are withdrawn at the authorization server, and
-    forgotten here.
+    """Log out of the server at URL: revoke its tokens at the authorization server, and delete them
+    here.
 
-    Where they cannot be withdrawn they are forgotten all the same, and end by themselves; then the
-    exit code is 4. It is 1 where nothing was kept.
+    If they cannot be revoked, they are still deleted here and stay valid until they expire; then
+    the exit code is 4. It is 1 if nothing was stored.
 
     \b
     interlock auth logout https://shop.example/mcp
     interlock auth logout --all
     """
     if everything == (url is not None):
-        raise click.UsageError("Say of which server, or --all.")
+        raise click.UsageError("Give the URL of a server, or --all.")
     vault = vault_at(place)
     carry_out(lambda: _log_out(vault, url, account, forget_client))
 
@@ -54,7 +54,7 @@ async def _log_out(vault: Vault, url: str | None, account: str, forget_client: b
         for server, whose in wanted:
             code = max(code, await _leave(vault, server, whose, forget_client))
         if not wanted:
-            say("Nothing is kept.")
+            say("No logins are stored.")
         return code
     finally:
         await vault.aclose()
@@ -63,19 +63,19 @@ async def _log_out(vault: Vault, url: str | None, account: str, forget_client: b
 async def _leave(vault: Vault, url: str, account: str, forget_client: bool) -> int:
     server, grant = await kept_server(vault, url, account)
     if grant is None:
-        note(f"Nothing is kept of {url}.")
+        note(f"No login is stored for {url}.")
         return NOT_LOGGED_IN
     code = exits.OK
     try:
         if await server.revoke():
-            say(f"Logged out of {url}; the tokens were withdrawn at {grant.issuer}.")
+            say(f"Logged out of {url}; the tokens were revoked at {grant.issuer}.")
         else:
             say(
-                f"Logged out of {url}; {grant.issuer} withdraws no tokens, so they end by "
-                "themselves."
+                f"Logged out of {url}; {grant.issuer} does not revoke tokens, so they "
+                "stay valid until they expire."
             )
     except t.Unreachable as bad:
-        note(f"Forgotten here, but not withdrawn at {grant.issuer}: {bad}", fg="yellow")
+        note(f"Deleted here, but not revoked at {grant.issuer}: {bad}", fg="yellow")
         code = exits.UNREACHABLE
     await keep_login(vault, server, None)
     if forget_client:

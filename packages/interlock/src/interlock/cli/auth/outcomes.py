@@ -51,7 +51,7 @@ def _done(
             code=bad.code,
         )
         if url is not None and bad.culprit != "person" and not machine:
-            note(f"Look closer with: interlock auth explain {url}", dim=True)
+            note(f"For details: interlock auth explain {url}", dim=True)
         return exits.UNREACHABLE
     except t.Unreachable as bad:
         _fail(str(bad), "unreachable", machine)
@@ -79,5 +79,5 @@ def _fail(message: str, kind: str, machine: bool, **detail: str) -> None:
 def address(context: click.Context, parameter: click.Parameter, url: str | None) -> str | None:
     """The URL of a server from the command line. Raises click.UsageError for an invalid URL."""
     if url is not None and not is_address(url):
-        raise click.UsageError(f"{url} is no address of a server; it is https://host/path.")
+        raise click.UsageError(f"{url} is not the address of a server; use https://host/path.")
     return url

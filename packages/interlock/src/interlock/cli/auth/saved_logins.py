@@ -31,12 +31,15 @@ vault_option = click.option(
     "place",
     metavar="URL",
     help=(
-        "Where tokens are kept: file:///path, sqlite:///path, keyring:, redis://host.  "
+        "Where tokens are stored: file:///path, sqlite:///path, keyring:, redis://host.  "
         "[INTERLOCK_VAULT, or a file of your own]"
     ),
 )
 account_option = click.option(
-    "--account", default="", metavar="NAME", help="Which of several log-ins to the server."
+    "--account",
+    default="",
+    metavar="NAME",
+    help="The account, if there are several logins to the server.",
 )
 
 
@@ -133,7 +136,7 @@ def login_words(url: str, account: str = "", scopes: Sequence[str] = ()) -> str:
 def lasts(grant: Grant, now: float | None = None) -> str:
     """How long an access token is valid, in words."""
     if grant.expires is None:
-        return "no end was said"
+        return "it does not say when it expires"
     seconds = grant.expires - (time.time() if now is None else now)
     return f"ended {duration(-seconds)} ago" if seconds < 0 else duration(seconds)
 
@@ -172,7 +175,7 @@ class NobodyAsked:
     def _refuse(self) -> NoReturn:
         raise Unauthorized(
             "log-in",
-            "what is kept of the last log-in is no longer good",
+            "the stored login is no longer valid",
             advice=f"Log in again: {login_words(self._url, self._account)}",
             culprit="person",
         )
@@ -205,13 +208,13 @@ class _Kept:
                 server, grant = await kept_server(open_vault(None), self._url, self._account)
             except (StoreError, ValueError) as bad:
                 raise t.Unreachable(
-                    f"The vault with what is kept of log-ins cannot be used: {bad}"
+                    f"The vault with the stored logins cannot be used: {bad}"
                 ) from None
             self._server = server if grant is not None else None
             self._loaded = True
             if grant is None and self._account:
                 raise t.Unreachable(
-                    f"Nothing is kept of the account {self._account}. Log in: "
+                    f"No login is stored for the account {self._account}. Log in: "
                     f"{login_words(self._url, self._account)}"
                 )
         return request if self._server is None else await self._server.sign(request)
@@ -222,8 +225,9 @@ class _Kept:
         """
         if response.status == 401 and self._server is None:
             raise t.Unreachable(
-                "The server wants to know who asks. Log in with "
-                f"`{login_words(self._url, self._account)}`, or give a token with --header.",
+                "The server requires a login. Log in with "
+                f"`{login_words(self._url, self._account)}`, or give a token with "
+                "--header.",
                 status=401,
             )
         challenge = find(
@@ -235,7 +239,7 @@ class _Kept:
             and challenge.error == "insufficient_scope"
         ):
             raise t.Unreachable(
-                "The server wants more than was granted. Log in with "
+                "The server requires scopes that were not granted. Log in with "
                 f"`{login_words(self._url, self._account, challenge.scopes or ())}`.",
                 status=403,
             )

@@ -33,12 +33,12 @@ _HEADINGS = ("SERVER", "ACCOUNT", "ISSUER", "CLIENT", "SCOPES", "GOOD FOR", "THE
 @click.command("status")
 @click.argument("url", required=False, callback=address)
 @vault_option
-@click.option("--json", "machine", is_flag=True, help="Write JSON for machines.")
+@click.option("--json", "machine", is_flag=True, help="Write JSON for programs.")
 def status(url: str | None, place: str | None, machine: bool) -> None:
-    """Show what is kept of log-ins: of all, or of the server at URL. No request is made, and no
-    token shown.
+    """Show the stored logins: all of them, or those to the server at URL. Makes no request, and
+    shows no token.
 
-    The exit code is 1 where nothing is kept of that server.
+    The exit code is 1 if no login to that server is stored.
 
     \b
     interlock auth status
@@ -77,9 +77,9 @@ async def _status(vault: Vault, url: str | None, machine: bool) -> int:
         )
     elif not found:
         if url is None:
-            say("Nothing is kept. Log in: interlock auth login URL")
+            say("No logins are stored. Log in: interlock auth login URL")
         else:
-            say(f"Nothing is kept of {url}. Log in: {login_words(url)}")
+            say(f"No login is stored for {url}. Log in: {login_words(url)}")
     else:
         _table([_cells(server, account, grant) for server, account, grant, _ in found])
         note(f"Kept in {where}.", dim=True)

@@ -16,14 +16,14 @@ from .saved_logins import account_option, kept_server, login_words, vault_at, va
 
 @click.command("token")
 @click.argument("url", callback=address)
-@click.option("--refresh", is_flag=True, help="Renew it first, also where it is still good.")
+@click.option("--refresh", is_flag=True, help="Renew it first, even if it is still valid.")
 @click.option("--header", is_flag=True, help="Print it as a header.")
 @account_option
 @vault_option
 def token(url: str, refresh: bool, header: bool, account: str, place: str | None) -> None:
-    """Print the access token for the server at URL, renewed where it is near its end.
+    """Print the access token for the server at URL, renewed if it expires soon.
 
-    The exit code is 1 where nothing is kept, or what is kept has ended and cannot be renewed.
+    The exit code is 1 if no login is stored, or if the token has expired and cannot be renewed.
 
     \b
     curl -H "$(interlock auth token https://shop.example/mcp --header)" https://shop.example/mcp
@@ -37,7 +37,7 @@ async def _print(vault: Vault, url: str, account: str, refresh: bool, header: bo
         server, grant = await kept_server(vault, url, account)
         again = f"Log in: {login_words(url, account)}"
         if grant is None:
-            note(f"Error: Nothing is kept of {url}. {again}", fg="red")
+            note(f"Error: No login is stored for {url}. {again}", fg="red")
             return NOT_LOGGED_IN
         stale = grant.is_stale(time.time())
         if stale or refresh:
@@ -52,10 +52,10 @@ async def _print(vault: Vault, url: str, account: str, refresh: bool, header: bo
     finally:
         await vault.aclose()
     if sys.stdout.isatty():
-        note("This is a secret: whoever has it is you until it ends.", fg="yellow")
+        note("This is a secret: whoever has it can act as you until it expires.", fg="yellow")
     if grant.key is not None:
         note(
-            "The token is bound to a key that stays here: by itself it is of no use (DPoP).",
+            "The token is bound to a key that stays here. Without the key it is useless (DPoP).",
             fg="yellow",
         )
     click.echo(

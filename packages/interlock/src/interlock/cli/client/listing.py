@@ -27,9 +27,9 @@ _HEADINGS: Final = {
 
 
 @target_command("list")
-@click.option("--tools", is_flag=True, help="Only the tools.")
-@click.option("--resources", is_flag=True, help="Only the resources and templates.")
-@click.option("--prompts", is_flag=True, help="Only the prompts.")
+@click.option("--tools", is_flag=True, help="Show only the tools.")
+@click.option("--resources", is_flag=True, help="Show only resources and templates.")
+@click.option("--prompts", is_flag=True, help="Show only the prompts.")
 def list_(
     connection: ConnectionSettings,
     words: Sequence[str],
@@ -161,8 +161,8 @@ def _show_item(name: str, detail: str, description: str, mark: str, verbose: boo
 
 @target_command("schema", "[TOOL]")
 def schema(connection: ConnectionSettings, words: Sequence[str]) -> None:
-    """Print the JSON Schemas of one TOOL, or of all: what goes in, and what comes out where the
-    tool says so.
+    """Print the JSON Schemas of one TOOL, or of all: the input, and the output if the tool declares
+    it.
 
     \b
     interlock schema weather.py get_alerts
@@ -194,10 +194,10 @@ def schema(connection: ConnectionSettings, words: Sequence[str]) -> None:
 
 @target_command("ping")
 def ping(connection: ConnectionSettings, words: Sequence[str]) -> None:
-    """Make sure that a server starts, agrees on a revision and answers.
+    """Check that a server starts, agrees on a revision and answers.
 
-    The milliseconds are one request's way there and back, without the start. In the newest
-    revision, which has no ping, the request is server/discover.
+    The milliseconds are the round-trip time of one request, without the start. The newest revision
+    has no ping, so the request is server/discover.
 
     \b
     interlock ping weather.py

@@ -27,11 +27,11 @@ from ..targets.trailing_command import COMMAND, TargetCommand
 from .connection import ConnectionSettings
 
 TARGETS: Final = """\b
-The server is told in one of three ways:
+Name the server in one of three ways:
   TARGET, the first word: a Python or JavaScript file, FILE:OBJECT (the server
       object of that name), https://host/path, unix:///path/of/a/socket or
       tcp://host:port
-  -- COMMAND ARGS..., at the end: a command that is started
+  -- COMMAND ARGS..., at the end: a command to start
   --config FILE --server NAME: an entry of a client's configuration; you are
       asked before one of a project is started for the first time
 A Python file that imports interlock is served by `interlock run`; any other is run as a script.
@@ -49,7 +49,7 @@ _OPTIONS: Final = (
     click.option(
         "--trust",
         is_flag=True,
-        help="Start the server of a configuration without a question, once.",
+        help="Start the server of a configuration once, without asking.",
     ),
     click.option(
         "--env",
@@ -61,7 +61,7 @@ _OPTIONS: Final = (
     click.option(
         "--inherit-env",
         is_flag=True,
-        help="Give the server all your environment variables, secrets too.",
+        help="Give the server all your environment variables, including secrets.",
     ),
     click.option(
         "--header",
@@ -115,24 +115,25 @@ _OPTIONS: Final = (
         "-y",
         "--yes",
         is_flag=True,
-        help="Answer the questions of the server with yes and their defaults.",
+        help="Answer the server's questions with yes and the defaults.",
     ),
     click.option(
         "--answers",
         metavar="JSON",
-        help="Answers to its questions: {field: value, ...}, or [answer, ...] in order; @FILE.",
+        help="Answers to the server's questions: {field: value, ...}, or [answer, ...] in "
+        "order; @FILE.",
     ),
     click.option(
         "--sample",
         "samples",
         multiple=True,
         metavar="TEXT",
-        help="The answer when it asks for a model; @FILE. Repeat it for several, in order.",
+        help="The answer when the server asks for a model; @FILE. Repeat it for several, in order.",
     ),
     click.option(
         "--model",
         metavar="NAME",
-        help="The model that answers when it asks for one: PROVIDER:MODEL[@URL].",
+        help="The model that answers when the server asks for one: PROVIDER:MODEL[@URL].",
     ),
 )
 
@@ -171,7 +172,7 @@ def target_command(
             started = context.meta.get(COMMAND)
             if started is not None and (config or entry):
                 raise click.UsageError(
-                    "Give the server either as -- COMMAND or with --config and --server."
+                    "Name the server either as -- COMMAND or with --config and --server."
                 )
             if (
                 (started is not None or config or entry)
@@ -180,8 +181,7 @@ def target_command(
                 and Path(words[0]).is_file()
             ):
                 raise click.UsageError(
-                    f"The server is given twice: {words[0]} is a script, and another one is named "
-                    "besides."
+                    f"The server is named twice: {words[0]} is a script, and you named another one."
                 )
             if started is not None and web:
                 raise click.UsageError(

@@ -46,10 +46,10 @@ def prompt(connection: ConnectionSettings, words: Sequence[str]) -> None:
     "known",
     multiple=True,
     metavar="KEY=VALUE",
-    help="An argument that is known already; repeat it for several.",
+    help="An argument that is already known; repeat it for several.",
 )
 def complete(connection: ConnectionSettings, words: Sequence[str], known: tuple[str, ...]) -> None:
-    """Ask what an ARGUMENT could be, of which VALUE was typed so far.
+    """Show suggestions for an ARGUMENT of which VALUE was typed so far.
 
     REF is a prompt's name or a resource template.
 

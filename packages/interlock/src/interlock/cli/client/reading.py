@@ -26,7 +26,7 @@ from .options import exactly, target_command
     help="Write the content to this file.",
 )
 def read(connection: ConnectionSettings, words: Sequence[str], output: Path | None) -> None:
-    """Read the resource behind a URI.
+    """Read the resource at a URI.
 
     Text goes to stdout; so does anything else where stdout is a file or a pipe. A terminal gets no
     binary data: use -o.

@@ -33,7 +33,7 @@ def tool_arguments(
             inner = _kinds(items if isinstance(items, Mapping) else {}, schema)
             arguments[key] = [_value(sign, text, inner, key) for sign, text in values]
         elif len(read) > 1:
-            raise click.UsageError(f"{key} is given {len(read)} times.")
+            raise click.UsageError(f"{key} is given {len(read)} times; give it once.")
         else:
             arguments[key] = read[0]
     return arguments
@@ -57,7 +57,7 @@ def _collected(words: Sequence[str]) -> dict[str, list[tuple[str, str]]]:
         found = _WORD.fullmatch(word)
         if found is None:
             raise click.UsageError(
-                f"{word!r} is no argument: write key=value, key=@FILE or key:=JSON."
+                f"{word!r} is not an argument: write key=value, key=@FILE or key:=JSON."
             )
         collected.setdefault(found["key"], []).append((found["sign"], found["text"]))
     return collected

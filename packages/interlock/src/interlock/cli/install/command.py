@@ -43,7 +43,7 @@ _TELLS_NOTHING = {"server", "main", "app", "mcp", "__init__", "__main__"}
     "clients",
     multiple=True,
     type=click.Choice(list(PRODUCTS)),
-    help="The client; repeat it for several.",
+    help="The client to configure; repeat it for several.",
 )
 @click.option(
     "--name",
@@ -68,7 +68,7 @@ _TELLS_NOTHING = {"server", "main", "app", "mcp", "__init__", "__main__"}
 @click.option(
     "--config",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="The configuration file, if it is not the usual one.",
+    help="The configuration file, if not the default one.",
 )
 @click.option("--no-check", is_flag=True, help="Do not start the server once to test it.")
 @click.option("--dry-run", is_flag=True, help="Show the changes, and write nothing.")
@@ -98,7 +98,7 @@ def install(
 
     Only the entry is written: every other byte of the file stays, comments too. A backup is kept
     beside the file, and the new file replaces it in one step. A file that cannot be edited
-    safely is not changed, and the exit code is 1. To run it twice changes nothing more;
+    safely is not changed, and the exit code is 1. A second run changes nothing more;
     --remove undoes it. Codex and Goose need `pip install 'interlock[install]'`.
 
     \b

@@ -131,7 +131,7 @@ class Relay:
             )
         elif len(self._held) >= MOST_HELD:
             self._refuse(
-                envelope, "The server is being restarted, and too many requests wait for it."
+                envelope, "The server is being restarted, and too many requests are waiting for it."
             )
         else:
             self._held.append((envelope, frame))
@@ -299,8 +299,7 @@ class Relay:
             )
             if revision != session.revision:
                 self.broke(
-                    "its new version does not go on with the session, which speaks "
-                    f"{session.revision}"
+                    f"its new version cannot continue the session, which uses {session.revision}"
                 )
                 return
             self._replay(session)

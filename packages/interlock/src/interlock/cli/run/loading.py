@@ -115,7 +115,7 @@ def _import(path: Path, arguments: Sequence[str]) -> ModuleType:
     loader = _Uncached(name, str(path))
     spec = importlib.util.spec_from_file_location(name, path, loader=loader)
     if spec is None:
-        raise TargetError(f"{path} is no Python file.")
+        raise TargetError(f"{path} is not a Python file.")
     module = sys.modules[name] = importlib.util.module_from_spec(spec)
     loader.exec_module(module)
     return module

@@ -24,9 +24,10 @@ def advice(path: Path) -> str:
     if not names:
         return ""
     return (
-        f"{path.name} sets up {', '.join(names)} under `if __name__ == '__main__':`, which "
-        "`interlock run` and the hosts that `interlock install` configures do not run. Do it where "
-        f"the server is made, or start the file itself: -- python {path}"
+        f"{path.name} sets up {', '.join(names)} under `if __name__ == '__main__':`, "
+        "which `interlock run` and the hosts that `interlock install` configures do not "
+        "run. Do this where the server is created, or start the file itself: -- python "
+        f"{path}"
     )
 
 

@@ -30,7 +30,7 @@ TRANSPORT_OPTIONS = (
     click.option(
         "--host",
         show_default="127.0.0.1",
-        help="http, tcp: the address to listen at. There is no authentication.",
+        help="http, tcp: the address to listen on. There is no authentication.",
     ),
     click.option(
         "--port",
@@ -47,7 +47,7 @@ TRANSPORT_OPTIONS = (
     click.option(
         "--store",
         metavar="URL",
-        help="http: where sessions are kept: memory:, sqlite:///path or redis://host.",
+        help="http: where sessions are stored: memory:, sqlite:///path or redis://host.",
     ),
     click.option(
         "--admin",
@@ -94,8 +94,7 @@ def chosen_transport(given: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     if given["http"] is not None:
         if transport not in (None, "http") or host is not None or port is not None:
             raise click.UsageError(
-                "--http stands for --transport http with --host and --port: give the one or the "
-                "others."
+                "--http is short for --transport http with --host and --port: use either form."
             )
         host, port = _address(given["http"])
         transport = "http"
@@ -192,7 +191,8 @@ def _listening(address: Any) -> None:
 @click.option(
     "--dev",
     is_flag=True,
-    help="Development: tools that fail show the error and its place; stdio: reload too.",
+    help="Development mode: failing tools show the error and where it happened; over stdio "
+    "also reloads.",
 )
 @click.option(
     "--reload/--no-reload",
@@ -222,12 +222,12 @@ def run(
     grace: float,
     **given: Any,
 ) -> None:
-    """Run the server in a Python FILE, over stdio unless told otherwise.
+    """Run the server in a Python FILE, over stdio by default.
 
-    OBJECT is the name of the server in it. Without one it is the only server in the file, or the
+    OBJECT is the name of the server in the file. The default is the only server in the file, or the
     one called server, mcp or app. A function of that name is called for the server. The file's
-    folder is on sys.path; what stands under `if __name__ == "__main__":` is not run. ARGUMENTS are
-    in its sys.argv.
+    folder is on sys.path; code under `if __name__ == "__main__":` is not run. The file gets
+    ARGUMENTS in sys.argv.
 
     With --reload the pipe stays open: the server runs as a child, and when a .py or .html file in
     the file's folder changes, a new child takes over between two calls. The session goes on,

@@ -394,8 +394,8 @@ class ServerConnection:
                 self._answer(id, jsonrpc.response(id, b"{}"))
             else:
                 words = (
-                    "Invalid params: say who you are first: with `initialize`, or with the keys of "
-                    "_meta on each request"
+                    "Invalid params: identify the client first, with `initialize` or "
+                    "with the keys of _meta on each request"
                 )
                 self.refuse(
                     id,
@@ -542,7 +542,7 @@ class ServerConnection:
         self._subscriptions.clear()
         self._batches.clear()
         self.sessions_begun += 1
-        return [RequestCancelled(id, "the session was opened anew") for id in old]
+        return [RequestCancelled(id, "the session was initialized again") for id in old]
 
     def _answer_here(
         self, id: t.RequestId, method: str, params: Any, caller: Caller

@@ -281,7 +281,7 @@ const REASONS = {
 };
 
 /** The host's words for a turn that the person cancelled; the person is the reader here. */
-const CANCELLED = "Cancelled by the person.";
+const CANCELLED = "Cancelled by the user.";
 
 /** @param {any} usage */
 function tokens(usage) {

@@ -129,7 +129,7 @@ function Fill({ server, prompt, onClose, onBack }) {
     const missing = Object.fromEntries(
       fields
         .filter((field) => field.required && !values[field.name].trim())
-        .map((field) => [field.name, "A value is needed here."]),
+        .map((field) => [field.name, "This field is required."]),
     );
     setWrong(missing);
     toFirstWrong(form.current, missing);

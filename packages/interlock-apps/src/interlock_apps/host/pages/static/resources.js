@@ -498,7 +498,7 @@ function Template({ server, template, onFilled }) {
     const missing = Object.fromEntries(
       names
         .filter((name) => !values[name].trim() && !template.uriTemplate.includes(`{?`))
-        .map((name) => [name, "A value is needed here."]),
+        .map((name) => [name, "This field is required."]),
     );
     setWrong(missing);
     toFirstWrong(form.current, missing);
