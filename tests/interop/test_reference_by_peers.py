@@ -115,7 +115,7 @@ async def test_git(walk: Walk, tmp_path: Path) -> None:
         assert (await walker.use("git_log", {}))["commits"][0]["id"] == made["commit"]
         assert (await walker.use("git_show", {"revision": "HEAD"}))["message"] == "A spade"
         assert "no commit" in await walker.refused("git_show", {"revision": "--output=stolen"})
-        assert "not a plain path" in await walker.refused("git_diff", {"paths": ["../secret"]})
+        assert "not a valid path" in await walker.refused("git_diff", {"paths": ["../secret"]})
         assert (await walker.use("git_blame", {"path": "tools.txt"}))["parts"][0]["lines"] == [
             "spade"
         ]

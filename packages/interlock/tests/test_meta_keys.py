@@ -107,7 +107,7 @@ def features(server: Server, meta: dict[str, object]) -> None:
 def test_a_feature_with_a_key_that_cannot_be() -> None:
     """Each kind of feature is refused, in words that say what a key looks like (`MET-02`,
     `MET-05`)."""
-    words = re.escape("'a b' is no key for _meta") + ".*'com.example/'"
+    words = re.escape("'a b' is not a valid key for _meta") + ".*'com.example/'"
     server = Server("s")
     with pytest.raises(ValueError, match=words):
         server.tool("a", meta={"a b": 1})(lambda: None)
@@ -145,7 +145,7 @@ async def test_a_client_does_not_send_a_key_of_the_protocol_for_its_author(revis
         for key in ("progressToken", "io.modelcontextprotocol/protocolVersion"):
             with pytest.raises(ValueError, match=f"{key} in meta: the client writes"):
                 await client.call_tool("a", meta={key: "x"})
-        with pytest.raises(ValueError, match="is no key for _meta"):
+        with pytest.raises(ValueError, match="is not a valid key for _meta"):
             await client.call_tool("a", meta={"a/b/c": "x"})
         assert called == []
         assert isinstance(await client.call_tool("a", meta={"com.example/": 1}), t.CallToolResult)

@@ -245,7 +245,7 @@ def test_errors_are_those_of_the_other_client():
             client.call_tool("add", {"a": object()})
         with pytest.raises(TypeError, match="nonsense"):
             client.call_tool("add", nonsense=1)
-        with pytest.raises(ValueError, match="is no request"):
+        with pytest.raises(ValueError, match="is not a request"):
             client.request("initialize me", t.Params())
         with pytest.raises(ZeroDivisionError), client.watch(tools=True):
             raise ZeroDivisionError

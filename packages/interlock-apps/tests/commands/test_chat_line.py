@@ -81,7 +81,7 @@ def test_a_line_means_what_it_says(line: str, meant: object) -> None:
         ("/both", "/travel:both, /mail:both"),
         ("/plam", "Did you mean /plan?"),
         ("/xyz", "See /help."),
-        ("/plan Rome", "Rome is no argument of plan. It takes to=…, on=…."),
+        ("/plan Rome", "Rome is not an argument of plan. Its arguments: to=…, on=…."),
         ("/mail:both x=1", "It has no arguments."),
         ("/plan @travel://nothing", "No server has a resource travel://nothing."),
     ],

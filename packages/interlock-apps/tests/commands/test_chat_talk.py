@@ -226,7 +226,7 @@ async def test_what_is_typed_waits_while_a_question_is_asked() -> None:
             id=seat.host.prompter.new_id(), server="guide", message="Well?", fields=fields
         )
         asked = asyncio.create_task(seat.host.prompter.ask(question))
-        await seat.answer("guide asks you something", "y\r")
+        await seat.answer("guide asks you a question", "y\r")
         await seat.see("guide asks you\n  Well")
         await seat.answer("d decline", "d")
         assert await asked == Filled(action="decline")
@@ -258,7 +258,7 @@ async def test_the_commands(tmp_path: Path) -> None:
             ("/servers nobody", "There is no server nobody"),
             ("/tools city", "guide · walk"),
             ("/rules", "1 allow guide picture .always."),
-            ("/rules forget 1", "Nothing is remembered"),
+            ("/rules forget 1", "There are no remembered decisions"),
             (f"/roots add '{tmp_path}'", "Servers may work in"),
             ("/roots", "all servers"),
             (f"/roots remove '{tmp_path}'", "work in no folder"),

@@ -105,10 +105,10 @@ async def test_nothing_is_called_that_no_rule_allows(servers: Path, site: Site) 
     ended = await ran_here("ask", "1 + 2?", "-c", servers, "-m", f"openai:m@{site.openai}")
     assert (ended.code, ended.out) == (0, "It is 3.\n")
     assert (
-        'not called: add of everyday {"a":1,"b":2}. Nobody allowed this call: This '
+        'not called: add of everyday {"a":1,"b":2}. This call was not allowed: This '
         "command cannot ask a user. Allow it by a rule of --policy." in ended.err
     )
-    assert "cannot ask a person" in said(site)
+    assert "cannot ask a user" in said(site)
 
 
 async def test_json(servers: Path, policy: Path, site: Site) -> None:
@@ -380,7 +380,7 @@ async def test_models_of_a_file(home: Path, servers: Path, site: Site) -> None:
             "are openai, anthropic, gemini",
         ),
         (["-m", "m"], "There is no model m."),
-        (["-m", "ollama:m", "-m", "vllm:m"], "two are called m"),
+        (["-m", "ollama:m", "-m", "vllm:m"], "two have the name m"),
         (["--models", "half.json"], "half.json cannot be read"),
         (["--models", "list.json"], 'must be an object with "models"'),
         (["--models", "wrong.json"], "models.one"),
@@ -484,7 +484,7 @@ async def test_a_near_file_starts_nothing_by_itself(home: Path, site: Site) -> N
         ended = await ran_here(*words, "--json")
         assert (ended.code, trace.exists()) == (0, False)
         (notice,) = json.loads(ended.out)["notices"]
-        assert notice.startswith("curious is not there: ")
+        assert notice.startswith("curious is not available: ")
         assert notice.endswith(
             "Allow it in `interlock host` or `interlock chat`, or pass its file with --config."
         )
@@ -618,7 +618,7 @@ async def test_rules_that_were_remembered(home: Path, servers: Path, site: Site)
     saved.write_text('{"rules": [{"decision": "perhaps"}]}', encoding="utf-8")
     site.acts = [Act(SUM), Act(Answer(("It is 3.",)))]
     ended = await ran_here(*words, XDG_DATA_HOME=str(home / "data"))
-    assert "What you had decided for good is not used" in ended.err
+    assert "Your saved decisions are not used" in ended.err
     assert "not called: add of everyday" in ended.err
 
 
@@ -640,7 +640,7 @@ async def test_files_that_cannot_be_used(home: Path, servers: Path, site: Site) 
     for name in ("other.db", "newer.db", "text.db"):
         before = (home / name).read_bytes()
         ended = await ran_here(*words, "--log", home / name)
-        assert (ended.code, ended.out, "The log cannot be kept" in ended.err) == (1, "", True), (
+        assert (ended.code, ended.out, "The log cannot be written" in ended.err) == (1, "", True), (
             ended.err
         )
         assert (home / name).read_bytes() == before

@@ -140,7 +140,7 @@ def test_models_in_the_order_in_which_they_were_named(home: Path) -> None:
     names = ("ollama:b", "planner", "vllm:a")
     local = {"planner": Planner}
     assert [model.name for model in models_of(None, names, local=local)] == ["b", "planner", "a"]
-    with pytest.raises(click.UsageError, match="two are called planner"):
+    with pytest.raises(click.UsageError, match="two have the name planner"):
         models_of(None, ("planner", "ollama:planner"), local=local)
     with pytest.raises(click.UsageError, match="There is no model planner"):
         models_of(None, ("planner",))

@@ -128,7 +128,7 @@ async def test_approvals_and_rules_last(home: Path, everyday: Path, site: Site) 
         home / ".mcp.json", {"everyday": everyday}, NODE_OPTIONS="--require ./evil.js"
     )  # no longer what was approved
     ended = await ran("ask", "1 + 2?", *model, XDG_DATA_HOME=str(data))
-    assert "everyday is not there" in ended.err
+    assert "everyday is not available" in ended.err
 
 
 async def test_a_configuration_that_changes(home: Path, curious: Path, everyday: Path) -> None:
@@ -249,7 +249,7 @@ async def test_a_log_that_cannot_be_kept(home: Path, curious: Path) -> None:
     servers = written(home / "servers.json", {"curious": curious}, TRACE=str(home / "trace"))
     (home / "text.db").write_text("This is no database. " * 100, encoding="utf-8")
     ended = await ran("host", "-c", servers, "-m", "planner", "--log", home / "text.db")
-    assert (ended.code, ended.out, "The log cannot be kept" in ended.err) == (1, "", True), (
+    assert (ended.code, ended.out, "The log cannot be written" in ended.err) == (1, "", True), (
         ended.err
     )
     assert not (home / "trace").exists()

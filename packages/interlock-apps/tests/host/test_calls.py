@@ -64,10 +64,10 @@ def expected(
         if person == "no":
             return [*said, "refused by person", "error"], "too dear"
         if person != "yes":
-            return [*said, "refused by nobody", "error"], "Nobody allowed this call"
+            return [*said, "refused by nobody", "error"], "This call was not allowed"
     said += ["allowed by person" if policy.startswith("ask") else "allowed by rule", "result"]
     if policy.endswith("review") and person != "yes":
-        return said, "keeps the result back"
+        return said, "withheld the result"
     return said, "it is 3" if works else "out of order"
 
 

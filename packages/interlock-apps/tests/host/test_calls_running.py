@@ -320,7 +320,7 @@ async def test_a_tool_that_was_allowed_to_change_meanwhile_is_not_called_either(
     async with scene({"adder": server}, ADD, "done", person=Sitting(call=change, pin=YES)) as one:
         await one.host.session().say("add")
         assert one.ended() == ["proposed adder__add", "refused by pin", "error"]
-        assert "It is not as it was when it was approved" in last(one)
+        assert "It has changed since it was approved" in last(one)
         assert not server.calls  # type: ignore[attr-defined]  # see `adder`
 
 

@@ -69,7 +69,7 @@ def test_both_ways_of_writing_are_read_alike(text: str) -> None:
 
 BAD = [
     ('default = "yes"', "default is 'yes': write one of allow, ask, deny"),
-    ('defaults = "ask"', "'defaults' is not known here: did you mean default?"),
+    ('defaults = "ask"', "'defaults' is unknown: did you mean default?"),
     ("[[rules]]\n", "p:1: rules[1]: decision is missing: write one of allow, ask, deny"),
     (
         "\n[[rules]]\ndecision = 'allow'\n[[rules]]\ndecision = 'alow'",
@@ -77,7 +77,7 @@ BAD = [
     ),
     (
         "[[rules]]\ndecision='deny'\nservers='x'",
-        "p:1: rules[1]: 'servers' is not known here: did you mean server?",
+        "p:1: rules[1]: 'servers' is unknown: did you mean server?",
     ),
     ("[[rules]]\ndecision='deny'\nserver=5", "server is 5: write a text"),
     ("[[rules]]\ndecision='deny'\ntool=''", 'tool is empty: write a name, or "*" for all'),
@@ -101,8 +101,8 @@ BAD = [
     ),
     ("[[rules]]\ndecision='deny'\narguments.a={under='notes'}", "`under` wants a whole path"),
     ("[[rules]]\ndecision='deny'\narguments.a={matches='('}", "regular expression '('"),
-    ("[[rules]]\ndecision='deny'\nsession='one'", "'session' is not known here"),
-    ("[[rules]]\ndecision='deny'\ndigest='one'", "'digest' is not known here"),
+    ("[[rules]]\ndecision='deny'\nsession='one'", "'session' is unknown"),
+    ("[[rules]]\ndecision='deny'\ndigest='one'", "'digest' is unknown"),
     ("[rules]\ndecision='deny'", "rules is a list of rules: in TOML write [[rules]] above each"),
     ("[[rules]]\n[[review]]\n[[review]]\nmode='x'", "rules[1]"),
     ("[[review]]\n[[review]]\nmode='x'", "p:2: review[2]: 'mode'"),
@@ -205,5 +205,5 @@ def test_remembered_rules_keep_the_digest() -> None:
     """HST-03: after a restart the answer still holds only for the tool as it was."""
     rule = Rule(decision="allow", tool="x", digest="sha256:0")
     assert read_rules(write_rules([rule])) == [rule]
-    with pytest.raises(BadPolicy, match="'default' is not known here"):
+    with pytest.raises(BadPolicy, match="'default' is unknown"):
         read_rules('{"default": "allow"}')

@@ -370,7 +370,7 @@ async def test_changed_prompts_cannot_be_used() -> None:
 
         server.add_prompt(other, name="plan", replace=True)
         await one.until(lambda: "prompt plan refused" in pinned(one))
-        with pytest.raises(McpError, match="plan is blocked: It is not as it was"):
+        with pytest.raises(McpError, match="plan is blocked: It has changed"):
             await one.host.session().prompt("adder", "plan", {"city": "Bari"})
         assert len(one.model.requests) == 1
 

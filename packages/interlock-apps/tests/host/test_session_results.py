@@ -58,7 +58,7 @@ async def test_a_long_result_is_read_on() -> None:
         )
         assert whole == "".join(f"<{n:06}>" for n in range(15))
         assert given_texts[3] == "r1 has 3 pages."
-        assert given_texts[5] == "There is no result 'r9', or no longer."
+        assert given_texts[5] == "There is no result 'r9', or it is no longer stored."
         assert "[[" in given_texts[1]
 
 
@@ -71,7 +71,7 @@ async def test_results_that_were_too_many_are_gone() -> None:
     ]
     async with scene({"library": library()}, *answers, policy=ALLOW, budget=budget) as one:
         await one.host.session().say("read")
-        assert "There is no result 'r1', or no longer." in last(one)
+        assert "There is no result 'r1', or it is no longer stored." in last(one)
 
 
 async def test_a_picture_that_is_too_large_is_said_in_words() -> None:
@@ -116,7 +116,7 @@ async def test_what_was_read_may_be_looked_at_first() -> None:
     read = call("interlock__read_resource", server="library", uri="book://one")
     async with scene({"library": library()}, read, "done", policy=policy, person=sitting) as one:
         await one.host.session().say("read")
-        assert "keeps the result back. private" in last(one)
+        assert "withheld the result. private" in last(one)
         assert "Once" not in last(one)
         assert sitting.asked[0].warnings
 

@@ -75,7 +75,7 @@ async def test_nothing_is_read_before_the_person_has_agreed() -> None:
     async with scene(
         {"shop": hostile(world)}, LOAD, "done", person=Sitting(pin=NO), policy=ALLOW
     ) as one:
-        assert "does not allow this skill" in await say(one)
+        assert "denied this skill" in await say(one)
         assert not world.reads
         assert one.ended() == ["proposed interlock__load_skill", "refused by person", "error"]
 
@@ -188,7 +188,7 @@ async def test_nothing_is_granted() -> None:
     person = Sitting(pin=YES, call=NO)
     use = call("shop__refund", order="7")
     async with scene({"shop": server}, LOAD, use, "done", person=person) as one:
-        assert "does not allow this call" in await say(one)
+        assert "denied this call" in await say(one)
     assert not calls
     words = " ".join(warned.words for warned in person.of("pin")[0].warnings)
     assert "not granted" in words

@@ -194,7 +194,7 @@ def test_meeting_names_of_one_server_are_refused_too() -> None:
     "bad, words",
     [
         (tool(""), "The tool has no name."),
-        (tool("x", schema={"type": "string"}), "no object: the schema says 'string'."),
+        (tool("x", schema={"type": "string"}), "not be an object: the schema says 'string'."),
         (tool("x", schema={"type": ["object", "null"]}), "no object"),
         (tool("x", schema={"type": None}), "no object"),
         (tool("x", schema={"type": "\n" * 500}), "no object"),

@@ -273,13 +273,13 @@ def test_a_page_as_text_or_as_bytes() -> None:
 @pytest.mark.parametrize(
     "parts, words",
     [
-        ([], "none of which"),
+        ([], "none with that URI"),
         ([contents(mime_type="text/html")], "an app is of type"),
         ([contents(mime_type=None)], "an app is of type"),
         ([contents(text="x" * (MOST_PAGE + 1))], "larger"),
         ([contents(text=None, blob="!")], "not UTF-8 text"),
         ([contents(text=None, blob="/w==")], "not UTF-8 text"),
-        ([contents(uri="ui://a"), contents(uri="ui://b")], "none of which"),
+        ([contents(uri="ui://a"), contents(uri="ui://b")], "none with that URI"),
     ],
 )
 def test_what_is_no_page(parts: list[ResourceContents], words: str) -> None:

@@ -35,7 +35,7 @@ LETTER = {
         "subject": {
             "type": "string",
             "maxLength": 900,
-            "description": "what it is about, in one line",
+            "description": "the subject, one line",
         },
         "from": {"type": "string", "minLength": 1, "maxLength": 20_000},
         "body": {"type": "string", "description": "the text"},

@@ -93,7 +93,7 @@ async def test_a_skill_is_denied(chromium: Any) -> None:
         await page.keyboard.press("Enter")
         await page.get_by_text("I see.").wait_for()
         received = last_request(stage)
-        assert "does not allow this skill. not from this shop" in received
+        assert "denied this skill. not from this shop" in received
         assert "How to refund" not in received
         assert stage.host.pins.approved_skill("shop", URI) is None
         card = page.locator(".card")

@@ -151,7 +151,7 @@ def test_a_server_a_client_and_a_person(
         assert first.count(".") == 2
         assert interlock("call", url, "buy", "what=cake").stdout == "bought cake\n"
         result = interlock("auth", "logout", url)
-        assert f"withdrawn at {issuer}" in result.stdout, result.output
+        assert f"revoked at {issuer}" in result.stdout, result.output
         assert interlock("call", url, "look").exit_code == 4
         result = interlock("auth", "login", url, "--dpop")
         assert result.exit_code == 0, result.output

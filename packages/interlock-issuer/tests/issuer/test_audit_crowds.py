@@ -100,7 +100,9 @@ async def test_one_address_does_not_send_us_round_the_world() -> None:
     for n in range(REQUESTS["document"].burst - 1):
         assert "cannot be read" in await find(f"https://many.example/{n}", "203.0.113.9")
     asked = len(place.world.asked)
-    assert "too many documents" in await find("https://many.example/more", "203.0.113.9")
+    assert "too many client metadata documents" in await find(
+        "https://many.example/more", "203.0.113.9"
+    )
     assert "not known" not in await find(known, "203.0.113.9")
     assert len(place.world.asked) == asked
     assert "cannot be read" in await find("https://many.example/more", "203.0.113.10")

@@ -221,7 +221,7 @@ async def test_a_device(
     await desk.log_in()
     await shot(page, f"5-code-{look[0]}")
     await page.get_by_label("Code").fill(device["user_code"].lower().replace("-", ""))
-    await page.get_by_role("button", name="Go on").click()
+    await page.get_by_role("button", name="Continue").click()
     await page.get_by_text(device["user_code"]).wait_for()
     await shot(page, f"6-device-{look[0]}")
     await page.get_by_role("button", name="Allow").click()
@@ -359,6 +359,6 @@ async def test_through_the_proxy(chromium: Any, serve: Any, look: tuple[str, int
         ).wait_for()
         await shot(desk.page, f"10-proxy-{name}")
         await desk.page.get_by_label("Do not ask again").check()
-        await desk.page.get_by_role("button", name="Go on to Acme").click()
+        await desk.page.get_by_role("button", name="Continue to Acme").click()
         assert (await desk.answer())["code"]
     assert desk.complaints == []

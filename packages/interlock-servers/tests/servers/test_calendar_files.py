@@ -300,16 +300,16 @@ BROKEN = {
     "empty": (b"", "there is no calendar in it"),
     "no calendar at all": (b"Dear Ann,\n", "line 1 is outside of any calendar"),
     "an address book": (b"BEGIN:VCARD\r\nEND:VCARD\r\n", "line 1 begins a VCARD"),
-    "cut off": (GOOD[: GOOD.index(b"SUMMARY")], "breaks off in the middle of a VEVENT"),
+    "cut off": (GOOD[: GOOD.index(b"SUMMARY")], "ends in the middle of a VEVENT"),
     "cut off behind an event": (
         GOOD.removesuffix(b"END:VCALENDAR\r\n"),
-        "breaks off in the middle of a VCALENDAR",
+        "ends in the middle of a VCALENDAR",
     ),
     "badly nested": (GOOD.replace(b"END:VEVENT", b"END:VTODO"), "ends a VTODO that has not begun"),
     "ended twice": (GOOD + b"END:VCALENDAR\r\n", "ends a VCALENDAR that has not begun"),
     "zones that are none": (
         GOOD.replace(b"BEGIN:VEVENT", b"BEGIN:VTIMEZONE\r\nfoo\r\nEND:VTIMEZONE\r\nBEGIN:VEVENT"),
-        "time zones make no sense",
+        "time zones are invalid",
     ),
 }
 
@@ -350,7 +350,7 @@ def test_a_file_that_is_too_large(calendars: Calendars) -> None:
         put(calendars, "x" * 400)
     assert (path.stat().st_ino, path.stat().st_mtime_ns, path.stat().st_size) == before
     path.write_bytes(path.read_bytes() + b"\r\n" * MOST_BYTES)
-    with pytest.raises(ToolError, match="that much is not read"):
+    with pytest.raises(ToolError, match="too large to read"):
         events_in(calendars, "2024-06-01", "2024-06-30")
 
 
@@ -574,7 +574,7 @@ def test_somebody_who_does_not_let_go(
     monkeypatch.setattr(folder_module, "PATIENCE", 0.0)
     with (
         file_lock(calendars.folder / ".my-calendar.lock", patience=1.0),
-        pytest.raises(ToolError, match="does not let go"),
+        pytest.raises(ToolError, match="has locked"),
     ):
         put(calendars, "y")
 

@@ -145,9 +145,7 @@ async def test_all_are_refused(tmp_path: Path) -> None:
     with post_office(refused=refused) as office:
         failed, text, _ = await send(office, tmp_path)
         assert failed
-        assert (
-            "took none of the addresses, and nothing was sent: team@work.com (no relaying)" in text
-        )
+        assert "refused all addresses, and nothing was sent: team@work.com (no relaying)" in text
         async with Client(
             mail_server(tmp_path, SmtpSender.from_environment(environment(office)))
         ) as client:
@@ -162,18 +160,18 @@ async def test_all_are_refused(tmp_path: Path) -> None:
 
 TROUBLE = [
     ("connect", "leave", "closed the connection, and nothing was sent"),
-    ("connect", "554 go away", "refused the letter: 554 go away"),
+    ("connect", "554 go away", "refused the message: 554 go away"),
     ("EHLO", "leave", "closed the connection, and nothing was sent"),
-    ("MAIL", "552 too large", "refused the letter: 552 too large"),
+    ("MAIL", "552 too large", "refused the message: 552 too large"),
     ("MAIL", "leave", "closed the connection, and nothing was sent"),
     ("RCPT", "leave", "closed the connection, and nothing was sent"),
-    ("DATA", "554 not today", "refused the letter: 554 not today"),
-    ("end", "554 it looks like\tspam\x07", "refused the letter: 554 it looks like spam"),
+    ("DATA", "554 not today", "refused the message: 554 not today"),
+    ("end", "554 it looks like\tspam\x07", "refused the message: 554 it looks like spam"),
     (
         "end",
         "leave",
-        "closed the connection once it had been given the letter, so that nobody knows whether it "
-        "went out",
+        "closed the connection after it received the message, so it is unknown whether "
+        "the message was sent",
     ),
 ]
 
@@ -198,7 +196,7 @@ async def test_a_server_in_trouble(tmp_path: Path, at: str, then: str, words: st
     [
         ("connect", "and nothing was sent"),
         ("RCPT", "and nothing was sent"),
-        ("end", "nobody knows whether"),
+        ("end", "it is unknown whether"),
     ],
 )
 async def test_a_server_that_hangs(tmp_path: Path, at: str, words: str) -> None:
@@ -310,7 +308,7 @@ async def test_no_copy_can_be_kept(tmp_path: Path) -> None:
             {"INTERLOCK_SMTP_PORT": "smtp"},
             "INTERLOCK_SMTP_PORT is 'smtp'; it must be a number up to 65535.",
         ),
-        ({"INTERLOCK_SMTP_PORT": "70000"}, "has to be a number up to 65535"),
+        ({"INTERLOCK_SMTP_PORT": "70000"}, "must be a number up to 65535"),
         ({"INTERLOCK_SMTP_SECONDS": "nan"}, "INTERLOCK_SMTP_SECONDS is 'nan'"),
         ({"INTERLOCK_MAIL_FROM": "ann"}, "INTERLOCK_MAIL_FROM: 'ann' is not an address"),
         (
@@ -324,7 +322,7 @@ async def test_no_copy_can_be_kept(tmp_path: Path) -> None:
                 "INTERLOCK_SMTP_USER": "a",
                 "INTERLOCK_SMTP_PASSWORD": "b",
             },
-            "the password would be readable on its way to mail.example",
+            "the password would be sent unencrypted to mail.example",
         ),
     ],
 )

@@ -206,9 +206,9 @@ async def test_the_text_is_not_the_data_again(client: Client) -> None:
 @pytest.mark.parametrize(
     "given, words",
     [
-        (step(3), "so that the next has the number 4"),
+        (step(3), "so the next one has the number 4"),
         (step(1), "Thought 3 stands on the main line already"),
-        (step(4, isRevision=True), "says with revisesThought"),
+        (step(4, isRevision=True), "needs revisesThought"),
         (
             step(4, isRevision=True, revisesThought=4),
             "There is no thought 4 on the main line to revise. There are: 1, 2, 3.",
@@ -514,7 +514,7 @@ async def test_who_may_have_several_conversations_names_the_chain(who: str) -> N
         ({"thought": 5}, "and 5 are the most"),
         ({"thoughts": 2}, "This chain is full at 2 thoughts"),
         ({"size": 300}, "This chain is full"),
-        ({"total": 500}, "Thoughts cannot be kept just now"),
+        ({"total": 500}, "Thoughts cannot be stored now"),
     ],
 )
 async def test_limits_hold(limits: dict[str, int], words: str) -> None:

@@ -239,7 +239,7 @@ ODD_TIMES = [
         "2024-10-27T02:30",
         "2024-10-27T02:30:00+02:00",
         "2024-10-27T02:30:00+01:00",
-        "02:30 comes twice on 2024-10-27 in Europe/Madrid: clocks go back from 03:00 to 02:00. "
+        "02:30 occurs twice on 2024-10-27 in Europe/Madrid: clocks go back from 03:00 to 02:00. "
         "This is the first",
     ),
     (
@@ -507,7 +507,7 @@ def test_no_change_is_missed(name: str) -> None:
             "2024-03-31T03:30:00+02:00",
             "There is no 02:30",
         ),
-        ("Europe/Madrid", "2024-10-26T02:30", "P1D", "2024-10-27T02:30:00+02:00", "comes twice"),
+        ("Europe/Madrid", "2024-10-26T02:30", "P1D", "2024-10-27T02:30:00+02:00", "occurs twice"),
         ("Europe/Madrid", "2024-10-27T02:30+02:00", "PT1H", "2024-10-27T02:30:00+01:00", None),
         (
             "Europe/Madrid",
@@ -642,7 +642,7 @@ def test_names_that_are_understood(name: str, key: str) -> None:
 @pytest.mark.parametrize(
     "name, words",
     [
-        ("CST", ("America/", "Asia/", "name the zone that is meant")),
+        ("CST", ("America/", "Asia/", "name the zone that you mean")),
         ("EDT", ("Clocks say EDT in America/",)),
         ("Madrd", ("Did you mean Europe/Madrid",)),
         ("San Francisco", ("Did you mean America/Los_Angeles",)),

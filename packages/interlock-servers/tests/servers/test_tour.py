@@ -74,7 +74,7 @@ def test_with_as_little_as_there_can_be(
     )
     assert "Over HTTP" not in shown
     assert "There are no files in" in shown
-    assert "steps went well" in shown
+    assert "steps succeeded" in shown
 
 
 def test_a_failure_is_seen(
@@ -89,7 +89,7 @@ def test_a_failure_is_seen(
     assert main(["--folder", str(folder)]) == 1
     shown = capsys.readouterr().out
     assert "✗" in shown
-    assert "steps did not go as they should" in shown
+    assert "steps failed" in shown
     assert "2025-11-25 ← elicitation/create" in shown
 
 

@@ -359,7 +359,7 @@ async def test_a_model_that_names_no_flight(server: Server) -> None:
     ) as client:
         result = await client.call_tool("find_best_flight", WAY)
     assert result.is_error
-    assert "named none of these flights" in result.text
+    assert "names none of these flights" in result.text
 
 
 async def test_preferences_stay_on_their_line(server: Server) -> None:

@@ -276,7 +276,7 @@ async def test_nobody_to_ask(
             {"hotel": HOTEL, "check_in": "2024-06-15", "check_out": "2024-12-15"},
             "it needs 1 to 60",
         ),
-        ("cancel_booking", {"booking": "BK-2024-0001"}, "See list_bookings"),
+        ("cancel_booking", {"booking": "BK-2024-0001"}, "list_bookings shows all bookings"),
     ],
 )
 async def test_what_cannot_be_booked(

@@ -138,8 +138,8 @@ async def test_what_cannot_be_answered(
 @pytest.mark.parametrize(
     "status, body, words",
     [
-        (503, b"", "trouble of its own (HTTP 503)"),
-        (500, b"<html>oops</html>", "trouble of its own (HTTP 500)"),
+        (503, b"", "an internal error (HTTP 503)"),
+        (500, b"<html>oops</html>", "an internal error (HTTP 500)"),
         (429, b"", "too many requests"),
         (403, b"{}", "refused the request (HTTP 403)"),
         (200, b"<html>a captive portal</html>", "cannot be read"),

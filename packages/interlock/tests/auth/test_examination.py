@@ -208,7 +208,7 @@ FAULTS: dict[str, tuple[Callable[[World], None], str, str]] = {
     "403": (says(403), "server", "refused with 403"),
     "404": (says(404), "person", "no MCP endpoint here"),
     "redirect": (says(307, location="https://shop.example/mcp/"), "person",
-        "sends on to https://shop.example/mcp/"),
+        "a redirect to https://shop.example/mcp/"),
     "500": (says(500), "server", ": 500"),
     "http": (moved("http://shop.example/v1/mcp", URL), "server", "not encrypted in transit"),
     "no metadata": (nothing, "server", "does not name its authorization server"),

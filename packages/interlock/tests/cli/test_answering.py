@@ -40,7 +40,7 @@ UNANSWERED: list[tuple[str, list[str], str]] = [
     ("confirm", ["--answers", "[]"], "has no answer to it"),
     ("book", ["--yes"], "row, side have no default and no value was given"),
     ("book", ["--yes", "--answers", '{"row": 3}'], "side has no default and no value was given"),
-    ("book", [], "--yes would not do, as row, side have no default."),
+    ("book", [], "--yes is not enough, because row, side have no default."),
     ("confirm", ["--answers", "{}"], "or take the defaults with --yes."),
     ("book", ["--answers", '{"row": 3}'], "no value was given for side"),
     ("book", ["--answers", '{"row": 3, "side": "roof"}'], "side"),

@@ -130,7 +130,7 @@ FAULTS: dict[str, tuple[Callable[[Identity], object], str, str]] = {
             {RESOURCE: (302, {"Location": "https://far.example/"}, b"")}
         ),
         "server",
-        "302, sends on to https://far.example/, which is not followed",
+        "302, a redirect to https://far.example/, which is not followed",
     ),
     "foreign resource": (
         resource(resource="https://other.example/mcp"),

@@ -70,7 +70,7 @@ def test_log_in_use_and_log_out(interlock: Command, site: Identity, home: Path) 
     result = without_secrets(interlock("auth", "logout", site.url))
     assert (result.exit_code, result.stdout) == (
         0,
-        f"Logged out of {site.url}; the tokens were withdrawn at {site.issuer}.\n",
+        f"Logged out of {site.url}; the tokens were revoked at {site.issuer}.\n",
     )
     assert [form["token_type_hint"] for form in site.forms("/revoke")] == [
         "refresh_token",
@@ -279,7 +279,7 @@ def test_an_open_server_needs_no_log_in(interlock: Command, home: Path) -> None:
         open_one.close()
     assert (result.exit_code, result.stdout) == (
         0,
-        f"{open_one.url} lets anybody in: there is nothing to log in to.\n",
+        f"{open_one.url} does not require a login.\n",
     )
     assert data == {"server": open_one.url, "authorization": False}
 
@@ -301,12 +301,12 @@ def test_what_cannot_be_withdrawn_is_forgotten_all_the_same(
     site.answers["/revoke"] = as_json({"error": "temporarily_unavailable"}, 503)
     result = without_secrets(interlock("auth", "logout", site.url))
     assert result.exit_code == 4
-    assert f"Forgotten here, but not withdrawn at {site.issuer}" in result.stderr
+    assert f"Deleted here, but not revoked at {site.issuer}" in result.stderr
     assert interlock("auth", "status", site.url).exit_code == 1
     assert site.authority is not None
     del site.authority["revocation_endpoint"]
     interlock("auth", "login", site.url)
-    assert "withdraws no tokens" in interlock("auth", "logout", site.url, "--client").stdout
+    assert "does not revoke tokens" in interlock("auth", "logout", site.url, "--client").stdout
     interlock("auth", "login", site.url)
     assert len(site.forms("/register")) == 2
 
@@ -314,9 +314,9 @@ def test_what_cannot_be_withdrawn_is_forgotten_all_the_same(
 @pytest.mark.parametrize(
     "status, location, words",
     [
-        (403, "", "answers 403 to who shows no token"),
+        (403, "", "answers 403 to requests without a token"),
         (404, "", "answers with status 404"),
-        (307, "/other", "sends on to /other; give that"),
+        (307, "/other", "redirects to /other; use that"),
     ],
 )
 def test_what_is_no_refusal_is_no_log_in(
@@ -350,7 +350,7 @@ def test_a_refusal_by_the_person(interlock: Command, site: Identity) -> None:
         ),
         (
             ["login", "https://x.example", "--client-id", "a", "--client-secret-env", "NOT_SET"],
-            "no secret in the variable NOT_SET",
+            "secret is missing from the variable NOT_SET",
         ),
         (["login", "https://x.example", "--document", "http://y.example/c"], "--document"),
         (["login", "https://x.example", "--redirect-uri", "http://y.example/c"], "--redirect-uri"),

@@ -335,7 +335,7 @@ def test_a_file_that_never_rests_is_given_up(tmp_path: Path) -> None:
         path.write_text(f"{int(text or 0) + 1}")
         return "mine"
 
-    with pytest.raises(Uneditable, match="writes it all the time"):
+    with pytest.raises(Uneditable, match="keeps changing it"):
         ConfigFile(path).make(change)
     assert [p.name for p in tmp_path.iterdir()] == ["x"]
 

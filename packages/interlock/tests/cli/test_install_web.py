@@ -96,7 +96,7 @@ def test_the_command_can_use_what_was_installed(interlock: Command, home: Path, 
     )
     result = interlock("ping", "--config", home / PATHS[key][0], "--server", "near")
     assert result.exit_code == 4
-    assert "Nobody listens at http://127.0.0.1:1" in result.stderr
+    assert "Nothing listens on http://127.0.0.1:1" in result.stderr
 
 
 @pytest.mark.parametrize(

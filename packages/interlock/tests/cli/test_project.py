@@ -115,7 +115,7 @@ def test_nothing_is_written_over(interlock: Command, home: Path) -> None:
     (home / "there" / "README.md").write_text("mine")
     result = interlock("new", "there")
     assert result.exit_code == 2
-    assert "has README.md already; nothing was written" in result.stderr
+    assert "already has README.md; nothing was written" in result.stderr
     assert [p.name for p in (home / "there").iterdir()] == ["README.md"]
     assert (home / "there" / "README.md").read_text() == "mine"
     (home / "empty").mkdir()
@@ -129,7 +129,7 @@ def test_what_is_no_name(interlock: Command, home: Path, name: str) -> None:
     """A project's name has letters, digits and . _ - between them."""
     result = interlock("new", "--", name)
     assert result.exit_code == 2
-    assert "is no name for a project" in result.stderr
+    assert "is not a valid project name" in result.stderr
     assert list(home.iterdir()) == []
 
 

@@ -227,7 +227,7 @@ def test_a_child_that_does_not_go_on_with_the_session() -> None:
         assert bench.relay.state is State.BROKEN
         bench.says(id=1, method="tools/list")
         assert (
-            "does not go on with the session, which speaks 2025-11-25"
+            "cannot continue the session, which uses 2025-11-25"
             in bench.client()[0]["error"]["message"]
         )
         bench.relay.changed()

@@ -120,7 +120,7 @@ def test_broken_base64_is_the_servers_fault() -> None:
 
 def test_a_server_is_not_given_twice(interlock: Command, everyday: Path) -> None:
     """A script and a command: which is meant is not guessed."""
-    assert "The server is given twice" in interlock("call", everyday, "add", "--", "x").stderr
+    assert "The server is named twice" in interlock("call", everyday, "add", "--", "x").stderr
 
 
 def test_the_runner_keeps_the_streams_apart() -> None:

@@ -105,8 +105,8 @@ def test_stdin() -> None:
 @pytest.mark.parametrize(
     "words, whole, expected",
     [
-        (["s"], None, "'s' is no argument"),
-        (["=x"], None, "'=x' is no argument"),
+        (["s"], None, "'s' is not an argument"),
+        (["=x"], None, "'=x' is not an argument"),
         (["i:=x"], None, "i:= is not JSON"),
         (["i=1", "i=2"], None, "i is given 2 times"),
         (["s=@/nowhere/at/all"], None, "/nowhere/at/all cannot be read"),

@@ -273,7 +273,7 @@ def test_nobody_is_there(interlock: Command) -> None:
         port = taken.getsockname()[1]
     result = interlock("ping", f"http://127.0.0.1:{port}/mcp")
     assert (result.exit_code, result.stderr.count("\n")) == (4, 1)
-    assert f"Nobody listens at http://127.0.0.1:{port}" in result.stderr
+    assert f"Nothing listens on http://127.0.0.1:{port}" in result.stderr
     data = json.loads(interlock("ping", f"http://127.0.0.1:{port}/mcp", "--json").stdout)
     assert data["error"]["kind"] == "unreachable"
     assert "nowhere.invalid was not found" in interlock("ping", "http://nowhere.invalid/mcp").stderr

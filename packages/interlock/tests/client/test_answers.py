@@ -204,8 +204,8 @@ TURNS: dict[str, tuple[list[t.SamplingMessage], str]] = {
     "one result twice": ([ASKED, use("1"), gave("1", "1")], "do not match"),
     "another result": ([ASKED, use("1"), gave("2")], "do not match"),
     "a result of nothing": ([ASKED, gave("1")], "do not match"),
-    "a result among words": ([ASKED, use("1"), gave("1", more=(WORDS,))], "holds nothing else"),
-    "a result of the assistant": ([ASKED, use("1"), gave("1", role="assistant")], "is the user's"),
+    "a result among words": ([ASKED, use("1"), gave("1", more=(WORDS,))], "no other content"),
+    "a result of the assistant": ([ASKED, use("1"), gave("1", role="assistant")], "the role user"),
 }
 
 

@@ -314,7 +314,7 @@ NO_REQUESTS = [
 async def test_what_is_no_request_of_a_client(method: str):
     transport = ByHand()
     async with Client(transport) as client:
-        with pytest.raises(ValueError, match="is no request that a client sends"):
+        with pytest.raises(ValueError, match="is not a request that a client sends"):
             await client.request(method, t.Params())
     assert transport.seen == []
 

@@ -262,7 +262,7 @@ async def test_neither_questions_nor_a_state():
         t.InputRequiredResult(result_type="input_required", input_requests={}),
     ):
         handler, _ = asking(result, DONE)
-        with pytest.raises(ProtocolError, match="neither what for nor how to go on"):
+        with pytest.raises(ProtocolError, match="neither inputRequests nor requestState"):
             await rounds()(handler)(exchange())
 
 

@@ -154,7 +154,7 @@ NOWHERE: dict[str, tuple[Any, type[Exception], str]] = {
     "arguments without sense": ({"command": "thing", "args": "--flag"}, TypeError, "'--flag'"),
     "nobody": (None, TypeError, "None"),
     "a number": (7, TypeError, "7"),
-    "a handler that cannot be opened": (lambda x: x, TypeError, "a client cannot be pointed at"),
+    "a handler that cannot be opened": (lambda x: x, TypeError, "a client cannot connect to"),
     "a list of numbers": ([1, 2], TypeError, "int"),
 }
 

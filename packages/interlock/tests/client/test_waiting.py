@@ -530,4 +530,4 @@ async def test_outside_of_a_task():
 
     async with Client(ByHand()) as client:
         asyncio.get_running_loop().call_soon(ask)
-        assert "from a task" in str(await raised)
+        assert "from an asyncio task" in str(await raised)

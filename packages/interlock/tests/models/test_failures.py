@@ -120,7 +120,7 @@ TABLE: list[tuple[str, int, Any, str, str]] = [
         "model runner has stopped",
     ),
     ("openai", 502, b"<html>Bad gateway</html>", "overloaded", "502"),
-    ("openai", 301, b"", "bad_request", "sends us elsewhere"),
+    ("openai", 301, b"", "bad_request", "answered with a redirect"),
     (
         "anthropic",
         400,

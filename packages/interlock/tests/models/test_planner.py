@@ -95,14 +95,14 @@ async def test_the_whole_plan() -> None:
     "changed, called, words",
     [
         (
-            {"book_trip": {"booked": False, "message": "The person declined: nothing was booked."}},
+            {"book_trip": {"booked": False, "message": "The user declined: nothing was booked."}},
             [*LOOK, *CHOOSE, "book_trip"],
             "Nothing was booked. The person declined",
         ),
         (
-            {"book_trip": "The person does not allow this call."},
+            {"book_trip": "The user denied this call."},
             [*LOOK, *CHOOSE, "book_trip"],
-            "Nothing was booked. The person does not allow this call.",
+            "Nothing was booked. The user denied this call.",
         ),
         (
             {"search_flights": "There is no place 'Barcelona'."},
@@ -336,7 +336,7 @@ async def test_several_plans_in_one_conversation() -> None:
     assert names(world) == [*WHOLE, *WHOLE]
     assert world.given("search_hotels")[1]["city"] == "Lisbon"
     world = World(
-        book_trip={"booked": False, "message": "The person declined: nothing was booked."},
+        book_trip={"booked": False, "message": "The user declined: nothing was booked."},
         search_flights=lambda given: {"flights": [{**OUT, "date": given["date"]}]},
     )
     _, messages = await planned(world, said("user", PROMPT))

@@ -382,11 +382,11 @@ async def test_a_model_without_tools(speaks: str) -> None:
     async with Site("Yes.") as site:
         model = ADAPTERS[speaks]("m", model="model-1", url=getattr(site, speaks), facts=deaf)
         deltas, _ = await heard(model, params)
-        assert "takes no tools" in deltas[0].text
+        assert "does not support tools" in deltas[0].text
         body = site.asked[0].body
         assert "tools" not in body
         assert "Sunny." in str(body)
-        with pytest.raises(ModelFailure, match="takes no tools"):
+        with pytest.raises(ModelFailure, match="does not support tools"):
             await heard(model, request(mode="required"))
         await model.aclose()
 

@@ -42,7 +42,7 @@ async def test_texts_and_calls() -> None:
     assert last.result.stop_reason == "toolUse"
     assert model.requests == [first, second]
     assert model.left == 0
-    with pytest.raises(ModelFailure, match="nothing more to say"):
+    with pytest.raises(ModelFailure, match="no answer left"):
         await heard(model, first)
 
 

@@ -201,7 +201,7 @@ async def test_tool_choice_is_kept(speaks: str) -> None:
         _, last = await heard(model, request(mode="none"))
         assert last.result.content == [TextContent("So.")]
         assert last.result.stop_reason == "endTurn"
-        with pytest.raises(ModelFailure, match="called no tool") as caught:
+        with pytest.raises(ModelFailure, match="had to call a tool") as caught:
             await heard(model, request(mode="required"))
         assert caught.value.kind == "bad_answer"
         await model.aclose()

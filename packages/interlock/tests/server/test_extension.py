@@ -76,7 +76,7 @@ def test_ids_that_are_none(id: str):
     """Without a prefix, or not of the form that keys of `_meta` have (`EXT-02`)."""
     with pytest.raises(
         ValueError,
-        match="is no extension id: it needs a prefix and a name, as in 'com.example/name'",
+        match="is not an extension id: it needs a prefix and a name, as in 'com.example/name'",
     ):
         Extension(id)
 

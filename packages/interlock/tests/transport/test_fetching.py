@@ -588,5 +588,5 @@ def test_without_the_extra_one_line_says_what_is_missing():
         [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False
     )
     assert found.returncode == 1
-    assert "ImportError: Talking HTTP needs httptools" in found.stderr.splitlines()[-1]
+    assert "ImportError: HTTP needs httptools" in found.stderr.splitlines()[-1]
     assert "pip install 'interlock[http]'" in found.stderr.splitlines()[-1]

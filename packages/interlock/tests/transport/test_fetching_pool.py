@@ -445,7 +445,7 @@ async def test_nobody_listens():
     with pytest.raises(
         Unreachable,
         match=(
-            rf"Nobody listens at http://127.0.0.1:{peer.port}: .* Is the server running, and is "
+            rf"Nothing listens on http://127.0.0.1:{peer.port}: .* Is the server running, and is "
             r"the port right\?"
         ),
     ):

@@ -117,7 +117,7 @@ async def test_a_server_that_speaks_no_tls(authority: Authority):
 
     async with serving(answers) as peer:
         fetch = fetch_for_tests(ca=authority.file)
-        with pytest.raises(Unreachable, match="Does a server that speaks https listen there"):
+        with pytest.raises(Unreachable, match="Check that the server there uses https"):
             await fetch(get(peer.url.replace("http:", "https:")))
         await fetch.aclose()
 
@@ -126,7 +126,7 @@ async def test_a_server_that_speaks_no_tls(authority: Authority):
 
     async with serving(closes) as peer:
         fetch = fetch_for_tests(ca=authority.file)
-        with pytest.raises(Unreachable, match="Does a server that speaks https listen there"):
+        with pytest.raises(Unreachable, match="Check that the server there uses https"):
             await fetch(get(peer.url.replace("http:", "https:")))
         await fetch.aclose()
 
@@ -276,7 +276,8 @@ async def test_proxies_that_do_not_connect(authority: Authority, answer: bytes, 
     fetch = fetch_for_tests(ca=authority.file, proxies=Proxies(https=f"127.0.0.1:{between.port}"))
     with pytest.raises(
         Unreachable,
-        match=rf"Nobody listens at http://127.0.0.1:{between.port}: .* Is the proxy running",
+        match=rf"Nothing listens on http://127.0.0.1:{between.port}: .*"
+        "Check that the proxy is running",
     ):
         await fetch(get("https://site.example/"))
     await fetch.aclose()

@@ -193,7 +193,7 @@ async def test_nobody_listens() -> None:
         taken.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{taken.getsockname()[1]}/mcp"
         with pytest.raises(
-            Unreachable, match="refused. Is the server running, and is the port right"
+            Unreachable, match="refused. Check that the server is running, and check the port"
         ):
             await client_of(url).open()
 

@@ -221,8 +221,8 @@ def test_no_spelling_hides_an_ipv6_address(address: ipaddress.IPv6Address, form:
 
 
 ODD = {
-    "http://a.example/": "only https is safe",
-    "http://93.184.216.34/": "only https is safe",
+    "http://a.example/": "only https is encrypted in transit",
+    "http://93.184.216.34/": "only https is encrypted in transit",
     "file:///etc/passwd": "no https URL",
     "ftp://a.example/": "no https URL",
     "gopher://a.example/": "no https URL",
@@ -244,12 +244,12 @@ ODD = {
     "https://[93.184.216.34]/": "no https URL",
     "https://a.example[::1]/": "no https URL",
     "https://[::1]a.example/": "no https URL",
-    "https://a.example\\@127.0.0.1/": "a user or a password",
-    "https://a.example@127.0.0.1/": "a user or a password",
-    "https://user:s3cret@a.example/": "a user or a password",
-    "https://:s3cret@a.example/": "a user or a password",
-    "https://@a.example/": "a user or a password",
-    "https://127.0.0.1\\@a.example/": "a user or a password",
+    "https://a.example\\@127.0.0.1/": "a user name or a password",
+    "https://a.example@127.0.0.1/": "a user name or a password",
+    "https://user:s3cret@a.example/": "a user name or a password",
+    "https://:s3cret@a.example/": "a user name or a password",
+    "https://@a.example/": "a user name or a password",
+    "https://127.0.0.1\\@a.example/": "a user name or a password",
     "https://127.0.0.1#@a.example/": "this machine",
     "https://127.0.0.1?@a.example/": "this machine",
     "https://127.0.0.1/@a.example": "this machine",
@@ -318,8 +318,8 @@ async def test_names_in_other_spellings_are_judged_by_what_they_resolve_to(host:
 )
 async def test_ports_at_which_no_web_server_listens(port: int):
     """Refused, so that nobody makes us knock at other services (SEC-12)."""
-    assert "no web server has that port" in await refused(f"https://a.example:{port}/")
-    assert "no web server has that port" in await refused(
+    assert "its port is not one of a web server" in await refused(f"https://a.example:{port}/")
+    assert "its port is not one of a web server" in await refused(
         f"http://127.0.0.1:{443 if port == 80 else port}/", loopback=True
     )
 
@@ -345,7 +345,7 @@ async def test_names_without_an_address():
                                               ("http://localhost/", ["0.0.0.0"])])  # fmt: skip
 async def test_what_says_that_it_is_this_machine_must_be(url: str, answers: list[str]):
     """Else http would go over a network (SEC-13)."""
-    assert "should be this machine and is not" in await refused(url, answers, loopback=True)
+    assert "should be this machine, but it is not" in await refused(url, answers, loopback=True)
 
 
 @pytest.mark.parametrize(

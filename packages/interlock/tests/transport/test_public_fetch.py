@@ -97,7 +97,7 @@ async def test_rebinding_between_check_and_connect(authority: Authority):
         with pytest.raises(Unreachable, match="Nobody listens"):
             await fetch(get(victim.url))
         assert (internet.asked, internet.dialled) == (["evil.example"], [(PUBLIC, victim.port)])
-        with pytest.raises(BlockedAddress, match="leads to a loopback address"):
+        with pytest.raises(BlockedAddress, match="resolves to a loopback address"):
             await fetch(get(victim.url))
         assert len(internet.dialled) == 1
         await fetch.aclose()
@@ -471,7 +471,7 @@ async def test_no_redirect_from_https_to_http(authority: Authority):
             redirecting(f"http://127.0.0.1:{plain.port}/"), authority.server("127.0.0.1")
         ) as peer,
     ):
-        with pytest.raises(BlockedAddress, match="less safe than where it comes from"):
+        with pytest.raises(BlockedAddress, match="less secure than the original address"):
             await fetch(get(peer.url))
         await fetch.aclose()
     assert plain.opened == 0
@@ -510,7 +510,7 @@ async def test_plain_http_where_it_is_allowed():
     fetch = internet.fetch(plain=True)
     strict = internet.fetch()
     async with serving(once(ok(b"hello")), name="old.example") as peer:
-        with pytest.raises(BlockedAddress, match="only https is safe") as caught:
+        with pytest.raises(BlockedAddress, match="only https is encrypted in transit") as caught:
             await strict(get(peer.url))
         assert (caught.value.rule, caught.value.advice) == ("plain", "Use its https address.")
         assert await whole(fetch, get(peer.url)) == (200, b"hello")

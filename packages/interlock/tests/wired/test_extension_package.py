@@ -142,7 +142,7 @@ async def test_notifications_go_both_ways(wired: Wired):
     await client.notify("search/selected", Selected(hit="Emma"))
     assert passed[-1] == "search/selected"
     assert (await client.call_tool("selected")).value() == "Emma by reader"
-    with pytest.raises(ValueError, match="search/lost is no notification of an extension"):
+    with pytest.raises(ValueError, match="search/lost is not a notification of an extension"):
         await client.notify("search/lost", types.Params())
     if wired.handshake:
         return
@@ -154,7 +154,7 @@ async def test_notifications_go_both_ways(wired: Wired):
         async with asyncio.timeout(60):
             told = await heard.get()
         assert (told.catalog, told.entry) == ("books", "Ulysses")
-    with pytest.raises(ValueError, match="no extension of this client adds maps to the listen"):
+    with pytest.raises(ValueError, match="no extension of this client defines maps to the listen"):
         async with client.watch(filter={"maps": True}):
             pass
 

@@ -70,7 +70,7 @@ async def test_a_tail_that_was_written_anew_is_found(tmp_path: Path) -> None:
     cut(tmp_path / "log.db", 5)
     log = await written(tmp_path / "log.db", 7)
     assert await log.verify() == 12
-    with pytest.raises(Tampered, match="The first 10 entries are not those"):
+    with pytest.raises(Tampered, match="The first 10 entries have changed"):
         await log.verify([kept])
     await log.aclose()
 

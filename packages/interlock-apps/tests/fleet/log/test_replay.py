@@ -119,7 +119,7 @@ def test_calls_have_the_results_that_they_had() -> None:
     assert replay.results.take("t", {"a": 1, "b": 2}).error == "y"
     assert replay.results.take("t", {"a": 4}).error == "z"
     for name, arguments in (("t", {"a": 1, "b": 2}), ("t", {"a": 3}), ("u", {"a": 4})):
-        with pytest.raises(LogError, match="had no such call"):
+        with pytest.raises(LogError, match="has no such call"):
             replay.results.take(name, arguments)
 
 

@@ -209,7 +209,7 @@ ANEW = (
             ],
             3,
             3,
-            "not as it was written",
+            "was changed",
         ),
         (
             [
@@ -243,7 +243,7 @@ ANEW = (
             ["UPDATE entries SET digest = zeroblob(32) WHERE place = 5"],
             5,
             5,
-            "not as it was written",
+            "was changed",
         ),
         (
             [
@@ -255,7 +255,7 @@ ANEW = (
             "not as it was",
         ),
         (["UPDATE entries SET place = 9 WHERE place = 5"], 9, 5, "entries 5 to 8 are missing"),
-        ([], 5, 0, "does not refuse changes any more"),
+        ([], 5, 0, "no longer rejects changes"),
     ],
 )
 async def test_what_was_changed_is_found_and_named(
@@ -367,7 +367,7 @@ async def test_what_is_no_log_is_refused_and_left_as_it_is(tmp_path: Path) -> No
     }.items():
         before = path.read_bytes() if path.is_file() else None
         log = SqliteLog(path)
-        with pytest.raises(LogError, match=f"The log cannot be kept: .*{path.name}.*{why}"):
+        with pytest.raises(LogError, match=f"The log cannot be written: .*{path.name}.*{why}"):
             await log.open()
         assert (path.read_bytes() if path.is_file() else None) == before
         assert log.note(notice("x")).seq == 0

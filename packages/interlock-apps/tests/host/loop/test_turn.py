@@ -176,7 +176,7 @@ def test_too_many_calls_in_one_step() -> None:
         (said("", stop="maxTokens"), "done", "cut"),
         (said("part", stop="maxTokens"), "done", "cut"),
         (said(stop="refusal"), "refused", "refuses"),
-        (said(), "done", "said nothing"),
+        (said(), "done", "gave an empty answer"),
         (said("fine"), "done", ""),
         (ModelFailure("no key", "unauthorized"), "failed", "no key"),
         (ModelFailure("not that", "refused"), "refused", "not that"),

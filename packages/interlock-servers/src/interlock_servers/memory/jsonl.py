@@ -213,7 +213,7 @@ def opened(folder: Path, name: str, limits: MemoryLimits) -> IO[bytes]:
     if found.st_size > limits.file:
         file.close()
         raise ToolError(
-            f"{shown(name)} has {found.st_size:,} bytes, and {limits.file:,} are the limit."
+            f"{shown(name)} has {found.st_size:,} bytes, and the limit is {limits.file:,}."
         )
     return file
 

@@ -35,7 +35,7 @@ def kept(text: str, what: str, most: int) -> str:
     its maximum length in characters.
     """
     if len(text) > most:
-        raise ToolError(f"{what} has {len(text):,} characters, and {most:,} are the limit.")
+        raise ToolError(f"{what} has {len(text):,} characters, and the limit is {most:,}.")
     if "\0" in text:
         raise ToolError(
             f"{what} has a NUL character, which cannot be stored: {shown(text[:_MOST_SHOWN])}"

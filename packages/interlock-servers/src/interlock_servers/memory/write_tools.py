@@ -301,7 +301,7 @@ def import_graph(
     if text is not None:
         if len(text) > graph.limits.lines:
             raise ToolError(
-                f"That is {len(text):,} bytes, and {graph.limits.lines:,} are the limit: "
+                f"That is {len(text):,} bytes, and the limit is {graph.limits.lines:,}: "
                 "import it as a file."
             )
         found, change = jsonl.import_lines(

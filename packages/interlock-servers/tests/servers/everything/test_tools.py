@@ -379,7 +379,7 @@ async def test_a_tool_with_an_app(client: Client, name: str) -> None:
 @pytest.mark.parametrize(
     "name, arguments, words",
     [
-        ("divide", {"a": 1, "b": 0}, "Nothing can be divided by zero"),
+        ("divide", {"a": 1, "b": 0}, "Division by zero is not possible"),
         ("convert", {"celsius": 1, "fahrenheit": 1}, "convert"),
         ("add", {"a": "one", "b": 2}, "a"),
         ("fail", {"words": "No."}, "No."),
@@ -387,7 +387,7 @@ async def test_a_tool_with_an_app(client: Client, name: str) -> None:
         ("too_slow", {}, "longer than 0.1 seconds"),
         ("sleep", {"seconds": 3000}, "At most 60 seconds"),
         ("sleep_in_thread", {"seconds": 3000}, "At most 60 seconds"),
-        ("start_clock", {"ticks": 100, "seconds": 5}, "60 seconds at the most"),
+        ("start_clock", {"ticks": 100, "seconds": 5}, "60 seconds at most"),
         ("finish_visit", {"id": "none"}, "Call open_account first"),
         ("shrink", {}, "Call grow first"),
     ],
@@ -544,4 +544,4 @@ async def test_limits_of_the_environment_hold(monkeypatch: pytest.MonkeyPatch) -
     async with Client(server_of()) as client:
         assert "At most 0.5 seconds" in (await client.call_tool("sleep", {"seconds": 1})).text
         await client.call_tool("grow")
-        assert "which is the most" in (await client.call_tool("grow")).text
+        assert "the maximum" in (await client.call_tool("grow")).text

@@ -189,7 +189,7 @@ async def test_a_pdf_by_its_pages(site: Site) -> None:
         assert "has 3 pages" in await refusal(
             client, "fetch", url=site.url("/paper"), pdf_pages="4"
         )
-        assert "names no pages" in await refusal(
+        assert "is not a range of pages" in await refusal(
             client, "fetch", url=site.url("/paper"), pdf_pages="all"
         )
         (message,) = (
@@ -285,13 +285,11 @@ async def test_cursors_that_are_none(site: Site) -> None:
         assert "is not a cursor" in await refusal(client, "fetch", url=site.url(), cursor="5000")
         assert site.asked == []
         first = await done(client, "fetch", url=site.url(), length=1000)
-        assert "not the one any more" in await refusal(
+        assert "no longer valid" in await refusal(
             client, "fetch", url=site.url("/other"), cursor=first["next"]
         )
         beyond = cursor_of(place_of(first["next"]).digest, 99_999_999)
-        assert "not the one any more" in await refusal(
-            client, "fetch", url=site.url(), cursor=beyond
-        )
+        assert "no longer valid" in await refusal(client, "fetch", url=site.url(), cursor=beyond)
         assert len((await client.call_tool("fetch", {"url": site.url()})).content) == 1
 
 
@@ -304,8 +302,8 @@ async def test_no_page_is_larger_than_it_may_be(site: Site) -> None:
         assert data["end"] <= 500
         note: Any = result.content[1]
         assert (
-            note.text
-            == f"[Characters 0 to {data['end']} of {len(LONG):,}. Go on with cursor={data['next']}]"
+            note.text == f"[Characters 0 to {data['end']} of {len(LONG):,}. Continue with "
+            f"cursor={data['next']}]"
         )
         assert 500 < (await done(client, "fetch", url=site.url(), length=100_000))["end"] <= 800
         with pytest.raises(McpError, match="INTERLOCK_FETCH_LARGEST_PAGE"):
@@ -359,7 +357,7 @@ async def test_a_page_with_more_links_than_are_looked_at(site: Site) -> None:
     async with site.client() as client:
         for path, said in (("/few", False), ("/many", True)):
             result = await client.call_tool("fetch_links", {"url": site.url(path)})
-            assert ("has more links than are looked at" in result.text) == said
+            assert ("has too many links to read all" in result.text) == said
 
 
 async def test_the_outline_of_a_page(site: Site) -> None:
@@ -381,9 +379,7 @@ async def test_the_outline_of_a_page(site: Site) -> None:
         assert (await text(client, site.url(), cursor=part["cursor"], length=100)).startswith(
             "## Part 4\n"
         )
-        assert "not a page with headings" in await refusal(
-            client, "fetch_outline", url=site.url("/text")
-        )
+        assert "has no headings" in await refusal(client, "fetch_outline", url=site.url("/text"))
 
 
 # Redirects.
@@ -430,12 +426,12 @@ async def test_redirects_in_letters_of_other_languages(site: Site) -> None:
         (ok(b"", status="410 Gone"), "gone for good"),
         (ok(b"", status="401 Unauthorized"), "never logs in"),
         (ok(b"", status="403 Forbidden"), "open it in a browser"),
-        (ok(b"", "Retry-After: 120", status="429 Too Many"), "It says to wait 120 seconds."),
+        (ok(b"", "Retry-After: 120", status="429 Too Many"), "It asks to wait 120 seconds."),
         (
             ok(b"", "Retry-After: Fri, 31 Dec 1999 23:59:59 GMT", status="503 Busy"),
-            "It says to wait Fri, 31 Dec 1999 23:59:59 GMT.",
+            "It asks to wait Fri, 31 Dec 1999 23:59:59 GMT.",
         ),
-        (ok(b"", status="500 Oh"), "The fault is the server's."),
+        (ok(b"", status="500 Oh"), "The server has an error."),
         (ok(b"", status="418 Teapot"), "There is no readable page at this address."),
         (ok(b"", status="302 Found"), "There is no readable page at this address."),
         (b"HTTP/1.1 304 Not Modified\r\n\r\n", "There is no readable page at this address."),
@@ -480,7 +476,7 @@ async def test_what_a_server_says_wrong(site: Site, answer: bytes, words: str) -
         ("nonsense", "'nonsense' is no http or https URL"),
         ("ftp://site.example/", "Give an http or https address"),
         ("http://user:secret@site.example/", "never logs in"),
-        ("http://site.example:22/", "no web server has that port"),
+        ("http://site.example:22/", "its port is not one of a web server"),
         ("http://nowhere.example/", "was not found"),
         ("http://silent.example:{port}/", "Nobody listens"),
     ],

@@ -267,7 +267,7 @@ async def test_a_server_that_fails_may_be_covered(
         result = await client.call_tool("fetch", {"url": site.url()})
         data: Any = result.structured_content
         assert data["source"]["stale"] is True
-        assert "The server fails now; this is what it said 60 seconds ago." in result.text
+        assert "The server fails now; this is its answer from 60 seconds ago." in result.text
         assert await refusal(client, "fetch", url=site.url("/hard"))
         clock(60)
         assert await refusal(client, "fetch", url=site.url())

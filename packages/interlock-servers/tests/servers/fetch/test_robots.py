@@ -82,7 +82,7 @@ async def test_a_page_that_is_forbidden(site: Site) -> None:
     async with site.client() as client:
         for tool in ("fetch", "fetch_links", "fetch_outline"):
             said = await refusal(client, tool, url=site.url("/private/x"))
-            assert f"{site.url('')}/robots.txt does not allow it" in said
+            assert f"{site.url('')}/robots.txt does not allow automated access" in said
             assert "line 2, 'Disallow: /private'" in said
             assert "prompt `fetch`" in said
         for around in ("/./private/x", "/a/../private/x", "/a/%2e%2E/private/x", "/%70rivate/x"):
@@ -141,7 +141,7 @@ async def test_where_a_redirect_leads_is_asked_about_too(site: Site) -> None:
         (ok(b"", status="429 Slowly"), "status 429"),
         (moved("/other.txt"), "line 2"),
         (moved("http://inside.example/robots.txt"), None),
-        (moved("http://10.0.0.1/robots.txt"), "redirects to where nothing is asked"),
+        (moved("http://10.0.0.1/robots.txt"), "redirects to a blocked address"),
         (moved("/robots.txt"), None),
     ],
 )
@@ -154,7 +154,7 @@ async def test_a_file_that_cannot_be_had(site: Site, robots: bytes, refused: str
     site.pages["/page"] = ok(b"words", PLAIN)
     async with site.client() as client:
         if b"inside" in robots:
-            assert "leads to a private address" in await refusal(client, "fetch", url=site.url())
+            assert "resolves to a private address" in await refusal(client, "fetch", url=site.url())
         elif refused is None:
             assert await text(client, site.url()) == "words"
         else:

@@ -369,7 +369,7 @@ async def test_a_file_of_a_terabyte(client: Client, folder: Path, no_ripgrep: No
     ):
         assert "more than" in await refusal(client, tool, path="huge", **arguments)
     assert (await done(client, "search_files", text="end"))["complete"] is False
-    assert "not copied" in await refusal(client, "copy_file", source="huge", target="copy")
+    assert "cannot be copied" in await refusal(client, "copy_file", source="huge", target="copy")
     assert not (folder / "copy").exists()
     with pytest.raises(McpError):
         await client.read_resource(f"file://{folder}/huge")
@@ -394,8 +394,8 @@ async def test_mounts_are_not_entered(walls: str) -> None:
 
 
 def test_what_is_mounted_in_the_folder_is_outside(folder: Path, outside: Path, walls: str) -> None:
-    """Not entered, read, written, found, copied or thrown away; with the help of the kernel also
-    where it lies on the same file system.
+    """Not entered, read, written, found, copied or put into the trash; with the help of the kernel
+    also where it lies on the same file system.
     """
     (folder / "mounted").mkdir()
     (folder / "in" / "deep").mkdir(parents=True)
@@ -486,8 +486,8 @@ async def test_names_that_look_alike_are_different(client: Client, folder: Path)
     ],
 )
 async def test_odd_names_are_names(client: Client, folder: Path, name: str) -> None:
-    """They are written, read, found, moved and thrown away; in words nothing of them reaches a
-    terminal that would act on it.
+    """They are written, read, found, moved and put into the trash; in words nothing of them reaches
+    a terminal that would act on it.
     """
     await done(client, "write_file", path=name, text="needle")
     assert (folder / name).read_text() == "needle"

@@ -131,9 +131,9 @@ async def test_creating_replaces_nothing(client: Client, file: Path, folder: Pat
         ([Edit("three\n", "")], "one\ntwo\ntwo\n"),
         ([Edit("two", "2")], "stands 2 times in f (lines 2, 4), and not 1"),
         ([Edit("two", "2", 3)], "stands 2 times"),
-        ([Edit("four", "4")], "does not stand in f"),
-        ([Edit("  one", "4")], "With other white space it stands at line 1"),
-        ([Edit("one", "1"), Edit("one", "2")], "Edit 2: the old text does not stand"),
+        ([Edit("four", "4")], "is not in f"),
+        ([Edit("  one", "4")], "With other white space it is at line 1"),
+        ([Edit("one", "1"), Edit("one", "2")], "Edit 2: the old text is not"),
     ],
 )
 def test_exact_edits(edits: list[Edit], text: str) -> None:
@@ -313,8 +313,8 @@ async def test_copying(client: Client, folder: Path) -> None:
 
 
 async def test_the_trash(client: Client, file: Path, folder: Path) -> None:
-    """What is thrown away is out of sight, can be brought back to where it was or elsewhere, and
-    never over something.
+    """What is put into the trash is out of sight, can be brought back to where it was or elsewhere,
+    and never over something.
     """
     (folder / "d" / "e").mkdir(parents=True)
     (folder / "d" / "e" / "g").write_text("g")
@@ -325,7 +325,7 @@ async def test_the_trash(client: Client, file: Path, folder: Path) -> None:
     assert (await done(client, "restore_file", id=two["id"]))["path"] == "d"
     assert (folder / "d" / "e" / "g").read_text() == "g"
     file.write_text("another")
-    assert "exists by now" in await refusal(client, "restore_file", id=one["id"])
+    assert "already exists" in await refusal(client, "restore_file", id=one["id"])
     await done(client, "restore_file", id=one["id"], target="d/old.txt")
     assert (folder / "d" / "old.txt").read_text() == "one\ntwo\nthree\ntwo\n"
     assert "no 0" in await refusal(client, "restore_file", id="0")

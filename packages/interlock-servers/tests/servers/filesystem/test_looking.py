@@ -242,7 +242,7 @@ def test_what_is_cut_can_be_read_on(
             else:
                 assert wanted == content.text
     except ToolError as bad:
-        assert "none with the number" in str(bad)
+        assert "there is no line" in str(bad)
     finally:
         allowed.close()
 

@@ -84,7 +84,7 @@ async def test_annotations_are_true(client: Client, folder: Path, name: str) -> 
     (folder / "d").mkdir()
     (folder / "f").write_text("one\n")
     (folder / "d" / "g").write_text("here\n")
-    (folder / "t").write_text("thrown away")
+    (folder / "t").write_text("put into the trash")
     thrown = await done(client, "trash_file", path="t")
     tools = {tool.name: tool for tool in await client.list_tools()}
     assert set(tools) == set(CALLS)
@@ -145,11 +145,11 @@ async def test_from_the_command_line(folder: Path, tmp_path: Path, revision: str
     ) as client:
         assert await words(client, "list_allowed_folders") == f"{folder}\n{tmp_path}/more"
         await words(client, "write_file", path=f"{tmp_path}/more/f", text="x")
-        assert "has to begin with one of them" in await refusal(client, "read_file", path="f")
+        assert "must begin with one of them" in await refusal(client, "read_file", path="f")
         assert (
             await words(client, "find_files", path=str(tmp_path / "more"), pattern="f")
         ).startswith(f"{tmp_path}/more/f")
-        assert "is outside of what is allowed" in await refusal(
+        assert "is outside of the allowed folders" in await refusal(
             client, "read_file", path=f"{tmp_path}/outside/secret.txt"
         )
 
@@ -246,7 +246,7 @@ async def test_roots_narrow_and_never_widen(
         result = await client.call_tool("list_folder", {})
         if sees is None:
             assert result.is_error
-            assert "roots name nothing" in result.text
+            assert "None of the client's roots" in result.text
         else:
             data: Any = result.structured_content
             assert {entry["path"] for entry in data["entries"]} - {"link"} == sees
@@ -300,7 +300,7 @@ async def test_roots_are_asked_for_again(folder: Path) -> None:
             assert await words(client, "read_file", path=f"{folder}/f") == "f"
             roots[:] = [f"file://{folder}/a"]
             client.roots_changed()
-            assert "outside of what is allowed" in await refusal(
+            assert "outside of the allowed folders" in await refusal(
                 client, "read_file", path=f"{folder}/f"
             )
 

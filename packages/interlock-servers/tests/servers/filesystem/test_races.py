@@ -219,8 +219,8 @@ def test_nothing_outside_is_made_or_moved(
 def test_nothing_outside_is_copied_or_thrown_away(
     allowed: AllowedRoots, folder: Path, outside: Path, swapped: Path
 ) -> None:
-    """Copies hold what was inside; what is thrown away and brought back is a link or what was
-    inside, and the outside stays.
+    """Copies hold what was inside; what is put into the trash and brought back is a link or what
+    was inside, and the outside stays.
     """
     numbers = iter(range(10**9))
 

@@ -73,9 +73,7 @@ async def test_the_last_lines_of_long_files(tree: Path, monkeypatch: pytest.Monk
         read = await done(client, "read_file", path="long", first_line=-20)
         assert (read["cut"], read["nextOffset"]) == (True, len(text) - 220 + 99)
         (tree / "wide").write_text("a\n" + "x" * 300_000 + "\n")
-        assert "too long to be looked through" in await refusal(
-            client, "read_file", path="wide", first_line=-2
-        )
+        assert "too long" in await refusal(client, "read_file", path="wide", first_line=-2)
 
 
 @given(

@@ -173,8 +173,8 @@ async def git(top: Path, *arguments: str) -> str:
 
 @pytest.mark.slow
 async def test_over_this_repository(folder: Path) -> None:
-    """A copy of the repository is found in, searched, edited, copied and thrown away, as one would
-    work on it.
+    """A copy of the repository is found in, searched, edited, copied and put into the trash, as one
+    would work on it.
     """
     top = await asyncio.to_thread(clone, folder / "repository")
     async with Client(filesystem_server([top], QUICK)) as client:

@@ -174,7 +174,7 @@ async def test_differences(client: Client, repo: Path) -> None:
 
 
 async def test_a_long_patch_comes_in_pages(client: Client, repo: Path) -> None:
-    """The pages put together are the whole; a page of what has changed meanwhile is refused; so is
+    """The pages put together are the whole; a page of what has changed is refused; so is
     a line that never ends.
     """
     text = "".join(f"line {n} ümlaut\n" for n in range(3000))
@@ -188,7 +188,7 @@ async def test_a_long_patch_comes_in_pages(client: Client, repo: Path) -> None:
             result = await client.call_tool("git_diff", arguments)
             assert not result.is_error, result.text
             cursor = result.structured_content["next"]
-            pages.append(result.text.removesuffix(f"\n... and more: go on with cursor {cursor}"))
+            pages.append(result.text.removesuffix(f"\n... and more: continue with cursor {cursor}"))
             assert len(result.text.encode()) < 6000
         assert len(pages) > 5
         assert (
@@ -199,7 +199,7 @@ async def test_a_long_patch_comes_in_pages(client: Client, repo: Path) -> None:
         )
     first = await done(client, "git_diff", most=5000)
     write(repo, {"a.txt": text.replace("line 3 ", "other ")})
-    assert "changed meanwhile" in await refusal(client, "git_diff", most=5000, cursor=first["next"])
+    assert "changed" in await refusal(client, "git_diff", most=5000, cursor=first["next"])
     git(repo, "commit", "--quiet", "--allow-empty", "-m", "Second")
     log = await done(client, "git_log", limit=1)
     assert "another comparison" in await refusal(client, "git_diff", cursor=log["next"])
@@ -476,6 +476,6 @@ async def test_a_change_under_every_revision(way: Way, tmp_path: Path) -> None:
         return
     assert "Put back: a.txt" in restored
     assert answers.messages == [
-        "Put a.txt in repo back to the staged changes? Changes since then are lost."
+        "Restore a.txt in repo to the staged versions? Later changes are lost."
     ]
     assert git(repo, "status", "--porcelain") == ""

@@ -204,7 +204,7 @@ async def test_without_git(repo: Path, tmp_path: Path, monkeypatch: pytest.Monke
         assert "needs git" in await refusal(client, "git_status")
     script(tmp_path / "git", "echo git version 2.20.1")
     async with Client(git_server(repo)) as client:
-        assert "git 2.36 or later; here is git version 2.20.1" in await refusal(
+        assert "git 2.36 or later; this is git version 2.20.1" in await refusal(
             client, "git_status"
         )
 
@@ -353,9 +353,9 @@ def test_what_is_given(repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.chdir(repo / "src")
     assert package.server.info.name == "git"
     for wrong, why in (
-        (str(tmp_path), "no git repository"),
+        (str(tmp_path), "not in a git repository"),
         (str(tmp_path / "none"), "No such file"),
-        (str(repo / ".git"), "no git repository"),
+        (str(repo / ".git"), "not in a git repository"),
     ):
         ended = CliRunner().invoke(serve, ["git", wrong])
         assert ended.exit_code == 1

@@ -79,7 +79,7 @@ async def test_what_stands_in_the_way(
         else:
             said = await refusal(pair, "undo", change=number)
             assert f"Change {number} cannot be undone" in said
-            assert re.search("Undo what came later first: (3|2|3, 2)[.]", said), said
+            assert re.search("Undo these later changes first: (3|2|3, 2)[.]", said), said
         assert await words(pair, "export_graph") == after
     await done(pair, "undo", change=3)
     assert await words(pair, "export_graph") == before
@@ -96,7 +96,7 @@ async def test_undoing_can_be_undone(pair: Client) -> None:
     again = await done(pair, "undo", change=2)
     assert again == {
         "success": True,
-        "message": f"Change 2 was undone by change {first} already. There was nothing to change.",
+        "message": f"Change 2 was already undone by change {first}. There was nothing to change.",
     }
     second = (await done(pair, "undo", change=first))["change"]
     assert await words(pair, "export_graph") == whole
@@ -203,7 +203,7 @@ async def test_what_a_reader_holds_is_not_called_gone(path: Path) -> None:
             await done(client, "delete_entities", entityNames=["a"])
             result = await client.call_tool("forget_changes", {})
             assert result.structured_content == {"changes": 2, "clean": False}
-            assert "traces of it are left" in result.text
+            assert "Traces of it remain" in result.text
         assert (await done(client, "forget_changes")) == {"changes": 0}
         assert not [
             file.name for file in path.parent.iterdir() if b"xyzzyplugh" in file.read_bytes()

@@ -138,7 +138,7 @@ async def test_an_import_is_one_change(client: Client, path: Path) -> None:
         (
             "add_observations",
             {"observations": [{"entityName": "Engine", "contents": ["x"]}]},
-            "more is known",
+            "have more observations",
         ),
         (
             "create_relations",
@@ -150,7 +150,7 @@ async def test_an_import_is_one_change(client: Client, path: Path) -> None:
             {"deletions": [{"entityName": "Ada", "observations": ["likes Zürich"]}]},
             "observations have changed",
         ),
-        ("rename_entity", {"name": "Engine", "to": "Machine"}, "are not as they were"),
+        ("rename_entity", {"name": "Engine", "to": "Machine"}, "have changed"),
     ):
         change = (await done(client, tool, **arguments))["change"]
         assert reason in await refusal(client, "undo", change=1)

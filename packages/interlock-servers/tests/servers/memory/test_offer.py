@@ -177,7 +177,7 @@ async def test_what_is_too_large_is_read_in_pages(path: Path) -> None:
             client, "create_entities", entities=[entity(str(n), "t", "x" * 50) for n in range(4)]
         )
         for uri in ("memory://export", "memory://knowledge-graph"):
-            with pytest.raises(Exception, match="export_graph gives it in pages"):
+            with pytest.raises(Exception, match="export_graph returns it in pages"):
                 await client.read_resource(uri)
         page = await done(client, "export_graph")
         count = page["lines"]

@@ -58,7 +58,7 @@ async def test_relations_are_created_once(small: Client) -> None:
         "missing": ["Babbage"],
         "change": 3,
     }
-    assert "No entity yet: Babbage" in await words(
+    assert "Missing entities: Babbage" in await words(
         small, "create_relations", relations=[relation("Babbage", "knows", "Ada")]
     )
 
@@ -218,7 +218,7 @@ async def test_renaming_and_merging(small: Client, path: Path) -> None:
     assert "merge_entities" in await refusal(small, "rename_entity", name="Lovelace", to="Ada")
     await done(small, "merge_entities", names=["Lovelace"], into="Ada")
     await done(small, "rename_entity", name="Ada", to="Ada Lovelace")
-    assert "renamed already" in await refusal(small, "rename_entity", name="Ada", to="Ada Lovelace")
+    assert "already renamed" in await refusal(small, "rename_entity", name="Ada", to="Ada Lovelace")
     await done(small, "set_entity_type", name="Ada Lovelace", type="mathematician")
     await done(
         small, "replace_observation", name="Ada Lovelace", old="likes Zürich", new="likes Geneva"

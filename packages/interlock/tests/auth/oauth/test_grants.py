@@ -86,8 +86,8 @@ def test_how_a_client_shows_who_it_is(
     "method, words",
     [
         ("private_key_jwt", "has none"),
-        ("tls_client_auth", "not known here"),
-        ("client_secret_jwt", "not known here"),
+        ("tls_client_auth", "not supported"),
+        ("client_secret_jwt", "not supported"),
     ],
 )
 def test_ways_that_cannot_be_gone(method: str, words: str):
