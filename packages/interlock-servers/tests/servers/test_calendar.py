@@ -191,7 +191,7 @@ async def test_times(
             {"start_date": "2024-06-15T10:00", "time_zone": "Europe/Madird"},
             "Did you mean Europe/Madrid?",
         ),
-        ({"start_date": "2024-06-15", "end_date": "2034-06-15"}, "more than 1830 days"),
+        ({"start_date": "2024-06-15", "end_date": "2034-06-15"}, "at most 1830 days"),
         ({"start_date": "9999-12-31"}, "range of dates"),
         ({"start_date": "0001-01-01T00:00+14:00"}, "range of dates"),
         ({"start_date": "2024-06-15", "title": ""}, "title"),
@@ -459,7 +459,7 @@ async def test_free_days(client: Client, folder: Path) -> None:
     [
         ({"from": "2024-06-30", "to": "2024-06-01"}, "ends (2024-06-01) before it begins"),
         ({"from": "June", "to": "2024-06-01"}, '$.from: "June" is not a "date"'),
-        ({"from": "1990-06-30", "to": "2024-06-01"}, "More than 1830 days"),
+        ({"from": "1990-06-30", "to": "2024-06-01"}, "more than 1830 days"),
         ({"from": "2024-06-01"}, "to"),
         ({**JUNE, "calendar": "nobody"}, "There is no calendar called 'nobody'. There is work."),
         ({**JUNE, "calendar": "wrok"}, "Did you mean work?"),

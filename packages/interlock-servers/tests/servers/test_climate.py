@@ -69,7 +69,7 @@ async def test_what_the_weather_is_mostly_like(client: Client) -> None:
         "Barcelona, Spain, in June: mostly 17 to 26 °C (63 to 79 °F), and rain on 4 of 30 "
         f"days. {NORMALS}"
     )
-    assert "no forecast" in NORMALS
+    assert "not a forecast" in NORMALS
     tool = next(tool for tool in await client.list_tools() if tool.name == "check_weather")
     assert tool.annotations is not None
     assert (tool.annotations.read_only_hint, tool.annotations.open_world_hint) == (True, False)

@@ -139,7 +139,7 @@ async def test_from_the_command_line(revision: str, tmp_path: Path) -> None:
     async with Client(Stdio(serving("thinking"), env=env), revision=revision) as client:
         for number in (1, 2, 3):
             assert not (await client.call_tool("sequentialthinking", step(number))).is_error
-        assert "20 are the most" in await refusal(client, "sequentialthinking", **step(4, "x" * 21))
+        assert "20 is the limit" in await refusal(client, "sequentialthinking", **step(4, "x" * 21))
         assert "(3 thoughts)" in await words(client, "list_chains")
 
 
@@ -511,7 +511,7 @@ async def test_who_may_have_several_conversations_names_the_chain(who: str) -> N
 @pytest.mark.parametrize(
     "limits, words",
     [
-        ({"thought": 5}, "and 5 are the most"),
+        ({"thought": 5}, "and 5 is the limit"),
         ({"thoughts": 2}, "This chain is full at 2 thoughts"),
         ({"size": 300}, "This chain is full"),
         ({"total": 500}, "Thoughts cannot be stored now"),

@@ -170,7 +170,7 @@ async def test_a_service_that_is_silent(site: WeatherSite) -> None:
 
 
 async def test_a_service_that_is_not_there(site: WeatherSite) -> None:
-    """Nobody listens: clear words, and the address."""
+    """Nothing listens: clear words, and the address."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # bound and not listening: whoever connects is refused
         address = f"127.0.0.1:{taken.getsockname()[1]}"

@@ -305,7 +305,7 @@ async def test_names_in_other_spellings_are_judged_by_what_they_resolve_to(host:
     """
     internet = Internet({name: [[PUBLIC], ["10.0.0.1"]]}, routed=())
     fetch = internet.fetch()
-    with pytest.raises(Unreachable, match="Nobody listens"):
+    with pytest.raises(Unreachable, match="Nothing listens"):
         await fetch(get(f"https://{host}/"))
     with pytest.raises(BlockedAddress, match="a private address"):
         await fetch(get(f"https://{host}/"))
@@ -328,7 +328,7 @@ async def test_ports_at_which_no_web_server_listens(port: int):
 async def test_ports_at_which_web_servers_listen(port: int):
     """Those are asked."""
     internet, bad = await outcome(f"https://a.example:{port}/")
-    assert (internet.dialled, "Nobody listens" in str(bad)) == ([(PUBLIC, port)], True)
+    assert (internet.dialled, "Nothing listens" in str(bad)) == ([(PUBLIC, port)], True)
 
 
 async def test_names_without_an_address():

@@ -94,7 +94,7 @@ async def test_rebinding_between_check_and_connect(authority: Authority):
     ) as victim:
         internet = Internet({"evil.example": [[PUBLIC], ["127.0.0.1"]]}, routed=["127.0.0.1"])
         fetch = internet.fetch(ca=authority.file)
-        with pytest.raises(Unreachable, match="Nobody listens"):
+        with pytest.raises(Unreachable, match="Nothing listens"):
             await fetch(get(victim.url))
         assert (internet.asked, internet.dialled) == (["evil.example"], [(PUBLIC, victim.port)])
         with pytest.raises(BlockedAddress, match="resolves to a loopback address"):

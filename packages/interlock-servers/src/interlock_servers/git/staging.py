@@ -190,7 +190,7 @@ async def git_restore(
             await opened.ask("restore", *into, "--no-recurse-submodules", "--", *wanted)
         touched(ctx, opened, commits=False)
     status = await status_of(opened)
-    return ToolResult(status, f"Put back: {_named(wanted)}" if wanted else "None of these differs.")
+    return ToolResult(status, f"Restored: {_named(wanted)}" if wanted else "None of these differs.")
 
 
 async def _differing(repository: Repository, paths: list[str], command: list[str]) -> list[str]:

@@ -159,7 +159,7 @@ class _Reader:
         if len(there) + len(new) > limits.observations:
             raise ToolError(
                 f"{shown(name)} would have {len(there) + len(new):,} observations, and "
-                f"{limits.observations:,} are the most"
+                f"{limits.observations:,} are the limit"
             )
         id_ = row.id if row is not None else change.add_entity(name, kind)
         for text in texts:

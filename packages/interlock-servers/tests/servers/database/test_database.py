@@ -620,7 +620,7 @@ def test_what_is_no_database(tmp_path: Path, shop: Path, monkeypatch: pytest.Mon
             "Two databases are called x",
         ),
         ((str(shop), "--write=other"), "no database other"),
-        ((str(shop), "--wirte=shop"), "no option --wirte"),
+        ((str(shop), "--wirte=shop"), "Unknown option --wirte"),
     ):
         with pytest.raises(ValueError, match=why) as refused:
             server_of(*targets)

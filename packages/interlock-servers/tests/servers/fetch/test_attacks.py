@@ -75,10 +75,10 @@ async def test_rebinding(trap: Site, robots: Any) -> None:
             "169.254.169.254",
         ]  # nobody listens at the public one
         async with trap.client(robots=robots) as client:
-            assert "Nobody listens" in await refusal(
+            assert "Nothing listens" in await refusal(
                 client, "fetch", url=trap.url("/secret", "evil.example")
             )
-            assert "leads to" in await refusal(
+            assert "resolves to" in await refusal(
                 client, "fetch", url=trap.url("/secret", "evil.example")
             )
     nothing_got_out(trap)
@@ -99,7 +99,7 @@ async def test_names_that_lead_inside(trap: Site, addresses: list[str]) -> None:
     """One private address among its addresses is enough (SEC-14)."""
     trap.internet.names["evil.example"] = [addresses]
     async with trap.client(robots="ignore") as client:
-        assert "leads to" in await refusal(client, "fetch", url=trap.url("/secret", "evil.example"))
+        assert "resolves to" in await refusal(client, "fetch", url=trap.url("/secret", "evil.example"))
     nothing_got_out(trap)
 
 

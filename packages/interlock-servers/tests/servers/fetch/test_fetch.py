@@ -269,7 +269,7 @@ async def test_a_document_that_changes_between_pages(site: Site) -> None:
         assert "verbs" in await text(client, site.url(), length=1000)
         assert "words" in await text(client, site.url(), length=1000, cursor=first["next"])
     async with site.client() as another:
-        assert "changed since" in await refusal(
+        assert "has changed" in await refusal(
             another, "fetch", url=site.url(), cursor=first["next"]
         )
         site.pages["/page"] = ok(LONG.encode(), PLAIN)
@@ -478,7 +478,7 @@ async def test_what_a_server_says_wrong(site: Site, answer: bytes, words: str) -
         ("http://user:secret@site.example/", "never logs in"),
         ("http://site.example:22/", "its port is not one of a web server"),
         ("http://nowhere.example/", "was not found"),
-        ("http://silent.example:{port}/", "Nobody listens"),
+        ("http://silent.example:{port}/", "Nothing listens"),
     ],
 )
 async def test_what_cannot_be_asked(site: Site, url: str, words: str) -> None:
@@ -600,7 +600,7 @@ async def test_the_prompt_and_the_resource(site: Site) -> None:
         (message,) = (await client.get_prompt("fetch", {"url": site.url()})).messages
         content: Any = message.content
         assert content.text.endswith("\n~~~~~~")
-        assert "strangers" in content.text
+        assert "untrusted" in content.text
         (page,) = (await client.read_resource(f"web://{site.url()}")).contents
         assert (page.mime_type, page.text) == ("text/markdown", await text(client, site.url()))
         for call in (
@@ -638,7 +638,7 @@ class Asks:
         self.principal = caller.principal
 
     def progress(self, *told: object) -> None:
-        """Nobody listens."""
+        """Nothing listens."""
 
 
 async def test_nobody_learns_from_the_cache_what_others_read(site: Site) -> None:

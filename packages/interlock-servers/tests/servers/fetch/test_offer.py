@@ -92,7 +92,7 @@ async def test_from_the_command_line(site: Site, revision: str) -> None:
         Stdio(serving("fetch", "127.0.0.1"), env=settings), revision=revision
     ) as client:
         assert await text(client, f"http://127.0.0.1:{site.peer.port}/page") == "for Tests/1"
-        assert "is not among the hosts" in await refusal(
+        assert "is not among the allowed hosts" in await refusal(
             client, "fetch", url="https://example.com/"
         )
 

@@ -111,8 +111,8 @@ async def test_creating_replaces_nothing(client: Client, file: Path, folder: Pat
     """Files, folders and links that lead nowhere: what is there stays."""
     (folder / "d").mkdir()
     (folder / "nowhere").symlink_to("missing/x")
-    assert "exists already" in await refusal(client, "create_file", path="f.txt", text="x")
-    assert "exists already" in await refusal(client, "create_file", path="d", text="x")
+    assert "already exists" in await refusal(client, "create_file", path="f.txt", text="x")
+    assert "already exists" in await refusal(client, "create_file", path="d", text="x")
     assert await refusal(client, "write_file", path="d", text="x")
     assert await refusal(client, "write_file", path="nowhere", text="x")
     assert await refusal(client, "write_file", path=".", text="x")
@@ -129,8 +129,8 @@ async def test_creating_replaces_nothing(client: Client, file: Path, folder: Pat
         ([Edit("one\ntwo", "1\n2")], "1\n2\nthree\ntwo\n"),
         ([Edit("one", "three"), Edit("three\ntwo\nthree", "x")], "x\ntwo\n"),
         ([Edit("three\n", "")], "one\ntwo\ntwo\n"),
-        ([Edit("two", "2")], "stands 2 times in f (lines 2, 4), and not 1"),
-        ([Edit("two", "2", 3)], "stands 2 times"),
+        ([Edit("two", "2")], "occurs 2 times in f (lines 2, 4), not 1"),
+        ([Edit("two", "2", 3)], "occurs 2 times"),
         ([Edit("four", "4")], "is not in f"),
         ([Edit("  one", "4")], "With other white space it is at line 1"),
         ([Edit("one", "1"), Edit("one", "2")], "Edit 2: the old text is not"),
@@ -160,7 +160,7 @@ def test_exact_edits(edits: list[Edit], text: str) -> None:
         ("a\nb\n", [LineEdit(1, 2, "x"), LineEdit(2, 2, "y")], "overlap"),
         ("a\nb\n", [LineEdit(2, 3, "x")], "do not exist"),
         ("a\nb\n", [LineEdit(5, 4, "x")], "do not exist"),
-        ("a\nb\n", [LineEdit(2, 0, "x")], "are none"),
+        ("a\nb\n", [LineEdit(2, 0, "x")], "are not a valid range"),
     ],
 )
 def test_edits_of_lines(before: str, edits: list[LineEdit], text: str) -> None:
@@ -263,8 +263,8 @@ async def test_moving(client: Client, file: Path, folder: Path) -> None:
     (folder / "d").mkdir()
     await done(client, "move_file", source="f.txt", target="d/g.txt")
     (folder / "h").write_text("h")
-    assert "exists already" in await refusal(client, "move_file", source="h", target="d/g.txt")
-    assert "exists already" in await refusal(client, "move_file", source="h", target="d")
+    assert "already exists" in await refusal(client, "move_file", source="h", target="d/g.txt")
+    assert "already exists" in await refusal(client, "move_file", source="h", target="d")
     assert "into itself" in await refusal(client, "move_file", source="d", target="d/e")
     assert "Did you mean d/g.txt?" in await refusal(
         client, "move_file", source="d/g.tx", target="x"
@@ -301,8 +301,8 @@ async def test_copying(client: Client, folder: Path) -> None:
         assert "into itself" in await refusal(
             both, "copy_file", source=str(folder / "d"), target=str(folder / "d" / "e" / "x")
         )
-    assert "exists already" in await refusal(client, "copy_file", source="d", target="c")
-    assert "exists already" in await refusal(client, "copy_file", source="d/f", target="c/f")
+    assert "already exists" in await refusal(client, "copy_file", source="d", target="c")
+    assert "already exists" in await refusal(client, "copy_file", source="d/f", target="c/f")
     await done(client, "copy_file", source="d/f", target="one")
     assert (folder / "one").read_text() == "f"
     data_ = bytes(3_000_000) + b"x" + bytes(2_000_000)
@@ -351,7 +351,7 @@ async def test_what_is_left_of_a_killed_process_in_the_trash(
     (boxes[1] / "info.json").write_text("{")
     found = await done(client, "list_trash")
     assert ([item["id"] for item in found["items"]], found["problems"]) == ([thrown["id"]], [])
-    assert "nothing in" in await refusal(client, "restore_file", id=boxes[1].name)
+    assert "is empty" in await refusal(client, "restore_file", id=boxes[1].name)
     held = os.open(boxes[2], os.O_RDONLY)
     fcntl.flock(held, fcntl.LOCK_EX)
     assert (await done(client, "empty_trash"))["removed"] == [thrown["id"]]

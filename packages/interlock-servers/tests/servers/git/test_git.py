@@ -462,7 +462,7 @@ async def test_a_change_under_every_revision(way: Way, tmp_path: Path) -> None:
     """
     repo = repository(tmp_path / "repo")
     write(repo, {"a.txt": "changed\n", "new.txt": "new\n"})
-    answers = ScriptedAnswers(elicit={"Put": {"confirm": True}})
+    answers = ScriptedAnswers(elicit={"Restore": {"confirm": True}})
     async with connect(
         git_server(repo, author=AUTHOR), revision=way.revision, suspend=way.suspend, answers=answers
     ) as client:
@@ -474,7 +474,7 @@ async def test_a_change_under_every_revision(way: Way, tmp_path: Path) -> None:
         assert "cannot be asked" in restored
         assert (repo / "a.txt").read_text() == "changed\n"
         return
-    assert "Put back: a.txt" in restored
+    assert "Restored: a.txt" in restored
     assert answers.messages == [
         "Restore a.txt in repo to the staged versions? Later changes are lost."
     ]

@@ -258,7 +258,7 @@ async def test_files_of_the_folder_are_read(
         assert "either" in await refusal(client, "import_graph", file="good.jsonl", text="x")
     monkeypatch.setenv("INTERLOCK_MEMORY_IMPORTS", str(folder))
     async with Client(memory_server(path, msgspec.structs.replace(QUICK, file=10))) as client:
-        assert "10 are the most" in await refusal(client, "import_graph", file="good.jsonl")
+        assert "the limit is 10" in await refusal(client, "import_graph", file="good.jsonl")
     async with Client(memory_server(path, QUICK)) as client:
         assert (await done(client, "import_graph", file="good.jsonl"))["entities"] == 2
         assert "from good.jsonl" in (await done(client, "list_changes"))["changes"][0]["words"]

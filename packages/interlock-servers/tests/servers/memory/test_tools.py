@@ -273,13 +273,13 @@ async def test_long_entities_are_shown_in_parts(path: Path) -> None:
 @pytest.mark.parametrize(
     "tool, arguments, reason",
     [
-        ("create_entities", {"entities": [entity("n" * 51)]}, "51 characters, and 50 are the most"),
+        ("create_entities", {"entities": [entity("n" * 51)]}, "51 characters, and the limit is 50"),
         ("create_entities", {"entities": [entity("n", "t" * 51)]}, "The type of an entity has 51"),
         ("create_entities", {"entities": [entity("n", "t", "o" * 201)]}, "An observation has 201"),
         (
             "create_entities",
             {"entities": [entity("n", "t", *map(str, range(6)))]},
-            "6 observations, and 5 are the most",
+            "6 observations, and 5 are the limit",
         ),
         ("create_entities", {"entities": [entity(str(n)) for n in range(9)]}, "At most 8"),
         (
@@ -288,7 +288,7 @@ async def test_long_entities_are_shown_in_parts(path: Path) -> None:
             "would have 6",
         ),
         ("open_nodes", {"names": list("abcdefghi")}, "At most 8"),
-        ("import_graph", {"text": "x" * 301}, "301 bytes, and 300"),
+        ("import_graph", {"text": "x" * 301}, "301 bytes, and the limit is 300"),
     ],
 )
 async def test_limits(path: Path, tool: str, arguments: dict[str, Any], reason: str) -> None:

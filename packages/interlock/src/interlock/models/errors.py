@@ -150,11 +150,6 @@ _WORDS: dict[FailureKind, str] = {
     "bad_answer": "gave an answer that cannot be read",
 }
 
-_UNKNOWN = (
-    "did not find the model or the address: check the model's name and the URL, and "
-    "whether the model is installed there"
-)
-
 _TOO_LONG = (
     "context length",
     "context window",
@@ -169,7 +164,6 @@ _TOO_LONG = (
     "exceed context",
     "request too large",
 )
-_LONG = frozenset({"context_length_exceeded", "exceed_context_size_error", "request_too_large"})
 _NO_CREDIT = frozenset({"insufficient_quota", "billing_error", "insufficient_credits"})
 _NO_KEY = frozenset(
     {

@@ -37,7 +37,7 @@ class _Root(msgspec.Struct):
     that alternate.
     """
 
-    file_lock: int
+    slot: int
     pieces: int
     digest: str
 
@@ -124,7 +124,7 @@ class KeyringVault(BookVault):
         if root is None:
             return Book(most_bytes=KEYRING_BYTES)
         pieces = [
-            os_keyring.read(ring, self._entry(root.file_lock, number))
+            os_keyring.read(ring, self._entry(root.slot, number))
             for number in range(root.pieces)
         ]
         text = "".join(piece for piece in pieces if piece is not None)
@@ -138,13 +138,13 @@ class KeyringVault(BookVault):
     def _save(self, ring: KeyringBackend, root: _Root | None, book: Book) -> None:
         text = base64.b64encode(book.written()).decode()
         pieces = [text[at : at + self._piece] for at in range(0, len(text), self._piece)]
-        new = _Root(1 - root.file_lock if root is not None else 0, len(pieces), _digest(text))
+        new = _Root(1 - root.slot if root is not None else 0, len(pieces), _digest(text))
         for number, piece in enumerate(pieces):
-            os_keyring.write(ring, self._entry(new.file_lock, number), piece)
+            os_keyring.write(ring, self._entry(new.slot, number), piece)
         os_keyring.write(ring, self._name, msgspec.json.encode(new).decode())
         # Remove the remaining entries of longer versions, also those of a process that died.
-        self._forget(ring, new.file_lock, len(pieces))
-        self._forget(ring, 1 - new.file_lock, 0)
+        self._forget(ring, new.slot, len(pieces))
+        self._forget(ring, 1 - new.slot, 0)
 
     def _forget(self, ring: KeyringBackend, place: int, first: int) -> None:
         end = first
