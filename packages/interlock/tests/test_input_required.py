@@ -316,7 +316,7 @@ async def test_a_state_that_was_changed_is_an_error(suspend: bool, at: int, bit:
 async def test_a_state_expires(suspend: bool) -> None:
     """By the clock on the wall; the words say what to do (`MRT-08`, `MRT-10`)."""
     now = [1000.0]
-    call = Retries(rounds(suspend=suspend, seconds=60, wall=lambda: now[0]), two_questions)
+    call = Retries(rounds(suspend=suspend, seconds=60, wall_clock=lambda: now[0]), two_questions)
     first = await call.call()
     now[0] += 61
     with pytest.raises(t.McpError, match="expired"):

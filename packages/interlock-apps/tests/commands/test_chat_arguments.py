@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from interlock import Server
 from interlock.models.scripted import call
 from interlock_apps.commands.chat.output import rendered
-from interlock_apps.commands.chat.question_views import sheet
+from interlock_apps.commands.chat.question_views import question_view
 from interlock_apps.commands.chat.results import MediaFiles
 from interlock_apps.fleet.questions import CallQuestion
 from tests.commands.seated import seated
@@ -47,7 +47,9 @@ def test_every_argument_is_printed_whole(arguments: dict[str, Any], width: int) 
     """
     question = CallQuestion(id="q", server="s", tool="t", title="t", arguments=arguments)
     printed = squeezed(
-        "".join(rendered(each, width, False) for each in sheet(question, MediaFiles(), width))
+        "".join(
+            rendered(each, width, False) for each in question_view(question, MediaFiles(), width)
+        )
     )
     for part in parts(arguments):
         assert squeezed(part) in printed

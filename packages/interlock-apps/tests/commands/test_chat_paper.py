@@ -44,7 +44,12 @@ from interlock_apps.commands.chat.completion import LineCompleter
 from interlock_apps.commands.chat.event_printer import EventPrinter
 from interlock_apps.commands.chat.output import TerminalOutput, rendered
 from interlock_apps.commands.chat.parser import ServerOffer
-from interlock_apps.commands.chat.question_views import details, field_lines, filled_lines, sheet
+from interlock_apps.commands.chat.question_views import (
+    details,
+    field_lines,
+    filled_lines,
+    question_view,
+)
 from interlock_apps.commands.chat.results import (
     MediaFiles,
     blocks,
@@ -93,7 +98,7 @@ def harmless(shown: str) -> bool:
     )
 
 
-def paper(width: int = 80, coloured: bool = True) -> tuple[TerminalOutput, io.StringIO]:
+def terminal(width: int = 80, coloured: bool = True) -> tuple[TerminalOutput, io.StringIO]:
     """Paper to write on, and what stands on it."""
     out = io.StringIO()
     return TerminalOutput(
@@ -174,9 +179,9 @@ def test_no_question_carries_a_command(text: str) -> None:
     place.
     """
     media = MediaFiles()
-    page, out = paper()
+    page, out = terminal()
     for question in questions(text):
-        page.print(*sheet(question, media, page.width))
+        page.print(*question_view(question, media, page.width))
         if isinstance(question, q.CallQuestion):
             page.print(*details(question))
         if isinstance(question, q.FormQuestion):
@@ -228,7 +233,7 @@ def events(text: str) -> list[e.Event]:
 @given(texts)
 def test_no_event_carries_a_command(text: str) -> None:
     """`HST-03`: every event that is printed, and what stands below while it is under way."""
-    page, out = paper()
+    page, out = terminal()
     feed = EventPrinter(page, clock=lambda: 0.0)
     for event in events(text):
         feed.hear(e.LogEntry(seq=0, at=0.0, event=event))
@@ -240,7 +245,7 @@ def test_no_event_carries_a_command(text: str) -> None:
 @given(texts)
 def test_no_result_carries_a_command(text: str) -> None:
     media = MediaFiles()
-    page, out = paper(120)
+    page, out = terminal(120)
     result = CallToolResult(
         content=[TextContent(text=text)], structured_content={text: [{"a": text, text: [text]}]}
     )
@@ -293,7 +298,7 @@ def test_no_suggestion_carries_a_command(text: str, typed: str) -> None:
 
 def test_calls_under_way_have_a_bar_each() -> None:
     """Several at once, with or without a total."""
-    feed = EventPrinter(paper()[0], clock=lambda: 2.0)
+    feed = EventPrinter(terminal()[0], clock=lambda: 2.0)
     for event in (
         e.CallProposed(call="a", name="s__a", server="s", tool="a"),
         e.CallProposed(call="b", name="s__b", server="s", tool="b", title="Be"),
@@ -311,9 +316,9 @@ def test_calls_under_way_have_a_bar_each() -> None:
 
 def test_lines_are_no_wider_than_the_terminal() -> None:
     """From 40 columns up, with long words."""
-    page, out = paper(40, coloured=False)
+    page, out = terminal(40, coloured=False)
     for question in questions("a-very-long-word-" * 6):
-        page.print(*sheet(question, MediaFiles(), page.width))
+        page.print(*question_view(question, MediaFiles(), page.width))
     assert max(len(line) for line in out.getvalue().splitlines()) <= 40
 
 

@@ -218,7 +218,7 @@ async def test_a_model_that_breaks_in_its_own_way(failure: Exception) -> None:
         assert (await session.say("hi")).reason == "done"
 
 
-class Mute:
+class NoAsker:
     """A model of another make: its stream is no generator and has nothing to close, and ends
     without an answer.
     """
@@ -240,12 +240,12 @@ class Mute:
 
 
 async def test_a_model_that_ends_without_an_answer() -> None:
-    async with scene({}, model=Mute()) as one:
+    async with scene({}, model=NoAsker()) as one:
         ended = await one.host.session().say("hi")
         assert (ended.reason, ended.words) == ("failed", "mute ended without an answer.")
 
 
-class Careful(Mute):
+class Careful(NoAsker):
     """A model that has something to put away when it has said all."""
 
     name = "careful"

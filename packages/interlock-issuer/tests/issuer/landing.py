@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 
-class Landing:
+class RedirectListener:
     """The app; `came` are the query strings with which browsers came back."""
 
     def __init__(self) -> None:

@@ -19,7 +19,7 @@ from interlock_issuer.interfaces import Client
 from interlock_issuer.login.accounts import Accounts, Cost
 from interlock_issuer.login.users import LocalUsers
 from interlock_issuer.proxy import OAuthProxy
-from tests.issuer.landing import Landing
+from tests.issuer.landing import RedirectListener
 from tests.issuer.office import SCOPES, request
 from tests.proxy.elsewhere import ACME, ID, SECRET, Elsewhere
 
@@ -47,7 +47,7 @@ class Desk:
     Whatever the browser complains of is kept.
     """
 
-    def __init__(self, page: Any, url: str, landing: Landing, back: str) -> None:
+    def __init__(self, page: Any, url: str, landing: RedirectListener, back: str) -> None:
         self.page = page
         self.url = url
         self.landing = landing
@@ -88,7 +88,7 @@ async def desk_of(
     **options: Any,
 ) -> Desk:
     """A desk with people who have accounts."""
-    landing = Landing()
+    landing = RedirectListener()
     back = await serve(lambda url: landing)
     accounts = Accounts(tmp_path / "people.db", cost=Cost(passes=1, memory=64, lanes=1))
     await accounts.add("anna", PASSWORD, display="Anna Blume")
@@ -314,7 +314,7 @@ class Gate:
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Redirect twice."""
         if scope["type"] == "lifespan":
-            return await Landing()(scope, receive, send)
+            return await RedirectListener()(scope, receive, send)
         first = f"{self.url}/authorize?{scope['query_string'].decode()}"
         place = (
             first.replace("/authorize?", "/again?")
@@ -336,7 +336,7 @@ async def test_through_the_proxy(chromium: Any, serve: Any, look: tuple[str, int
     """Consent here, log-in at a provider that sends people about before it sends them back, and on
     to the client: the browser goes along, and for another client it is asked anew (AUF-15).
     """
-    landing = Landing()
+    landing = RedirectListener()
     gates = list[Gate]()
     back = await serve(lambda url: landing)
     await serve(lambda url: gates.append(Gate(url)) or gates[0])

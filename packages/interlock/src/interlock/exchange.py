@@ -194,7 +194,7 @@ class Asker(Protocol):
         ...
 
 
-class Mute:
+class NoAsker:
     """The asker of an exchange on which the other side cannot be asked anything.
 
     Args:
@@ -221,7 +221,7 @@ class Mute:
         return await do()
 
 
-MUTE = Mute()
+MUTE = NoAsker()
 
 
 def silent(method: str, params: Any) -> None:

@@ -133,7 +133,7 @@ class Claim:
         """
         ended = ActionState(self.state.worker, self.state.attempt, True, self.state.digest)
         actions = self._actions
-        if actions.wall() >= self._until:  # the record has expired, so no retry can find it
+        if actions.wall_clock() >= self._until:  # the record has expired, so no retry can find it
             actions.close(self)
             return True
         try:
@@ -142,7 +142,7 @@ class Claim:
                 _encode(ended),
                 was=self._version,
                 until=self._until,
-                now=actions.wall(),
+                now=actions.wall_clock(),
                 body=outcome,
                 account=self._account,
             )
@@ -152,7 +152,7 @@ class Claim:
 
     async def settle_later(self, outcome: bytes) -> None:
         """Record the outcome as soon as the store is available again."""
-        while self._actions.wall() < self._until:
+        while self._actions.wall_clock() < self._until:
             await asyncio.sleep(_PATIENCE)
             with contextlib.suppress(Exception):  # the store is still unavailable
                 await self.settle(outcome)
@@ -170,11 +170,11 @@ class Actions:
     """The actions of one worker, on records that it shares with its peers."""
 
     def __init__(
-        self, records: RecordStore, peers: Peers, *, wall: Callable[[], float] = time.time
+        self, records: RecordStore, peers: Peers, *, wall_clock: Callable[[], float] = time.time
     ) -> None:
         self.records = records
         self.peers = peers
-        self.wall = wall
+        self.wall_clock = wall_clock
         self._running: set[str] = set()  # the attempts of this worker that have not ended
         # Attempts whose write failed: the record may exist, but the action never began.
         self._unsure: BoundedCache[str, None] = BoundedCache(_MOST_UNSURE)
@@ -203,7 +203,7 @@ class Actions:
             StoreError: The store failed.
         """
         while True:
-            record = await self.records.load(key, now=self.wall())
+            record = await self.records.load(key, now=self.wall_clock())
             if record is not None:
                 state = _decode(record.data)
                 if state.digest != digest:
@@ -224,7 +224,7 @@ class Actions:
 
     async def reclaim(self, key: str, *, account: str, seconds: float) -> Claim | None:
         """Claim an action again whose outcome was a question; None if it has no record."""
-        record = await self.records.load(key, now=self.wall())
+        record = await self.records.load(key, now=self.wall_clock())
         if record is None:
             return None
         return await self._start(key, record, account, seconds, _decode(record.data).digest)
@@ -254,7 +254,7 @@ class Actions:
 
     async def has_ended(self, key: str) -> bool:
         """Whether an action has ended."""
-        record = await self.records.load(key, now=self.wall())
+        record = await self.records.load(key, now=self.wall_clock())
         return record is not None and _decode(record.data).ended
 
     def abandon(self, claim: Claim) -> None:
@@ -268,7 +268,7 @@ class Actions:
         attempt was faster.
         """
         state = ActionState(self.peers.worker, os.urandom(8).hex(), digest=digest)
-        now = self.wall()
+        now = self.wall_clock()
         try:
             version = await self.records.swap(
                 key,

@@ -464,7 +464,7 @@ class _SuspendedCall:
         if x.caller.principal is not None:
             self.exchange.caller = replace(self.exchange.caller, principal=x.caller.principal)
 
-    def untie(self) -> None:
+    def break_cycles(self) -> None:
         """Break the reference cycles of a call that has ended. Garbage collection of the cycles
         would cost more than the call.
         """
@@ -571,14 +571,14 @@ class SuspendedCalls:
         most: int = 1000,
         memory: Quota | None = None,
         share: float = DEFAULT_SHARE,
-        wall: Callable[[], float] = time.time,
+        wall_clock: Callable[[], float] = time.time,
     ) -> None:
         self.server = server
         self.seal = seal
         self.suspend = suspend
         self.quota = Quota(most, share)
         self._memory = memory
-        self.wall = wall
+        self.wall_clock = wall_clock
         self._suspended: dict[str, _SuspendedCall] = {}
         self._finished_calls: BoundedCache[str, _SuspendedCall] = BoundedCache(_MOST_FINISHED)
         self._writing: set[asyncio.Task[Any]] = set()  # outcomes that are being recorded
@@ -594,7 +594,7 @@ class SuspendedCalls:
     def share(self, records: RecordStore, peers: Peers) -> None:
         """Share the records with other workers. Call it before the first call."""
         self._peers = peers
-        self._actions = Actions(records, peers, wall=self.wall)
+        self._actions = Actions(records, peers, wall_clock=self.wall_clock)
         peers.on(_RETRY, self._receive_retry)
         peers.on(_TOLD, self._receive_notification)
         peers.on(_REFUSED, self._receive_refusal)
@@ -897,7 +897,7 @@ class SuspendedCalls:
             call.outcomes[ticket.round] = shared
         call.task = start_eagerly(_answered(run, call.exchange), loop)
         if again is None and call.has_result():
-            call.untie()
+            call.break_cycles()
             return call.task
         call.outcome = loop.create_future()
         if call.task.done() and again is None:
@@ -1153,7 +1153,7 @@ class SuspendedCalls:
         if outcome.done():
             return  # between two rounds, or abandoned; the next retry collects it
         self._forget(call)
-        call.untie()
+        call.break_cycles()
         if call.round:  # clients have tickets of this call, and may retry with one of them
             self._finished_calls.put(call.name, call)
         if call.run.malformed is not None:
@@ -1279,7 +1279,9 @@ class SuspendedCalls:
         return replace(result, result_type="input_required", request_state=self._close(ticket, x))
 
     def _close(self, ticket: _Ticket, x: Exchange) -> str:
-        return self.seal.close(msgspec.to_builtins(ticket), _binding(x, self.server), self.wall())
+        return self.seal.close(
+            msgspec.to_builtins(ticket), _binding(x, self.server), self.wall_clock()
+        )
 
     def _open(self, x: Exchange) -> _Ticket:
         state = x.params.request_state
@@ -1287,7 +1289,7 @@ class SuspendedCalls:
             return _Ticket()
         try:
             return msgspec.convert(
-                self.seal.open(state, _binding(x, self.server), self.wall()), _Ticket
+                self.seal.open(state, _binding(x, self.server), self.wall_clock()), _Ticket
             )
         except (BadSeal, msgspec.ValidationError) as bad:
             raise t.McpError(t.INVALID_PARAMS, f"Invalid requestState: {bad}") from None

@@ -19,7 +19,7 @@ import pytest
 from interlock import types as t
 from interlock.auth.agents import Browser
 from interlock.auth.agents.browser import open_browser
-from interlock.auth.agents.redirect_listener import ARRIVED, Landing, query_of
+from interlock.auth.agents.redirect_listener import ARRIVED, RedirectListener, query_of
 from interlock.auth.oauth.errors import Unauthorized
 from interlock.auth.oauth.steps import ShowCode
 from tests.ports import free_port
@@ -27,7 +27,7 @@ from tests.ports import free_port
 URL = "https://as.example/authorize?client_id=c&state=right"
 
 
-async def knock(redirect_uri: str, request: str | bytes, *, host: str | None = None) -> bytes:
+async def probe(redirect_uri: str, request: str | bytes, *, host: str | None = None) -> bytes:
     """Send a request, or the query of one, to where a redirect URI leads; what comes back."""
     parts = urlsplit(redirect_uri)
     if isinstance(request, str):
@@ -90,7 +90,7 @@ async def test_a_log_in_ends_with_the_query_string_that_the_browser_brought():
         assert urlsplit(redirect_uri).path == "/callback"
         assert await opened.get() == URL
         assert said == [f"To log in, visit {URL}"]
-        page = await knock(redirect_uri, "code=a%20b&state=right&iss=https%3A%2F%2Fas.example")
+        page = await probe(redirect_uri, "code=a%20b&state=right&iss=https%3A%2F%2Fas.example")
         assert await visit == "code=a%20b&state=right&iss=https%3A%2F%2Fas.example"
         assert page == ARRIVED
 
@@ -102,7 +102,7 @@ async def test_a_page_says_nothing_of_the_request_and_lets_nothing_happen_in_it(
             "error=%3Cscript%3Ealert(1)%3C/script%3E&"
             "error_description=pwned%0d%0aSet-Cookie:%20a=b&state=right"
         )
-        page = (await knock(redirect_uri, words)).decode()
+        page = (await probe(redirect_uri, words)).decode()
         assert await visit == words
     head, _, html = page.partition("\r\n\r\n")
     assert head.startswith("HTTP/1.1 200 OK\r\n")
@@ -177,11 +177,11 @@ async def test_whoever_knocks_first_cannot_end_a_log_in(stranger):
     counts (`AUT-13`).
     """
     async with visiting(a_browser()) as (redirect_uri, visit):
-        page = await knock(redirect_uri, STRANGERS[stranger](urlsplit(redirect_uri).netloc))
+        page = await probe(redirect_uri, STRANGERS[stranger](urlsplit(redirect_uri).netloc))
         assert page.startswith((b"HTTP/1.1 404 ", b"HTTP/1.1 400 "))
         assert b"evil" not in page
         assert not visit.done()
-        assert await knock(redirect_uri, "code=good&state=right") == ARRIVED
+        assert await probe(redirect_uri, "code=good&state=right") == ARRIVED
         assert await visit == "code=good&state=right"
 
 
@@ -191,12 +191,12 @@ async def test_a_flood_of_wrong_states_does_not_block_the_right_one():
     """
     async with visiting(a_browser()) as (redirect_uri, visit):
         pages = await asyncio.gather(
-            *(knock(redirect_uri, f"code=evil&state=guess{n}") for n in range(100))
+            *(probe(redirect_uri, f"code=evil&state=guess{n}") for n in range(100))
         )
         assert {page.split(b"\r\n", 1)[0] for page in pages if page} == {
             b"HTTP/1.1 400 Bad Request"
         }
-        await knock(redirect_uri, "code=good&state=right")
+        await probe(redirect_uri, "code=good&state=right")
         assert await visit == "code=good&state=right"
 
 
@@ -208,7 +208,7 @@ async def test_clients_that_stand_still_keep_nobody_out():
         slow = [await asyncio.open_connection(parts.hostname, parts.port) for _ in range(100)]
         for _, writer in slow:
             writer.write(b"GET /callback?code=evil&sta")
-        assert await knock(redirect_uri, "code=good&state=right") == ARRIVED
+        assert await probe(redirect_uri, "code=good&state=right") == ARRIVED
         assert await visit == "code=good&state=right"
         for _, writer in slow:
             writer.transport.abort()
@@ -216,7 +216,7 @@ async def test_clients_that_stand_still_keep_nobody_out():
 
 async def test_of_too_many_clients_the_eldest_has_to_go():
     """No more than 32 connections are held, however long they may stand."""
-    landing = Landing("/callback", patience=3600)
+    landing = RedirectListener("/callback", patience=3600)
     await landing.open("127.0.0.1", 0)
     crowd = [await asyncio.open_connection("127.0.0.1", landing.port) for _ in range(40)]
     try:
@@ -232,7 +232,7 @@ async def test_of_too_many_clients_the_eldest_has_to_go():
 
 async def test_a_client_that_stands_still_is_left_standing():
     """The head has to come within the patience of the listener."""
-    landing = Landing("/callback", patience=0)
+    landing = RedirectListener("/callback", patience=0)
     await landing.open("127.0.0.1", 0)
     try:
         reader, writer = await asyncio.open_connection("127.0.0.1", landing.port)
@@ -247,20 +247,20 @@ async def test_a_client_that_stands_still_is_left_standing():
 async def test_a_huge_head_is_refused():
     """A head of over 32 KiB is not read to its end."""
     async with visiting(a_browser()) as (redirect_uri, visit):
-        page = await knock(redirect_uri, "code=" + "x" * 200_000 + "&state=right")
+        page = await probe(redirect_uri, "code=" + "x" * 200_000 + "&state=right")
         assert (
             page.startswith(b"HTTP/1.1 431 ") or page == b""
         )  # the rest of the request may have broken the connection
         assert not visit.done()
-        await knock(redirect_uri, "code=" + "x" * 12_000 + "&state=right")
+        await probe(redirect_uri, "code=" + "x" * 12_000 + "&state=right")
         assert len(await visit) == len("code=&state=right") + 12_000
 
 
 async def test_the_second_answer_is_told_that_it_is_late():
     """Only the first counts, and who comes again, by reloading, gets a page all the same."""
     async with visiting(a_browser()) as (redirect_uri, visit):
-        await knock(redirect_uri, "code=first&state=right")
-        again = await knock(redirect_uri, "code=second&state=right")
+        await probe(redirect_uri, "code=first&state=right")
+        again = await probe(redirect_uri, "code=second&state=right")
         assert again.startswith(b"HTTP/1.1 200 ")
         assert b"This log-in is over" in again
         assert await visit == "code=first&state=right"
@@ -269,7 +269,7 @@ async def test_the_second_answer_is_told_that_it_is_late():
 async def test_each_name_of_this_machine_will_do():
     """A browser may say localhost, in any case, for the same listener."""
     async with visiting(a_browser()) as (redirect_uri, visit):
-        await knock(
+        await probe(
             redirect_uri, "code=c&state=right", host=f"LocalHost:{urlsplit(redirect_uri).port}"
         )
         assert await visit == "code=c&state=right"
@@ -282,7 +282,7 @@ async def test_nobody_came_in_time():
     try:
         with pytest.raises(t.TimedOut, match="Nobody logged in within 0 seconds.*Try again"):
             await browser.visit(URL, redirect_uri)
-        assert b"This log-in is over" in await knock(redirect_uri, "code=late&state=right")
+        assert b"This log-in is over" in await probe(redirect_uri, "code=late&state=right")
     finally:
         await browser.aclose()
 
@@ -379,7 +379,7 @@ async def test_a_browser_that_cannot_be_opened_leaves_the_address_to_the_person(
     )
     async with visiting(browser) as (redirect_uri, visit):
         await told.wait()
-        await knock(redirect_uri, "code=c&state=right")
+        await probe(redirect_uri, "code=c&state=right")
         assert await visit == "code=c&state=right"
 
 
@@ -402,7 +402,7 @@ async def test_a_port_that_is_registered_is_taken_again():
         assert await browser.listen(known) == known[-1]
         visit = asyncio.create_task(browser.visit(URL, known[-1]))
         await asyncio.sleep(0)
-        assert await knock(known[-1], "code=c&state=right") == ARRIVED
+        assert await probe(known[-1], "code=c&state=right") == ARRIVED
         assert await visit == "code=c&state=right"
     finally:
         await browser.aclose()
@@ -425,7 +425,7 @@ async def test_a_redirect_uri_that_was_registered_before_is_the_only_one():
         assert "Stop the program that uses this port" in str(refused.value)
         visit = asyncio.create_task(browser.visit(URL, fixed))
         await asyncio.sleep(0)
-        await knock(fixed, "code=c&state=right")
+        await probe(fixed, "code=c&state=right")
         assert await visit == "code=c&state=right"
     finally:
         await browser.aclose()
@@ -440,7 +440,7 @@ async def test_a_public_redirect_uri_may_lead_here_by_other_ways():
         assert await browser.listen(()) == "https://tunnel.example/back"
         visit = asyncio.create_task(browser.visit(URL, "https://tunnel.example/back"))
         await asyncio.sleep(0)
-        await knock(f"http://127.0.0.1:{port}/back", "code=c&state=right", host="tunnel.example")
+        await probe(f"http://127.0.0.1:{port}/back", "code=c&state=right", host="tunnel.example")
         assert await visit == "code=c&state=right"
     finally:
         await browser.aclose()

@@ -15,7 +15,7 @@ from interlock.auth.keys import SigningKey
 from interlock.auth.oauth.discovery import find_metadata
 from interlock.auth.oauth.documents import LONGEST_DOCUMENT
 from interlock.auth.oauth.errors import Unauthorized
-from interlock.auth.sender import Roads, perform
+from interlock.auth.sender import HttpClients, perform
 from interlock.auth.tokens.interface import Unverifiable
 from interlock.auth.tokens.introspection import Introspection
 from interlock.auth.tokens.jwt import Jwt
@@ -81,15 +81,15 @@ async def test_metadata_that_is_too_large_is_not_read(size: int, good: bool) -> 
     port = free_port()
     url = f"http://127.0.0.1:{port}"
     async with served(Place(metadata(url), size=size), port):
-        roads = Roads(url)
+        clients = HttpClients(url)
         try:
             if good:
-                assert (await perform(find_metadata(url), roads))[0].issuer == url
+                assert (await perform(find_metadata(url), clients))[0].issuer == url
             else:
                 with pytest.raises(Unauthorized, match="does not publish its endpoints"):
-                    await perform(find_metadata(url), roads)
+                    await perform(find_metadata(url), clients)
         finally:
-            await roads.aclose()
+            await clients.aclose()
 
 
 async def test_metadata_that_never_ends_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -99,10 +99,10 @@ async def test_metadata_that_never_ends_is_given_up(monkeypatch: pytest.MonkeyPa
     url = f"http://127.0.0.1:{port}"
     place = Place(metadata(url), drips=True)
     async with served(place, port), asyncio.timeout(30):
-        roads = Roads(url)
+        clients = HttpClients(url)
         with pytest.raises(Unauthorized, match="did not answer within"):
-            await perform(find_metadata(url), roads)
-        await roads.aclose()
+            await perform(find_metadata(url), clients)
+        await clients.aclose()
     assert place.asked == 2  # both places where it may be
 
 
@@ -139,13 +139,13 @@ async def test_a_key_server_that_whoever_runs_us_named_may_be_anywhere() -> None
     """
     named = Jwt(ISSUER, jwks_uri="https://keys.inside.example:8443/jwks")
     asked = Introspection(ISSUER, client_id="me", endpoint="https://inside.example/introspect")
-    for roads, known in (
+    for clients, known in (
         (named._keys._roads, "https://keys.inside.example:8443/jwks"),
         (asked._roads, "https://inside.example/introspect"),
     ):
-        assert roads.of(known) is roads.of(f"{ISSUER}/.well-known/openid-configuration")
-        assert roads.of(known) is not roads.of("https://elsewhere.example/jwks")
-        await roads.aclose()
+        assert clients.of(known) is clients.of(f"{ISSUER}/.well-known/openid-configuration")
+        assert clients.of(known) is not clients.of("https://elsewhere.example/jwks")
+        await clients.aclose()
     port = free_port()
     key = SigningKey.generate("ES256")
     async with served(Place({"keys": [key.public()]}), port):

@@ -141,12 +141,12 @@ def test_an_answer_without_our_state_is_none(state: str) -> None:
         authorization_endpoint=f"{ISSUER}/authorize",
         token_endpoint=f"{ISSUER}/token",
     )
-    errand = errand_to(
+    sent_request = errand_to(
         metadata, state="mine", verifier="v" * 43, redirect_uri="http://127.0.0.1:1/callback"
     )
     with pytest.raises(Unauthorized):
-        code_from(f"code=abc{state}", errand)
-    assert code_from("code=abc&state=mine", errand) == "abc"
+        code_from(f"code=abc{state}", sent_request)
+    assert code_from("code=abc&state=mine", sent_request) == "abc"
 
 
 @pytest.mark.parametrize("audience", [OURS, "https://other.example", ""])

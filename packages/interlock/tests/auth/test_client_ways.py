@@ -24,7 +24,7 @@ from interlock.auth import (
     WorkloadIdentity,
 )
 from interlock.auth.keys import KeySet, check_times
-from interlock.auth.sender import Roads
+from interlock.auth.sender import HttpClients
 from interlock.http11.fetch import Request
 from interlock.http11.safe_fetch import BlockedAddress
 from interlock.transport.http.client.transport import Http
@@ -311,10 +311,10 @@ async def test_a_public_server_cannot_send_us_into_a_private_network(place: str)
             ).open()
         assert caught.value.step == "discovery"
         assert not knocked
-        roads = Roads(SERVER)
+        http_clients = HttpClients(SERVER)
         with pytest.raises(BlockedAddress):  # and not because nobody answers there
-            await roads.of(at)(Request("GET", f"{at}/latest"))
-        await roads.aclose()
+            await http_clients.of(at)(Request("GET", f"{at}/latest"))
+        await http_clients.aclose()
         assert not knocked
     assert not world.visits
 
@@ -326,19 +326,19 @@ async def test_hosts_that_the_user_names_may_be_private() -> None:
     one.
     """
     async with doors() as (port, knocked):
-        for roads in (
-            Roads(SERVER, ["127.0.0.1"]),
-            Roads("http://127.0.0.1:1/mcp"),
-            Roads("http://localhost:1/mcp"),
+        for http_clients in (
+            HttpClients(SERVER, ["127.0.0.1"]),
+            HttpClients("http://127.0.0.1:1/mcp"),
+            HttpClients("http://localhost:1/mcp"),
         ):
-            response = await roads.of(f"http://127.0.0.1:{port}/")(
+            response = await http_clients.of(f"http://127.0.0.1:{port}/")(
                 Request("GET", f"http://127.0.0.1:{port}/here")
             )
             assert response.status == 200
             await response.aclose()
             with pytest.raises(BlockedAddress):
-                await roads.of("https://10.0.0.1/")(Request("GET", "https://10.0.0.1/"))
-            await roads.aclose()
+                await http_clients.of("https://10.0.0.1/")(Request("GET", "https://10.0.0.1/"))
+            await http_clients.aclose()
         assert knocked == ["/here"] * 3
 
 

@@ -181,7 +181,7 @@ def test_a_notice_makes_stale_what_it_is_about(notice: str, stale: set[str]) -> 
         for who, scope in ((ALICE, "private"), (BOB, "public")):
             book.keep(method, params, NEWEST, who, reading(60_000, scope), 100.0)
     book.keep("tools/list", t.ListToolsRequestParams(cursor="2"), NEWEST, ALICE, tools(), 100.0)
-    book.outdate(notice)
+    book.invalidate(notice)
     for method in CACHEABLE:
         params = (
             METHODS[method].params(uri="x:y")
@@ -211,7 +211,7 @@ def test_an_update_makes_stale_what_was_read(updated: str, uri: str, stale: bool
     """The resource and parts of it (`CAC-09`, `SUB-02`, `SUB-03`)."""
     params = t.ReadResourceRequestParams(uri=uri)
     book = kept(reading(), method="resources/read", params=params)
-    book.outdate(
+    book.invalidate(
         "notifications/resources/updated", t.ResourceUpdatedNotificationParams(uri=updated)
     )
     assert (book.find("resources/read", params, NEWEST, ALICE, 100.0) is None) == stale
@@ -273,7 +273,7 @@ def test_what_is_found_was_kept_for_the_one_who_asks_and_is_fresh(story: list[An
                 if seconds > 0:
                     plain.append((who, uri, now + seconds, scope, answer))
             case ("update", uri):
-                book.outdate(
+                book.invalidate(
                     "notifications/resources/updated", t.ResourceUpdatedNotificationParams(uri=uri)
                 )
                 plain = [

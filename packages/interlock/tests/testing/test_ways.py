@@ -56,10 +56,13 @@ async def test_every_way_gets_through(this: Way):
 async def test_a_way_is_for_the_block_only():
     """The server is as it was once the block has ended."""
     server = make_server()
-    wall = server.suspended_calls.wall
+    wall_clock = server.suspended_calls.wall_clock
     async with connect(server, suspend=False, clock=Clock()):
-        assert (server.suspended_calls.suspend, server.suspended_calls.wall) != (True, wall)
-    assert (server.suspended_calls.suspend, server.suspended_calls.wall) == (True, wall)
+        assert (server.suspended_calls.suspend, server.suspended_calls.wall_clock) != (
+            True,
+            wall_clock,
+        )
+    assert (server.suspended_calls.suspend, server.suspended_calls.wall_clock) == (True, wall_clock)
 
 
 def test_ways_have_names():

@@ -116,7 +116,7 @@ async def test_pages(cell: Cell):
 async def test_what_may_be_kept(cell: Cell):
     """Hints travel in the newest revision, and the client heeds them: no second request while the
     first is fresh (`CAC-01`, `CAC-07`)."""
-    cell.client.outdate(
+    cell.client.invalidate(
         "notifications/resources/updated",
         t.ResourceUpdatedNotificationParams(uri="config://settings"),
     )

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from interlock import Change
 from interlock import types as t
 from interlock.meta_keys import POSITION
-from interlock.server.changes import BoardBus, Listener, MemoryBus
+from interlock.server.changes import Listener, MemoryBus, TopicBus
 from interlock.store import MemoryStore, RedisStore, SqliteStore, Store
 from tests.workers.conftest import STORES, place
 
@@ -41,7 +41,7 @@ def where(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         yield pair
 
 
-async def told(bus: BoardBus | MemoryBus, since: str, many: int) -> list[tuple[str, str]]:
+async def told(bus: TopicBus | MemoryBus, since: str, many: int) -> list[tuple[str, str]]:
     """The next notices for one who was at a place, each with its own."""
     listener = Listener(ALL, bus)
     stop = bus.listen(listener.hear)
@@ -67,7 +67,7 @@ def test_every_change_is_told_once_and_in_order(where, plan: list[tuple[int, int
         stores = where()
         for store in stores:
             await store.open()
-        buses = [BoardBus(store.changes) for store in stores]
+        buses = [TopicBus(store.changes) for store in stores]
         # As on a worker that serves others too: it hears all the while.
         stops = [bus.listen(lambda change: None) for bus in buses]
         since = buses[0].position
@@ -91,7 +91,7 @@ def test_every_change_is_told_once_and_in_order(where, plan: list[tuple[int, int
     asyncio.run(main())
 
 
-@pytest.mark.parametrize("make", [MemoryBus, lambda: BoardBus(MemoryStore().changes)])
+@pytest.mark.parametrize("make", [MemoryBus, lambda: TopicBus(MemoryStore().changes)])
 async def test_what_changed_again_is_told_again_to_who_has_heard_the_first_of_it(make):
     """A, B and A again, told as A and B: whoever goes on from either has nothing left out."""
     bus = make()

@@ -138,7 +138,7 @@ class Signs:
             request.aside,
         )
 
-    async def heed(self, request: Request, response: Response, tries: int) -> bool:
+    async def handle_response(self, request: Request, response: Response, tries: int) -> bool:
         return False
 
 

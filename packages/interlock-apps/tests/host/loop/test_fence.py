@@ -37,8 +37,8 @@ HOSTILE = st.lists(
 def test_marks_are_random() -> None:
     """Nobody can write the end of a fence beforehand."""
     assert len({UntrustedTextMarker().mark for _ in range(50)}) == 50
-    fence = UntrustedTextMarker()
-    assert fence.mark in fence.system
+    marker = UntrustedTextMarker()
+    assert marker.mark in marker.system
 
 
 @given(HOSTILE, HOSTILE)

@@ -72,11 +72,17 @@ def _key(subject: str, pending: PendingRequest) -> str:
     """The whole of what was agreed to, so that a client with another name, address or server is
     another client.
     """
-    parts = (subject, pending.client.id, pending.client.source, _lasting(pending), pending.resource)
+    parts = (
+        subject,
+        pending.client.id,
+        pending.client.source,
+        _stable_redirect_uri(pending),
+        pending.resource,
+    )
     return digest(msgspec.json.encode(parts).decode())
 
 
-def _lasting(pending: PendingRequest) -> str:
+def _stable_redirect_uri(pending: PendingRequest) -> str:
     """The redirect URI without the port of a loopback address, which is another each time (RFC
     8252, 7.3).
     """

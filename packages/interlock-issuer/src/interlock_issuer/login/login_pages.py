@@ -184,17 +184,19 @@ class LoginPages(ABC):
     ) -> Response:
         visit = Visit(server, request, Browser.of(server.settings.url, request), path)
         if request.method not in ("GET", "POST"):
-            return self._sorry("Method not allowed", "This page accepts GET and POST.", status=405)
+            return self._error_page(
+                "Method not allowed", "This page accepts GET and POST.", status=405
+            )
         try:
             return await page(visit)
         except PageError as error:
             return error.response
         except BadParameters as bad:
-            return self._sorry("Invalid request", f"The request cannot be read: {bad}.")
+            return self._error_page("Invalid request", f"The request cannot be read: {bad}.")
         except RateLimited as limited:
             words = f"Too many attempts. Wait {_span(limited.seconds)} and try again."
             return with_headers(
-                self._sorry("Wait a little", words, status=429),
+                self._error_page("Wait a little", words, status=429),
                 ("retry-after", str(int(limited.seconds) + 1)),
             )
 
@@ -293,7 +295,7 @@ class LoginPages(ABC):
         """Log out, and on to what the person was asked, as whoever logs in next."""
         if visit.request.method != "POST":
             raise PageError(
-                self._sorry(
+                self._error_page(
                     "Method not allowed", "To log out, use the button on our own page.", status=405
                 )
             )
@@ -318,7 +320,7 @@ class LoginPages(ABC):
     def _must_be_ours(self, visit: Visit, form: dict[str, str]) -> None:
         """Refuse a form that did not come from our page in this browser (SEC-08)."""
         if not visit.browser.sent(visit.path, form, visit.request):
-            raise PageError(self._sorry("Login failed", _STRANGE, status=403))
+            raise PageError(self._error_page("Login failed", _STRANGE, status=403))
 
     async def _pending(self, visit: Visit, fields: dict[str, str]) -> tuple[PendingRequest, str]:
         """The request that this browser was sent here with, and the word that refers to it.
@@ -328,7 +330,7 @@ class LoginPages(ABC):
         word = visit.browser.meant(fields.get("at", "")) or ""
         pending = await visit.server.pending(word[1:]) if word.startswith("p") else None
         if pending is None:
-            raise PageError(self._sorry("Start again", _GONE))
+            raise PageError(self._error_page("Start again", _GONE))
         return pending, word
 
     def _onward(self, visit: Visit, pending: PendingRequest, reply: Response) -> Response:
@@ -347,7 +349,7 @@ class LoginPages(ABC):
         page = pages.onward(url, brand=self._brand, to=name, words=words)
         return with_headers(self._show(page), *cookies)
 
-    def _sorry(self, title: str, words: str, *, status: int = 400) -> Response:
+    def _error_page(self, title: str, words: str, *, status: int = 400) -> Response:
         return self._show(pages.message(title, words, brand=self._brand, bad=True), status=status)
 
     def _show(self, html: str, visit: Visit | None = None, *, status: int = 200) -> Response:

@@ -57,7 +57,7 @@ class LocalUsers(LoginPages):
         self, visit: Visit, pending: PendingRequest, session: Session | None, answer: Answer
     ) -> Response:
         if session is None:
-            raise PageError(self._sorry("Log in first", "Nobody is logged in here."))
+            raise PageError(self._error_page("Log in first", "Nobody is logged in here."))
         if answer == "always":
             await consents.remember(visit.vault, session.subject, pending, visit.now)
         user = User(session.subject, session.name, {"name": session.name, "epoch": session.mark})
@@ -72,7 +72,7 @@ class LocalUsers(LoginPages):
         at = query_parameters(visit.request).get("at", "")
         word = visit.browser.meant(at) if at else ""
         if word is None:
-            return self._sorry(
+            return self._error_page(
                 "Start again",
                 "This page belongs to another browser, or has expired. Start again in "
                 "the program that sent you here.",
@@ -114,7 +114,7 @@ class LocalUsers(LoginPages):
         name = form.get("name", "")
         word = visit.browser.meant(at) if at else ""
         if word is None:
-            return self._sorry(
+            return self._error_page(
                 "Start again",
                 "This page belongs to another browser, or has expired. Start again in "
                 "the program that sent you here.",

@@ -14,7 +14,7 @@ from interlock.auth.tokens import Verifier
 from ..providers import Finding, Method, Provider
 
 Kind = Literal["jwt", "api"]
-Road = Literal["guard", "proxy", "either"]
+Setup = Literal["guard", "proxy", "either"]
 
 # What may stand in for each placeholder of an address: nothing that could make it the address of
 # somebody else.
@@ -36,7 +36,7 @@ class Preset(Struct, frozen=True, kw_only=True):
     Addresses are templates over `needs`: the name of each value that is needed, and an example of
     it.
 
-    - `road`: whether a `Guard` with `verifier` is enough, the `proxy` is needed (it registers no
+    - `setup`: whether a `Guard` with `verifier` is enough, the `proxy` is needed (it registers no
       clients, or gives no tokens for a server of ours), or `either`.
     - `kind`: its access tokens are JWTs, or opaque with an API of its own that knows them.
       `introspection` is where it can be asked about tokens in the common way (RFC 7662).
@@ -54,7 +54,7 @@ class Preset(Struct, frozen=True, kw_only=True):
     issuer: str
     authorization_endpoint: str
     token_endpoint: str
-    road: Road
+    setup: Setup
     kind: Kind = "jwt"
     needs: Mapping[str, str] = {}
     # the authorization server that clients are sent to, where it is not the issuer of the tokens

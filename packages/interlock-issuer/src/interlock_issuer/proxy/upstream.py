@@ -238,12 +238,12 @@ class Upstream(LoginPages):
     async def _back(self, visit: Visit) -> Response:
         """Receive the browser that comes back from the provider."""
         if visit.request.method != "GET":
-            return self._sorry("Method not allowed", "This page accepts GET only.", status=405)
+            return self._error_page("Method not allowed", "This page accepts GET only.", status=405)
         given = query_parameters(visit.request)
         state = given.get("state", "")
         login = await self._journey(visit, state)
         if login is None:
-            return self._sorry("Start again", _STRANGE)
+            return self._error_page("Start again", _STRANGE)
         base = visit.server.settings.url
         reply = await self._answered(visit, login, given)
         return set_cookie(reply, base, _cookie(base, state), "", seconds=0)
@@ -252,13 +252,13 @@ class Upstream(LoginPages):
         self, visit: Visit, login: _LoginState, given: Mapping[str, str]
     ) -> Response:
         if not self._is_from_provider(given):  # nothing in it may be shown, or passed on
-            return self._sorry(
+            return self._error_page(
                 "Start again",
                 f"This answer is not from {self.provider.name}, or not for this login.",
             )
         pending = await visit.server.pending(login.pending)
         if pending is None:
-            return self._sorry(
+            return self._error_page(
                 "Start again",
                 "This request has ended. Start again in the program that sent you here.",
             )

@@ -53,8 +53,8 @@ def move(source: ResolvedPath, target: ResolvedPath) -> None:
 class CopyJob:
     """A copy in progress: its counts, and what was left out."""
 
-    def __init__(self, reach: CallRoots, progress: CallProgress) -> None:
-        self._reach = reach
+    def __init__(self, call_roots: CallRoots, progress: CallProgress) -> None:
+        self._reach = call_roots
         self._progress = progress
         self.files = self.bytes = 0
         self.left_out: list[str] = []

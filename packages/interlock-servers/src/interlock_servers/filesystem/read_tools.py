@@ -50,8 +50,8 @@ READS = ToolAnnotations(
 
 def list_allowed_folders(ctx: Ctx) -> ToolResult[AllowedFolders]:
     """The folders that may be touched, and the limits of this server."""
-    with ctx.lifespan_state.reach(ctx) as reach:
-        folders = [told(folder.path) for folder in reach.folders]
+    with ctx.lifespan_state.call_roots(ctx) as call_roots:
+        folders = [told(folder.path) for folder in call_roots.folders]
     problems = ctx.lifespan_state.problems
     return ToolResult(
         AllowedFolders(folders, msgspec.to_builtins(ctx.lifespan_state.limits), problems),
@@ -82,9 +82,13 @@ def read_file(
         encoding: of a text that is neither UTF-8 nor says itself what it is.
     """
     window = ReadRange(first_line, last_line, offset, length)
-    with ctx.lifespan_state.reach(ctx) as reach, reach.find(path) as place:
+    with ctx.lifespan_state.call_roots(ctx) as call_roots, call_roots.find(path) as place:
         answer, content = read_place(
-            place, told(reach.shown(place.folder, place.parts)), window, encoding, reach.limits
+            place,
+            told(call_roots.shown(place.folder, place.parts)),
+            window,
+            encoding,
+            call_roots.limits,
         )
     if not answer.cut:
         return ToolResult(answer, content)
@@ -110,7 +114,7 @@ def read_files(paths: Files, ctx: Ctx) -> ToolResult[ReadResults]:
     answers: list[ReadAttempt] = []
     blocks: list[ContentBlock] = []
     left = limits.read + limits.media
-    with ctx.lifespan_state.reach(ctx) as reach:
+    with ctx.lifespan_state.call_roots(ctx) as call_roots:
         for number, path in enumerate(paths):
             if ctx.cancelled:
                 break
@@ -118,8 +122,8 @@ def read_files(paths: Files, ctx: Ctx) -> ToolResult[ReadResults]:
             try:
                 if left <= 0:
                     raise ToolError("This answer is full. Read the file on its own.")
-                with reach.find(path) as place:
-                    shown = told(reach.shown(place.folder, place.parts))
+                with call_roots.find(path) as place:
+                    shown = told(call_roots.shown(place.folder, place.parts))
                     room = msgspec.structs.replace(
                         limits, read=min(limits.read, left), media=min(limits.media, left)
                     )
@@ -158,9 +162,14 @@ def list_folder(
         hidden: whether names that begin with a dot are shown.
         skip: so many are left out at the beginning, to get the next ones of a large folder.
     """
-    with ctx.lifespan_state.reach(ctx) as reach, reach.find(path) as place:
+    with ctx.lifespan_state.call_roots(ctx) as call_roots, call_roots.find(path) as place:
         found = listed(
-            reach, place, CallProgress(ctx, reach.limits), hidden=hidden, sort=sort, skip=skip
+            call_roots,
+            place,
+            CallProgress(ctx, call_roots.limits),
+            hidden=hidden,
+            sort=sort,
+            skip=skip,
         )
     return ToolResult(found, found.words())
 
@@ -180,11 +189,11 @@ def show_tree(
         hidden: whether names that begin with a dot are shown.
         exclude: patterns of what is left out with all that is in it, as for find_files.
     """
-    with ctx.lifespan_state.reach(ctx) as reach, reach.find(path) as place:
+    with ctx.lifespan_state.call_roots(ctx) as call_roots, call_roots.find(path) as place:
         top, complete = tree_of(
-            reach,
+            call_roots,
             place,
-            CallProgress(ctx, reach.limits),
+            CallProgress(ctx, call_roots.limits),
             depth,
             hidden=hidden,
             without=without(exclude),
@@ -222,13 +231,13 @@ def find_files(
         hidden: whether to look at names that begin with a dot.
         exclude: such patterns of what is left out; of a folder all that is in it.
     """
-    with ctx.lifespan_state.reach(ctx) as reach, reach.find(path) as place:
+    with ctx.lifespan_state.call_roots(ctx) as call_roots, call_roots.find(path) as place:
         found = find_names(
-            reach,
+            call_roots,
             place,
             pattern,
             kind,
-            CallProgress(ctx, reach.limits),
+            CallProgress(ctx, call_roots.limits),
             hidden=hidden,
             without=without(exclude),
         )
@@ -259,8 +268,8 @@ def search_files(
         exclude: patterns of what is left out with all that is in it, as for find_files.
     """
     wanted = TextQuery(text, regex, ignore_case, glob, context, hidden, without(exclude))
-    with ctx.lifespan_state.reach(ctx) as reach, reach.find(path) as place:
-        found = search_text(reach, place, wanted, CallProgress(ctx, reach.limits))
+    with ctx.lifespan_state.call_roots(ctx) as call_roots, call_roots.find(path) as place:
+        found = search_text(call_roots, place, wanted, CallProgress(ctx, call_roots.limits))
     return ToolResult(found, found.words())
 
 
@@ -271,18 +280,21 @@ def file_info(path: Path, ctx: Ctx, checksum: bool = False) -> ToolResult[FileIn
         path: of the file or folder.
         checksum: whether to work out the SHA-256 of a file.
     """
-    with ctx.lifespan_state.reach(ctx) as reach, reach.find(path, follow=False) as place:
+    with (
+        ctx.lifespan_state.call_roots(ctx) as call_roots,
+        call_roots.find(path, follow=False) as place,
+    ):
         found = place.stat()
         if found is None:
             raise place.missing("file or folder")
-        info = _info(place, told(reach.shown(place.folder, place.parts)), found)
+        info = _info(place, told(call_roots.shown(place.folder, place.parts)), found)
         if info.kind == "file":
             fd = place.open_file()
             try:
                 info.mime_type = type_of(place.name or "", os.pread(fd, 4096, 0))
                 if checksum:
                     info.sha256 = _checksum(
-                        fd, CallProgress(ctx, reach.limits), reach.limits.copied
+                        fd, CallProgress(ctx, call_roots.limits), call_roots.limits.copied
                     )
             finally:
                 os.close(fd)

@@ -31,8 +31,8 @@ def add_resources(made: Server) -> None:
     @made.completion(FILE, "path")
     def complete_path(value: str, ctx: Context[AllowedRoots]) -> list[str]:
         try:
-            with ctx.lifespan_state.reach(ctx) as reach:
-                return _completed(value, reach)
+            with ctx.lifespan_state.call_roots(ctx) as call_roots:
+                return _completed(value, call_roots)
         except ToolError:
             # Unanswerable, for instance: the client has roots, and the newest revision does not
             # allow to ask for them here
@@ -60,30 +60,32 @@ def add_folder(made: Server, folder: RootFolder) -> None:
 
 def _read(path: str, ctx: Context[AllowedRoots]) -> ResourceContents | FolderEntries | None:
     try:
-        with ctx.lifespan_state.reach(ctx) as reach, reach.find(path) as place:
+        with ctx.lifespan_state.call_roots(ctx) as call_roots, call_roots.find(path) as place:
             found = place.stat()
             if found is None:
                 return None
             if place.name is None or stat.S_ISDIR(found.st_mode):
-                return listed(reach, place, CallProgress(ctx, reach.limits))
-            return contents_of(place, reach.limits)
+                return listed(call_roots, place, CallProgress(ctx, call_roots.limits))
+            return contents_of(place, call_roots.limits)
     except (PathNotFound, OutsideRoots):
         return None
     except ToolError as bad:
         raise McpError(types.INVALID_PARAMS, str(bad)) from None
 
 
-def _completed(value: str, reach: CallRoots) -> list[str]:
+def _completed(value: str, call_roots: CallRoots) -> list[str]:
     """The paths that begin with the text: allowed folders, and the content of the last folder in
     it.
     """
     wanted = f"/{value}"
     found = [
-        f"{told(folder.path)[1:]}/" for folder in reach.folders if folder.path.startswith(wanted)
+        f"{told(folder.path)[1:]}/"
+        for folder in call_roots.folders
+        if folder.path.startswith(wanted)
     ]
     above, _, begun = wanted.rpartition("/")
     try:
-        with reach.find(above or "/") as place:
+        with call_roots.find(above or "/") as place:
             for name, is_folder in names_of(place, _MOST_COMPLETED):
                 if name.startswith(begun):
                     found.append(f"{above}/{name}"[1:] + ("/" if is_folder else ""))

@@ -144,7 +144,7 @@ class AllowedRoots:
         self.folders = []
 
     @contextlib.contextmanager
-    def reach(self, ctx: Context[AllowedRoots] | None) -> Iterator[CallRoots]:
+    def call_roots(self, ctx: Context[AllowedRoots] | None) -> Iterator[CallRoots]:
         """The folders that a call may access. For plain functions.
 
         A client with roots is asked for them in every call: they may have changed, and earlier

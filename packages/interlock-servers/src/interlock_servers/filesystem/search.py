@@ -55,7 +55,7 @@ class TextQuery(NamedTuple):
 
 
 def find_names(
-    reach: CallRoots,
+    call_roots: CallRoots,
     place: ResolvedPath,
     pattern: str,
     kind: str | None,
@@ -66,7 +66,7 @@ def find_names(
 ) -> FolderEntries:
     """Files and folders below a folder that match a glob. Raises ToolError."""
     fits = GlobPattern(pattern).fits
-    limits = reach.limits
+    limits = call_roots.limits
     fd = place.open_folder()
     found: list[WalkedEntry] = []
     try:
@@ -77,23 +77,26 @@ def find_names(
                     break
                 found.append(one)
         else:
-            return _names(reach, place, found, _reason(walk, progress))
+            return _names(call_roots, place, found, _reason(walk, progress))
         return _names(
-            reach, place, found, f"there are more than {limits.entries}: send a narrower pattern"
+            call_roots,
+            place,
+            found,
+            f"there are more than {limits.entries}: send a narrower pattern",
         )
     finally:
         os.close(fd)
 
 
 def _names(
-    reach: CallRoots, place: ResolvedPath, found: list[WalkedEntry], reason: str | None
+    call_roots: CallRoots, place: ResolvedPath, found: list[WalkedEntry], reason: str | None
 ) -> FolderEntries:
     entries = [
-        entry_of(told(reach.shown(place.folder, (*place.parts, *one.steps))), one.stat)
+        entry_of(told(call_roots.shown(place.folder, (*place.parts, *one.steps))), one.stat)
         for one in found
     ]
     return FolderEntries(
-        told(reach.shown(place.folder, place.parts)), entries, reason is None, reason
+        told(call_roots.shown(place.folder, place.parts)), entries, reason is None, reason
     )
 
 
@@ -106,8 +109,8 @@ def _reason(walk: Walk, progress: CallProgress) -> str | None:
 class _Search:
     """A running search: the matches so far, and how a file adds to them."""
 
-    def __init__(self, reach: CallRoots, wanted: TextQuery) -> None:
-        self.reach = reach
+    def __init__(self, call_roots: CallRoots, wanted: TextQuery) -> None:
+        self.call_roots = call_roots
         self.wanted = wanted
         self.most = 200
         self.hits: list[LineMatch] = []
@@ -118,7 +121,7 @@ class _Search:
 
     def data(self, place: ResolvedPath) -> bytes | None:
         """The bytes of a file; None if it has vanished, is too large, or must not be read."""
-        most = self.reach.limits.searched
+        most = self.call_roots.limits.searched
         try:
             fd = place.open_file()
         except PathNotFound:
@@ -143,7 +146,7 @@ class _Search:
     def add(self, place: ResolvedPath, data: bytes, numbers: list[int]) -> bool:
         """Add lines of a file to the result; False once there are enough."""
         lines = data.decode("utf-8", "replace").split("\n")
-        path = told(self.reach.shown(place.folder, place.parts))
+        path = told(self.call_roots.shown(place.folder, place.parts))
         self.files += bool(numbers)
         for number in numbers:
             if len(self.hits) >= self.most:
@@ -177,18 +180,18 @@ def _cut(line: str) -> str:
 
 
 def search_text(
-    reach: CallRoots, place: ResolvedPath, wanted: TextQuery, progress: CallProgress
+    call_roots: CallRoots, place: ResolvedPath, wanted: TextQuery, progress: CallProgress
 ) -> LineMatches:
     """The matching lines in a file or below a folder. Raises ToolError."""
     if "\0" in wanted.text:
         raise ToolError("A search text cannot contain a NUL character.")
     found = place.stat()
-    search = _Search(reach, wanted)
+    search = _Search(call_roots, wanted)
     if found is None:
         raise place.missing("file or folder")
     program = _program(wanted) if stat.S_ISDIR(found.st_mode) else None
     finder = (
-        _by_process(wanted, progress, search.most, reach.limits.matching)
+        _by_process(wanted, progress, search.most, call_roots.limits.matching)
         if wanted.regex
         else contextlib.nullcontext(_literal(wanted, search.most))
     )
@@ -234,7 +237,7 @@ def _walked(
 ) -> Iterator[ResolvedPath]:
     """The files below a folder, found by walking."""
     fits = GlobPattern(wanted.glob).fits if wanted.glob else None
-    limits = search.reach.limits
+    limits = search.call_roots.limits
     fd = place.open_folder()
     try:
         walk = Walk(place.folder, limits, progress, hidden=wanted.hidden, without=wanted.without)
@@ -257,7 +260,7 @@ def _asked(
 ) -> Iterator[ResolvedPath]:
     """The files below a folder that ripgrep names, each opened here by its path as it is now."""
     fits = GlobPattern(wanted.glob).fits if wanted.glob else None
-    limits = search.reach.limits
+    limits = search.call_roots.limits
     fd = place.open_folder()
     try:
         for name in _ripgrep(program, fd, wanted, limits, progress):

@@ -104,11 +104,11 @@ def _opened(name: str, fd: int) -> Iterator[int]:
         os.close(own)
 
 
-def list_trash(reach: CallRoots) -> TrashContents:
+def list_trash(call_roots: CallRoots) -> TrashContents:
     """The content of the trash of all allowed folders, latest first."""
     found: list[TrashedItem] = []
     problems: list[str] = []
-    for folder in reach.folders:
+    for folder in call_roots.folders:
         for id_ in _ids(folder):
             try:
                 info = _info(folder, id_)
@@ -120,13 +120,13 @@ def list_trash(reach: CallRoots) -> TrashContents:
             found.append(
                 TrashedItem(
                     id_,
-                    told(reach.shown(folder, info["path"])),
+                    told(call_roots.shown(folder, info["path"])),
                     info["kind"],
                     when(info["trashed"]),
                 )
             )
     found.sort(key=lambda one: one.id, reverse=True)
-    return TrashContents(found[: reach.limits.entries], problems[:100])
+    return TrashContents(found[: call_roots.limits.entries], problems[:100])
 
 
 def _ids(folder: RootFolder) -> list[str]:
@@ -169,10 +169,10 @@ def _info(folder: RootFolder, id_: str) -> dict[str, Any]:
     return {"path": tuple(path), "kind": str(info["kind"]), "trashed": float(info["trashed"])}
 
 
-def _holder(reach: CallRoots, id_: str) -> RootFolder:
+def _holder(call_roots: CallRoots, id_: str) -> RootFolder:
     """The allowed folder whose trash contains the item. Raises ToolError."""
     if _ID.fullmatch(id_):
-        for folder in reach.folders:
+        for folder in call_roots.folders:
             with (
                 contextlib.suppress(OSError),
                 _opened(TRASH, folder.fd) as trash,
@@ -182,21 +182,21 @@ def _holder(reach: CallRoots, id_: str) -> RootFolder:
     raise PathNotFound(f"There is no {plain(id_[:100])} in the trash. list_trash has the ids.")
 
 
-def restore(reach: CallRoots, id_: str, target: str | None) -> str:
+def restore(call_roots: CallRoots, id_: str, target: str | None) -> str:
     """Restore something to its original path, or to another path; return the path.
 
     Raises ToolError.
     """
-    folder = _holder(reach, id_)
+    folder = _holder(call_roots, id_)
     try:
         info = _info(folder, id_)
     except (OSError, ValueError, KeyError, TypeError):
         raise ToolError(f"The record of {id_} cannot be read, so it cannot be restored.") from None
-    shown = target or reach.shown(folder, info["path"])
-    to, parts = reach.split(target) if target else (folder, info["path"])
+    shown = target or call_roots.shown(folder, info["path"])
+    to, parts = call_roots.split(target) if target else (folder, info["path"])
     if target is None:
-        make_folder(folder, parts[:-1], shown, reach.limits)
-    with descend(to, parts, shown, reach.limits, follow=False) as place:
+        make_folder(folder, parts[:-1], shown, call_roots.limits)
+    with descend(to, parts, shown, call_roots.limits, follow=False) as place:
         if place.name is None:
             raise ToolError(f"{plain(shown)} is an allowed folder.")
         try:
@@ -209,12 +209,12 @@ def restore(reach: CallRoots, id_: str, target: str | None) -> str:
             raise ToolError(f"{plain(shown)} already exists. Name another target.") from None
         except OSError as bad:
             raise ToolError(f"{plain(shown[:200])} cannot be restored: {in_words(bad)}.") from None
-        return reach.shown(place.folder, place.parts)
+        return call_roots.shown(place.folder, place.parts)
 
 
-def sweep(reach: CallRoots) -> None:
+def sweep(call_roots: CallRoots) -> None:
     """Remove empty boxes, which processes killed while trashing or restoring have left."""
-    for folder in reach.folders:
+    for folder in call_roots.folders:
         with contextlib.suppress(OSError), _opened(TRASH, folder.fd) as trash:
             for id_ in _ids(folder):
                 with contextlib.suppress(OSError), _opened(id_, trash) as box:
@@ -232,12 +232,12 @@ def _is_full(box: int) -> bool:
     return True
 
 
-def empty(reach: CallRoots, ids: list[str], progress: CallProgress) -> list[str]:
+def empty(call_roots: CallRoots, ids: list[str], progress: CallProgress) -> list[str]:
     """Delete these items for good; those that are gone already are left out. Raises ToolError."""
     removed: list[str] = []
     for id_ in ids:
         try:
-            folder = _holder(reach, id_)
+            folder = _holder(call_roots, id_)
         except PathNotFound:
             continue
         try:

@@ -141,7 +141,7 @@ class Walk:
 
 
 def listed(
-    reach: CallRoots,
+    call_roots: CallRoots,
     place: ResolvedPath,
     progress: CallProgress,
     *,
@@ -150,7 +150,7 @@ def listed(
     skip: int = 0,
 ) -> FolderEntries:
     """The entries directly in a folder. Raises ToolError."""
-    limits = reach.limits
+    limits = call_roots.limits
     fd = place.open_folder()
     try:
         walk = Walk(place.folder, limits, progress, hidden=hidden)
@@ -162,7 +162,7 @@ def listed(
     elif sort == "modified":
         every.sort(key=lambda one: -one[1].st_mtime)
     chosen = every[skip : skip + limits.entries]
-    own = told(reach.shown(place.folder, place.parts))
+    own = told(call_roots.shown(place.folder, place.parts))
     above = "" if own == "." else f"{own}/"
     entries = [entry_of(above + told(name), found, target) for name, found, target in chosen]
     more = len(every) - skip - len(chosen)
@@ -191,7 +191,7 @@ class TreeNode(FolderEntry, rename="camel", omit_defaults=True):
 
 
 def tree_of(
-    reach: CallRoots,
+    call_roots: CallRoots,
     place: ResolvedPath,
     progress: CallProgress,
     depth: int,
@@ -204,15 +204,15 @@ def tree_of(
     Raises ToolError.
     """
     fd = place.open_folder()
-    top = TreeNode(told(reach.shown(place.folder, place.parts)), "folder", entries=[])
+    top = TreeNode(told(call_roots.shown(place.folder, place.parts)), "folder", entries=[])
     branches = {place.parts: top}
     count = 0
     try:
         walk = Walk(
-            place.folder, reach.limits, progress, depth=depth, hidden=hidden, without=without
+            place.folder, call_roots.limits, progress, depth=depth, hidden=hidden, without=without
         )
         for found in walk.below(fd, place.parts):
-            if count >= reach.limits.entries:
+            if count >= call_roots.limits.entries:
                 top.more = True
                 return top, False
             count += 1

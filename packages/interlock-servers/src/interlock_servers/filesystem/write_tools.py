@@ -56,9 +56,9 @@ def write_file(
         encoding: of the text.
         version: what read_file gave; the file is left alone where it is not the same any more.
     """
-    with ctx.lifespan_state.reach(ctx) as reach, reach.find(path) as place:
+    with ctx.lifespan_state.call_roots(ctx) as call_roots, call_roots.find(path) as place:
         data = encoded(text, encoding, b"", place.shown)
-        return _written(ctx, reach, place, data, version=version)
+        return _written(ctx, call_roots, place, data, version=version)
 
 
 def create_file(
@@ -71,9 +71,9 @@ def create_file(
         text: all that is in it.
         encoding: of the text.
     """
-    with ctx.lifespan_state.reach(ctx) as reach, reach.find(path) as place:
+    with ctx.lifespan_state.call_roots(ctx) as call_roots, call_roots.find(path) as place:
         data = encoded(text, encoding, b"", place.shown)
-        return _written(ctx, reach, place, data, new=True)
+        return _written(ctx, call_roots, place, data, new=True)
 
 
 def append_file(
@@ -158,13 +158,15 @@ def create_folder(path: Path, ctx: Ctx) -> ToolResult[WriteResult]:
     Args:
         path: of the folder.
     """
-    with ctx.lifespan_state.reach(ctx) as reach:
-        folder, parts = reach.split(path)
-        made = make_folder(folder, parts, path, reach.limits)
-        with reach.find(path) as place:
+    with ctx.lifespan_state.call_roots(ctx) as call_roots:
+        folder, parts = call_roots.split(path)
+        made = make_folder(folder, parts, path, call_roots.limits)
+        with call_roots.find(path) as place:
             if made:
                 ctx.updated(place.uri)
-            answer = WriteResult(told(reach.shown(place.folder, place.parts)), place.uri, made, 0)
+            answer = WriteResult(
+                told(call_roots.shown(place.folder, place.parts)), place.uri, made, 0
+            )
     return ToolResult(
         answer, f"{plain(answer.path)} {'was created' if made else 'already existed'}."
     )
@@ -180,15 +182,16 @@ def move_file(source: Path, target: Path, ctx: Ctx) -> ToolResult[MoveResult]:
         target: where it is then, with its new name.
     """
     with (
-        ctx.lifespan_state.reach(ctx) as reach,
-        reach.find(source, follow=False) as one,
-        reach.find(target, follow=False) as other,
+        ctx.lifespan_state.call_roots(ctx) as call_roots,
+        call_roots.find(source, follow=False) as one,
+        call_roots.find(target, follow=False) as other,
     ):
         move(one, other)
         ctx.updated(one.uri)
         ctx.updated(other.uri)
         answer = MoveResult(
-            told(reach.shown(one.folder, one.parts)), told(reach.shown(other.folder, other.parts))
+            told(call_roots.shown(one.folder, one.parts)),
+            told(call_roots.shown(other.folder, other.parts)),
         )
     return ToolResult(answer, f"{plain(answer.source)} is now {plain(answer.target)}.")
 
@@ -203,11 +206,11 @@ def copy_file(source: Path, target: Path, ctx: Ctx) -> ToolResult[MoveResult]:
         target: where the copy is, with its name.
     """
     with (
-        ctx.lifespan_state.reach(ctx) as reach,
-        reach.find(source) as one,
-        reach.find(target, follow=False) as other,
+        ctx.lifespan_state.call_roots(ctx) as call_roots,
+        call_roots.find(source) as one,
+        call_roots.find(target, follow=False) as other,
     ):
-        answer = CopyJob(reach, CallProgress(ctx, reach.limits)).make(one, other)
+        answer = CopyJob(call_roots, CallProgress(ctx, call_roots.limits)).make(one, other)
         ctx.updated(other.uri)
     left = f" Left out: {plain(', '.join(answer.left_out))}." if answer.left_out else ""
     words = (
@@ -223,19 +226,25 @@ def trash_file(path: Path, ctx: Ctx) -> ToolResult[TrashedItem]:
     Args:
         path: of the file or folder; a link is thrown away as a link.
     """
-    with ctx.lifespan_state.reach(ctx) as reach, reach.find(path, follow=False) as place:
-        id_, kind = throw_away(place, reach.limits)
+    with (
+        ctx.lifespan_state.call_roots(ctx) as call_roots,
+        call_roots.find(path, follow=False) as place,
+    ):
+        id_, kind = throw_away(place, call_roots.limits)
         ctx.updated(place.uri)
         answer = TrashedItem(
-            id_, told(reach.shown(place.folder, place.parts)), kind, when(int(id_[:16], 16) / 1e9)
+            id_,
+            told(call_roots.shown(place.folder, place.parts)),
+            kind,
+            when(int(id_[:16], 16) / 1e9),
         )
     return ToolResult(answer, f"{plain(answer.path)} is in the trash, as {id_}.")
 
 
 def list_trashed(ctx: Ctx) -> ToolResult[TrashContents]:
     """What is in the trash, the latest first, with where it was."""
-    with ctx.lifespan_state.reach(ctx) as reach:
-        found = list_trash(reach)
+    with ctx.lifespan_state.call_roots(ctx) as call_roots:
+        found = list_trash(call_roots)
     lines = [f"{one.id}  {plain(one.path)}  ({one.kind}, {one.trashed})" for one in found.items]
     return ToolResult(
         found, "\n".join([*(lines or ["The trash is empty."]), *map(plain, found.problems)])
@@ -251,9 +260,9 @@ def restore_file(id: Id, ctx: Ctx, target: Path | None = None) -> ToolResult[Wri
         id: what list_trash says.
         target: where it is then; without it where it was.
     """
-    with ctx.lifespan_state.reach(ctx) as reach:
-        path = restore(reach, id, target)
-        with reach.find(path, follow=False) as place:
+    with ctx.lifespan_state.call_roots(ctx) as call_roots:
+        path = restore(call_roots, id, target)
+        with call_roots.find(path, follow=False) as place:
             found = place.stat()
             ctx.updated(place.uri)
             answer = WriteResult(
@@ -270,10 +279,10 @@ def empty_trash(
     Args:
         ids: what to remove, as list_trash has it; without it all of it.
     """
-    with ctx.lifespan_state.reach(ctx) as reach:
+    with ctx.lifespan_state.call_roots(ctx) as call_roots:
         if ids is None:
-            sweep(reach)
-        items = [one for one in list_trash(reach).items if ids is None or one.id in ids]
+            sweep(call_roots)
+        items = [one for one in list_trash(call_roots).items if ids is None or one.id in ids]
         unknown = sorted(set(ids or ()) - {one.id for one in items})
         if unknown:
             raise ToolError(
@@ -291,7 +300,7 @@ def empty_trash(
             )
         ):
             raise ToolError("The user did not agree, and nothing was removed.")
-        removed = empty(reach, [one.id for one in items], CallProgress(ctx, reach.limits))
+        removed = empty(call_roots, [one.id for one in items], CallProgress(ctx, call_roots.limits))
     return ToolResult(TrashEmptied(removed), f"{len(removed)} were deleted permanently.")
 
 
@@ -300,7 +309,7 @@ def empty_trash(
 
 def _written(
     ctx: Ctx,
-    reach: CallRoots,
+    call_roots: CallRoots,
     place: ResolvedPath,
     data: bytes,
     *,
@@ -310,14 +319,14 @@ def _written(
     """Write a whole file, and return the result."""
     if place.name is None:
         raise ToolError(f"{plain(place.shown)} is an allowed folder, not a file.")
-    check_size(place, len(data), reach.limits)
-    with locked(place.parent, reach.limits):
+    check_size(place, len(data), call_roots.limits)
+    with locked(place.parent, call_roots.limits):
         before = place.stat()
         if before is not None and not new:
             place.check_file(before, changing=True)
         check_version(place, before, version)
-        found = put(place, filled(data), reach.limits, new=new or before is None)
-    return _told(ctx, reach, place, found, created=before is None)
+        found = put(place, filled(data), call_roots.limits, new=new or before is None)
+    return _told(ctx, call_roots, place, found, created=before is None)
 
 
 def _changed(
@@ -335,9 +344,9 @@ def _changed(
     Other calls of this server cannot write to it between reading and writing.
     """
     with (
-        ctx.lifespan_state.reach(ctx) as reach,
-        reach.find(path) as place,
-        locked(place.parent, reach.limits),
+        ctx.lifespan_state.call_roots(ctx) as call_roots,
+        call_roots.find(path) as place,
+        locked(place.parent, call_roots.limits),
     ):
         before = place.stat()
         check_version(place, before, version)
@@ -349,29 +358,29 @@ def _changed(
             try:
                 before = os.fstat(fd)
                 text, name, mark = decoded(
-                    whole(fd, reach.limits.written, place.shown), encoding, place.shown
+                    whole(fd, call_roots.limits.written, place.shown), encoding, place.shown
                 )
             finally:
                 os.close(fd)
         after, places = change(text)
         data = encoded(after, name, mark, place.shown)
-        check_size(place, len(data), reach.limits)
+        check_size(place, len(data), call_roots.limits)
         diff = (
-            unified(text, after, told(reach.shown(place.folder, place.parts)))
+            unified(text, after, told(call_roots.shown(place.folder, place.parts)))
             if places is not None
             else ""
         )
         if dry_run:
-            shown = told(reach.shown(place.folder, place.parts))
+            shown = told(call_roots.shown(place.folder, place.parts))
             answer = WriteResult(shown, place.uri, False, len(data), None, places, dry_run=True)
             return ToolResult(answer, diff or "Nothing would change.")
-        found = put(place, filled(data), reach.limits, new=before is None)
-    return _told(ctx, reach, place, found, created=before is None, diff=diff, places=places)
+        found = put(place, filled(data), call_roots.limits, new=before is None)
+    return _told(ctx, call_roots, place, found, created=before is None, diff=diff, places=places)
 
 
 def _told(
     ctx: Ctx,
-    reach: CallRoots,
+    call_roots: CallRoots,
     place: ResolvedPath,
     found: os.stat_result,
     *,
@@ -381,7 +390,7 @@ def _told(
 ) -> ToolResult[WriteResult]:
     """The result of a change, after clients were notified."""
     ctx.updated(place.uri)
-    shown = told(reach.shown(place.folder, place.parts))
+    shown = told(call_roots.shown(place.folder, place.parts))
     answer = WriteResult(shown, place.uri, created, found.st_size, version_of(found), places)
     words = f"{plain(shown)} was {'created' if created else 'written'}: {found.st_size} bytes."
     return ToolResult(answer, f"{words}\n{diff}" if diff else words)

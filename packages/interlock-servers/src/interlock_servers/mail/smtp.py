@@ -90,7 +90,7 @@ class SmtpSender(Struct, frozen=True):
             if self.senders and not own:
                 raise ToolError(
                     "from: the sender must be "
-                    f"{', '.join(one.addr_spec for one in self.senders)}, not from "
+                    f"{', '.join(one.addr_spec for one in self.senders)}, not "
                     f"{wanted}."
                 )
             return found[0] if found[0].display_name or not own else own[0]

@@ -61,7 +61,7 @@ def read_graph(
         found, taken = views.subgraph(db, ids[:size], graph.limits, direction="out")
         found.cursor = encode_cursor(ids[taken - 1], "read_graph") if len(ids) > taken else None
         if type is None and found.cursor is None:
-            found.relations += views.adrift(db, graph.limits.relations)
+            found.relations += views.dangling_relations(db, graph.limits.relations)
     return ToolResult(found, found.words("The graph is empty."))
 
 

@@ -82,7 +82,7 @@ def relations_of(
     return [found[id_] for id_ in sorted(found)][:most]
 
 
-def adrift(db: sqlite3.Connection, most: int) -> list[Relation]:
+def dangling_relations(db: sqlite3.Connection, most: int) -> list[Relation]:
     """The relations whose source is not an entity."""
     query = (
         "SELECT source, target, kind FROM relations WHERE source NOT IN (SELECT name FROM "

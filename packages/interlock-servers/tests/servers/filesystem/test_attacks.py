@@ -102,9 +102,9 @@ def test_no_mixture_of_steps_leads_outside(steps: list[str]) -> None:
     folder.
     """
     allowed = MIXED.allowed()
-    with allowed.reach(None) as reach:
+    with allowed.call_roots(None) as call_roots:
         try:
-            with reach.find("/".join(steps) or ".") as place:
+            with call_roots.find("/".join(steps) or ".") as place:
                 found = place.stat()
         except ToolError:
             return

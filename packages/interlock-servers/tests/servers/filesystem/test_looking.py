@@ -80,7 +80,7 @@ def test_lines_are_those_of_the_file(
     allowed = AllowedRoots([folder], QUICK)
     allowed.open()
     try:
-        with allowed.reach(None) as reach, reach.find("f") as place:
+        with allowed.call_roots(None) as call_roots, call_roots.find("f") as place:
             answer, content = read_place(place, "f", ReadRange(first, first + count), None, QUICK)
     except ToolError:
         assert first > max(1, len(lines))
@@ -223,8 +223,8 @@ def test_what_is_cut_can_be_read_on(
     try:
         with (
             pytest.MonkeyPatch.context() as patch,
-            allowed.reach(None) as reach,
-            reach.find("f") as place,
+            allowed.call_roots(None) as call_roots,
+            call_roots.find("f") as place,
         ):
             patch.setattr(
                 reading, "_CHUNK", 5

@@ -82,8 +82,8 @@ def many(
     while n < times or (n < 300 * times and (not given or (refusals and not refused))):
         n += 1
         try:
-            with allowed.reach(None) as reach, reach.find(path) as place:
-                given.append(do(reach, place))
+            with allowed.call_roots(None) as call_roots, call_roots.find(path) as place:
+                given.append(do(call_roots, place))
         except (ToolError, FileNotFoundError):
             refused += 1
     return given, refused
@@ -116,9 +116,9 @@ def test_who_checks_paths_is_fooled(swapped: Path, folder: Path) -> None:
     pytest.fail("the race was never won, so that the other tests show nothing")
 
 
-def read_text(reach: CallRoots, place: ResolvedPath) -> str:
+def read_text(call_roots: CallRoots, place: ResolvedPath) -> str:
     """The text of a place."""
-    content = read_place(place, place.shown, ReadRange(), None, reach.limits)[1]
+    content = read_place(place, place.shown, ReadRange(), None, call_roots.limits)[1]
     assert isinstance(content, TextContent)
     return content.text
 
@@ -149,9 +149,9 @@ def test_nothing_outside_is_written(
     changed.
     """
 
-    def write(reach: CallRoots, place: ResolvedPath) -> None:
-        with locked(place.parent, reach.limits):
-            put(place, filled(b"written"), reach.limits)
+    def write(call_roots: CallRoots, place: ResolvedPath) -> None:
+        with locked(place.parent, call_roots.limits):
+            put(place, filled(b"written"), call_roots.limits)
 
     given, refused = many(
         allowed, path, write, 150 if path == "file" else TIMES, refusals=path != "file"
@@ -169,20 +169,21 @@ def test_nothing_outside_is_listed_or_found(
     """Lists, globs, searches and copies have nothing of the outside in them."""
     (outside / "only-outside.txt").write_text(SECRET)
 
-    def look(reach: CallRoots, place: ResolvedPath) -> list[str]:
+    def look(call_roots: CallRoots, place: ResolvedPath) -> list[str]:
         names = [
-            entry.path for entry in listed(reach, place, CallProgress(None, reach.limits)).entries
+            entry.path
+            for entry in listed(call_roots, place, CallProgress(None, call_roots.limits)).entries
         ]
         names += [
             entry.path
             for entry in find_names(
-                reach, place, "only*", None, CallProgress(None, reach.limits), hidden=True
+                call_roots, place, "only*", None, CallProgress(None, call_roots.limits), hidden=True
             ).entries
         ]
         return names + [
             hit.text
             for hit in search_text(
-                reach, place, TextQuery("nobody may"), CallProgress(None, reach.limits)
+                call_roots, place, TextQuery("nobody may"), CallProgress(None, call_roots.limits)
             ).hits
         ]
 
@@ -200,13 +201,16 @@ def test_nothing_outside_is_made_or_moved(
     """Folders are made, and files are moved, inside or not at all."""
     numbers = iter(range(10**9))
 
-    def make(reach: CallRoots, place: ResolvedPath) -> None:
+    def make(call_roots: CallRoots, place: ResolvedPath) -> None:
         number = next(numbers)
-        make_folder(place.folder, ("a", f"made{number}"), "a", reach.limits)
+        make_folder(place.folder, ("a", f"made{number}"), "a", call_roots.limits)
         (folder / f"f{number}").write_text("mine")
-        with reach.find(f"f{number}") as source, reach.find(f"a/f{number}", follow=False) as target:
+        with (
+            call_roots.find(f"f{number}") as source,
+            call_roots.find(f"a/f{number}", follow=False) as target,
+        ):
             move(source, target)
-        with reach.find("a/secret.txt") as source, reach.find(f"s{number}") as target:
+        with call_roots.find("a/secret.txt") as source, call_roots.find(f"s{number}") as target:
             move(source, target)
             move(target, source)
 
@@ -224,9 +228,9 @@ def test_nothing_outside_is_copied_or_thrown_away(
     """
     numbers = iter(range(10**9))
 
-    def copy(reach: CallRoots, place: ResolvedPath) -> None:
-        with reach.find(f"copy{next(numbers)}", follow=False) as target:
-            CopyJob(reach, CallProgress(None, reach.limits)).make(place, target)
+    def copy(call_roots: CallRoots, place: ResolvedPath) -> None:
+        with call_roots.find(f"copy{next(numbers)}", follow=False) as target:
+            CopyJob(call_roots, CallProgress(None, call_roots.limits)).make(place, target)
 
     many(allowed, "a", copy)
     many(allowed, "file", copy)
@@ -235,9 +239,9 @@ def test_nothing_outside_is_copied_or_thrown_away(
     }
     assert texts == {INSIDE}
     for _ in range(200):
-        with contextlib.suppress(ToolError, OSError), allowed.reach(None) as reach:
-            with reach.find("a/secret.txt", follow=False) as place:
-                id_, _ = throw_away(place, reach.limits)
-            restore(reach, id_, "a/secret.txt")
+        with contextlib.suppress(ToolError, OSError), allowed.call_roots(None) as call_roots:
+            with call_roots.find("a/secret.txt", follow=False) as place:
+                id_, _ = throw_away(place, call_roots.limits)
+            restore(call_roots, id_, "a/secret.txt")
     assert (outside / "secret.txt").read_text() == SECRET
     assert not (outside / ".trash").exists()

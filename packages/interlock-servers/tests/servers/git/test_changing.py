@@ -123,7 +123,10 @@ async def test_branches(client: Client, repo: Path) -> None:
     ):
         assert "not a valid name" in await refusal(client, "git_create_branch", name=name)
         assert "not a valid name" in await refusal(client, "git_switch", to=name, create=True)
-        assert "not a valid name" in await refusal(client, "git_add_worktree", name="w", branch=name)
+        added = await refusal(client, "git_add_worktree", name="w", branch=name)
+        assert "not a valid name" in added
+            client, "git_add_worktree", name="w", branch=name
+        )
     assert "checked out" in await refusal(client, "git_delete_branch", name="main")
     assert "There is no branch" in await refusal(client, "git_delete_branch", name="nothing")
     assert second in (await client.call_tool("git_delete_branch", {"name": "feature/x"})).text

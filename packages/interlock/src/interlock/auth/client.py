@@ -31,7 +31,7 @@ from .oauth.members import Grant, Member
 from .oauth.revocation import revoke
 from .oauth.steps import Note
 from .records import GRANTS, read_grant
-from .sender import Roads, dismiss, known_issuers, perform, recall
+from .sender import HttpClients, dismiss, known_issuers, perform, recall
 from .single_flight import SingleFlight
 
 if TYPE_CHECKING:
@@ -151,7 +151,7 @@ class Access:
         # wall clock: until then, a refused new token is not replaced by another login
         self._vain_until = 0.0
         # a grant that could not be refreshed early, and is used until it expires
-        self._lasting: Grant | None = None
+        self._stable_redirect_uri: Grant | None = None
         self._key: SigningKey | None = None
         self._key_of: Grant | None = None
         self._nonces: dict[str, str] = {}  # by origin
@@ -179,20 +179,20 @@ class Access:
         One caller waits for the refresh. Other callers use the old token meanwhile, and after a
         failure.
         """
-        if self._lasts(grant) and (grant is self._lasting or self._flight.under_way):
+        if self._lasts(grant) and (grant is self._stable_redirect_uri or self._flight.under_way):
             return grant
         try:
             return await self._renew(grant, None)
         except Unreachable:
             if not self._lasts(grant):
                 raise
-            self._lasting = grant
+            self._stable_redirect_uri = grant
             return grant
 
     def _lasts(self, grant: Grant) -> bool:
         return grant.expires is None or self._whole.clock() < grant.expires
 
-    async def heed(self, request: Request, response: Response, tries: int) -> bool:
+    async def handle_response(self, request: Request, response: Response, tries: int) -> bool:
         """Handle the response to a signed request; True if the request should be signed and sent
         again.
         """
@@ -331,17 +331,19 @@ class Access:
         """
         grant = await self.grant()
         whole = self._whole
-        roads = Roads(self.url, whole.hosts, whole.fetch)
+        clients = HttpClients(self.url, whole.hosts, whole.fetch)
         try:
             if grant is None:
                 return False
             member = await self._member(grant) or Member(
                 issuer=grant.issuer, client_id=grant.client_id
             )
-            return await perform(revoke(grant, member, self._means(grant)), roads, tell=whole.tell)
+            return await perform(
+                revoke(grant, member, self._means(grant)), clients, tell=whole.tell
+            )
         finally:
             await self.forget()
-            await roads.aclose()
+            await clients.aclose()
 
     async def _step_up(self, request: Request, challenge: Challenge, tries: int) -> bool:
         """Request the scopes that an operation needs in addition to the granted ones (`AUS-05` to
@@ -391,13 +393,13 @@ class Access:
         self, used: Grant | None, challenge: Challenge | None, fresh: bool
     ) -> Grant | None:
         whole = self._whole
-        roads = Roads(self.url, self._whole.hosts, self._whole.fetch)
+        clients = HttpClients(self.url, self._whole.hosts, self._whole.fetch)
         try:
             with vaulted():
                 grant = (
                     await self._found(used, challenge)
                     if fresh
-                    else await self._refreshed(used, challenge, roads)
+                    else await self._refreshed(used, challenge, clients)
                 )
                 if grant is not None:
                     return self._take(grant)
@@ -420,12 +422,12 @@ class Access:
             agent = whole.agent() if whole.agent is not None else None
             with vaulted():
                 grant = await perform(
-                    procedure, roads, agent=agent, vault=whole.vault, tell=whole.tell
+                    procedure, clients, agent=agent, vault=whole.vault, tell=whole.tell
                 )
             await self._keep(grant)
             return self._take(grant, "granted")
         finally:
-            await roads.aclose()
+            await clients.aclose()
 
     def _take(self, grant: Grant, new: Literal["", "refreshed", "granted"] | None = None) -> Grant:
         """Sign requests with this grant from now on."""
@@ -450,7 +452,7 @@ class Access:
         return kept if challenge is None or set(challenge.scopes or ()) <= set(kept.asked) else None
 
     async def _refreshed(
-        self, used: Grant | None, challenge: Challenge | None, roads: Roads
+        self, used: Grant | None, challenge: Challenge | None, clients: HttpClients
     ) -> Grant | None:
         """Refresh the token; among all programs that share the vault, one at a time.
 
@@ -474,23 +476,23 @@ class Access:
                 if kept is None or kept.refresh_token is None:
                     return None
                 if challenge is not None and not await perform(
-                    still_trusted(self.url, challenge, kept), roads, tell=whole.tell
+                    still_trusted(self.url, challenge, kept), clients, tell=whole.tell
                 ):
                     return None
                 member = await self._member(kept)
                 if member is None:
                     return None
                 with (
-                    self._flight.firm()
+                    self._flight.uncancellable()
                 ):  # a used refresh token must be recorded, even if the callers have been cancelled
-                    return await self._spend(kept, member, roads, was)
+                    return await self._spend(kept, member, clients, was)
         except TimeoutError:
             raise TimedOut(
                 "The vault did not answer in time to refresh a token; try again."
             ) from None
 
     async def _spend(
-        self, kept: Grant, member: Member, roads: Roads, was: bytes | None
+        self, kept: Grant, member: Member, clients: HttpClients, was: bytes | None
     ) -> Grant | None:
         """Exchange the refresh token for new tokens; `was` is the record in the vault.
 
@@ -498,7 +500,9 @@ class Access:
         """
         whole = self._whole
         try:
-            grant = await perform(renewed(kept, member, self._means(kept)), roads, tell=whole.tell)
+            grant = await perform(
+                renewed(kept, member, self._means(kept)), clients, tell=whole.tell
+            )
         except Unauthorized as bad:
             if bad.code not in ("invalid_grant", "invalid_client", "unauthorized_client"):
                 raise

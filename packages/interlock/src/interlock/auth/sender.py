@@ -20,10 +20,10 @@ from .oauth.steps import (
     CallFunction,
     Got,
     Listen,
+    LoadRegistration,
     Note,
     Procedure,
-    Recall,
-    Remember,
+    SaveRegistration,
     SendRequest,
     ShowCode,
     Step,
@@ -42,7 +42,7 @@ _FORMER = "oauth client id"
 _SECONDS = 20.0  # seconds that an authorization server has to answer
 
 
-class Roads:
+class HttpClients:
     """Chooses the HTTP client for a request: hosts that the user named may have private addresses,
     all others must be public.
 
@@ -84,14 +84,14 @@ class Roads:
 
 
 def named(url: str | None) -> tuple[str, ...]:
-    """The host of an address that the user named, as one of the `hosts` for Roads."""
+    """The host of an address that the user named, as one of the `hosts` for HttpClients."""
     host = urlsplit(url or "").hostname
     return () if host is None else (host,)
 
 
 async def perform(
     procedure: Procedure[R],
-    roads: Roads,
+    clients: HttpClients,
     *,
     agent: Agent | None = None,
     vault: Vault | None = None,
@@ -104,7 +104,7 @@ async def perform(
         step: Step = next(procedure)
         while True:
             try:
-                came = await _carry(step, roads, agent, vault, tell)
+                came = await _carry(step, clients, agent, vault, tell)
             except t.Unreachable as bad:
                 step = procedure.throw(bad)
             else:
@@ -120,15 +120,15 @@ async def perform(
 
 async def _carry(
     step: Step,
-    roads: Roads,
+    clients: HttpClients,
     agent: Agent | None,
     vault: Vault | None,
     tell: Callable[[Note], None] | None,
 ) -> object:
     match step:
         case SendRequest():
-            return await _send(roads.of(step.request.url), step.request)
-        case Recall():
+            return await _send(clients.of(step.request.url), step.request)
+        case LoadRegistration():
             return await recall(vault, step.issuer)
         case CallFunction():
             return await _called(step)
@@ -137,7 +137,7 @@ async def _carry(
         case Note():
             if tell is not None:
                 tell(step)
-        case Remember():
+        case SaveRegistration():
             await _remember(vault, step)
         case Wait():
             await asyncio.sleep(step.seconds)
@@ -234,7 +234,7 @@ async def dismiss(vault: Vault, member: Member) -> None:
         await vault.remove(_MEMBERS, member.issuer)
 
 
-async def _remember(vault: Vault | None, step: Remember) -> None:
+async def _remember(vault: Vault | None, step: SaveRegistration) -> None:
     if vault is None:
         return
     if step.member is None:

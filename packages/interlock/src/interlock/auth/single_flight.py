@@ -12,12 +12,12 @@ R = TypeVar("R")
 
 
 class _SharedRun(Generic[R]):
-    __slots__ = ("firm", "given_up", "task", "waiting")
+    __slots__ = ("uncancellable", "given_up", "task", "waiting")
 
     def __init__(self, task: asyncio.Task[R]) -> None:
         self.task = task
         self.waiting = 0
-        self.firm = False
+        self.uncancellable = False
         self.given_up = False
 
 
@@ -25,8 +25,8 @@ class SingleFlight(Generic[R]):
     """Work that runs at most once at a time. Concurrent callers join it; it is cancelled when the
     last caller has gone.
 
-    While it is `firm` it is not cancelled, because it has started something that must be completed,
-    such as using a token that is valid only once.
+    While it is `uncancellable`, it has started something that must be completed, such as using a
+    token that is valid only once.
     """
 
     def __init__(self) -> None:
@@ -43,17 +43,17 @@ class SingleFlight(Generic[R]):
         return self._run is not None and self._run.waiting > 0
 
     @contextmanager
-    def firm(self) -> Iterator[None]:
+    def uncancellable(self) -> Iterator[None]:
         """A block in which the work is not cancelled, even if no caller waits. The work itself
         enters it.
         """
         run = self._run
         assert run is not None
-        run.firm = True
+        run.uncancellable = True
         try:
             yield
         finally:
-            run.firm = False
+            run.uncancellable = False
 
     async def join(self, begin: Callable[[], Coroutine[Any, Any, R]]) -> R:
         """Return the result of the running work, or start it with `begin`. Raises what the work
@@ -75,7 +75,7 @@ class SingleFlight(Generic[R]):
                 await asyncio.wait([run.task])
             finally:
                 run.waiting -= 1
-                if not run.waiting and not run.firm and not run.task.done():
+                if not run.waiting and not run.uncancellable and not run.task.done():
                     run.given_up = True
                     run.task.cancel()
                     await asyncio.wait([run.task])

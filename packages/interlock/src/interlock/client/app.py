@@ -1027,11 +1027,11 @@ class Client:
             seen.add(cursor)
         raise t.ProtocolError(f"The server's {method} has more than {MOST_PAGES} pages.")
 
-    def outdate(self, method: str, params: Any) -> None:
+    def invalidate(self, method: str, params: Any) -> None:
         """Handle a change notification: drop the cached results and the output schemas of the
         list.
         """
-        self._book.outdate(method, params)
+        self._book.invalidate(method, params)
         if method == "notifications/tools/list_changed":
             self._output_validator.forget()
             if self._tasks is not None:
@@ -1056,7 +1056,7 @@ class Client:
                 self._incoming.after_all(lose)
 
     def _hear(self, method: str, params: Any) -> None:
-        self.outdate(method, params)  # even if middleware drops the notification
+        self.invalidate(method, params)  # even if middleware drops the notification
         if self._incoming is None:
             self._deliver(method, params)
         else:

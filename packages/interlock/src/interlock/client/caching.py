@@ -19,9 +19,9 @@ def _read(result: AnyResult) -> AnyResult:
     return replace(result, read=result.decode()) if isinstance(result, RawResult) else result
 
 
-def caching(book: ResponseCache, now: Callable[[], float] = time.monotonic) -> Middleware:
+def caching(cache: ResponseCache, now: Callable[[], float] = time.monotonic) -> Middleware:
     """Return middleware that answers from the cache while a response is fresh, and stores new
-    responses. Change notifications go to `book.outdate`.
+    responses. Change notifications go to `cache.outdate`.
     """
 
     def layer(handler: Handler) -> Handler:
@@ -29,17 +29,17 @@ def caching(book: ResponseCache, now: Callable[[], float] = time.monotonic) -> M
             if x.method not in CACHEABLE:
                 return await handler(x)
             principal = x.caller.principal.key if x.caller.principal is not None else ""
-            kept: AnyResult | None = book.find(
+            kept: AnyResult | None = cache.find(
                 x.method, x.params, x.caller.revision, principal, now()
             )
             if isinstance(kept, RawResult) and not passes(x):
                 return kept.decode()
             if isinstance(kept, RawResult) or (kept is not None and not passes(x)):
                 return kept  # forwarding needs the bytes: decoding drops unknown members
-            changes = book.changes
+            changes = cache.changes
             result = await handler(x)
-            if book.changes == changes:
-                book.keep(x.method, x.params, x.caller.revision, principal, _read(result), now())
+            if cache.changes == changes:
+                cache.keep(x.method, x.params, x.caller.revision, principal, _read(result), now())
             return result
 
         return handle

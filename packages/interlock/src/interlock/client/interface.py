@@ -51,6 +51,6 @@ class OpenClient(Protocol):
         """Send an exchange through all middleware."""
         ...
 
-    def outdate(self, method: str, params: Any) -> None:
+    def invalidate(self, method: str, params: Any) -> None:
         """Drop cached responses that a change notification makes stale."""
         ...

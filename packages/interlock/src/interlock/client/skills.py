@@ -187,7 +187,7 @@ class Skill:
     async def _fetch(self, uri: str) -> bytes:
         # The verified bytes are kept here: an older response in the client's cache must not replace
         # them.
-        self._client.outdate(
+        self._client.invalidate(
             "notifications/resources/updated", t.ResourceUpdatedNotificationParams(uri=uri)
         )
         result = await self._client.read_resource(uri)

@@ -92,7 +92,7 @@ class Watch:
 
     def hear(self, method: str, params: Any) -> None:
         """Process a notification."""
-        self._client.outdate(method, params)
+        self._client.invalidate(method, params)
         if method == "notifications/subscriptions/acknowledged":
             self.honoured = self._granted(params.notifications)
             self._acknowledged.set()

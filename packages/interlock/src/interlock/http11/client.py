@@ -13,7 +13,7 @@ from pathlib import Path
 
 from .. import types as t
 from ..version import VERSION
-from .connect import Lookup, dial, misfortune, tls
+from .connect import Lookup, connection_error, dial, tls
 from .connection import HttpConnection, IncomingResponse, StaleConnection
 from .fetch import ConnectionLost, Request
 from .headers import Origin, Target, head, target
@@ -245,7 +245,7 @@ class HttpFetch:
                 )
                 raise _closed() if self._closed else t.TimedOut(words) from None
             if isinstance(bad, OSError):
-                raise misfortune(bad, pool.place) from bad
+                raise connection_error(bad, pool.place) from bad
             raise
         self._live.add(connection)
         return connection

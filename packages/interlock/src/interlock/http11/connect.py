@@ -189,7 +189,7 @@ class _Tunnel(asyncio.Protocol):
             )
 
 
-def misfortune(bad: OSError, place: Origin) -> t.Unreachable:
+def connection_error(bad: OSError, place: Origin) -> t.Unreachable:
     """Return an error that says why there is no connection, and what to do."""
     next_hop = place if place.through is None else place.through
     if isinstance(bad, ssl.SSLCertVerificationError):

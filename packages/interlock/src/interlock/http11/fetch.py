@@ -119,7 +119,7 @@ class Authorized(Protocol):
         """
         ...
 
-    async def heed(self, request: Request, response: Response, tries: int) -> bool:
+    async def handle_response(self, request: Request, response: Response, tries: int) -> bool:
         """Handle the head of the response to a signed request. It may wait for a person to log in.
 
         Args:

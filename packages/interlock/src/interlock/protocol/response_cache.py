@@ -91,7 +91,7 @@ class ResponseCache:
             return
         self._entries.put(key, CachedResponse(result, now + hints.ttl_ms / 1000))
 
-    def outdate(self, method: str, params: Any = None) -> None:
+    def invalidate(self, method: str, params: Any = None) -> None:
         """A change notice: what it is about is stale at once (`CAC-09`), also where it is still on
         its way (see `changes`).
         """

@@ -129,7 +129,7 @@ class MemoryBus:
         return len(self._listeners)
 
 
-class BoardBus:
+class TopicBus:
     """The change bus of many workers, on a topic of their shared store."""
 
     def __init__(self, board: Topic) -> None:

@@ -76,11 +76,11 @@ async def connect(
         options: Those of Client.
     """
     calls = server.suspended_calls
-    before = calls.suspend, calls.wall
+    before = calls.suspend, calls.wall_clock
     if suspend is not None:
         calls.suspend = suspend
     if clock is not None:
-        calls.wall = clock
+        calls.wall_clock = clock
         settings = options.get("settings") or ClientSettings()
         options["settings"] = replace(settings, clock=clock)
     transport = server.transport(tap=tape.hear if tape is not None else None)
@@ -88,4 +88,4 @@ async def connect(
         async with Client(transport, **options) as client:
             yield client
     finally:
-        calls.suspend, calls.wall = before
+        calls.suspend, calls.wall_clock = before

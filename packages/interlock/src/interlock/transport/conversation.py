@@ -177,7 +177,7 @@ class Conversation:
             t.RequestId, list[t.RequestId]
         ] = {}  # by request: the questions that belong to it
         self._flush_is_due = False
-        self._still: contextlib.ExitStack | None = None  # closes what `unhurried` has opened
+        self._still: contextlib.ExitStack | None = None  # closes what `pause_timeout` has opened
         # By identity: a caller is encoded once for many requests. A reference to the caller is
         # kept, so that its id() is not reused.
         self._heads: dict[Any, tuple[Caller, bytes]] = {}
@@ -361,7 +361,9 @@ class Conversation:
                 )
             case QuestionReceived(id, request):
                 x = self._asked_by(call, request)
-                unhurried = x.transport.pause_timeout if x is not None else contextlib.nullcontext
+                pause_timeout = (
+                    x.transport.pause_timeout if x is not None else contextlib.nullcontext
+                )
                 if asker:
                     chosen = asker
                 elif x is not None:
@@ -371,7 +373,7 @@ class Conversation:
                 else:
                     chosen = MUTE
                 self._answering[id] = self._loop.create_task(
-                    self._answer(id, request, chosen, unhurried)
+                    self._answer(id, request, chosen, pause_timeout)
                 )
                 if call is not None:
                     self._asked_for.setdefault(call, []).append(id)
@@ -388,7 +390,7 @@ class Conversation:
             log.exception("a listener for %s failed", method)
 
     async def _answer(
-        self, id: t.RequestId, request: t.InputRequest, asker: Asker, unhurried: PauseTimeout
+        self, id: t.RequestId, request: t.InputRequest, asker: Asker, pause_timeout: PauseTimeout
     ) -> None:
         tasks = self.hello.tasks if self.hello is not None else None
         try:
@@ -396,7 +398,7 @@ class Conversation:
                 ask = partial(asker.ask, request)
                 self.connection.respond_encoded(id, tasks.create(request, ask))
                 return
-            with unhurried():
+            with pause_timeout():
                 answer = await asker.ask(request)
             if (about := task_of(request)) is not None:
                 answer = related_to(answer, about)  # `TK4-15`
@@ -465,7 +467,7 @@ class Conversation:
         return running[0] if len(running) == 1 else None
 
     @contextlib.contextmanager
-    def unhurried(self) -> Iterator[None]:
+    def pause_timeout(self) -> Iterator[None]:
         """Pause the timeouts of all waiting calls, including later ones, because the question may
         belong to any of them.
         """
@@ -543,7 +545,7 @@ class Conversation:
 
 
 @contextlib.contextmanager
-def unhurried(bound: asyncio.Timeout) -> Iterator[None]:
+def pause_timeout(bound: asyncio.Timeout) -> Iterator[None]:
     """Pause a timeout."""
     loop = asyncio.get_running_loop()
     end = bound.when()
@@ -707,7 +709,7 @@ class OpeningSteps:
         else:
             params = opening_params(step.revision, capabilities, hello.info)
             x = Exchange(OPENING, params, caller)
-        x.transport = _Bounded(self._unhurried)
+        x.transport = _Bounded(self._pause_timeout)
         try:
             result = await self._carry(x)
         except t.McpError as bad:
@@ -718,8 +720,8 @@ class OpeningSteps:
             return result
         return t.McpError(t.INTERNAL_ERROR, "The server answered with something else.")
 
-    def _unhurried(self) -> contextlib.AbstractContextManager[None]:
-        return contextlib.nullcontext() if self._bound is None else unhurried(self._bound)
+    def _pause_timeout(self) -> contextlib.AbstractContextManager[None]:
+        return contextlib.nullcontext() if self._bound is None else pause_timeout(self._bound)
 
 
 def _seen(task: asyncio.Task[Any]) -> None:

@@ -48,12 +48,12 @@ class Duplex:
         if self._conversation is not None:
             self._conversation.send_notification(method, params)
 
-    def unhurried(self) -> contextlib.AbstractContextManager[None]:
+    def pause_timeout(self) -> contextlib.AbstractContextManager[None]:
         """Pause the timeouts of all waiting calls."""
         return (
             contextlib.nullcontext()
             if self._conversation is None
-            else self._conversation.unhurried()
+            else self._conversation.pause_timeout()
         )
 
     @property

@@ -185,10 +185,10 @@ def _clear(path: str) -> None:
     """Remove the socket file of a server that was killed."""
     with contextlib.suppress(OSError):
         if stat.S_ISSOCK(os.stat(path).st_mode):
-            with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as knock:
-                knock.setblocking(False)  # a server that is too busy to accept is still alive
+            with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+                probe.setblocking(False)  # a server that is too busy to accept is still alive
                 try:
-                    knock.connect(path)
+                    probe.connect(path)
                 except ConnectionRefusedError:
                     os.unlink(path)
 

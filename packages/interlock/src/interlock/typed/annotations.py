@@ -37,7 +37,7 @@ class OnlyPydantic(TypeError):
     """The annotation has metadata that only pydantic supports."""
 
 
-class Guise:
+class TypeAdapter:
     """A type that msgspec decodes.
 
     Attributes:
@@ -52,13 +52,13 @@ class Guise:
         ).decode
 
 
-def guise_of(annotation: Any) -> Guise | Foreign:
+def guise_of(annotation: Any) -> TypeAdapter | Foreign:
     """The adapter of an annotation.
 
     Raises TypeError with the reason if neither msgspec nor pydantic supports it.
     """
     if annotation in _PLAIN if isinstance(annotation, type) else annotation is Any:
-        return Guise(annotation)
+        return TypeAdapter(annotation)
     try:
         found = _survey(annotation, inside=False, seen=set())
     except RecursionError:
@@ -77,7 +77,7 @@ def guise_of(annotation: Any) -> Guise | Foreign:
             " would not be looked at there"
         )
     try:
-        return Guise(adapt(annotation))
+        return TypeAdapter(adapt(annotation))
     except OnlyPydantic:
         return _foreign(annotation)
     except NameError as bad:

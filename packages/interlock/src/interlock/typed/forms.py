@@ -14,8 +14,8 @@ from .. import types as t
 from ..logs import limited
 from ..wire.jsonrpc import READ_ERRORS
 from .adapters import Foreign, Misfit
-from .annotations import Guise, guise_of
-from .json_schema import Sheet
+from .annotations import TypeAdapter, guise_of
+from .json_schema import SchemaBuilder
 
 _PRIMITIVES = frozenset({"string", "number", "integer", "boolean"})
 _WRAPPED = "value"
@@ -53,12 +53,12 @@ class Form:
             if isinstance(kind, type) and issubclass(kind, tuple) and hasattr(kind, "_fields")
             else None
         )
-        self._guise: Guise | Foreign | None = None
+        self._guise: TypeAdapter | Foreign | None = None
         if isinstance(kind, Mapping):
             schema: t.JSONObject = {"type": "object", **kind}
         else:
             self._guise = guise_of(kind if self._tuple is None else _by_name(kind))
-            sheet = Sheet()
+            sheet = SchemaBuilder()
             schema = _inline(sheet.finish(sheet.draw(self._guise)))
             if schema.get("type") != "object":
                 self._wrapped = True

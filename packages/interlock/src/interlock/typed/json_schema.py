@@ -14,7 +14,7 @@ from msgspec import NODEFAULT
 
 from ..types import JSONObject
 from .adapters import Choice, Exact, Foreign, enc_hook, foreign_of, is_model, scalar_of
-from .annotations import Guise, field_hints, words_of
+from .annotations import TypeAdapter, field_hints, words_of
 from .docstrings import parse
 
 _SIMPLE: dict[Any, JSONObject] = {
@@ -87,7 +87,7 @@ _ABOUT = frozenset({"title", "description", "default", "examples"})
 _REF = "#/$defs/"
 
 
-class Sheet:
+class SchemaBuilder:
     """Builds one schema: `draw` makes the parts, and `finish` puts them together.
 
     `out` makes a schema of output. It names a format only if every value has it, because a client
@@ -108,13 +108,13 @@ class Sheet:
         """
         return not self._defs and not self._written
 
-    def draw(self, guise: Guise | Foreign) -> JSONObject:
+    def draw(self, adapter: TypeAdapter | Foreign) -> JSONObject:
         """The schema of a type. Raises TypeError if the type has no JSON form."""
-        if isinstance(guise, Foreign):
-            return self._foreign(guise)
-        if isinstance(guise.type, type) and guise.type in _LEAVES:
-            return dict(_LEAVES[guise.type])
-        return self._draw(mi.type_info(guise.type))
+        if isinstance(adapter, Foreign):
+            return self._foreign(adapter)
+        if isinstance(adapter.type, type) and adapter.type in _LEAVES:
+            return dict(_LEAVES[adapter.type])
+        return self._draw(mi.type_info(adapter.type))
 
     def is_object(self, drawn: JSONObject) -> bool:
         """Whether all values of a schema are objects."""
@@ -340,19 +340,19 @@ class Sheet:
         name = getattr(kind, "__qualname__", None) or str(kind)
         raise TypeError(f"{name} is not a type that JSON can be read as or written from")
 
-    def _foreign(self, guise: Foreign) -> JSONObject:
+    def _foreign(self, adapter: Foreign) -> JSONObject:
         """The schema that pydantic makes, with its definitions added to ours and without its
         titles.
         """
-        drawn = guise.schema(out=self._out)
+        drawn = adapter.schema(out=self._out)
         new: dict[str, JSONObject] = {
             name: _untitled(body, name) for name, body in drawn.pop("$defs", {}).items()
         }
-        drawn = _untitled(drawn, guise.name)
-        if guise.name is not None and drawn.get("type") == "object":
+        drawn = _untitled(drawn, adapter.name)
+        if adapter.name is not None and drawn.get("type") == "object":
             # So that a class that is used again has only one definition.
-            new[guise.name] = drawn
-            drawn = {"$ref": _REF + guise.name}
+            new[adapter.name] = drawn
+            drawn = {"$ref": _REF + adapter.name}
         names = {name: self._named_alike(name, body) for name, body in new.items()}
 
         def renamed(schema: JSONObject) -> JSONObject:
@@ -362,7 +362,7 @@ class Sheet:
 
         for name, body in new.items():
             self._defs[names[name]] = renamed(body)
-        return {**renamed(drawn), **guise.words}
+        return {**renamed(drawn), **adapter.words}
 
     def _named_alike(self, name: str, body: JSONObject) -> str:
         """The name of an identical existing definition, or a free name."""

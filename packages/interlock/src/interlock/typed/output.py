@@ -24,9 +24,9 @@ from ..schema import SchemaError, Validator, compile
 from ..wire.jsonrpc import READ_ERRORS
 from ..wire.salvage import without_surrogates
 from .adapters import Foreign, Misfit, enc_hook
-from .annotations import Guise, guise_of, is_class_with_fields, is_union, one_of, unwrapped
+from .annotations import TypeAdapter, guise_of, is_class_with_fields, is_union, one_of, unwrapped
 from .docstrings import parse
-from .json_schema import Sheet
+from .json_schema import SchemaBuilder
 from .media import Audio, File, Image, sniff
 from .progress import Progress
 from .type_hints import Unresolved, doc_of, hints_of, named
@@ -195,9 +195,11 @@ class Typed(Output):
     require an object. A `bare` value needs no conversion to JSON.
     """
 
-    def __init__(self, guise: Guise, schema: t.JSONObject, *, wrapped: bool, bare: bool) -> None:
+    def __init__(
+        self, adapter: TypeAdapter, schema: t.JSONObject, *, wrapped: bool, bare: bool
+    ) -> None:
         super().__init__(schema)
-        self._guise = guise
+        self._guise = adapter
         self._wrapped = wrapped
         self._bare = bare
 
@@ -221,8 +223,8 @@ class Typed(Output):
 class Number(Typed):
     """An int, a float or a bool, which has a fast path."""
 
-    def __init__(self, kind: type[Any], guise: Guise, schema: t.JSONObject) -> None:
-        super().__init__(guise, schema, wrapped=True, bare=True)
+    def __init__(self, kind: type[Any], adapter: TypeAdapter, schema: t.JSONObject) -> None:
+        super().__init__(adapter, schema, wrapped=True, bare=True)
         self._kind = kind
         self._write: Callable[[Any], str] = {int: int.__repr__, float: _written, bool: _yes_or_no}[
             kind
@@ -242,9 +244,9 @@ class Modelled(Output):
     pydantic.
     """
 
-    def __init__(self, guise: Foreign, schema: t.JSONObject, *, wrapped: bool) -> None:
+    def __init__(self, adapter: Foreign, schema: t.JSONObject, *, wrapped: bool) -> None:
         super().__init__(schema)
-        self._guise = guise
+        self._guise = adapter
         self._wrapped = wrapped
 
     def _made(self, value: Any) -> t.CallToolResult:
@@ -303,10 +305,10 @@ def output_of(
         )
     if manner != "data":
         return Prose() if manner == "content" else Output()
-    sheet = Sheet(out=True)
+    sheet = SchemaBuilder(out=True)
     try:
-        guise = guise_of(annotation)
-        drawn = sheet.draw(guise)
+        adapter = guise_of(annotation)
+        drawn = sheet.draw(adapter)
     except TypeError as bad:
         raise TypeError(
             f"{named(function)}: what it returns cannot be described: {bad}; where that is meant,"
@@ -320,11 +322,11 @@ def output_of(
         if wrapped
         else drawn
     )
-    if isinstance(guise, Foreign):
-        return Modelled(guise, schema, wrapped=wrapped)
+    if isinstance(adapter, Foreign):
+        return Modelled(adapter, schema, wrapped=wrapped)
     if annotation in (int, float, bool):
-        return Number(annotation, guise, schema)
-    return Typed(guise, schema, wrapped=wrapped, bare=sheet.is_bare)
+        return Number(annotation, adapter, schema)
+    return Typed(adapter, schema, wrapped=wrapped, bare=sheet.is_bare)
 
 
 def can_be_text(function: Callable[..., Any]) -> bool:

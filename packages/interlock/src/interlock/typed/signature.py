@@ -17,8 +17,8 @@ from ..types import JSONObject
 from ..wire.jsonrpc import READ_ERRORS
 from . import lenient
 from .adapters import Foreign, Misfit, dec_hook
-from .annotations import Guise, guise_of, is_field_info, is_union, marked, one_of, unwrapped
-from .json_schema import Sheet, jsonable
+from .annotations import TypeAdapter, guise_of, is_field_info, is_union, marked, one_of, unwrapped
+from .json_schema import SchemaBuilder, jsonable
 from .type_hints import Unresolved, hints_of, named, signature_with_text
 
 _decode_json = msgspec.json.Decoder().decode
@@ -50,7 +50,7 @@ class Parameter(Struct, frozen=True):
 
     name: str
     wire_name: str
-    guise: Guise | Foreign
+    adapter: TypeAdapter | Foreign
     default: Any = NODEFAULT
     make_default: Callable[[], Any] | None = None
 
@@ -88,7 +88,7 @@ class Signature:
         self._late = [
             (parameter.name, parameter)
             for parameter in parameters
-            if isinstance(parameter.guise, Foreign)
+            if isinstance(parameter.adapter, Foreign)
         ]
         self._rest = rest
         self._plain = not self._late and rest is None
@@ -122,13 +122,13 @@ class Signature:
         """
         for name, parameter in self._late:
             if type(value := values[name]) is Raw:
-                values[name] = parameter.guise.decode(value)
+                values[name] = parameter.adapter.decode(value)
         if self._rest is not None:
             for name, piece in _decode_slices(raw).items():
                 if name not in self._parameters:
                     if name in self._rest.reserved:
                         raise Misfit([((name,), "is not an argument")])
-                    values[name] = self._rest.guise.decode(piece)
+                    values[name] = self._rest.adapter.decode(piece)
         return values
 
     def _second_look(self, raw: bytes | Raw) -> dict[str, Any]:
@@ -153,8 +153,8 @@ class Signature:
 
     def _coerced(self, name: str, piece: Raw) -> Raw:
         """The argument that the model surely meant, if the given one does not fit."""
-        guise = self._guise(name)
-        if guise is None or _complaint(guise, piece) is None:
+        adapter = self._guise(name)
+        if adapter is None or _complaint(adapter, piece) is None:
             return piece
         schema = self.schema.get("properties", {}).get(name, self.schema["additionalProperties"])
         try:
@@ -163,18 +163,20 @@ class Signature:
             coerced = Raw(_encode(meant))
         except READ_ERRORS:
             return piece
-        complaint = _complaint(guise, coerced)
+        complaint = _complaint(adapter, coerced)
         # The error is about the decoded value, not about the string around it.
         if complaint and meant is value and not any(path for path, _ in complaint):
             return piece
         return coerced
 
-    def _guise(self, name: str) -> Guise | Foreign | None:
+    def _guise(self, name: str) -> TypeAdapter | Foreign | None:
         parameter = self._parameters.get(name)
         if parameter is not None:
-            return parameter.guise
+            return parameter.adapter
         return (
-            self._rest.guise if self._rest is not None and name not in self._rest.reserved else None
+            self._rest.adapter
+            if self._rest is not None and name not in self._rest.reserved
+            else None
         )
 
     def _problems(self, pieces: Mapping[str, Raw]) -> list[str]:
@@ -196,8 +198,8 @@ class Signature:
         ]
         wrong: dict[str, list[str]] = {}
         for name, piece in pieces.items():
-            guise = self._guise(name)
-            if guise is not None and (complaint := _complaint(guise, piece)) is not None:
+            adapter = self._guise(name)
+            if adapter is not None and (complaint := _complaint(adapter, piece)) is not None:
                 wrong[name] = [f"{_place((name, *path))} {message}" for path, message in complaint]
         for name, by_schema in self._violations({name: pieces[name] for name in wrong}).items():
             if not isinstance(self._guise(name), Foreign):  # pydantic already reports all errors
@@ -237,7 +239,7 @@ class Signature:
 class KeywordArguments(Struct, frozen=True):
     """The `**kwargs` of a function: the type of each, and the names that are not accepted."""
 
-    guise: Guise | Foreign
+    adapter: TypeAdapter | Foreign
     reserved: frozenset[str]
 
 
@@ -264,11 +266,11 @@ def signature_of(
         TypeError: A parameter cannot be offered; the message says which one and why.
     """
     words = description_of or {}
-    sheet = Sheet()
+    sheet = SchemaBuilder()
     parameters: list[Parameter] = []
     properties: dict[str, JSONObject] = {}
     context: str | None = None
-    rest: Guise | Foreign | None = None
+    rest: TypeAdapter | Foreign | None = None
     closing: JSONObject | bool = False
     for where, parameter, annotation in _annotated(function, context_type):
         try:
@@ -285,7 +287,7 @@ def signature_of(
             made = _parameter(parameter, annotation)
             if made.wire_name in properties:
                 raise TypeError(f"another one is called {made.wire_name!r} too")
-            drawn = sheet.draw(made.guise)
+            drawn = sheet.draw(made.adapter)
         except TypeError as bad:
             raise TypeError(f"{where} cannot be used: {bad}") from None
         parameters.append(made)
@@ -418,19 +420,19 @@ def _reader(parameters: list[Parameter], *, strict: bool) -> Callable[[bytes | R
             fields.append(
                 (
                     parameter.name,
-                    parameter.guise.type,
+                    parameter.adapter.type,
                     field(default_factory=parameter.make_default),
                 )
             )
         elif parameter.default is NODEFAULT:
-            fields.append((parameter.name, parameter.guise.type))
+            fields.append((parameter.name, parameter.adapter.type))
         elif isinstance(parameter.default, _IMMUTABLE):
-            fields.append((parameter.name, parameter.guise.type, parameter.default))
+            fields.append((parameter.name, parameter.adapter.type, parameter.default))
         else:  # msgspec would copy or reject it, but the function must get the default itself
             fields.append(
                 (
                     parameter.name,
-                    parameter.guise.type,
+                    parameter.adapter.type,
                     field(default_factory=partial(_itself, parameter.default)),
                 )
             )
@@ -446,14 +448,14 @@ def _itself(value: Any) -> Any:
 
 
 def _complaint(
-    guise: Guise | Foreign, piece: Raw
+    adapter: TypeAdapter | Foreign, piece: Raw
 ) -> list[tuple[tuple[str | int, ...], str]] | None:
     """The errors of a type for a piece of JSON: paths below it, and messages.
 
     None if it fits.
     """
     try:
-        guise.decode(piece)
+        adapter.decode(piece)
     except Misfit as bad:
         return list(bad.problems)
     except READ_ERRORS as bad:

@@ -12,9 +12,9 @@ import msgspec
 from .. import types as t
 from ..wire.jsonrpc import READ_ERRORS
 from .adapters import Foreign, Misfit, dec_hook
-from .annotations import Guise, guise_of, is_union, unwrapped, words_of
+from .annotations import TypeAdapter, guise_of, is_union, unwrapped, words_of
 from .docstrings import parse
-from .json_schema import Sheet
+from .json_schema import SchemaBuilder
 from .signature import is_context
 from .type_hints import Unresolved, doc_of, hints_of, named, signature_with_text
 
@@ -33,7 +33,7 @@ class Strings:
         self.context: str | None = None
         self.arguments: list[t.PromptArgument] = []
         self.choices: dict[str, list[str]] = {}
-        self._guises: dict[str, Guise | Foreign | None] = {}  # None keeps the string
+        self._guises: dict[str, TypeAdapter | Foreign | None] = {}  # None keeps the string
         described = parse(doc_of(function)).params
         hints = hints_of(function, {context_type.__name__: context_type})
         for name, parameter in signature_with_text(function).parameters.items():
@@ -106,38 +106,38 @@ class Strings:
         return {name: self._value(name, value) for name, value in given.items()}
 
     def _value(self, name: str, value: Any) -> Any:
-        guise = self._guises[name]
-        if guise is None:
+        adapter = self._guises[name]
+        if adapter is None:
             return value
         try:
-            return _lax(guise, value)
+            return _lax(adapter, value)
         except _ERRORS as bad:
             why = str(bad)
         if isinstance(value, str):
             try:
-                return guise.decode(value.encode())
+                return adapter.decode(value.encode())
             except _ERRORS as bad:
                 # an error within JSON is more specific
                 why = str(bad) if value.lstrip()[:1] in ("{", "[") else why
         raise t.McpError(t.INVALID_PARAMS, f"Argument {name} does not fit: {why}")
 
 
-def _guise(hint: Any) -> Guise | Foreign | None:
+def _guise(hint: Any) -> TypeAdapter | Foreign | None:
     """The adapter of a parameter's type; None for strings. Raises TypeError if strings cannot be
     converted.
     """
     if hint in (str, Any):
         return None
-    guise = guise_of(hint)
-    Sheet().draw(guise)  # raises TypeError for a type without a JSON form
-    return guise
+    adapter = guise_of(hint)
+    SchemaBuilder().draw(adapter)  # raises TypeError for a type without a JSON form
+    return adapter
 
 
-def _lax(guise: Guise | Foreign, value: Any) -> Any:
+def _lax(adapter: TypeAdapter | Foreign, value: Any) -> Any:
     """Convert a string, or the strings of an exploded variable, to a type."""
-    if isinstance(guise, Foreign):
-        return guise.decode(msgspec.json.encode(value))
-    return msgspec.convert(value, guise.type, strict=False, dec_hook=dec_hook)
+    if isinstance(adapter, Foreign):
+        return adapter.decode(msgspec.json.encode(value))
+    return msgspec.convert(value, adapter.type, strict=False, dec_hook=dec_hook)
 
 
 def _choices(hint: Any) -> list[str]:

@@ -117,7 +117,7 @@ class _Maybe(NamedTuple):
 _Step = _Literal | _CharacterRun | _Maybe
 
 
-class _Harvest:
+class _Captures:
     """The values that the runs of one match have captured so far."""
 
     __slots__ = ("prefixes", "safe", "whole")
@@ -199,12 +199,12 @@ class Pattern:
         spans = None if flat is None else _walk(self._steps, flat)
         if flat is None or spans is None:
             return None
-        harvest = _Harvest(safe)
+        captures = _Captures(safe)
         for run, start, end in spans:
             gather = _gather_named if OPERATORS[run.sign].named else _gather
-            if not gather(harvest, run, flat[start:end]):
+            if not gather(captures, run, flat[start:end]):
                 return None
-        return harvest.settle(self._names)
+        return captures.settle(self._names)
 
 
 def flatten(uri: str) -> str | None:
@@ -371,17 +371,17 @@ def _before(after: int, mask: int, least: int, most: int) -> int:
     return (after >> 1) & one if least else after
 
 
-def _gather(harvest: _Harvest, run: _CharacterRun, flat: str) -> bool:
+def _gather(captures: _Captures, run: _CharacterRun, flat: str) -> bool:
     """Record the values of a run of positional variables. False if it does not match after all."""
     operator = OPERATORS[run.sign]
     variables = list(run.variables)
     if not any(variable.explode for variable in variables):
-        return harvest.keep(
-            variables[0], harvest.restore(flat, spans=operator.reserved, rooted=run.rooted)
+        return captures.keep(
+            variables[0], captures.restore(flat, spans=operator.reserved, rooted=run.rooted)
         )
     items: list[str] = []
     for item in flat.split(operator.separator):
-        text = harvest.restore(item, spans=operator.reserved, rooted=run.rooted and not items)
+        text = captures.restore(item, spans=operator.reserved, rooted=run.rooted and not items)
         if text is None:
             return False
         items.append(text)
@@ -393,12 +393,12 @@ def _gather(harvest: _Harvest, run: _CharacterRun, flat: str) -> bool:
         count = max(1, len(items) - len(variables)) if variable.explode else 1
         taken = items[:count]
         items = items[count:]
-        if not harvest.keep(variable, taken if variable.explode else taken[0]):
+        if not captures.keep(variable, taken if variable.explode else taken[0]):
             return False
     return not items
 
 
-def _gather_named(harvest: _Harvest, run: _CharacterRun, flat: str) -> bool:
+def _gather_named(captures: _Captures, run: _CharacterRun, flat: str) -> bool:
     """The same for a run of `name=value` pairs in any order. An exploded variable gets pairs with
     unknown names.
     """
@@ -408,8 +408,8 @@ def _gather_named(harvest: _Harvest, run: _CharacterRun, flat: str) -> bool:
     for pair in flat.split(OPERATORS[run.sign].separator):
         name, _, rest = pair.partition("=")
         variable = known.get(name, stray)
-        key = harvest.restore(name, spans=False)
-        value = harvest.restore(rest, spans=run.sign != ";", rooted=True)
+        key = captures.restore(name, spans=False)
+        value = captures.restore(rest, spans=run.sign != ";", rooted=True)
         if variable is None or not key or value is None:
             return False
         found.setdefault(variable, []).append((variable.name if name in known else key, value))
@@ -421,6 +421,6 @@ def _gather_named(harvest: _Harvest, run: _CharacterRun, flat: str) -> bool:
             kept = dict(pairs) if variable.explode else pairs[0][1]
             if len({key for key, _ in pairs}) < len(pairs):
                 return False  # a parameter occurs twice
-        if not harvest.keep(variable, kept):
+        if not captures.keep(variable, kept):
             return False
     return True

@@ -61,7 +61,7 @@ def _decode_sheltered(
     try:
         data = _decode_json(raw)
         repaired = _repair_capabilities(data, kind)
-        if not _shelter(data, 0) and not repaired:
+        if not _wrap_unknown_blocks(data, 0) and not repaired:
             raise Malformed(t.INVALID_PARAMS, str(bad)) from None
         return decoder(_encode(data))
     except READ_ERRORS as still:
@@ -118,7 +118,7 @@ def _is_struct(kind: Any) -> bool:
     return isinstance(kind, type) and issubclass(kind, Struct)
 
 
-def _shelter(data: Any, depth: int) -> bool:
+def _wrap_unknown_blocks(data: Any, depth: int) -> bool:
     """Wrap unknown content blocks, and remove a null `isError`. Returns whether there was one."""
     if not isinstance(data, dict) or depth > 8:
         return False
@@ -137,12 +137,12 @@ def _shelter(data: Any, depth: int) -> bool:
             blocks[n] = {"type": "interlock/unknown", "block": block}
             found = True
         else:
-            found |= _shelter(block, depth + 1)
+            found |= _wrap_unknown_blocks(block, depth + 1)
     if found and not isinstance(content, list):
         data["content"] = blocks[0]
     messages = data.get("messages")
     for message in messages if isinstance(messages, list) else ():
-        found |= _shelter(message, depth + 1)
+        found |= _wrap_unknown_blocks(message, depth + 1)
     return found
 
 

@@ -20,10 +20,10 @@ from interlock.auth.oauth.steps import (
     CallFunction,
     Got,
     Listen,
+    LoadRegistration,
     Note,
     Procedure,
-    Recall,
-    Remember,
+    SaveRegistration,
     SendRequest,
     ShowCode,
     Step,
@@ -201,9 +201,9 @@ class Player:
                 return self.redirect_uri
             case Visit():
                 return self._come_back(step.url)
-            case Recall():
+            case LoadRegistration():
                 return self.kept.get(step.issuer)
-            case Remember():
+            case SaveRegistration():
                 if step.member is None:
                     self.kept.pop(step.issuer, None)
                 else:

@@ -11,16 +11,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.auth.oauth.codes import Errand, address, challenge_of, code_from
+from interlock.auth.oauth.codes import AuthorizationRequest, address, challenge_of, code_from
 from interlock.auth.oauth.errors import Denied, Unauthorized
 from interlock.auth.oauth.flow import LogIn
 from interlock.auth.oauth.registration import ClientIdentity
 from tests.auth.oauth.player import BACK, ISSUER, SERVER, Player, metadata, query, visited, world
 
 
-def errand(*, says_issuer: bool = False, issuer: str = ISSUER) -> Errand:
+def request(*, says_issuer: bool = False, issuer: str = ISSUER) -> AuthorizationRequest:
     """What was noted before the person was sent away."""
-    return Errand(
+    return AuthorizationRequest(
         issuer=issuer, says_issuer=says_issuer, state="right", verifier="v" * 43, redirect_uri=BACK
     )
 
@@ -29,7 +29,7 @@ def test_the_address_has_all_that_is_asked():
     """`AUF-01`, `AUF-02`, `AUF-03`, `AUT-13`: S256, the resource, the state, and no scope where
     none is wanted.
     """
-    url = address(f"{ISSUER}/authorize", errand(), client_id="c&d", resource=SERVER, scopes=())
+    url = address(f"{ISSUER}/authorize", request(), client_id="c&d", resource=SERVER, scopes=())
     assert visited(url) == {
         "response_type": "code",
         "client_id": "c&d",
@@ -43,7 +43,7 @@ def test_the_address_has_all_that_is_asked():
     }
     more = address(
         f"{ISSUER}/a?p=1",
-        errand(),
+        request(),
         client_id="c",
         resource=SERVER,
         scopes=["a", "b"],
@@ -107,10 +107,10 @@ def test_whose_answer_it_is(says_issuer: bool, outcome: str, said: str | None):
     come = query(**fields, **({} if said is None else {"iss": said}))
     good = said == ISSUER or (said is None and not says_issuer)
     if good and outcome == "code":
-        assert code_from(come, errand(says_issuer=says_issuer)) == "secret-code"
+        assert code_from(come, request(says_issuer=says_issuer)) == "secret-code"
         return
     with pytest.raises(Unauthorized) as refused:
-        code_from(come, errand(says_issuer=says_issuer))
+        code_from(come, request(says_issuer=says_issuer))
     assert ("evil words" in str(refused.value)) is good
     assert refused.value.code == ("bad" if good else "")
     assert ("paste the whole address" in refused.value.advice) is (
@@ -128,10 +128,10 @@ def test_the_issuer_is_compared_once_decoded(iss: str, same: bool):
     """`AUF-10`: decoded as a form is, once, and then to the letter."""
     come = f"code=c&state=right&iss={iss}"
     if same:
-        assert code_from(come, errand(says_issuer=True)) == "c"
+        assert code_from(come, request(says_issuer=True)) == "c"
     else:
         with pytest.raises(Unauthorized, match="another authorization server"):
-            code_from(come, errand(says_issuer=True))
+            code_from(come, request(says_issuer=True))
 
 
 @pytest.mark.parametrize(
@@ -151,7 +151,7 @@ def test_the_issuer_is_compared_once_decoded(iss: str, same: bool):
 def test_an_answer_to_another_question_is_discarded(come: str):
     """`AUT-13`: a missing or different state; nothing of it is shown."""
     with pytest.raises(Unauthorized, match="`state` differs") as refused:
-        code_from(come, errand())
+        code_from(come, request())
     assert "evil" not in str(refused.value)
     assert "secret" not in str(refused.value)
 
@@ -160,7 +160,7 @@ def test_an_answer_to_another_question_is_discarded(come: str):
 def test_no_parameter_may_come_twice(name: str):
     """Whoever appends to an answer gains nothing: two of one are none."""
     with pytest.raises(Unauthorized, match=f"has {name} twice"):
-        code_from(f"{name}=right&state=right&code=c&iss=https://as.example&{name}=other", errand())
+        code_from(f"{name}=right&state=right&code=c&iss=https://as.example&{name}=other", request())
 
 
 def test_a_code_is_a_value_and_no_more():
@@ -183,7 +183,7 @@ def test_a_code_is_a_value_and_no_more():
 def test_an_answer_without_a_code(come: str, what: str):
     """What is not there cannot be exchanged."""
     with pytest.raises(Unauthorized, match=what):
-        code_from(come, errand())
+        code_from(come, request())
 
 
 @pytest.mark.parametrize(
@@ -197,7 +197,7 @@ def test_an_answer_without_a_code(come: str, what: str):
 )
 def test_answers_may_have_more_in_them(come: str):
     """RFC 6749, 4.1.2: what is not known is ignored."""
-    assert code_from(come, errand()) == "c"
+    assert code_from(come, request()) == "c"
 
 
 def test_who_said_no_said_no():
@@ -206,12 +206,12 @@ def test_who_said_no_said_no():
     The words are shown, but do not steer a terminal.
     """
     with pytest.raises(Denied, match="access_denied: not now") as denied:
-        code_from("state=right&error=access_denied&error_description=not+now", errand())
+        code_from("state=right&error=access_denied&error_description=not+now", request())
     assert denied.value.culprit == "person"
     with pytest.raises(Unauthorized) as refused:
         code_from(
             query(state="right", error="server_error", error_description="\x1b]0;x\x07\nline"),
-            errand(),
+            request(),
         )
     assert not isinstance(refused.value, Denied)
     assert str(refused.value).isprintable()
@@ -245,7 +245,7 @@ def test_no_answer_is_an_error_of_another_kind(come: str):
     """Whatever a browser brings, there is a code or there are words."""
     for says_issuer in (True, False):
         try:
-            assert code_from(come, errand(says_issuer=says_issuer))
+            assert code_from(come, request(says_issuer=says_issuer))
         except Unauthorized as refused:
             assert str(refused).isprintable()
 

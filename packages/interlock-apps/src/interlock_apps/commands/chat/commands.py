@@ -47,7 +47,7 @@ class ChatActions(Protocol):
 
     host: Host
     front: TerminalFocus
-    paper: TerminalOutput
+    terminal: TerminalOutput
     feed: EventPrinter
     media: MediaFiles
     session: Session
@@ -75,7 +75,7 @@ class Commands:
     def __init__(self, talk: ChatActions) -> None:
         self._talk = talk
         self._host = talk.host
-        self._paper = talk.paper
+        self._terminal = talk.terminal
         self._table: dict[str, Callable[[str], Awaitable[None]]] = {
             name: getattr(self, f"_{name}") for name in COMMANDS
         }
@@ -85,7 +85,7 @@ class Commands:
         try:
             await self._table[name](rest.strip())
         except (CommandError, InterlockError, ValueError, OSError) as bad:
-            self._paper.note(f"! {bad}", "bold red")
+            self._terminal.note(f"! {bad}", "bold red")
 
     def arguments_of(self, name: str, rest: str) -> Iterable[str]:
         """Return suggestions for the arguments of a command."""
@@ -118,7 +118,7 @@ class Commands:
             *((f"/{name}", words) for name, words in COMMANDS.items()),
         ]
         for key, words in lines:
-            self._paper.print(Text.assemble((f"{key:<10} ", "bold"), words, overflow="fold"))
+            self._terminal.print(Text.assemble((f"{key:<10} ", "bold"), words, overflow="fold"))
 
     async def _servers(self, rest: str) -> None:
         server, _, what = rest.partition(" ")
@@ -134,17 +134,17 @@ class Commands:
                     (f"  {in_line(words)}", "dim"),
                     overflow="fold",
                 )
-                self._paper.print(line)
+                self._terminal.print(line)
             return
         link = self._host.server(server)
         if what == "log":
             for said in list(link.log)[-MOST_LINES:]:
-                self._paper.note(
+                self._terminal.note(
                     f"{said.level}: {said.text}",
                     "red" if said.level in ("error", "critical") else "dim",
                 )
             if not link.log:
-                self._paper.note("Nothing is logged yet.")
+                self._terminal.note("Nothing is logged yet.")
         elif what in ("start", "stop", "restart"):
             do = {
                 "start": self._host.hub.start,
@@ -168,7 +168,7 @@ class Commands:
                 "resources": [resource.uri for resource in link.resources],
                 "templates": [each.uri_template for each in link.templates],
             }
-            self._paper.print(
+            self._terminal.print(
                 "\n".join(
                     yaml_lines(
                         {key: value for key, value in facts.items() if value not in ("", [])}
@@ -186,9 +186,9 @@ class Commands:
             )
             line.append(f"  {annotation_words(item.tool.annotations)}" if rest else "", style="dim")
             line.append(f"\n  {words}", style="red" if item.blocked else "dim")
-            self._paper.print(line)
+            self._terminal.print(line)
         if not items:
-            self._paper.note("There is no such tool." if rest else "There are no tools.")
+            self._terminal.note("There is no such tool." if rest else "There are no tools.")
 
     async def _model(self, rest: str) -> None:
         if rest:
@@ -200,7 +200,7 @@ class Commands:
             self._talk.session.model = self._host.models[rest]
         for model in self._host.models.values():
             mark = "❯ " if model is self._talk.session.model else "  "
-            self._paper.print(
+            self._terminal.print(
                 Text.assemble(
                     (mark + in_line(model.name, 60), "bold"),
                     (f"  {in_line(model.facts.remark)}", "dim"),
@@ -219,9 +219,9 @@ class Commands:
                 for folder in folders
             ]
             for server, folder in granted:
-                self._paper.note(f"{folder}  ({server or 'all servers'})")
+                self._terminal.note(f"{folder}  ({server or 'all servers'})")
             if not granted:
-                self._paper.note("No folder is shared with servers. /roots add FOLDER [SERVER]")
+                self._terminal.note("No folder is shared with servers. /roots add FOLDER [SERVER]")
         elif words[0] in ("add", "remove") and len(words) in (2, 3):
             (self._host.grant if words[0] == "add" else self._host.revoke)(words[1], *words[2:])
         else:
@@ -243,9 +243,9 @@ class Commands:
             raise CommandError("/rules or /rules forget N")
         for place, rule in enumerate(rules, 1):
             how = f"in conversation {rule.session}" if rule.session else "always"
-            self._paper.note(f"{place} {rule.decision} {rule.server} {rule.tool} ({how})")
+            self._terminal.note(f"{place} {rule.decision} {rule.server} {rule.tool} ({how})")
         if not rules:
-            self._paper.note("There are no remembered decisions.")
+            self._terminal.note("There are no remembered decisions.")
 
     # -- results, the log, conversations -----------------------------------------------------------
 
@@ -263,16 +263,16 @@ class Commands:
             )
         call = ended[number - 1]
         event = call.event
-        self._paper.print(
+        self._terminal.print(
             Text(f"{in_line(event.server, 40)} · {in_line(event.tool, 80)}", style="bold")
         )
-        self._paper.print(
+        self._terminal.print(
             Text("\n".join(yaml_lines({"arguments": call.arguments})), style="dim", overflow="fold")
         )
         if event.result is None:
-            self._paper.note(event.error, "red")
+            self._terminal.note(event.error, "red")
         else:
-            self._paper.print(*whole(event.result, self._talk.media, self._paper.width))
+            self._terminal.print(*whole(event.result, self._talk.media, self._terminal.width))
 
     async def _read(self, rest: str) -> None:
         if not rest.startswith("@"):
@@ -289,7 +289,7 @@ class Commands:
                 str(getattr(event, name, "") or "")
                 for name in ("server", "tool", "prompt", "uri", "model", "error")
             )
-            self._paper.note(
+            self._terminal.note(
                 f"{noted.seq} {when} {event.__struct_config__.tag} "
                 f"{in_line(f'{what} {words}', 200)}"
             )
@@ -305,14 +305,14 @@ class Commands:
                 file.write(data)
 
             count = await self._host.log.export(write)
-        self._paper.note(f"{count} entries in {path}.")
+        self._terminal.note(f"{count} entries in {path}.")
 
     async def _sessions(self, rest: str) -> None:
         await self._host.log.flush()
         for row in (await self._host.log.sessions())[:MOST_LINES]:
             when = time.strftime("%d.%m.%Y %H:%M", time.localtime(row.began))
             mark = "❯" if row.id == self._talk.session.id else " "
-            self._paper.note(
+            self._terminal.note(
                 f"{mark} {row.id}  {when}  {row.model}  {row.turns} turns  {seen(row.title)}"
             )
 

@@ -34,7 +34,7 @@ from .editing import EditRejected, edit_data, edit_text
 from .filling import fill
 from .focus import KeyChoice, QuestionAbandoned, TerminalFocus
 from .output import in_line, rendered
-from .question_views import address, details, request_lines, sheet, whole_changes
+from .question_views import address, details, question_view, request_lines, whole_changes
 from .results import MediaFiles, blocks, plain, whole
 
 T = TypeVar("T")
@@ -77,12 +77,12 @@ class Asker:
 
     def _show(self, question: AnyQuestion) -> None:
         """Print a question; if it is too long for the screen, say that its beginning is hidden."""
-        paper = self._front.paper
-        shown = sheet(question, self._media, paper.width)
-        paper.print(*shown)
-        lines = sum(rendered(each, paper.width, coloured=False).count("\n") for each in shown)
-        if lines > paper.height - ROWS_OF_KEYS:
-            paper.note(
+        terminal = self._front.terminal
+        shown = question_view(question, self._media, terminal.width)
+        terminal.print(*shown)
+        lines = sum(rendered(each, terminal.width, coloured=False).count("\n") for each in shown)
+        if lines > terminal.height - ROWS_OF_KEYS:
+            terminal.note(
                 f"! These are {lines:,} lines. Scroll up to see those above the screen.",
                 "bold yellow",
             )
@@ -106,7 +106,7 @@ class Asker:
         while True:
             key = await self._front.key(keys)
             if key == "d":
-                self._front.paper.print(*details(question))
+                self._front.terminal.print(*details(question))
             elif key == "e":
                 given = arguments if arguments is not None else question.arguments
                 edited = await edit_data(
@@ -146,7 +146,9 @@ class Asker:
                 )
                 if edited is not None:
                     result = edited
-                    self._front.paper.print(*whole(result, self._media, self._front.paper.width))
+                    self._front.terminal.print(
+                        *whole(result, self._media, self._front.terminal.width)
+                    )
             elif key == "n":
                 return await self._refused()
             else:
@@ -186,7 +188,7 @@ class Asker:
                 model = await self._other_model(question.models, model)
             else:
                 request = await self._edited_request(request, key)
-            self._front.paper.print(*request_lines(request, model, question.left, self._media))
+            self._front.terminal.print(*request_lines(request, model, question.left, self._media))
 
     async def _edited_request(
         self, request: CreateMessageRequestParams, key: str
@@ -215,7 +217,7 @@ class Asker:
             None,
         )
         if place is None:
-            self._front.paper.note("It has no text. Press e to edit all of it.")
+            self._front.terminal.note("It has no text. Press e to edit all of it.")
             return request
         message = request.messages[place]
         text = await edit_text(self._front, _text_of(message.content) or "")
@@ -231,14 +233,14 @@ class Asker:
         names = list(models)
         for number, name in enumerate(names, 1):
             remark = f": {in_line(models[name], 100)}" if models[name] else ""
-            self._front.paper.note(f"  {number} {name}{remark}", "bold" if name == model else "")
+            self._front.terminal.note(f"  {number} {name}{remark}", "bold" if name == model else "")
         session: PromptSession[str] = PromptSession()
         said = (await self._front.text(session, "Which model? ")).strip()
         if said in models:
             return said
         if said.isascii() and said.isdigit() and 1 <= int(said) <= len(names):
             return names[int(said) - 1]
-        self._front.paper.note(f"There is no model {in_line(said, 60)}.", "bold red")
+        self._front.terminal.note(f"There is no model {in_line(said, 60)}.", "bold red")
         return model
 
     async def _sampled(self, question: SampledQuestion) -> Decision:
@@ -271,7 +273,7 @@ class Asker:
                 )
             if edited is not None:
                 sampled = edited
-                self._front.paper.print(*blocks(sampled.content, self._media))
+                self._front.terminal.print(*blocks(sampled.content, self._media))
 
     # -- pages, starts, changes --------------------------------------------------------------------
 
@@ -288,12 +290,12 @@ class Asker:
                 if not question.url.isascii() or not question.url.startswith(
                     ("https://", "http://")
                 ):
-                    self._front.paper.note(
+                    self._front.terminal.note(
                         "! It is not opened, because it is not a plain web address.",
                         "bold red",
                     )
                     continue
-                self._front.paper.print(address(question.url, question.host, question.site))
+                self._front.terminal.print(address(question.url, question.host, question.site))
                 if (
                     await self._front.key([KeyChoice("y", "open it now"), KeyChoice("n", "do not")])
                     == "y"
@@ -336,7 +338,7 @@ class Asker:
         while True:
             key = await self._front.key(keys)
             if key == "d":
-                self._front.paper.print(*whole_changes(question))
+                self._front.terminal.print(*whole_changes(question))
                 continue
             if key == "c":
                 only = await self._chosen(question)
@@ -372,7 +374,7 @@ class Asker:
         return Decision(allow=False, reason=reason.strip())
 
     def _said(self, words: str, style: str = "green") -> None:
-        self._front.paper.note(f"  → {words}", style)
+        self._front.terminal.note(f"  → {words}", style)
 
 
 def _arguments(schema: Mapping[str, Any], data: Any) -> dict[str, Any]:

@@ -37,8 +37,8 @@ async def edit_text(front: TerminalFocus, text: str, ending: str = ".txt") -> st
     session: PromptSession[str] = PromptSession(key_bindings=keys, multiline=True)
     shown = clean(text)
     if shown != text:
-        front.paper.note("! Invisible characters were removed.", "yellow")
-    front.paper.note("Ctrl-S (or Esc, then Enter) saves, Ctrl-C discards the change.")
+        front.terminal.note("! Invisible characters were removed.", "yellow")
+    front.terminal.note("Ctrl-S (or Esc, then Enter) saves, Ctrl-C discards the change.")
     try:
         return await front.text(session, "┃ ", default=shown, prompt_continuation="┃ ")
     except (QuestionAbandoned, EOFError):
@@ -54,12 +54,12 @@ async def edit_data(front: TerminalFocus, data: Any, check: Callable[[Any], T]) 
     while True:
         edited = await edit_text(front, text, ".json")
         if edited is None or edited.strip() == "":
-            front.paper.note("Not changed.")
+            front.terminal.note("Not changed.")
             return None
         try:
             return check(msgspec.json.decode(edited))
         except (msgspec.DecodeError, UnicodeError, EditRejected) as bad:
-            front.paper.note(f"! {in_line(str(bad), 500)}", "bold red")
+            front.terminal.note(f"! {in_line(str(bad), 500)}", "bold red")
             if edited == text and os.environ.get(
                 "EDITOR"
             ):  # closed without a change: the person cancels
@@ -82,10 +82,10 @@ async def _in_editor(front: TerminalFocus, editor: str, text: str, ending: str) 
             with front.input.cooked_mode():
                 code = await asyncio.to_thread(subprocess.call, [*shlex.split(editor), str(path)])
         except (OSError, ValueError) as bad:
-            front.paper.note(f"! {editor} cannot be started: {bad}", "bold red")
+            front.terminal.note(f"! {editor} cannot be started: {bad}", "bold red")
             return None
         if code:
-            front.paper.note(f"{editor} ended with {code}.")
+            front.terminal.note(f"{editor} ended with {code}.")
             return None
         edited = path.read_text(encoding="utf-8", errors="replace")
         return (

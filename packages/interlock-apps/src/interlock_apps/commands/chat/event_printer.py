@@ -51,8 +51,8 @@ class EventPrinter:
     `ended` has the last finished calls; `live` returns what is running.
     """
 
-    def __init__(self, paper: TerminalOutput, clock: Callable[[], float] | None = None) -> None:
-        self._paper = paper
+    def __init__(self, terminal: TerminalOutput, clock: Callable[[], float] | None = None) -> None:
+        self._terminal = terminal
         self._clock = clock or (lambda: asyncio.get_running_loop().time())
         self.session = ""
         self.running: dict[str, RunningCall] = {}
@@ -98,9 +98,9 @@ class EventPrinter:
             self._print_blocks(self._speech.hear(event.text))
         elif event.kind == "thought":
             for block in self._thought.hear(event.text):
-                self._paper.note(block, "dim italic")
+                self._terminal.note(block, "dim italic")
         elif event.kind == "note":
-            self._paper.note(event.text)
+            self._terminal.note(event.text)
 
     def _model_said(self, event: e.ModelSaid) -> None:
         streamed = self._speech.said
@@ -113,20 +113,20 @@ class EventPrinter:
 
     def _end_speech(self) -> None:
         for block in self._thought.end():
-            self._paper.note(block, "dim italic")
+            self._terminal.note(block, "dim italic")
         self._print_blocks(self._speech.end())
 
     def _print_blocks(self, blocks: list[str]) -> None:
         for block in blocks:
-            self._paper.print(Text(""), Markdown(seen(block), hyperlinks=False))
+            self._terminal.print(Text(""), Markdown(seen(block), hyperlinks=False))
 
     def _failed(self, event: e.ModelFailed) -> None:
         self._end_speech()
         self._failure = event.words
-        self._paper.note(f"✗ {event.model} gave no answer. {event.words}", "bold red")
+        self._terminal.note(f"✗ {event.model} gave no answer. {event.words}", "bold red")
 
     def _trimmed(self, event: e.Trimmed) -> None:
-        self._paper.note(
+        self._terminal.note(
             f"· Left out of what the model sees ({event.rule}): {event.words} About "
             f"{event.tokens:,} tokens.",
             "yellow",
@@ -138,13 +138,15 @@ class EventPrinter:
         if event.reason in ("failed", "refused"):
             words = "" if event.words == self._failure else event.words
             parts = ("■", words, "/retry asks the model again.")
-            self._paper.note(" ".join(part for part in parts if part), "yellow")
+            self._terminal.note(" ".join(part for part in parts if part), "yellow")
         elif event.reason != "done":
-            self._paper.note(f"■ The turn ended ({event.reason}). {event.words}".rstrip(), "yellow")
+            self._terminal.note(
+                f"■ The turn ended ({event.reason}). {event.words}".rstrip(), "yellow"
+            )
         self._failure = ""
         used = event.usage
         if used.input or used.output:
-            self._paper.note(f"  {used.input:,} tokens in, {used.output:,} out")
+            self._terminal.note(f"  {used.input:,} tokens in, {used.output:,} out")
 
     # -- calls -------------------------------------------------------------------------------------
 
@@ -201,7 +203,7 @@ class EventPrinter:
         )
         self.ended.append(EndedCall(call.arguments, event))
         del self.ended[:-MOST_ENDED]
-        self._paper.print(self.card(len(self.ended), call.title, event))
+        self._terminal.print(self.card(len(self.ended), call.title, event))
 
     def card(self, number: int, title: str, event: e.CallEnded) -> Text:
         """A finished call in one line, with a summary of its result below."""
@@ -227,13 +229,17 @@ class EventPrinter:
 
     def _sampled(self, event: e.SampleEnded) -> None:
         if event.error:
-            self._paper.note(f"✗ {event.model} gave {event.server} no answer: {event.error}", "red")
+            self._terminal.note(
+                f"✗ {event.model} gave {event.server} no answer: {event.error}", "red"
+            )
 
     def _read(self, event: e.ResourceRead) -> None:
         if event.error:
-            self._paper.note(f"✗ {event.server}: {event.uri} cannot be read: {event.error}", "red")
+            self._terminal.note(
+                f"✗ {event.server}: {event.uri} cannot be read: {event.error}", "red"
+            )
         elif event.by == "person":
-            self._paper.note(f"@ {event.server}: {event.uri}, {event.size:,} characters")
+            self._terminal.note(f"@ {event.server}: {event.uri}, {event.size:,} characters")
 
     # -- servers and the host ----------------------------------------------------------------------
 
@@ -249,14 +255,14 @@ class EventPrinter:
         line = Text("● ", style=_STATES.get(event.state, ""))
         line.append(f"{in_line(event.server, 60)} {event.state}", style="bold")
         line.append(f"  {in_line(words)}", style="dim")
-        self._paper.print(line)
+        self._terminal.print(line)
 
     def _pinned(self, event: e.Pinned) -> None:
         what = f"{event.server}: {event.kind} {event.name}".rstrip()
         if event.how == "blocked":
-            self._paper.note(f"! {what} is not what was approved, and is blocked.", "yellow")
+            self._terminal.note(f"! {what} is not what was approved, and is blocked.", "yellow")
         elif event.how == "approved":
-            self._paper.note(f"· {what} is approved.")
+            self._terminal.note(f"· {what} is approved.")
 
     def _roots(self, event: e.RootsChanged) -> None:
         folders = [
@@ -264,21 +270,21 @@ class EventPrinter:
             for server, listed in event.folders.items()
             for folder in listed
         ]
-        self._paper.note(f"· Servers may work in {', '.join(folders) or 'no folder'}.")
+        self._terminal.note(f"· Servers may work in {', '.join(folders) or 'no folder'}.")
 
     def _rule(self, event: e.RuleRemembered) -> None:
         how = "from now on" if event.remember == "always" else "in this conversation"
-        self._paper.note(
+        self._terminal.note(
             f"· Remembered {how}: {event.rule.decision} {event.rule.server} "
             f"{event.rule.tool}. /rules forget removes it."
         )
 
     def _notice(self, event: e.Notice) -> None:
         style = {"info": "dim", "warning": "yellow", "error": "bold red"}[event.level]
-        self._paper.note(f"! {event.server + ': ' if event.server else ''}{event.words}", style)
+        self._terminal.note(f"! {event.server + ': ' if event.server else ''}{event.words}", style)
 
     def _updated(self, event: e.ResourceUpdated) -> None:
-        self._paper.note(f"· {event.server}: {event.uri} has changed.")
+        self._terminal.note(f"· {event.server}: {event.uri} has changed.")
 
     # -- what is under way -------------------------------------------------------------------------
 
@@ -300,8 +306,8 @@ class EventPrinter:
         return shown
 
     def _redraw(self) -> None:
-        if self._paper.app is not None:
-            self._paper.app.invalidate()
+        if self._terminal.app is not None:
+            self._terminal.app.invalidate()
 
 
 def counts(tools: int, resources: int, prompts: int) -> str:

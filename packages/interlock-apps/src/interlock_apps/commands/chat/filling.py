@@ -57,17 +57,17 @@ class ChatForm:
 
     def show_field(self, field: FormField, number: int, count: int) -> None:
         """See FormTerminal."""
-        self._focus.paper.print(*field_lines(field, number, count))
+        self._focus.terminal.print(*field_lines(field, number, count))
 
     def show_problem(self, words: str) -> None:
         """See FormTerminal."""
-        self._focus.paper.note(f"    ! {words}", "bold red")
+        self._focus.terminal.note(f"    ! {words}", "bold red")
 
     def show_review(
         self, fields: Sequence[FormField], content: Mapping[str, Any], wrong: Mapping[str, str]
     ) -> None:
         """See FormTerminal."""
-        self._focus.paper.print(*filled_lines(fields, content, wrong))
+        self._focus.terminal.print(*filled_lines(fields, content, wrong))
 
     async def read_field(self, field: FormField, text: str, refused: str | None) -> str:
         """See FormTerminal. A rejected text is put back into the line for correction."""
@@ -89,7 +89,7 @@ class ChatForm:
             names = ((n, (f.name, f.title)) for n, f in enumerate(fields, 1))
             number = next((n for n, named in names if said in named), 0)
         if not 1 <= number <= len(fields):
-            self._focus.paper.note(f"  There is no field {in_line(said, 60)}.", "bold red")
+            self._focus.terminal.note(f"  There is no field {in_line(said, 60)}.", "bold red")
             return 0
         return number
 
@@ -111,9 +111,9 @@ async def fill(focus: TerminalFocus, question: FormQuestion) -> Filled:
     if decision is None:
         decision = await fill_form(ChatForm(focus), fields, question.requested_schema, content)
     if decision == "send":
-        focus.paper.note("  → sent", "green")
+        focus.terminal.note("  → sent", "green")
         return Filled(action="accept", content=content)
-    focus.paper.note("  → declined" if decision == "decline" else "  → cancelled", "yellow")
+    focus.terminal.note("  → declined" if decision == "decline" else "  → cancelled", "yellow")
     return Filled(action="decline" if decision == "decline" else "cancel")
 
 

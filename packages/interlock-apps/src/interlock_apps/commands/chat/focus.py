@@ -53,8 +53,8 @@ class TerminalFocus:
     while something is running.
     """
 
-    def __init__(self, paper: TerminalOutput, input: Input) -> None:
-        self.paper = paper
+    def __init__(self, terminal: TerminalOutput, input: Input) -> None:
+        self.terminal = terminal
         self.input = input
         self.ask: Callable[[AnyQuestion], Coroutine[Any, Any, Answer]]
         self.live: Callable[[], StyleAndTextTuples] = lambda: []
@@ -94,7 +94,7 @@ class TerminalFocus:
         try:
             await asyncio.wait({asking, waiting.answered}, return_when=asyncio.FIRST_COMPLETED)
             if not asking.done():
-                self.paper.note(
+                self.terminal.note(
                     f"The question of {waiting.question.server or 'the host'} is no longer open."
                 )
         finally:
@@ -131,7 +131,7 @@ class TerminalFocus:
         except (
             Exception
         ) as bad:  # a question that cannot be shown counts as denied, and does not end the chat
-            self.paper.note(
+            self.terminal.note(
                 f"! The question of {question.server or 'the host'} cannot be shown: "
                 f"{type(bad).__name__}: {bad}",
                 "bold red",
@@ -239,17 +239,17 @@ class TerminalFocus:
             raise LeaveChat  # the terminal is gone
         if self._stops > before:
             if self._stops == 1:
-                self.paper.note("Cancelled. Press Ctrl-C again to quit.", "yellow")
+                self.terminal.note("Cancelled. Press Ctrl-C again to quit.", "yellow")
             self._stopped()
 
     async def run(self, app: Application[T]) -> T:
         """Run an application, which has the terminal until it ends."""
-        self.paper.app = app
+        self.terminal.app = app
         try:
             return await app.run_async(handle_sigint=False, set_exception_handler=False)
         finally:
-            self.paper.app = None
-            self.paper.flush()
+            self.terminal.app = None
+            self.terminal.flush()
 
     async def key(self, keys: Sequence[KeyChoice]) -> str:
         """Wait for one of these keys, and return it.
@@ -267,7 +267,7 @@ class TerminalFocus:
                 on(each.key.upper(), each.key)
         bindings.add("c-c")(lambda event: event.app.exit(exception=QuestionAbandoned()))
         bindings.add("c-d")(lambda event: event.app.exit(exception=EOFError()))
-        control = FormattedTextControl(lambda: laid_out(keys, self.paper.width, self._who))
+        control = FormattedTextControl(lambda: laid_out(keys, self.terminal.width, self._who))
         window = Window(control, wrap_lines=True, dont_extend_height=True, always_hide_cursor=True)
         self.forget_keys()
         app: Application[str] = Application(
@@ -277,7 +277,7 @@ class TerminalFocus:
 
     async def text(self, session: PromptSession[str], message: Any, **options: Any) -> str:
         """Read a line. Raises QuestionAbandoned (Ctrl-C), or EOFError (Ctrl-D in an empty line)."""
-        self.paper.app = session.app
+        self.terminal.app = session.app
         try:
             return await session.prompt_async(
                 message, handle_sigint=False, set_exception_handler=False, **options
@@ -285,8 +285,8 @@ class TerminalFocus:
         except KeyboardInterrupt:
             raise QuestionAbandoned from None
         finally:
-            self.paper.app = None
-            self.paper.flush()
+            self.terminal.app = None
+            self.terminal.flush()
 
     def forget_keys(self) -> None:
         """Drop keys typed before the question was visible."""

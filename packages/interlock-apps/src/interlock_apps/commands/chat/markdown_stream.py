@@ -48,9 +48,9 @@ def _cut(text: str) -> int | None:
 def _is_open(fences: list[str]) -> bool:
     """Whether the last of these fences opens a code block."""
     opened = ""
-    for fence in fences:
+    for marker in fences:
         if not opened:
-            opened = fence
-        elif fence[0] == opened[0] and len(fence) >= len(opened):
+            opened = marker
+        elif marker[0] == opened[0] and len(marker) >= len(opened):
             opened = ""
     return bool(opened)

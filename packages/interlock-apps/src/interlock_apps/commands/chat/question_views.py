@@ -38,7 +38,7 @@ _COUNTED = {"is new": "new", "has changed since it was approved": "changed", "is
 _KINDS = {"tool": "tool", "prompt": "prompt", "instructions": "instructions", "skill": "skill"}
 
 
-def sheet(question: AnyQuestion, media: MediaFiles, width: int) -> list[Any]:
+def question_view(question: AnyQuestion, media: MediaFiles, width: int) -> list[Any]:
     """The view above the keys of a question. It names the server that caused the question."""
     body: list[Any]
     if isinstance(question, CallQuestion):

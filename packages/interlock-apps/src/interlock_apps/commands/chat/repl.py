@@ -69,8 +69,8 @@ def begin(host: Host, *, hint: str = "", resume: str = "", follow: Any = None) -
         ):  # a signal, too, closes everything that was started
             if task is not None and hasattr(signal, name) and sys.platform != "win32":
                 asyncio.get_running_loop().add_signal_handler(getattr(signal, name), task.cancel)
-        with _printed(paper := TerminalOutput(session.output)):
-            talk = ChatRepl(host, session.input, paper, history=_history(), hint=hint)
+        with _printed(terminal := TerminalOutput(session.output)):
+            talk = ChatRepl(host, session.input, terminal, history=_history(), hint=hint)
             with (
                 session.input.raw_mode()
             ):  # also between two prompts: keys are not echoed there, and Ctrl-C is a key
@@ -95,7 +95,7 @@ class ChatRepl:
         self,
         host: Host,
         input: Input,
-        paper: TerminalOutput,
+        terminal: TerminalOutput,
         *,
         history: History | None = None,
         hint: str = "",
@@ -103,11 +103,11 @@ class ChatRepl:
         asker: Asker | None = None,
     ) -> None:
         self.host = host
-        self.paper = paper
+        self.terminal = terminal
         self._hint = hint
         self._pause = pause
-        self.front = TerminalFocus(paper, input)
-        self.feed = EventPrinter(paper)
+        self.front = TerminalFocus(terminal, input)
+        self.feed = EventPrinter(terminal)
         self.media = MediaFiles()
         self.front.ask = (asker or Asker(self.front, self.media)).ask
         self.front.live = self.feed.live
@@ -156,7 +156,7 @@ class ChatRepl:
         if resume:
             if any(row.id == resume for row in await self.host.log.sessions()):
                 return await self.host.resume(resume)
-            self.paper.note(
+            self.terminal.note(
                 f"! There is no conversation {in_line(resume, 60)}; this is a new one.", "bold red"
             )
         return self.host.session()
@@ -168,10 +168,10 @@ class ChatRepl:
         self.feed.ended.clear()
         model = session.model
         if self._hint:
-            self.paper.note(self._hint, "bold")
+            self.terminal.note(self._hint, "bold")
             self._hint = ""
         remark = f"  {in_line(model.facts.remark)}" if model.facts.remark else ""
-        self.paper.print(
+        self.terminal.print(
             Text.assemble(
                 ("You talk with ", ""),
                 (in_line(model.name, 60), "bold"),
@@ -180,11 +180,11 @@ class ChatRepl:
             )
         )
         for message in session.messages[-4:]:
-            self.paper.print(
+            self.terminal.print(
                 Text(f"{message.role}:", style="dim"),
                 *(Padding(each, (0, 0, 0, 2)) for each in blocks(message.content, self.media)),
             )
-        self.paper.note("/ prompts and commands, @ resources, /help. Ctrl-D quits.")
+        self.terminal.note("/ prompts and commands, @ resources, /help. Ctrl-D quits.")
 
     async def _talk(self) -> None:
         given_up = False
@@ -197,7 +197,7 @@ class ChatRepl:
                 if given_up:
                     return
                 given_up = True
-                self.paper.note("Press Ctrl-C again or Ctrl-D to quit.")
+                self.terminal.note("Press Ctrl-C again or Ctrl-D to quit.")
                 continue
             given_up = False
             if line.strip():
@@ -227,7 +227,7 @@ class ChatRepl:
         meant = read_line(line, COMMANDS, self.offers())
         try:
             if isinstance(meant, LineError):
-                self.paper.note(f"! {meant.words}", "bold red")
+                self.terminal.note(f"! {meant.words}", "bold red")
             elif isinstance(meant, Command):
                 await self._commands.do(meant.name, meant.rest)
             elif isinstance(meant, PromptCall):
@@ -235,9 +235,9 @@ class ChatRepl:
             else:
                 await self._say(meant)
         except (InterlockError, ValueError) as bad:
-            self.paper.note(f"! {bad}", "bold red")
+            self.terminal.note(f"! {bad}", "bold red")
         except (QuestionAbandoned, EOFError):
-            self.paper.note("Given up.")
+            self.terminal.note("Given up.")
 
     def offers(self) -> tuple[ServerOffer, ...]:
         """What the servers offer now, without blocked prompts."""
@@ -274,17 +274,17 @@ class ChatRepl:
             got = await self.front.during(
                 self.host.get_prompt(call.server, call.prompt.name, given)
             )
-            self.paper.print(
+            self.terminal.print(
                 Text(f"{in_line(call.server, 60)} suggests this message:", style="bold")
             )
             for message in got.messages:
                 who = [] if message.role == "user" else [Text(f"  {message.role}:", style="dim")]
-                self.paper.print(
+                self.terminal.print(
                     *who,
                     *(Padding(each, (0, 0, 0, 2)) for each in blocks(message.content, self.media)),
                 )
             for each in attach:
-                self.paper.note(f"  @ {each.server}: {each.uri}")
+                self.terminal.note(f"  @ {each.server}: {each.uri}")
             key = await self.front.idle(lambda: self.front.key(_PREVIEW))
             if key == "y":
                 await self._turn(
@@ -292,7 +292,7 @@ class ChatRepl:
                 )
                 return
             if key == "n":
-                self.paper.note("Nothing was sent.")
+                self.terminal.note("Nothing was sent.")
                 return
             if key == "a":
                 attach += [each for each in await self._chosen() if each not in attach]
@@ -316,7 +316,7 @@ class ChatRepl:
                 continue
             words = argument.description or argument.title or ""
             need = "" if argument.required else " (optional, Enter skips it)"
-            self.paper.print(
+            self.terminal.print(
                 Text.assemble(
                     (f"  {in_line(argument.name, 60)}{need}", "bold"),
                     (f"  {in_line(words)}", "dim"),
@@ -330,7 +330,7 @@ class ChatRepl:
                 )
                 if value or not argument.required:
                     break
-                self.paper.note("    ! This field is required.", "bold red")
+                self.terminal.note("    ! This field is required.", "bold red")
             if value:
                 given[argument.name] = value
             else:
@@ -373,7 +373,7 @@ class ChatRepl:
         )
         found = [attachment(word.removeprefix("@"), self.offers()) for word in line.split()]
         if None in found:
-            self.paper.note("! There is no such resource.", "bold red")
+            self.terminal.note("! There is no such resource.", "bold red")
         return await self._expanded([each for each in found if each is not None])
 
     async def _expanded(self, attached: Sequence[Attached]) -> list[Attached]:
@@ -383,7 +383,7 @@ class ChatRepl:
             if "{" in each.uri:
                 values: dict[str, str] = {}
                 for name in blanks(each.uri):
-                    self.paper.print(
+                    self.terminal.print(
                         Text(
                             f"  {in_line(each.uri, 200)}: {in_line(name, 60)}",
                             style="bold",
@@ -413,7 +413,7 @@ class ChatRepl:
 
         ended = await self.front.during(wait(), stop=stop)
         if ended.reason == "done":
-            self.paper.print("")
+            self.terminal.print("")
 
     async def read(self, words: str) -> None:
         """Print a resource."""
@@ -423,7 +423,7 @@ class ChatRepl:
         (place,) = await self._expanded([found])
         result = await self.front.during(self.host.read(place.server, place.uri))
         for part in result.contents:
-            self.paper.print(*contents(part, self.media))
+            self.terminal.print(*contents(part, self.media))
 
 
 def _take(event: KeyPressEvent) -> None:
@@ -451,21 +451,21 @@ def _history() -> History:
     return FileHistory(str(path))
 
 
-class _ToPaper(logging.Handler):
+class _TerminalLogHandler(logging.Handler):
     """Prints the program's warnings above the input line."""
 
-    def __init__(self, paper: TerminalOutput) -> None:
+    def __init__(self, terminal: TerminalOutput) -> None:
         super().__init__(logging.WARNING)
-        self._paper = paper
+        self._terminal = terminal
 
     def emit(self, record: logging.LogRecord) -> None:
         """See Handler."""
-        self._paper.note(f"! {seen(record.getMessage())}", "yellow")
+        self._terminal.note(f"! {seen(record.getMessage())}", "yellow")
 
 
 @contextlib.contextmanager
-def _printed(paper: TerminalOutput) -> Any:
-    handler = _ToPaper(paper)
+def _printed(terminal: TerminalOutput) -> Any:
+    handler = _TerminalLogHandler(terminal)
     log.addHandler(handler)
     try:
         yield

@@ -174,7 +174,7 @@ class ListFetcher:
         for name in set(names) & self._offered():
             kind = KINDS[name]
             # A cached list must not be mistaken for the new one.
-            self._client.outdate(kind.notice, ListChangedNotificationParams())
+            self._client.invalidate(kind.notice, ListChangedNotificationParams())
             self._throttles[name].request()
 
     async def aclose(self) -> None:

@@ -114,7 +114,7 @@ def of_tools(
             foreign |= {
                 tool.name: other
                 for tool in theirs
-                if _telling(tool.name) and tool.name.casefold() not in own
+                if _is_distinctive(tool.name) and tool.name.casefold() not in own
             }
     mentioned = re.compile(
         "|".join(
@@ -284,7 +284,7 @@ def _texts_of_blocks(blocks: Iterable[Any]) -> Iterator[str]:
             yield from _texts_of_blocks(block.content or ())
 
 
-def _telling(name: str) -> bool:
+def _is_distinctive(name: str) -> bool:
     """Whether a tool's name is more than an ordinary word: parts joined by a mark or a capital."""
     return len(name) > 4 and re.search(r"[a-z0-9][A-Z]|[\w][_\-./:][\w]", name) is not None
 

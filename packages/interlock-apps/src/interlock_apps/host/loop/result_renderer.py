@@ -35,10 +35,10 @@ class ResultRenderer:
     """
 
     def __init__(
-        self, budget: Budget, fence: UntrustedTextMarker, shelf: ResultStore, clean: Clean = str
+        self, budget: Budget, marker: UntrustedTextMarker, shelf: ResultStore, clean: Clean = str
     ) -> None:
         self.budget = budget
-        self.fence = fence
+        self.marker = marker
         self.shelf = shelf
         self._clean = clean
 
@@ -72,14 +72,14 @@ class ResultRenderer:
         text = self._clean(text)
         origin = self._clean(origin)
         if len(text) <= self.budget.page:
-            return self.fence.wrap(text, origin)
+            return self.marker.wrap(text, origin)
         name = self.shelf.put(text)
         pages = self.shelf.pages(name)
         more = (
             f'(Page 1 of {pages}. The others: interlock__read_result with {{"result": '
             f'"{name}", "page": 2}} and so on.)'
         )
-        return f"{self.fence.wrap(self.shelf.read(name, 1) or '', origin)}\n{more}"
+        return f"{self.marker.wrap(self.shelf.read(name, 1) or '', origin)}\n{more}"
 
     def parts(self, blocks: list[Any]) -> tuple[str, list[Media]]:
         """The text of blocks, and their images and sounds; other blocks become a line of text."""

@@ -14,7 +14,7 @@ from ..limits import DatabaseLimits
 from .driver import ByteMeter, Connection, Driver
 from .errors import ResponseTooLarge, late, refused, unreachable
 from .urls import PostgresUrl
-from .values import teach
+from .values import register_codecs
 
 ANY_ROLE = "INTERLOCK_DATABASE_ANY_ROLE"
 READING = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
@@ -223,7 +223,7 @@ class ConnectionPool:
         try:
             if os.environ.get(ANY_ROLE) != "1":
                 await self._judge(connection)
-            await teach(connection)
+            await register_codecs(connection)
             return PooledConnection(connection, watched=await self._watches(connection))
         except BaseException:
             connection.terminate()

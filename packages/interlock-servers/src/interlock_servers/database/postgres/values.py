@@ -58,7 +58,7 @@ _NUMBERED = {
 _OFFSET = re.compile(r"([+-]\d\d)$")
 
 
-async def teach(connection: Connection) -> None:
+async def register_codecs(connection: Connection) -> None:
     """Register codecs on a new connection for types that the driver's own codecs do not convert
     exactly.
 

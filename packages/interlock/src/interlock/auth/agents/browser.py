@@ -16,7 +16,7 @@ from ..oauth.addresses import checked_url, is_loopback
 from ..oauth.errors import Unauthorized
 from ..oauth.steps import ShowCode
 from .interface import Say, code_words, state_of, to_stderr, visitable
-from .redirect_listener import Landing
+from .redirect_listener import RedirectListener
 
 _OPEN = "import sys, webbrowser; sys.exit(not webbrowser.open(sys.argv[1]))"
 
@@ -57,7 +57,7 @@ class Browser:
         self._open = open or open_browser
         self._say = say
         self._seconds = seconds
-        self._landing: Landing | None = None
+        self._landing: RedirectListener | None = None
         self._at = ""
 
     async def listen(self, preferred: Sequence[str]) -> str:
@@ -79,15 +79,15 @@ class Browser:
         visitable(url)
         if self._landing is None or redirect_uri != self._at:
             raise RuntimeError("visit() follows listen(), with the redirect URI that it gave")
-        landing = self._landing
-        arrival = landing.expect(state_of(url))
+        listener = self._landing
+        arrival = listener.expect(state_of(url))
         self._say(f"To log in, visit {url}")
         try:
             self._start(url)
             async with asyncio.timeout(self._seconds):
                 return await arrival
         except TimeoutError:
-            others = f" (to other log-ins: {landing.others})" if landing.others else ""
+            others = f" (to other log-ins: {listener.others})" if listener.others else ""
             raise t.TimedOut(
                 f"Nobody logged in within {self._seconds:g} seconds: no answer came to "
                 f"{redirect_uri}{others}. Try again, and finish in the newest window. If "
@@ -105,10 +105,10 @@ class Browser:
 
     async def aclose(self) -> None:
         """See Agent."""
-        landing = self._landing
+        listener = self._landing
         self._landing = None
-        if landing is not None:
-            await landing.aclose()
+        if listener is not None:
+            await listener.aclose()
 
     async def _listen_for(self, redirect_uri: str) -> str:
         """Listen for redirects to this URI."""
@@ -130,18 +130,18 @@ class Browser:
     async def _listen_at(
         self, host: str, port: int, path: str, redirect_uri: str | None = None
     ) -> str:
-        landing = Landing(path or "/")
+        listener = RedirectListener(path or "/")
         try:
-            await landing.open(
+            await listener.open(
                 host, port, () if redirect_uri is None else (urlsplit(redirect_uri).netloc,)
             )
         except BaseException:
-            await landing.aclose()
+            await listener.aclose()
             raise
-        self._landing = landing
+        self._landing = listener
         name = f"[{host}]" if ":" in host else host
         own = (
-            f"http://{name if is_loopback(f'http://{name}') else '127.0.0.1'}:{landing.port}{path}"
+            f"http://{name if is_loopback(f'http://{name}') else '127.0.0.1'}:{listener.port}{path}"
         )
         self._at = own if redirect_uri is None else redirect_uri
         return self._at

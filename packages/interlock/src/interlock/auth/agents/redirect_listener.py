@@ -103,7 +103,7 @@ def query_of(head: bytes, path: str, hosts: Collection[str]) -> str | None:
     return query if target == path else None
 
 
-class Landing:
+class RedirectListener:
     """A listener for one login. The first authorization response with the right state ends the
     wait; all other requests are ignored.
 

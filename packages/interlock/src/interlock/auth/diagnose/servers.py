@@ -20,7 +20,7 @@ from ..oauth.addresses import (
 from ..oauth.challenges import Challenge, find, write_challenge
 from ..oauth.documents import ProtectedResource
 from ..oauth.errors import Unauthorized
-from ..oauth.probe import Knock, knock
+from ..oauth.probe import ProbeResult, probe
 from ..oauth.steps import Got, Procedure
 from .findings import Report, look, loosely, members_of, outcome
 
@@ -42,7 +42,7 @@ class Protection(Struct, frozen=True, kw_only=True):
     legacy: bool = False
 
 
-def anonymous_request(url: str, report: Report) -> Procedure[Knock | None]:
+def anonymous_request(url: str, report: Report) -> Procedure[ProbeResult | None]:
     """Send a request without a token; None without a response."""
     report.part = "A request without a token"
     if not is_protected(url):
@@ -53,7 +53,7 @@ def anonymous_request(url: str, report: Report) -> Procedure[Knock | None]:
             advice="No client may send a token there.",
         )
     try:
-        answer = yield from knock(url)
+        answer = yield from probe(url)
     except t.Unreachable as bad:
         report.wrong_that(
             f"no answer: {str(bad).rstrip('.')}",
@@ -69,7 +69,7 @@ def anonymous_request(url: str, report: Report) -> Procedure[Knock | None]:
     return answer
 
 
-def _judge_status(url: str, answer: Knock, report: Report) -> None:
+def _judge_status(url: str, answer: ProbeResult, report: Report) -> None:
     status = answer.got.status
     leads = answer.got.headers.get("location", "another address")
     asked = f"POST {' and '.join(answer.tried)}"
@@ -110,7 +110,7 @@ def _judge_status(url: str, answer: Knock, report: Report) -> None:
         )
 
 
-def _judge_challenges(url: str, answer: Knock, report: Report) -> None:
+def _judge_challenges(url: str, answer: ProbeResult, report: Report) -> None:
     place = resource_places(url)[0]
     wanted = write_challenge("Bearer", {"resource_metadata": place})
     challenge = find(answer.challenges, "bearer", "dpop")
@@ -155,7 +155,7 @@ def _written(challenge: Challenge) -> str:
     return write_challenge(name, challenge.parameters).rstrip()
 
 
-def protection(url: str, answer: Knock, report: Report) -> Procedure[Protection | None]:
+def protection(url: str, answer: ProbeResult, report: Report) -> Procedure[Protection | None]:
     """Find and check the server's metadata. None if the diagnosis ends here."""
     report.part = "The server's metadata (protected resource)"
     challenge = find(answer.challenges, "bearer", "dpop")
@@ -217,7 +217,7 @@ def _may_be_asked(place: str, report: Report) -> bool:
 
 
 def _without_words(
-    url: str, answer: Knock, silent: bool, report: Report
+    url: str, answer: ProbeResult, silent: bool, report: Report
 ) -> Procedure[Protection | None]:
     """Handle a server without metadata: it is open, or its origin is its authorization server as in
     2025-03-26, or this is an error.

@@ -16,7 +16,7 @@ from .errors import Culprit, Denied, Unauthorized
 _STEP = "log-in"
 
 
-class Errand(SecretRecord, frozen=True, kw_only=True):
+class AuthorizationRequest(SecretRecord, frozen=True, kw_only=True):
     """The parameters of an authorization request, kept to check its response (`AUF-07`)."""
 
     shows: ClassVar[tuple[str, ...]] = ("issuer", "redirect_uri")
@@ -35,7 +35,7 @@ def challenge_of(verifier: str) -> str:
 
 def address(
     endpoint: str,
-    errand: Errand,
+    request: AuthorizationRequest,
     *,
     client_id: str,
     resource: str,
@@ -47,9 +47,9 @@ def address(
     asked = {
         "response_type": "code",
         "client_id": client_id,
-        "redirect_uri": errand.redirect_uri,
-        "state": errand.state,
-        "code_challenge": challenge_of(errand.verifier),
+        "redirect_uri": request.redirect_uri,
+        "state": request.state,
+        "code_challenge": challenge_of(request.verifier),
         "code_challenge_method": "S256",
         "resource": resource,
     }
@@ -62,9 +62,11 @@ def address(
     return f"{endpoint}{'&' if '?' in endpoint else '?'}{urlencode(asked)}"
 
 
-def errand_to(metadata: ServerMetadata, *, state: str, verifier: str, redirect_uri: str) -> Errand:
+def errand_to(
+    metadata: ServerMetadata, *, state: str, verifier: str, redirect_uri: str
+) -> AuthorizationRequest:
     """The parameters of an authorization request, kept to check its response."""
-    return Errand(
+    return AuthorizationRequest(
         issuer=metadata.issuer,
         says_issuer=metadata.authorization_response_iss_parameter_supported is True,
         state=state,
@@ -73,7 +75,7 @@ def errand_to(metadata: ServerMetadata, *, state: str, verifier: str, redirect_u
     )
 
 
-def code_from(query: str, errand: Errand) -> str:
+def code_from(query: str, request: AuthorizationRequest) -> str:
     """Return the code of an authorization response, after checking that it belongs to this request
     and comes from the right authorization server.
 
@@ -90,30 +92,30 @@ def code_from(query: str, errand: Errand) -> str:
         )
     except ValueError:
         raise _strange(
-            "the answer has more than a hundred parameters", "a code and a state", errand
+            "the answer has more than a hundred parameters", "a code and a state", request
         ) from None
     for name, value in pairs:
         if name in told and name in ("state", "iss", "code", "error"):
-            raise _strange(f"the answer has {name} twice", "each parameter once", errand)
+            raise _strange(f"the answer has {name} twice", "each parameter once", request)
         told.setdefault(name, value)
-    if not hmac.compare_digest(told.get("state", "").encode(), errand.state.encode()):
+    if not hmac.compare_digest(told.get("state", "").encode(), request.state.encode()):
         raise _strange(
             "the answer does not belong to this request (`state` differs)",
             "the state that was sent",
-            errand,
+            request,
             "client",
         )
     said = told.get("iss")
-    if said is None and errand.says_issuer:
+    if said is None and request.says_issuer:
         raise _strange(
             "the answer does not name its authorization server",
-            f"iss={errand.issuer}",
-            errand,
+            f"iss={request.issuer}",
+            request,
             advice=_WHOLE,
         )
-    if said is not None and said != errand.issuer:
+    if said is not None and said != request.issuer:
         raise _strange(
-            "the answer comes from another authorization server", f"iss={errand.issuer}", errand
+            "the answer comes from another authorization server", f"iss={request.issuer}", request
         )
     if "error" in told:
         code = told["error"]
@@ -126,12 +128,12 @@ def code_from(query: str, errand: Errand) -> str:
         raise kind(
             _STEP,
             f"the authorization server refused ({shown})",
-            document=errand.issuer,
+            document=request.issuer,
             culprit=culprit,
             code=code,
         )
     if not told.get("code"):
-        raise _strange("the answer has no code", "code=...", errand)
+        raise _strange("the answer has no code", "code=...", request)
     return told["code"]
 
 
@@ -148,14 +150,14 @@ _WHOLE = (
 def _strange(
     what: str,
     expected: str,
-    errand: Errand,
+    request: AuthorizationRequest,
     culprit: Culprit = "authorization server",
     advice: str = _INTERFERING,
 ) -> Unauthorized:
     return Unauthorized(
         _STEP,
         what,
-        document=errand.redirect_uri,
+        document=request.redirect_uri,
         expected=expected,
         advice=advice,
         culprit=culprit,

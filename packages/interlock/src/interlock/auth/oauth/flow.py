@@ -31,7 +31,7 @@ from .grants import (
 )
 from .members import Grant, Member
 from .registration import ClientIdentity, member_of
-from .steps import CallFunction, Listen, Note, Procedure, Remember, Visit
+from .steps import CallFunction, Listen, Note, Procedure, SaveRegistration, Visit
 
 Ask = Callable[[], Awaitable[str] | str]
 """Returns a token or an assertion that another program keeps up to date."""
@@ -213,7 +213,7 @@ class LogIn(Struct, frozen=True, kw_only=True):
         member = yield from member_of(
             site, self.identity, redirect_uri, scopes=scopes, now=means.now()
         )
-        errand = errand_to(
+        request = errand_to(
             site.metadata,
             state=means.random(),
             verifier=means.random() + means.random(),
@@ -221,7 +221,7 @@ class LogIn(Struct, frozen=True, kw_only=True):
         )
         url = address(
             place,
-            errand,
+            request,
             client_id=member.client_id,
             resource=site.resource,
             scopes=scopes,
@@ -232,16 +232,16 @@ class LogIn(Struct, frozen=True, kw_only=True):
             query: str = yield Visit(url, redirect_uri)
         except t.TimedOut:
             if member.source == "dynamic":
-                yield Remember(
+                yield SaveRegistration(
                     member.issuer, None
                 )  # an unknown client gets no redirect: the next login registers again
             raise
-        code = code_from(query, errand)
+        code = code_from(query, request)
         form = {
             "grant_type": CODE,
             "code": code,
             "redirect_uri": redirect_uri,
-            "code_verifier": errand.verifier,
+            "code_verifier": request.verifier,
             "resource": site.resource,
         }
         try:
@@ -250,7 +250,7 @@ class LogIn(Struct, frozen=True, kw_only=True):
             )
         except Unauthorized as bad:
             if bad.code in ("invalid_client", "unauthorized_client") and member.source == "dynamic":
-                yield Remember(
+                yield SaveRegistration(
                     member.issuer, None
                 )  # the server has deleted the client: the next login registers again
             raise

@@ -19,7 +19,7 @@ _OLDER = "2025-11-25"  # the revision for servers that do not support `server/di
 _STEP = "request"
 
 
-class Knock(Struct, frozen=True, kw_only=True):
+class ProbeResult(Struct, frozen=True, kw_only=True):
     """A request without a token, and its response.
 
     Attributes:
@@ -40,7 +40,7 @@ class Knock(Struct, frozen=True, kw_only=True):
         return 200 <= self.got.status < 300
 
 
-def knock(url: str) -> Procedure[Knock]:
+def probe(url: str) -> Procedure[ProbeResult]:
     """Send a server requests without a token until it refuses one: who it is, then its tools.
 
     Some servers say to anyone who they are, and refuse only later requests. Older servers do not
@@ -58,7 +58,7 @@ def knock(url: str) -> Procedure[Knock]:
             got = first
             tried = tried[:1]
     header = got.headers.get("www-authenticate", "")
-    return Knock(
+    return ProbeResult(
         method=tried[-1], tried=tuple(tried), got=got, challenges=tuple(read_challenges(header))
     )
 

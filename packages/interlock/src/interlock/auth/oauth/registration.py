@@ -16,7 +16,7 @@ from .errors import Unauthorized
 from .grants import secret_method
 from .members import Member
 from .posts import post
-from .steps import Got, Note, Procedure, Recall, Remember
+from .steps import Got, LoadRegistration, Note, Procedure, SaveRegistration
 
 _STEP = "registration"
 
@@ -55,7 +55,7 @@ def member_of(
     if identity.document is not None and site.metadata.client_id_metadata_document_supported:
         yield Note(_STEP, "by the client's metadata document", identity.document)
         return Member(issuer=issuer, client_id=check_document(identity.document), source="document")
-    kept: Member | None = yield Recall(issuer)
+    kept: Member | None = yield LoadRegistration(issuer)
     if kept is not None and _serves(kept, redirect_uri, scopes, now):
         yield Note(_STEP, f"registered here before, as {kept.client_id}")
         return kept
@@ -73,7 +73,7 @@ def member_of(
             culprit="client",
         )
     member = yield from register(site, identity, redirect_uri, scopes=scopes)
-    yield Remember(issuer, member)
+    yield SaveRegistration(issuer, member)
     return member
 
 
@@ -83,10 +83,10 @@ def _given(given: Member, issuer: str) -> Procedure[Member]:
     """
     bound = given.issuer
     if not bound:
-        kept: Member | None = yield Recall(f"given {given.client_id}")
+        kept: Member | None = yield LoadRegistration(f"given {given.client_id}")
         bound = kept.issuer if kept is not None else issuer
         if kept is None:
-            yield Remember(
+            yield SaveRegistration(
                 f"given {given.client_id}", replace(given, issuer=issuer, client_secret=None)
             )
     if bound != issuer:

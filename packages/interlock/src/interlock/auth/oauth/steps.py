@@ -89,18 +89,28 @@ class Note(Struct, frozen=True):
     document: str = ""
 
 
-class Recall(Struct, frozen=True):
+class LoadRegistration(Struct, frozen=True):
     """Load the registration at an authorization server; the result is a Member or None."""
 
     issuer: str
 
 
-class Remember(Struct, frozen=True):
+class SaveRegistration(Struct, frozen=True):
     """Store a registration. Without `member`, delete the one of the issuer. There is no result."""
 
     issuer: str
     member: Member | None
 
 
-Step = SendRequest | Listen | Visit | ShowCode | Wait | CallFunction | Note | Recall | Remember
+Step = (
+    SendRequest
+    | Listen
+    | Visit
+    | ShowCode
+    | Wait
+    | CallFunction
+    | Note
+    | LoadRegistration
+    | SaveRegistration
+)
 Procedure = Generator[Step, Any, T]

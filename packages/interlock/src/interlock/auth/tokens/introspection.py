@@ -17,7 +17,7 @@ from ..oauth.addresses import checked_url, usable
 from ..oauth.discovery import find_metadata
 from ..oauth.grants import authenticated
 from ..oauth.members import Member
-from ..sender import Roads, named, perform
+from ..sender import HttpClients, named, perform
 from .claims import CLIENTS, SCOPES, Reading
 from .interface import BadToken, Unverifiable, Verified
 
@@ -102,7 +102,7 @@ class Introspection:
             required=dict(required or {}),
             leeway=leeway,
         )
-        self._roads = Roads(issuer, named(endpoint), fetch)
+        self._roads = HttpClients(issuer, named(endpoint), fetch)
         self._asking = 0
 
     async def verify(self, token: str, *, resource: str, now: float) -> Verified:

@@ -15,7 +15,7 @@ from ..keys import KeySet, UnknownKey
 from ..oauth.addresses import checked_url, usable
 from ..oauth.discovery import find_metadata
 from ..oauth.documents import cache_seconds
-from ..sender import Roads, named, perform
+from ..sender import HttpClients, named, perform
 from .interface import Unverifiable
 
 _log = limited("interlock.auth")
@@ -66,7 +66,7 @@ class RemoteKeys:
         self.most = most
         self.patience = patience
         self.limit = limit
-        self._roads = Roads(issuer, named(jwks_uri), fetch)
+        self._roads = HttpClients(issuer, named(jwks_uri), fetch)
         self._room = room
         self._keys: KeySet | None = None
         self._since = self._until = self._tried = float(

@@ -13,7 +13,7 @@ import msgspec
 from ...auth.diagnose import Finding, Report, examine
 from ...auth.diagnose.issuers import Who
 from ...auth.oauth.registration import check_document
-from ...auth.sender import Roads, perform
+from ...auth.sender import HttpClients, perform
 from .. import exits
 from ..screen import print_json, shown
 from .outcomes import address, carry_out
@@ -81,11 +81,11 @@ async def _explain(
 ) -> int:
     page = None if machine else Page(url)
     report = Report(None if page is None else page.show)
-    roads = Roads(url, hosts)
+    clients = HttpClients(url, hosts)
     try:
-        await perform(examine(url, report, who=who, issuer=issuer), roads)
+        await perform(examine(url, report, who=who, issuer=issuer), clients)
     finally:
-        await roads.aclose()
+        await clients.aclose()
     if page is None:
         print_json(as_data(url, report))
     else:

@@ -17,10 +17,10 @@ from ...auth.errors import useless
 from ...auth.oauth.challenges import Challenge, find, read_challenges
 from ...auth.oauth.discovery import find_resource
 from ...auth.oauth.members import Grant
-from ...auth.oauth.probe import Knock, knock, modern
+from ...auth.oauth.probe import ProbeResult, modern, probe
 from ...auth.oauth.registration import check_document
 from ...auth.oauth.steps import Note
-from ...auth.sender import Roads, perform
+from ...auth.sender import HttpClients, perform
 from ...redaction.urls import url_without_secrets
 from ...store import Vault
 from .. import exits
@@ -193,9 +193,9 @@ async def _log_in(url: str, told: Login, vault: Vault, given: dict[str, Any]) ->
                 assume_pkce=told.assume_pkce or kept.assume_pkce,
                 hosts=told.hosts or kept.hosts,
             )
-        roads = Roads(url, told.hosts)
+        clients = HttpClients(url, told.hosts)
         try:
-            challenge = await _challenge(url, roads)
+            challenge = await _challenge(url, clients)
             if challenge is None:
                 _nothing_to_do(url, given["machine"])
                 return exits.OK
@@ -212,9 +212,9 @@ async def _log_in(url: str, told: Login, vault: Vault, given: dict[str, Any]) ->
             )
             grant = await server.renew(challenge, fresh=True)
             await keep_login(vault, server, told)
-            await _tried(url, server, roads)
+            await _tried(url, server, clients)
         finally:
-            await roads.aclose()
+            await clients.aclose()
         _show(url, given["account"], grant, told, vault, given["machine"])
         return exits.OK
     finally:
@@ -230,17 +230,17 @@ def _agent(told: Login, *, device: bool, paste: bool) -> Agent:
     return agent
 
 
-async def _challenge(url: str, roads: Roads) -> Challenge | None:
+async def _challenge(url: str, clients: HttpClients) -> Challenge | None:
     """The challenge of the server; None if it needs no authorization. Raises Unauthorized,
     Unreachable.
     """
-    answer: Knock = await perform(knock(url), roads)
+    answer: ProbeResult = await perform(probe(url), clients)
     status = answer.got.status
     if status == 401:
         return find(answer.challenges, "bearer", "dpop") or Challenge("bearer")
     if answer.open:
         try:
-            protected, _ = await perform(find_resource(url, None), roads)
+            protected, _ = await perform(find_resource(url, None), clients)
         except Unauthorized:
             return None
         return (
@@ -268,9 +268,9 @@ async def _challenge(url: str, roads: Roads) -> Challenge | None:
     )
 
 
-async def _tried(url: str, server: Access, roads: Roads) -> None:
+async def _tried(url: str, server: Access, clients: HttpClients) -> None:
     """Send one request with the token. Raises Unauthorized if the server refuses it."""
-    fetch = roads.of(url)
+    fetch = clients.of(url)
     tries = 0
     while True:
         request = await server.sign(modern(url, "server/discover"))
@@ -278,7 +278,9 @@ async def _tried(url: str, server: Access, roads: Roads) -> None:
         tries += 1
         # the server may require a nonce
         again = (
-            response.status == 401 and tries == 1 and await server.heed(request, response, tries)
+            response.status == 401
+            and tries == 1
+            and await server.handle_response(request, response, tries)
         )
         await response.aclose()
         if again:

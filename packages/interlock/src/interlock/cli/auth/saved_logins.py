@@ -219,7 +219,7 @@ class _Kept:
                 )
         return request if self._server is None else await self._server.sign(request)
 
-    async def heed(self, request: Request, response: Response, tries: int) -> bool:
+    async def handle_response(self, request: Request, response: Response, tries: int) -> bool:
         """See Authorized. If only the user can fix an error, the message names the command for
         it.
         """
@@ -243,7 +243,9 @@ class _Kept:
                 f"`{login_words(self._url, self._account, challenge.scopes or ())}`.",
                 status=403,
             )
-        return self._server is not None and await self._server.heed(request, response, tries)
+        return self._server is not None and await self._server.handle_response(
+            request, response, tries
+        )
 
 
 def row(url: str, account: str, grant: Grant, login: Login | None) -> dict[str, Any]:

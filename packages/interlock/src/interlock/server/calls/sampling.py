@@ -13,8 +13,8 @@ from msgspec.structs import replace
 
 from ... import types as t
 from ...typed.adapters import Foreign, Misfit
-from ...typed.annotations import Guise, guise_of
-from ...typed.json_schema import Sheet
+from ...typed.annotations import TypeAdapter, guise_of
+from ...typed.json_schema import SchemaBuilder
 from ...wire.codec import decode, encode
 from ...wire.jsonrpc import READ_ERRORS
 from ...wire.revisions import NEWEST
@@ -44,7 +44,7 @@ class AnswerType:
     """
 
     def __init__(self, kind: Any) -> None:
-        self._guise: Guise | Foreign | None = None
+        self._guise: TypeAdapter | Foreign | None = None
         if isinstance(kind, Mapping):
             from ...schema import compile  # late: only a given schema needs a validator
 
@@ -52,7 +52,7 @@ class AnswerType:
             schema = dict(kind)
         else:
             self._guise = guise_of(kind)
-            sheet = Sheet()
+            sheet = SchemaBuilder()
             schema = sheet.finish(sheet.draw(self._guise))
         self._wrapped = schema.get("type") != "object"
         self.schema: t.JSONObject = _wrap(schema) if self._wrapped else schema

@@ -20,7 +20,7 @@ from ...transport.http.authorization import EndpointAware, Guarding
 from ...transport.http.health import DEFAULT_PATH
 from ...transport.http.limits import Limits
 from ..catalogue.scopes import as_anonymous, with_anonymous_callers
-from ..changes import BoardBus, MemoryBus
+from ..changes import MemoryBus, TopicBus
 from .call_registry import CallRegistry
 from .interface import ServedServer
 from .process_memory import keep_freed_memory, settle_memory
@@ -75,7 +75,7 @@ def http_app(
     else:
         kept = open_store("memory:")
     if kept.shared and isinstance(server.bus, MemoryBus):
-        server.bus = BoardBus(kept.changes)
+        server.bus = TopicBus(kept.changes)
     if isinstance(guard, EndpointAware):
         guard.learn(path, lambda: server.scopes)
     elif guard is not None and not callable(guard):

@@ -82,7 +82,7 @@ class SqliteTopic:
         return None if after is None else await self._writer.ask(lambda db: self._after(db, after))
 
     @property
-    def heeded(self) -> bool:
+    def has_listeners(self) -> bool:
         """Whether there are listeners."""
         return bool(self._listeners)
 
@@ -165,7 +165,7 @@ class Poll:
         if (
             loop is None
             or self._timer is not None
-            or not any(board.heeded for board in self._boards)
+            or not any(board.has_listeners for board in self._boards)
         ):
             return
         try:

@@ -124,8 +124,7 @@ class KeyringVault(BookVault):
         if root is None:
             return Book(most_bytes=KEYRING_BYTES)
         pieces = [
-            os_keyring.read(ring, self._entry(root.slot, number))
-            for number in range(root.pieces)
+            os_keyring.read(ring, self._entry(root.slot, number)) for number in range(root.pieces)
         ]
         text = "".join(piece for piece in pieces if piece is not None)
         try:

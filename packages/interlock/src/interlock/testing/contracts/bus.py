@@ -35,7 +35,7 @@ async def _everyone_hears_everything_in_order(bus: ChangeBus, patience: float) -
         Change("resource", "note://2"),
         Change("resources"),
     ]
-    ears = [_Ear(bus), _Ear(bus)]
+    ears = [_BusListener(bus), _BusListener(bus)]
     for change in changes:
         bus.publish(change)
     for ear in ears:
@@ -49,8 +49,8 @@ async def _everyone_hears_everything_in_order(bus: ChangeBus, patience: float) -
 
 
 async def _who_stopped_hears_no_more(bus: ChangeBus, patience: float) -> None:
-    gone = _Ear(bus)
-    there = _Ear(bus)
+    gone = _BusListener(bus)
+    there = _BusListener(bus)
     gone.stop()
     gone.stop()
     bus.publish(Change("tools"))
@@ -66,7 +66,7 @@ async def _who_stopped_hears_no_more(bus: ChangeBus, patience: float) -> None:
 
 
 async def _any_thread_may_publish(bus: ChangeBus, patience: float) -> None:
-    ear = _Ear(bus)
+    ear = _BusListener(bus)
     thread = threading.Thread(target=bus.publish, args=(Change("resource", "note://1"),))
     thread.start()
     heard = await ear.hear(1, patience)
@@ -92,7 +92,7 @@ def _nobody_need_listen(bus: ChangeBus) -> None:
         ) from bad
 
 
-class _Ear:
+class _BusListener:
     """A listener that records its changes, and the threads in which it was called."""
 
     def __init__(self, bus: ChangeBus) -> None:

@@ -135,19 +135,19 @@ class HttpRequests:
                 await response.aclose()
 
     async def send(
-        self, request: Request, unhurried: PauseTimeout = contextlib.nullcontext
+        self, request: Request, pause_timeout: PauseTimeout = contextlib.nullcontext
     ) -> Response:
         """Send a request. Redirects are followed within the origin, and from http to https on the
         same host.
 
-        While `unhurried` is entered, a person may be asked to log in.
+        While `pause_timeout` is entered, a person may be asked to log in.
         """
         permanent = request.url == self.url
         for _ in range(_MOST_REDIRECTS + 1):
             response = await (
                 self.fetch(request)
                 if self._authorized is None
-                else self._ask(self._authorized, request, unhurried)
+                else self._ask(self._authorized, request, pause_timeout)
             )
             if response.status not in (301, 302, 307, 308) or "location" not in response.headers:
                 return response
@@ -170,22 +170,22 @@ class HttpRequests:
         )
 
     async def _ask(
-        self, authorized: Authorized, request: Request, unhurried: PauseTimeout
+        self, authorized: Authorized, request: Request, pause_timeout: PauseTimeout
     ) -> Response:
         """Send a request with its authorization. Repeat it if the authorization had to be
         renewed.
         """
         tries = 0
         while True:
-            with unhurried():
+            with pause_timeout():
                 signed = await authorized.sign(request)
             response = await self.fetch(signed)
             tries += 1
             try:
                 with (
-                    unhurried() if response.status >= 400 else _UNTIMED
+                    pause_timeout() if response.status >= 400 else _UNTIMED
                 ):  # otherwise no login is possible
-                    again = await authorized.heed(signed, response, tries)
+                    again = await authorized.handle_response(signed, response, tries)
             except BaseException:
                 await response.aclose()
                 raise

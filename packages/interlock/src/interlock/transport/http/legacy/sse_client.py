@@ -19,7 +19,7 @@ from interlock.wire.revisions import R1
 from interlock.wire.sse import Event, EventReader
 
 from ...channel import Tap
-from ...conversation import Hello, unhurried
+from ...conversation import Hello, pause_timeout
 from ...duplex import Duplex
 from ...reconnect import ReconnectingDuplex
 from ..client.event_stream import Sleep, is_events
@@ -29,9 +29,9 @@ from ..client.retries import RetryRules
 
 
 class Send(Protocol):
-    """Sends a request. While `unhurried` is entered, a person may be asked."""
+    """Sends a request. While `pause_timeout` is entered, a person may be asked."""
 
-    async def __call__(self, request: Request, unhurried: PauseTimeout = ...) -> Response: ...
+    async def __call__(self, request: Request, pause_timeout: PauseTimeout = ...) -> Response: ...
 
 
 class SseChannel:
@@ -48,7 +48,7 @@ class SseChannel:
         self._limit = limit
         self._seconds = seconds
         # pauses the timeouts of the calls whose messages are being posted
-        self.unhurried: PauseTimeout = contextlib.nullcontext
+        self.pause_timeout: PauseTimeout = contextlib.nullcontext
         self._response: Response | None = None
         self._endpoint = ""
         self._pieces: AsyncIterator[bytes] | None = None
@@ -69,7 +69,7 @@ class SseChannel:
             async with asyncio.timeout(self._seconds) as bound:
                 self._response = await self._send(
                     Request("GET", self._url, self._letters.get(R1, None, None)),
-                    lambda: unhurried(bound),
+                    lambda: pause_timeout(bound),
                 )
                 if not is_events(self._response):
                     raise refusal(
@@ -176,7 +176,7 @@ class SseChannel:
             try:
                 response = await self._send(
                     Request("POST", self._endpoint, self._letters.message(R1, None), frame),
-                    self.unhurried,
+                    self.pause_timeout,
                 )
                 try:
                     if response.status >= 300:
@@ -280,5 +280,5 @@ class LegacySse:
             raise NoLegacySse(bad) from bad
         self._was_opened = True
         duplex = Duplex(channel, tap=self._tap)
-        channel.unhurried = duplex.unhurried
+        channel.pause_timeout = duplex.pause_timeout
         return duplex
