@@ -142,7 +142,7 @@ def test_its_face_is_that_of_the_other_client():
         "connected",
         "list_limits",
         "open",
-        "outdate",
+        "invalidate",
         "send",
     }
     for name in (

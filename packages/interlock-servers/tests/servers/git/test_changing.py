@@ -125,8 +125,6 @@ async def test_branches(client: Client, repo: Path) -> None:
         assert "not a valid name" in await refusal(client, "git_switch", to=name, create=True)
         added = await refusal(client, "git_add_worktree", name="w", branch=name)
         assert "not a valid name" in added
-            client, "git_add_worktree", name="w", branch=name
-        )
     assert "checked out" in await refusal(client, "git_delete_branch", name="main")
     assert "There is no branch" in await refusal(client, "git_delete_branch", name="nothing")
     assert second in (await client.call_tool("git_delete_branch", {"name": "feature/x"})).text

@@ -12,7 +12,7 @@ R = TypeVar("R")
 
 
 class _SharedRun(Generic[R]):
-    __slots__ = ("uncancellable", "given_up", "task", "waiting")
+    __slots__ = ("given_up", "task", "uncancellable", "waiting")
 
     def __init__(self, task: asyncio.Task[R]) -> None:
         self.task = task

@@ -21,7 +21,7 @@ def _read(result: AnyResult) -> AnyResult:
 
 def caching(cache: ResponseCache, now: Callable[[], float] = time.monotonic) -> Middleware:
     """Return middleware that answers from the cache while a response is fresh, and stores new
-    responses. Change notifications go to `cache.outdate`.
+    responses. Change notifications go to `cache.invalidate`.
     """
 
     def layer(handler: Handler) -> Handler:
