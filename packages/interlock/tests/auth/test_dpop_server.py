@@ -99,8 +99,8 @@ TABLE: list[tuple[str, list[tuple[str, str]], int, str | None, str]] = [
         "not a signed JWT"),
     ("nonsense as proof", shown("nonsense"), 401, "invalid_dpop_proof", "not a signed JWT"),
     ("the token as proof", shown(BOUND), 401, "invalid_dpop_proof", "not a DPoP proof"),
-    ("another's key (DPP-05)", shown(proof(OTHER)), 401, "invalid_dpop_proof", "another key"),
-    ("the key of the issuer", shown(proof(KEY)), 401, "invalid_dpop_proof", "another key"),
+    ("another's key (DPP-05)", shown(proof(OTHER)), 401, "invalid_dpop_proof", "a different key"),
+    ("the key of the issuer", shown(proof(KEY)), 401, "invalid_dpop_proof", "a different key"),
     ("for another token", shown(proof(access_token=AGAIN)), 401, "invalid_dpop_proof", (
         "another access "
         "token"
@@ -121,7 +121,7 @@ TABLE: list[tuple[str, list[tuple[str, str]], int, str | None, str]] = [
     ("a shared secret", shown(hs256()), 401, "invalid_dpop_proof", "not allowed"),
     ("no signature", shown(unsigned()), 401, "invalid_dpop_proof", "not allowed"),
     ("the private key inside", shown(crafted(MINE.private())), 401, "invalid_dpop_proof",
-        "private key"),
+        "a private or a symmetric key"),
     ("an expired token (DPP-05)", shown(proof(), access=token(exp=1, cnf={"jkt": MINE.thumbprint})),
         401, "invalid_token", "expired"),
     ("another server's token (DPP-05)", shown(proof(), access=token(aud="https://x.example",

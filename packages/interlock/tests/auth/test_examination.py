@@ -269,9 +269,9 @@ FAULTS: dict[str, tuple[Callable[[World], None], str, str]] = {
         "does not declare PKCE"
     )),
     "plain PKCE": (change("authority", code_challenge_methods_supported=["plain"]),
-        "authorization server", "PKCE by plain only"),
+        "authorization server", "PKCE with plain only"),
     "no token endpoint": (change("authority", token_endpoint=None), "authorization server",
-        "there is no token_endpoint"),
+        "token_endpoint is missing"),
     "authorization by http": (
         change("authority", authorization_endpoint="http://login.example/a"),
         "authorization server",
@@ -285,7 +285,7 @@ FAULTS: dict[str, tuple[Callable[[World], None], str, str]] = {
     "no codes": (change("authority", response_types_supported=["token"]), "authorization server",
         "it does not issue authorization codes"),
     "no code grant": (change("authority", grant_types_supported=["implicit"]),
-        "authorization server", "does not do authorization_code"),
+        "authorization server", "does not support authorization_code"),
     "no registration": (change("authority", registration_endpoint=None), "client", (
         "it does not register clients dynamically"
     )),

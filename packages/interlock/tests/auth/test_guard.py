@@ -420,9 +420,9 @@ async def test_keys_of_programs_need_no_authorization_server() -> None:
         ({"resource": "https://mcp.example.com/mcp#x"}, "own address"),
         ({"resource": "ftp://mcp.example.com"}, "own address"),
         ({"resource": "https://user@mcp.example.com"}, "own address"),
-        ({"scopes": ["two words"]}, "no scope"),
-        ({"scopes": ['"']}, "no scope"),
-        ({"implies": {"a": ["b c"]}}, "no scope"),
+        ({"scopes": ["two words"]}, "not a scope"),
+        ({"scopes": ['"']}, "not a scope"),
+        ({"implies": {"a": ["b c"]}}, "not a scope"),
         ({"dpop": "always"}, "dpop is"),
     ],
 )

@@ -166,7 +166,7 @@ FAULTS: dict[str, tuple[Callable[[Identity], object], str, str]] = {
     "no PKCE": (
         authority(code_challenge_methods_supported=None),
         "authorization server",
-        "protects codes with PKCE",
+        "does not declare PKCE",
     ),
     "no registration": (
         authority(registration_endpoint=None),
@@ -181,7 +181,7 @@ FAULTS: dict[str, tuple[Callable[[Identity], object], str, str]] = {
     "no endpoint": (
         authority(authorization_endpoint=None),
         "authorization server",
-        "there is no authorization_endpoint",
+        "authorization_endpoint is missing",
     ),
     "no JSON": (
         lambda site: site.answers.update({AUTHORITY: page()}),

@@ -342,8 +342,8 @@ def test_a_refusal_by_the_person(interlock: Command, site: Identity) -> None:
     "words, expected",
     [
         (["login"], "Missing argument"),
-        (["login", "shop"], "is no address of a server"),
-        (["login", "https://x.example", "--device", "--paste"], "two ways"),
+        (["login", "shop"], "is not the address of a server"),
+        (["login", "https://x.example", "--device", "--paste"], "exclude each other"),
         (
             ["login", "https://x.example", "--issuer", "https://y.example"],
             "give its --client-id too",

@@ -113,8 +113,9 @@ def ask(
     or when you have allowed them before (in `interlock host` or `chat`). TEXT - reads the question
     from stdin.
 
-    \b interlock ask "What does the calendar say for June 2024?" -c servers.json -m ollama:llama3.2
-    --policy read-only.toml
+    \b
+    interlock ask "What does the calendar say for June 2024?" -c servers.json \\
+      -m ollama:llama3.2 --policy read-only.toml
     """
     given = given_of(options)
     text = " ".join(words)

@@ -350,7 +350,7 @@ def test_whether_a_company_may_vouch(profiles: list[str] | None, begun: bool):
     [
         (
             token(issued_token_type="urn:ietf:params:oauth:token-type:access_token"),
-            "gave urn:ietf:params:oauth:token-type:access_token",
+            "issued urn:ietf:params:oauth:token-type:access_token",
         ),
         ((400, {"error": "invalid_target"}), "invalid_target"),
         ((401, {"error": "invalid_client"}), "correct its credentials"),

@@ -108,7 +108,7 @@ def test_ways_that_cannot_be_gone(method: str, words: str):
     [
         ((401, {"error": "invalid_client", "error_description": "who?"}), "invalid_client: who?",
             "client", "invalid_client"),
-        ((400, {"error": "invalid_grant"}), "log in again", "person", "invalid_grant"),
+        ((400, {"error": "invalid_grant"}), "Log in again", "person", "invalid_grant"),
         ((400, {"error": "invalid_scope"}), "Request other scopes", "client", "invalid_scope"),
         ((400, {"error": "invalid_target"}), "does not know this server", "server",
             "invalid_target"),
@@ -441,7 +441,7 @@ def test_a_line_that_breaks_while_a_code_is_waited_for():
             "not entered in time",
             "expired_token",
         ),
-        ([(400, {"error": "expired_token"})], TOLD, "log in again", "expired_token"),
+        ([(400, {"error": "expired_token"})], TOLD, "Log in again", "expired_token"),
         ([(400, {"error": "access_denied"})], TOLD, "refused (access_denied)", "access_denied"),
         ([t.Unreachable("Cut.")], TOLD, "not entered in time", "expired_token"),
         ([], (400, {"error": "invalid_client"}), "correct its credentials", "invalid_client"),

@@ -66,7 +66,7 @@ class Jwt:
         if isinstance(algorithms, str):
             raise TypeError("algorithms are a list of strings, not one string")
         if keys is None and jwks_uri is None:
-            checked_url(issuer, what="the address of an issuer whose keys are fetched")
+            checked_url(issuer, what="an issuer whose keys are fetched")
         if bad := [name for name in algorithms if name not in ASYMMETRIC]:
             raise ValueError(
                 f"{', '.join(map(repr, bad))} cannot be allowed; choose from "
