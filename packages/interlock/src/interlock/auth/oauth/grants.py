@@ -256,7 +256,7 @@ _REASONS: dict[str, tuple[Any, str]] = {
     ),
     "unsupported_grant_type": ("authorization server", "It does not support this grant type."),
     "access_denied": ("person", ""),
-    "expired_token": ("person", "The code was not entered in time: log in again."),
+    "expired_token": ("person", "The code was not entered in time. Log in again."),
 }
 
 
