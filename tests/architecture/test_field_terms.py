@@ -1,4 +1,5 @@
-"""Standard terms of the field: a search for one leads first to the file that implements it.
+"""Standard terms of the field: a search for one leads first to the file that implements it, and
+words that were replaced by them do not come back.
 
 The search is `git grep -n -i -w -E 'TERMs?'` over `packages/*/src`: files in the byte order of
 their paths, whole words, case-insensitive, singular and plural, with a space or a hyphen between
@@ -34,6 +35,49 @@ IMPLEMENTED_IN = {
     "single flight": f"{LIBRARY}/auth/single_flight.py",
     "access log": f"{LIBRARY}/transport/http/access_log.py",
 }
+# Names that nobody could guess, with what replaced them.
+REPLACED_NAMES = {
+    "BoardBus": "TopicBus",
+    "Errand": "AuthorizationRequest",
+    "Guise": "TypeAdapter",
+    "Knock": "ProbeResult",
+    "Landing": "RedirectListener",
+    "Mute": "NoAsker",
+    "Recall": "LoadRegistration",
+    "Roads": "HttpClients",
+    "Sheet": "SchemaBuilder",
+    "adrift": "dangling_relations",
+    "firm": "uncancellable",
+    "guise": "adapter",
+    "heed": "handle_response",
+    "knock": "probe",
+    "misfortune": "connection_error",
+    "outdate": "invalidate",
+    "unhurried": "pause_timeout",
+    "untie": "break_cycles",
+}
+# Phrases that read as translated, with what replaced them in messages, help texts and comments.
+REPLACED_PHRASES = {
+    "are the most": "the limit is",
+    "at its hand": "with",
+    "begin anew": "start again",
+    "broke off in": "stopped in",
+    "cannot be pointed at": "cannot connect to",
+    "gives no codes": "does not issue authorization codes",
+    "go on with cursor": "continue with cursor",
+    "goes before": "precedes",
+    "has come before": "was used before",
+    "lets anybody in": "accepts requests without a token",
+    "no signed JWT": "not a signed JWT",
+    "nobody watches": "automated access",
+    "not as it was written": "was changed",
+    "not known here": "unknown, or not supported",
+    "sends on to": "redirects to",
+    "the person did not": "the user did not",
+    "what there is": "what exists, such as the tables",
+    "who shows no token": "requests without a token",
+    "whoever runs the server": "the operator of the server",
+}
 TEXT = {".css", ".html", ".js", ".md", ".py", ".toml", ".txt"}
 
 
@@ -58,6 +102,17 @@ def hits(top: Path, term: str) -> Iterator[tuple[str, int]]:
                 yield path.relative_to(top).as_posix(), number
 
 
+def contains(text: str, phrase: str) -> bool:
+    """Whether a text has a phrase, in any case. Between its words, a line may end, and a part of a
+    string or of a comment.
+    """
+    if phrase.split()[0] not in text.lower():
+        return False
+    gap = r"(?:\s|#|[\"'](?:\s*[rf]*[\"']))+"
+    words = gap.join(re.escape(word) for word in phrase.split())
+    return re.search(rf"(?<!\w){words}(?!\w)", text, re.IGNORECASE) is not None
+
+
 @pytest.mark.parametrize("term", IMPLEMENTED_IN)
 def test_the_first_hit_is_the_file_that_implements_it(top: Path, term: str) -> None:
     where, line = next(hits(top, term), ("nowhere", 0))
@@ -68,6 +123,31 @@ def test_the_first_hit_is_the_file_that_implements_it(top: Path, term: str) -> N
 def test_the_file_that_implements_it_says_so_at_its_beginning(top: Path, term: str) -> None:
     first = next(line for where, line in hits(top, term) if where == IMPLEMENTED_IN[term])
     assert first <= 5, f"{term}: line {first}"
+
+
+def test_replaced_phrases_and_names_do_not_come_back(top: Path) -> None:
+    """In no text of the source, whatever its line breaks."""
+    found = []
+    for path in files(top):
+        text = path.read_text(encoding="utf-8")
+        where = path.relative_to(top).as_posix()
+        found += [
+            f"{where}: {phrase!r}; say {instead!r}"
+            for phrase, instead in REPLACED_PHRASES.items()
+            if contains(text, phrase)
+        ]
+        found += [
+            f"{where}: {name}; the name is {instead}"
+            for name, instead in REPLACED_NAMES.items()
+            if path.suffix == ".py" and name in text and re.search(rf"\b{name}\b", text)
+        ]
+    assert not found, "\n".join(found)
+
+
+def test_a_phrase_is_found_over_line_breaks_and_broken_strings() -> None:
+    assert contains('x = (\n    "Begin "\n    f"anew."\n)\n', "begin anew")
+    assert contains("# Begin\n# anew.\n", "begin anew")
+    assert not contains("begin_anew = beginning + anew\n", "begin anew")
 
 
 def test_the_search_finds_plurals_hyphens_and_capitals_but_no_parts_of_words() -> None:

@@ -412,7 +412,7 @@ def test_not_everything_can_wait() -> None:
         bench.says(id=id, method="ping")
     (refused,) = bench.client()
     assert refused["id"] == MOST_HELD
-    assert "too many requests wait" in refused["error"]["message"]
+    assert "too many requests are waiting" in refused["error"]["message"]
 
 
 @pytest.mark.parametrize(

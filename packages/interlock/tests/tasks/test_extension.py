@@ -385,7 +385,7 @@ async def test_a_task_expires() -> None:
     """`TKX-29`: after its time to live a task is unknown, and its tool is stopped."""
     now = 1_000_000.0
     limits = TaskLimits(ttl=60.0)
-    async with serving(make_server(limits=limits, wall=lambda: now)) as peer:
+    async with serving(make_server(limits=limits, wall_clock=lambda: now)) as peer:
         id = (await peer.create("add", a=1, b=2)).task_id
         assert (await peer.ended(id)).ttl_ms == 60_000
         now += 61.0

@@ -76,8 +76,8 @@ async def one_at_a_time(
 
 
 async def with_scope(ctx: Ctx) -> str:
-    """Ask for a scope: over HTTP whoever lacks it is told which one; whoever runs the server over
-    stdio has all of them.
+    """Require a scope: over HTTP, callers without it are told which one. Over stdio, all scopes are
+    granted.
     """
     ctx.require(SCOPE)
     return f"You have {SCOPE}, or need none."

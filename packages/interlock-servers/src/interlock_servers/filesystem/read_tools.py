@@ -274,7 +274,7 @@ def search_files(
 
 
 def file_info(path: Path, ctx: Ctx, checksum: bool = False) -> ToolResult[FileInfo]:
-    """What there is to know of a file or a folder; a link is told as a link.
+    """Show the metadata of a file or a folder. A link is shown as a link.
 
     Args:
         path: of the file or folder.

@@ -103,7 +103,7 @@ def add_prompt(made: Server) -> None:
 
     @made.completion(PROMPT, "interests")
     def complete_interests(value: str, ctx: Context[TravelDatabase]) -> list[str]:
-        """What there are activities for; the last of several words."""
+        """Completes the last of several interests: those that have activities."""
         before, comma, last = value.rpartition(",")
         rows = ctx.lifespan_state.rows("SELECT DISTINCT category FROM activities ORDER BY 1")
         return [

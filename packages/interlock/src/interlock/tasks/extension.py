@@ -112,7 +112,7 @@ class Tasks(Extension):
             declared destructive, and has not used `ctx.once`, never runs again.
         keys: Secrets of 16 random bytes or more that encrypt tasks in the store. The first one
             encrypts, all of them decrypt. Needs the extra `seal`.
-        wall: The wall clock, in seconds.
+        wall_clock: The wall clock, in seconds.
 
     Raises:
         ValueError: The URL names no store, or a key is too short.
@@ -126,7 +126,7 @@ class Tasks(Extension):
         limits: TaskLimits | None = None,
         again: bool = True,
         keys: Sequence[bytes] = (),
-        wall: Callable[[], float] = time.time,
+        wall_clock: Callable[[], float] = time.time,
     ) -> None:
         handlers: dict[str, Handler] = {
             "tasks/get": self._get,
@@ -155,7 +155,7 @@ class Tasks(Extension):
         self._poll_ms = int(self._limits.poll * 1000)
         self._again = again
         self._keys = keys
-        self._wall = wall
+        self._wall = wall_clock
         self._server: TaskServer | None = None
         self._runner: TaskRunner | None = None
         self._handler: Handler | None = None
@@ -174,7 +174,7 @@ class Tasks(Extension):
             self._limits,
             run_again=self._run_again,
             may_run_again=self._may_run_again,
-            wall=self._wall,
+            wall_clock=self._wall,
         )
         assert server.handler is not None  # it stacks the middleware, which tasks run again through
         self._runner = runner

@@ -206,7 +206,7 @@ class LiveTask:
         """Write the newest message; messages that come meanwhile are written together."""
         try:
             while self._message is not None and not self.is_stopped:
-                step = partial(machine.report, message=self._message, now=self.runner.wall())
+                step = partial(machine.report, message=self._message, now=self.runner.wall_clock())
                 self._message = None
                 await self.write(step)
         except StoreError:
@@ -229,7 +229,7 @@ class LiveTask:
         def step(task: TaskRecord) -> TaskRecord:
             waiting = self.asker.waiting
             questions = {key: Raw(_encode(request)) for key, (request, _) in waiting.items()}
-            return machine.ask(task, questions, self.runner.wall())
+            return machine.ask(task, questions, self.runner.wall_clock())
 
         with contextlib.suppress(asyncio.CancelledError):
             await self.runner.until_stored(self, step)
@@ -252,7 +252,7 @@ class LiveTask:
         self.runner.forget(self)
 
     def _failed(self, error: TaskError) -> Step:
-        return partial(machine.fail, error=error, now=self.runner.wall())
+        return partial(machine.fail, error=error, now=self.runner.wall_clock())
 
     def _completed(self, result: AnyResult) -> Step:
         if isinstance(result, RawResult):
@@ -266,7 +266,7 @@ class LiveTask:
         if len(body) > most:
             words = f"The result has {len(body)} bytes; at most {most} are kept."
             return self._failed(TaskError(code=t.INTERNAL_ERROR, message=words))
-        now = self.runner.wall()
+        now = self.runner.wall_clock()
         return partial(machine.complete, result=Raw(body), now=now, is_error=result.is_error)
 
 
@@ -292,7 +292,7 @@ class TaskRunner:
         limits: The limits.
         run_again: Runs a task that this worker has taken over.
         may_run_again: Whether a task of a dead worker may run again.
-        wall: The wall clock.
+        wall_clock: The wall clock.
     """
 
     def __init__(
@@ -303,14 +303,14 @@ class TaskRunner:
         *,
         run_again: Callable[[Exchange], Awaitable[AnyResult]],
         may_run_again: Callable[[TaskRecord], bool],
-        wall: Callable[[], float] = time.time,
+        wall_clock: Callable[[], float] = time.time,
     ) -> None:
         self.store = store
         self.records = records
         self.limits = limits
-        self.wall = wall
+        self.wall_clock = wall_clock
         self.messages = WorkerMessages(store, heartbeat=_HEARTBEAT)
-        self.actions = Actions(records, self.messages, wall=wall)
+        self.actions = Actions(records, self.messages, wall_clock=wall_clock)
         self._run_again = run_again
         self._may_run_again = may_run_again
         self._live: dict[str, LiveTask] = {}
@@ -352,7 +352,9 @@ class TaskRunner:
         if self.store.shared:
             # It stays listed: another worker removes it, once all its tasks have been taken over.
             with contextlib.suppress(StoreError):
-                await self.store.workers.heartbeat(self.messages.worker, until=self.wall() - 1)
+                await self.store.workers.heartbeat(
+                    self.messages.worker, until=self.wall_clock() - 1
+                )
             self.messages.publish(_FREE, "")
         for task in list(self._background):
             task.cancel()
@@ -388,12 +390,12 @@ class TaskRunner:
         Raises:
             StoreError: The store failed.
         """
-        record = await self.records.load(task_key(owner, id), now=self.wall())
+        record = await self.records.load(task_key(owner, id), now=self.wall_clock())
         return None if record is None else (_decode(record.data), record.version)
 
     async def swap(self, task: TaskRecord, was: int) -> int:
         """Write a task over a version of its record. Returns the new version, 0 for a conflict."""
-        now = self.wall()
+        now = self.wall_clock()
         until = task.until or task.created + _TEN_YEARS
         if until < now:
             return 0
@@ -433,7 +435,7 @@ class TaskRunner:
 
     async def of_owner(self, owner: str, after: str, most: int) -> list[tuple[str, TaskRecord]]:
         """Return tasks of an owner with their keys, in the order of the keys."""
-        now = self.wall()
+        now = self.wall_clock()
         prefix = task_key(owner, "")
         found = []
         for key in await self.records.keys(prefix, now=now, after=after, most=most):
@@ -459,7 +461,7 @@ class TaskRunner:
                 key=lambda entry: entry[0],
             )
             for _, key, _ in ended[: max(0, count - most + 1)]:
-                record = await self.records.load(key, now=self.wall())
+                record = await self.records.load(key, now=self.wall_clock())
                 if record is not None:
                     await self.records.remove(key, was=record.version)
                 count -= 1
@@ -523,7 +525,7 @@ class TaskRunner:
         live = LiveTask(self, record, version, asker)
         self._live[live.key] = live
         if record.until is not None:
-            left = max(0.0, record.until - self.wall())
+            left = max(0.0, record.until - self.wall_clock())
             live.expiry = asyncio.get_running_loop().call_later(left, live.stop)
         return live
 
@@ -565,7 +567,7 @@ class TaskRunner:
 
     async def _check_workers(self, *, is_first: bool = False) -> None:
         own = self.messages.worker
-        record = await self.records.load(_WORKERS, now=self.wall())
+        record = await self.records.load(_WORKERS, now=self.wall_clock())
         names = set() if record is None else set(_names(record.data))
         if own not in names:
             names = await self._change_workers(lambda others: others | {own})
@@ -580,7 +582,7 @@ class TaskRunner:
     async def _change_workers(self, step: Callable[[set[str]], set[str]]) -> set[str]:
         """Change the list of workers."""
         while True:
-            now = self.wall()
+            now = self.wall_clock()
             record = await self.records.load(_WORKERS, now=now)
             names = set() if record is None else set(_names(record.data))
             changed = step(names)
@@ -601,7 +603,9 @@ class TaskRunner:
             alive = {*alive, self.messages.worker}
             after = ""
             while True:
-                keys = await self.records.keys("task:", now=self.wall(), after=after, most=_PAGE)
+                keys = await self.records.keys(
+                    "task:", now=self.wall_clock(), after=after, most=_PAGE
+                )
                 for key in keys:
                     await self._take_over(key, alive)
                 if len(keys) < _PAGE:
@@ -611,7 +615,7 @@ class TaskRunner:
     async def _take_over(self, key: str, alive: set[str]) -> None:
         """Take over a task, unless a living worker runs it."""
         while True:
-            stored = await self.records.load(key, now=self.wall())
+            stored = await self.records.load(key, now=self.wall_clock())
             if stored is None:
                 return
             task = _decode(stored.data)
@@ -623,7 +627,7 @@ class TaskRunner:
             has_crashed = task.worker != ""
             changed = machine.start_again(task, self.messages.worker, os.urandom(8).hex(), alive)
             if (has_crashed and task.runs >= _MOST_RUNS) or not self._may_run_again(task):
-                changed = machine.fail(changed, _doubt(), self.wall())
+                changed = machine.fail(changed, _doubt(), self.wall_clock())
             version = await self.swap(changed, stored.version)
             if version:
                 break

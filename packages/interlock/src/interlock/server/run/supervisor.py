@@ -192,7 +192,7 @@ class Supervisor:
         for pid in list(self._workers):
             ended, status = os.waitpid(pid, os.WNOHANG)
             if ended:
-                self._bury(pid, status)
+                self._reap(pid, status)
 
     # -- liveness and replacement ------------------------------------------------------------------
 
@@ -285,7 +285,7 @@ class Supervisor:
                 if self._on_ready is not None:
                     self._on_ready()
 
-    def _bury(self, pid: int, status: int) -> None:
+    def _reap(self, pid: int, status: int) -> None:
         now = time.monotonic()
         worker = self._workers.pop(pid)
         self._free_rows.append(worker.row)
@@ -413,9 +413,11 @@ class Supervisor:
         self._woken.close()
         os.close(self._life.into)  # only the parent holds this end: it closes with the parent
         os.set_blocking(self._life.out, True)
-        threading.Thread(target=self._mourn, name="interlock-parent", daemon=True).start()
+        threading.Thread(
+            target=self._exit_with_parent, name="interlock-parent", daemon=True
+        ).start()
 
-    def _mourn(self) -> None:
+    def _exit_with_parent(self) -> None:
         """Wait until the parent is gone, for whatever reason; then end this process too."""
         os.read(self._life.out, 1)
         log.error("the process that started this worker is gone; it ends too")
