@@ -243,7 +243,7 @@ WORDS = {
         "Is this the address of the server's MCP endpoint, path and all?"
     ),
     "/page": "Is http://{address}/page the address of an MCP endpoint?",
-    "/locked": "The server wants to know who asks",
+    "/locked": "The server requires a login",
     "/closed": "answered with status 403: not you. The server does not let this client in",
     "/ill": "answered with status 500",
     "/busy": "The server has too much to do: try again later.",

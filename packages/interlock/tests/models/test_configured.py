@@ -71,7 +71,7 @@ GOOD = {"provider": "openai", "model": "x"}
         ({"a": {**GOOD, "key": KEY}}, "do not write a key into the configuration"),
         ({"a": {**GOOD, "key": "${KEY_A}", "key_file": "k"}}, "not both"),
         ({"a": {**GOOD, "url": "http://models.example.com", "key": "${KEY_A}"}}, "over http"),
-        ({"a": {**GOOD, "url": "ftp://x"}}, "models.a: a model's url"),
+        ({"a": {**GOOD, "url": "ftp://x"}}, "models.a: a model's URL"),
         ({"a": {**GOOD, "context": 0}}, "number of tokens"),
         ({"a": {**GOOD, "cost": 2}}, "must be from 0 to 1"),
         ({"a": {**GOOD, "silence": 0}}, "number of seconds"),

@@ -51,14 +51,14 @@ TABLE: list[tuple[str, int, Any, str, str]] = [
             }
         },
         "too_long",
-        "begin a new",
+        "start a new",
     ),
     (
         "openai",
         400,
         {"object": "error", "message": TOO_LONG, "type": "BadRequestError", "code": 400},
         "too_long",
-        "begin a new",
+        "start a new",
     ),
     (
         "openai",
@@ -102,7 +102,7 @@ TABLE: list[tuple[str, int, Any, str, str]] = [
         "bad_request",
         "try pulling it",
     ),
-    ("openai", 404, b"404 page not found", "bad_request", "the url is wrong"),
+    ("openai", 404, b"404 page not found", "bad_request", "check the model's name and the URL"),
     ("openai", 413, b"<html>too large</html>", "too_long", "413"),
     ("openai", 422, {"detail": "Input should be a valid list"}, "bad_request", "valid list"),
     (
@@ -326,7 +326,7 @@ async def test_the_key_is_shown_nowhere(speaks: str, caplog: pytest.LogCaptureFi
 )
 def test_addresses_that_cannot_be_used(speaks: str, url: str) -> None:
     """SEC-01: keys in addresses are refused, like what is no address."""
-    with pytest.raises(ValueError, match="a model's url"):
+    with pytest.raises(ValueError, match="a model's URL"):
         ADAPTERS[speaks]("m", model="x", url=url)
 
 

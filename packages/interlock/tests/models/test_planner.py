@@ -97,7 +97,7 @@ async def test_the_whole_plan() -> None:
         (
             {"book_trip": {"booked": False, "message": "The user declined: nothing was booked."}},
             [*LOOK, *CHOOSE, "book_trip"],
-            "Nothing was booked. The person declined",
+            "Nothing was booked. The user declined",
         ),
         (
             {"book_trip": "The user denied this call."},

@@ -52,7 +52,7 @@ class TypeAdapter:
         ).decode
 
 
-def guise_of(annotation: Any) -> TypeAdapter | Foreign:
+def adapter_of(annotation: Any) -> TypeAdapter | Foreign:
     """The adapter of an annotation.
 
     Raises TypeError with the reason if neither msgspec nor pydantic supports it.

@@ -14,7 +14,7 @@ from .. import types as t
 from ..logs import limited
 from ..wire.jsonrpc import READ_ERRORS
 from .adapters import Foreign, Misfit
-from .annotations import TypeAdapter, guise_of
+from .annotations import TypeAdapter, adapter_of
 from .json_schema import SchemaBuilder
 
 _PRIMITIVES = frozenset({"string", "number", "integer", "boolean"})
@@ -53,13 +53,13 @@ class Form:
             if isinstance(kind, type) and issubclass(kind, tuple) and hasattr(kind, "_fields")
             else None
         )
-        self._guise: TypeAdapter | Foreign | None = None
+        self._adapter: TypeAdapter | Foreign | None = None
         if isinstance(kind, Mapping):
             schema: t.JSONObject = {"type": "object", **kind}
         else:
-            self._guise = guise_of(kind if self._tuple is None else _by_name(kind))
+            self._adapter = adapter_of(kind if self._tuple is None else _by_name(kind))
             sheet = SchemaBuilder()
-            schema = _inline(sheet.finish(sheet.draw(self._guise)))
+            schema = _inline(sheet.finish(sheet.draw(self._adapter)))
             if schema.get("type") != "object":
                 self._wrapped = True
                 schema = {
@@ -83,12 +83,12 @@ class Form:
         Raises McpError (-32602) if it does not fit (`ELI-35`).
         """
         data = content or {}
-        if self._guise is None:
+        if self._adapter is None:
             return self._checked(data)
         if self._wrapped and _WRAPPED not in data:
             raise t.McpError(t.INVALID_PARAMS, "The answer to the form is empty.")
         try:
-            value = self._guise.decode(
+            value = self._adapter.decode(
                 msgspec.json.encode(data[_WRAPPED] if self._wrapped else data)
             )
             return value if self._tuple is None else self._tuple(**asdict(value))

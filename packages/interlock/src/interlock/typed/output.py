@@ -24,7 +24,7 @@ from ..schema import SchemaError, Validator, compile
 from ..wire.jsonrpc import READ_ERRORS
 from ..wire.salvage import without_surrogates
 from .adapters import Foreign, Misfit, enc_hook
-from .annotations import TypeAdapter, guise_of, is_class_with_fields, is_union, one_of, unwrapped
+from .annotations import TypeAdapter, adapter_of, is_class_with_fields, is_union, one_of, unwrapped
 from .docstrings import parse
 from .json_schema import SchemaBuilder
 from .media import Audio, File, Image, sniff
@@ -199,7 +199,7 @@ class Typed(Output):
         self, adapter: TypeAdapter, schema: t.JSONObject, *, wrapped: bool, bare: bool
     ) -> None:
         super().__init__(schema)
-        self._guise = adapter
+        self._adapter = adapter
         self._wrapped = wrapped
         self._bare = bare
 
@@ -208,7 +208,7 @@ class Typed(Output):
         try:
             # Python permits a float in an int field, and a string in place of a date. The schema
             # does not.
-            read = self._guise.decode(data)
+            read = self._adapter.decode(data)
         except (*READ_ERRORS, Misfit) as bad:
             raise OutputError(
                 f"a result of type {type(value).__name__} does not fit the type that the tool"
@@ -246,12 +246,12 @@ class Modelled(Output):
 
     def __init__(self, adapter: Foreign, schema: t.JSONObject, *, wrapped: bool) -> None:
         super().__init__(schema)
-        self._guise = adapter
+        self._adapter = adapter
         self._wrapped = wrapped
 
     def _made(self, value: Any) -> t.CallToolResult:
         try:
-            plain = self._guise.dump(value)
+            plain = self._adapter.dump(value)
         except ValueError as bad:
             raise OutputError(
                 f"a result of type {type(value).__name__} does not fit the model that the tool"
@@ -307,7 +307,7 @@ def output_of(
         return Prose() if manner == "content" else Output()
     sheet = SchemaBuilder(out=True)
     try:
-        adapter = guise_of(annotation)
+        adapter = adapter_of(annotation)
         drawn = sheet.draw(adapter)
     except TypeError as bad:
         raise TypeError(

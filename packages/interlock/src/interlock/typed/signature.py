@@ -17,7 +17,7 @@ from ..types import JSONObject
 from ..wire.jsonrpc import READ_ERRORS
 from . import lenient
 from .adapters import Foreign, Misfit, dec_hook
-from .annotations import TypeAdapter, guise_of, is_field_info, is_union, marked, one_of, unwrapped
+from .annotations import TypeAdapter, adapter_of, is_field_info, is_union, marked, one_of, unwrapped
 from .json_schema import SchemaBuilder, jsonable
 from .type_hints import Unresolved, hints_of, named, signature_with_text
 
@@ -153,7 +153,7 @@ class Signature:
 
     def _coerced(self, name: str, piece: Raw) -> Raw:
         """The argument that the model surely meant, if the given one does not fit."""
-        adapter = self._guise(name)
+        adapter = self._adapter(name)
         if adapter is None or _complaint(adapter, piece) is None:
             return piece
         schema = self.schema.get("properties", {}).get(name, self.schema["additionalProperties"])
@@ -169,7 +169,7 @@ class Signature:
             return piece
         return coerced
 
-    def _guise(self, name: str) -> TypeAdapter | Foreign | None:
+    def _adapter(self, name: str) -> TypeAdapter | Foreign | None:
         parameter = self._parameters.get(name)
         if parameter is not None:
             return parameter.adapter
@@ -184,7 +184,7 @@ class Signature:
         each of the others.
         """
         problems = []
-        unknown = [name for name in pieces if self._guise(name) is None]
+        unknown = [name for name in pieces if self._adapter(name) is None]
         if unknown:
             known = (
                 f"the arguments are: {', '.join(self.names)}" if self.names else "there are none"
@@ -198,11 +198,11 @@ class Signature:
         ]
         wrong: dict[str, list[str]] = {}
         for name, piece in pieces.items():
-            adapter = self._guise(name)
+            adapter = self._adapter(name)
             if adapter is not None and (complaint := _complaint(adapter, piece)) is not None:
                 wrong[name] = [f"{_place((name, *path))} {message}" for path, message in complaint]
         for name, by_schema in self._violations({name: pieces[name] for name in wrong}).items():
-            if not isinstance(self._guise(name), Foreign):  # pydantic already reports all errors
+            if not isinstance(self._adapter(name), Foreign):  # pydantic already reports all errors
                 wrong[name] = by_schema
         problems += [problem for found in wrong.values() for problem in found]
         problems = [
@@ -281,7 +281,7 @@ def signature_of(
                 context = parameter.name
                 continue
             if parameter.kind is parameter.VAR_KEYWORD:
-                rest = guise_of(annotation)
+                rest = adapter_of(annotation)
                 closing = sheet.draw(rest) or True
                 continue
             made = _parameter(parameter, annotation)
@@ -390,7 +390,7 @@ def _parameter(parameter: inspect.Parameter, annotation: Any) -> Parameter:
             )
     if default is None and not _takes_none(annotation):
         annotation = one_of((annotation, None))  # `x: int = None` accepts None
-    return Parameter(parameter.name, wire_name, guise_of(annotation), default, make_default)
+    return Parameter(parameter.name, wire_name, adapter_of(annotation), default, make_default)
 
 
 def _takes_none(annotation: Any) -> bool:

@@ -12,7 +12,7 @@ import msgspec
 from .. import types as t
 from ..wire.jsonrpc import READ_ERRORS
 from .adapters import Foreign, Misfit, dec_hook
-from .annotations import TypeAdapter, guise_of, is_union, unwrapped, words_of
+from .annotations import TypeAdapter, adapter_of, is_union, unwrapped, words_of
 from .docstrings import parse
 from .json_schema import SchemaBuilder
 from .signature import is_context
@@ -56,7 +56,7 @@ class Strings:
                 self.context = name
                 continue
             try:
-                self._guises[name] = _guise(hint)
+                self._guises[name] = _adapter(hint)
             except TypeError as bad:
                 raise TypeError(
                     f"parameter {name!r} of {named(function)} cannot be used: {bad}"
@@ -122,13 +122,13 @@ class Strings:
         raise t.McpError(t.INVALID_PARAMS, f"Argument {name} does not fit: {why}")
 
 
-def _guise(hint: Any) -> TypeAdapter | Foreign | None:
+def _adapter(hint: Any) -> TypeAdapter | Foreign | None:
     """The adapter of a parameter's type; None for strings. Raises TypeError if strings cannot be
     converted.
     """
     if hint in (str, Any):
         return None
-    adapter = guise_of(hint)
+    adapter = adapter_of(hint)
     SchemaBuilder().draw(adapter)  # raises TypeError for a type without a JSON form
     return adapter
 

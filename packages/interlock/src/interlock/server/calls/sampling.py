@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from ... import types as t
 from ...typed.adapters import Foreign, Misfit
-from ...typed.annotations import TypeAdapter, guise_of
+from ...typed.annotations import TypeAdapter, adapter_of
 from ...typed.json_schema import SchemaBuilder
 from ...wire.codec import decode, encode
 from ...wire.jsonrpc import READ_ERRORS
@@ -44,16 +44,16 @@ class AnswerType:
     """
 
     def __init__(self, kind: Any) -> None:
-        self._guise: TypeAdapter | Foreign | None = None
+        self._adapter: TypeAdapter | Foreign | None = None
         if isinstance(kind, Mapping):
             from ...schema import compile  # late: only a given schema needs a validator
 
             self._validator = compile(kind)
             schema = dict(kind)
         else:
-            self._guise = guise_of(kind)
+            self._adapter = adapter_of(kind)
             sheet = SchemaBuilder()
-            schema = sheet.finish(sheet.draw(self._guise))
+            schema = sheet.finish(sheet.draw(self._adapter))
         self._wrapped = schema.get("type") != "object"
         self.schema: t.JSONObject = _wrap(schema) if self._wrapped else schema
 
@@ -72,13 +72,13 @@ class AnswerType:
     def _value(self, data: Any) -> Any:
         if self._wrapped and isinstance(data, dict) and data.keys() == {_WRAPPED}:
             data = data[_WRAPPED]
-        if self._guise is None:
+        if self._adapter is None:
             violations = self._validator.check(data)
             if violations:
                 raise BadAnswer("; ".join(f"{v.path or '/'}: {v.message}" for v in violations))
             return data
         try:
-            return self._guise.decode(msgspec.json.encode(data))
+            return self._adapter.decode(msgspec.json.encode(data))
         except (*READ_ERRORS, Misfit, OverflowError, UnicodeError) as bad:
             raise BadAnswer(str(bad)) from None
 
