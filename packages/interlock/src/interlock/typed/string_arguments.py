@@ -33,7 +33,7 @@ class Strings:
         self.context: str | None = None
         self.arguments: list[t.PromptArgument] = []
         self.choices: dict[str, list[str]] = {}
-        self._guises: dict[str, TypeAdapter | Foreign | None] = {}  # None keeps the string
+        self._adapters: dict[str, TypeAdapter | Foreign | None] = {}  # None keeps the string
         described = parse(doc_of(function)).params
         hints = hints_of(function, {context_type.__name__: context_type})
         for name, parameter in signature_with_text(function).parameters.items():
@@ -56,7 +56,7 @@ class Strings:
                 self.context = name
                 continue
             try:
-                self._guises[name] = _adapter(hint)
+                self._adapters[name] = _adapter(hint)
             except TypeError as bad:
                 raise TypeError(
                     f"parameter {name!r} of {named(function)} cannot be used: {bad}"
@@ -75,7 +75,7 @@ class Strings:
     @property
     def names(self) -> set[str]:
         """The names of the parameters, without the one for the Context."""
-        return set(self._guises)
+        return set(self._adapters)
 
     @property
     def required(self) -> set[str]:
@@ -95,9 +95,9 @@ class Strings:
                 t.INVALID_PARAMS,
                 f"Missing required argument{'s' * (len(missing) > 1)}: {', '.join(missing)}",
             )
-        unknown = [name for name in given if name not in self._guises]
+        unknown = [name for name in given if name not in self._adapters]
         if unknown:
-            known = ", ".join(self._guises) or "none"
+            known = ", ".join(self._adapters) or "none"
             raise t.McpError(
                 t.INVALID_PARAMS,
                 f"Unknown argument{'s' * (len(unknown) > 1)}: {', '.join(unknown)} (known:"
@@ -106,7 +106,7 @@ class Strings:
         return {name: self._value(name, value) for name, value in given.items()}
 
     def _value(self, name: str, value: Any) -> Any:
-        adapter = self._guises[name]
+        adapter = self._adapters[name]
         if adapter is None:
             return value
         try:
