@@ -123,7 +123,7 @@ def ask(
         raise click.UsageError("Give --json or --events, not both.")
     stated = answers_given(False, answers)
     if stated.in_order is not None:
-        raise click.UsageError("--answers must be an object {{field: value}}.")
+        raise click.UsageError("--answers must be an object {field: value}.")
     server, _, name = (prompt or "").partition("/")
     if prompt is not None and not (server and name):
         raise click.UsageError(
