@@ -263,7 +263,7 @@ async def test_what_is_blocked_is_not_found() -> None:
         session = one.host.session()
         await session.say("work")
         assert "crowd__work_17" not in texts_of(session.messages[2])[0]
-        assert "not as it was" in last(one)
+        assert "has changed since" in last(one)
 
 
 async def test_a_stopped_server_is_called_stopped_to_model_and_person() -> None:

@@ -265,7 +265,7 @@ async def test_reads_at_other_servers_are_asked_about() -> None:
         elsewhere, plain, LOAD, plain, elsewhere, "done",
         person=person, policy=ALLOW,
     ) as one:  # fmt: skip
-        assert "does not allow" in await say(one)
+        assert "denied this call" in await say(one)
     [question] = person.of("call")
     assert (question.server, question.tool) == ("library", "interlock__read_resource")
     assert "of shop" in question.why

@@ -195,9 +195,9 @@ def test_meeting_names_of_one_server_are_refused_too() -> None:
     [
         (tool(""), "The tool has no name."),
         (tool("x", schema={"type": "string"}), "not be an object: the schema says 'string'."),
-        (tool("x", schema={"type": ["object", "null"]}), "no object"),
-        (tool("x", schema={"type": None}), "no object"),
-        (tool("x", schema={"type": "\n" * 500}), "no object"),
+        (tool("x", schema={"type": ["object", "null"]}), "not be an object"),
+        (tool("x", schema={"type": None}), "not be an object"),
+        (tool("x", schema={"type": "\n" * 500}), "not be an object"),
     ],
 )
 def test_what_cannot_be_called_is_refused(bad: Tool, words: str) -> None:

@@ -695,7 +695,7 @@ async def test_an_app_opens_a_page_by_asking(table: Table) -> None:
         "question"
     ]
     refused = await table.browser.tried("appLink", app=opened["app"], url=url)
-    assert "Another page" in refused["words"]
+    assert "about another page" in refused["words"]
     table.person.answers.put_nowait(Filled(action="accept"))
     assert (await table.until(QuestionAnswered, question=question)).answer == Filled(
         action="accept"
