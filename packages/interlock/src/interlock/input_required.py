@@ -27,7 +27,7 @@ from .exchange import (
     ExchangeTransport,
     Handler,
     HttpRequest,
-    Mute,
+    NoAsker,
     Principal,
     ready,
     silent,
@@ -631,7 +631,7 @@ class SuspendedCalls:
                 return ask_directly(x, handler)
             if not isinstance(x.params, t.InputResponseParams):
                 words = _UNASKABLE_METHOD.format(x.method)
-                return _answered(handler, replace(x, asker=Mute(words)))
+                return _answered(handler, replace(x, asker=NoAsker(words)))
             return self._carry(x, layer)
 
         return handle
