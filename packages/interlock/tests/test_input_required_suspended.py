@@ -646,8 +646,8 @@ async def test_a_wall_clock_that_jumps_for_a_moment_repeats_nothing(jump: float)
     """A retry arrives while the clock is wrong, and its copy at another worker afterwards."""
     now = [1e9]
     records = MemoryStore().records
-    there = rounds(records=records, wall=lambda: now[0])
-    here = rounds(records=records, wall=lambda: now[0])
+    there = rounds(records=records, wall_clock=lambda: now[0])
+    here = rounds(records=records, wall_clock=lambda: now[0])
     acted: list[str] = []
 
     async def body(x: Exchange) -> str:
