@@ -207,7 +207,7 @@ async def test_the_text_is_not_the_data_again(client: Client) -> None:
     "given, words",
     [
         (step(3), "so the next one has the number 4"),
-        (step(1), "Thought 3 stands on the main line already"),
+        (step(1), "Thought 3 is already on the main line"),
         (step(4, isRevision=True), "needs revisesThought"),
         (
             step(4, isRevision=True, revisesThought=4),
@@ -220,7 +220,7 @@ async def test_the_text_is_not_the_data_again(client: Client) -> None:
             step(9, branchFromThought=8, branchId="new"),
             "There is no thought 8 to branch from. There are: 1, 2, 3.",
         ),
-        (step(2, branchFromThought=2, branchId="new"), "Thought 2 stands on branch new already"),
+        (step(2, branchFromThought=2, branchId="new"), "Thought 2 is already on branch new"),
         (step(4, branchFromThought=1, branchId="b"), "Branch 'b' began at thought 2"),
         (step(4, branchId="b", revisesThought=4), "There is no thought 4 on branch b"),
         (step(0), "thoughtNumber"),

@@ -95,7 +95,7 @@ def put(
             os.unlink(part, dir_fd=place.parent)
         if isinstance(bad, FileExistsError):
             raise ToolError(
-                f"{plain(place.shown)} exists already. Use write_file to replace it."
+                f"{plain(place.shown)} already exists. Use write_file to replace it."
             ) from None
         if isinstance(bad, OSError):
             raise ToolError(

@@ -212,7 +212,8 @@ def check_new(name: str) -> None:
     """Reject a name for a new branch that git would interpret differently. Raises ToolError."""
     if _AMBIGUOUS.fullmatch(name):
         raise ToolError(
-            f"{line(name)!r} cannot be the name of a new branch: git reads it as another revision."
+            f"{line(name)!r} is not a valid name for a new branch: git reads it as "
+            "another revision."
         )
 
 

@@ -172,7 +172,7 @@ class EventPrinter:
             event.server, event.tool, event.arguments, self._clock()
         )
         self._tasks[event.call] = call
-        self._paper.note(
+        self._terminal.note(
             f"· {event.server}: {call.title} goes on as a task. Its result comes later."
         )
 
