@@ -257,7 +257,7 @@ async def test_https_through_a_proxy(authority: Authority, secure: bool):
             "would not connect to https://site.example: 502 Bad Gateway",
         ),
         (b"SSH-2.0\r\n\r\n", "does not speak HTTP/1.1"),
-        (b"HTTP/1.1 200 OK\r\n\r\nhello", "spoke before https://site.example was asked"),
+        (b"HTTP/1.1 200 OK\r\n\r\nhello", "sent data before a request to https://site.example"),
         (b"HTTP/1.1 200", "TLS with https://site.example failed: the connection was closed"),
         (b"HTTP/1.1 200 OK\r\n\r\n", "TLS with https://site.example failed"),
         (b"HTTP/1.1 200 " + b"x" * 70_000, "more than 65536 bytes of headers"),

@@ -606,10 +606,10 @@ async def test_hosts_that_are_never_asked():
         "https://a.tracker.example/",
         "https://8.8.8.8/",
     ):
-        with pytest.raises(BlockedAddress, match="never asked") as caught:
+        with pytest.raises(BlockedAddress, match="never contacted") as caught:
             await fetch(get(url))
         assert caught.value.rule == "never"
-    with pytest.raises(BlockedAddress, match="never asked"):
+    with pytest.raises(BlockedAddress, match="never contacted"):
         fetch.onward(get("https://fine.example/"), 302, "https://ads.example/")
     await fetch.aclose()
 
@@ -633,7 +633,7 @@ async def test_one_host_in_several_spellings(never: str, url: str):
     """
     internet = Internet({"other.example": [["8.8.4.4"]]})
     fetch = internet.fetch(never=[never])
-    with pytest.raises(BlockedAddress, match="never asked") as caught:
+    with pytest.raises(BlockedAddress, match="never contacted") as caught:
         await fetch(get(url))
     assert (caught.value.rule, internet.dialled) == ("never", [])
     await fetch.aclose()

@@ -513,7 +513,9 @@ def _usual(host: str) -> str:
 
 def _never(place: Origin) -> BlockedAddress:
     return BlockedAddress(
-        f"{place} is blocked: it is among the hosts of never=.", "never", "See never=."
+        f"{place} is blocked: it is among the hosts that are never contacted.",
+        "never",
+        "They are set in never=.",
     )
 
 
