@@ -152,7 +152,7 @@ class AdminSocket:
                 return AdminResponse(done=self._shut_down())
         raise ValueError(f"unknown command {request.command!r}")
 
-    # -- the state to show --------------------------------------------------------------------------
+    # -- the state to show -------------------------------------------------------------------------
 
     def _worker(self) -> dict[str, Any]:
         return {
