@@ -345,7 +345,7 @@ async def test_nobody_there(speaks: str, site: Site) -> None:
     async with Site() as gone:
         pass
     model = adapter(speaks, gone, sleep=pauses)
-    with pytest.raises(ModelFailure, match="cannot be reached.*Check the url") as caught:
+    with pytest.raises(ModelFailure, match="cannot be reached.*Check the URL") as caught:
         await heard(model, request())
     assert caught.value.kind == "unreachable"
     assert pauses.all == [1.0, 2.0, 4.0]

@@ -258,9 +258,7 @@ async def test_bodies_that_were_tampered_with_are_found(tmp_path: Path, how: str
             one.write_bytes(other.read_bytes())
         case "removed":
             one.unlink()
-    with pytest.raises(
-        Tampered, match="Entry [12] .* has (a body that was changed|lost a body)"
-    ):
+    with pytest.raises(Tampered, match="Entry [12] .* has (a body that was changed|lost a body)"):
         await log.verify()
     assert (
         sum("missing" in str(event) or "altered" in str(event) for event in await events(log)) == 1
