@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import sys
 import weakref
 from typing import Any
 
@@ -58,6 +59,21 @@ async def test_a_suspended_tool_runs_once_over_all_its_rounds() -> None:
     assert said(await call.retry(second, "b")) == "a b"
     assert (body.begun, body.ended, len(house)) == (1, ["done"], 0)
     assert call.told == [(2, "a"), (3, "b")]
+
+
+async def test_a_finished_call_keeps_its_outcome_and_not_its_arguments() -> None:
+    """A retry that is sent again gets the outcome, and a large argument is held for no longer than
+    its call runs.
+    """
+    house = rounds()
+    call = Retries(house, Counted(), arguments={"text": "x" * 1000})
+    before = sys.getrefcount(call.params.arguments)
+    first = await call.call()
+    second = await call.retry(first, "a")
+    third = await call.retry(second, "b")
+    assert said(await call.retry(second, "b")) == said(third) == "a b"
+    gc.collect()
+    assert sys.getrefcount(call.params.arguments) == before
 
 
 async def test_what_a_suspended_tool_says_while_nobody_listens_is_dropped() -> None:

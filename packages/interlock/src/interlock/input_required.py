@@ -471,6 +471,10 @@ class _SuspendedCall:
         self.run.on_question = _nothing
         del self.exchange
 
+    def release_request(self) -> None:
+        """Drop the bytes of the request of a call that has ended; its outcomes stay known."""
+        self.request = replace(self.request, params=None, received=None)
+
     def read_answers(self, responses: dict[str, Raw]) -> dict[str, t.InputResponse]:
         """Decode the answers to the questions of this round, and ignore all others (`MRT-21`).
         Raises McpError for malformed answers.
@@ -1170,6 +1174,7 @@ class SuspendedCalls:
                 outcome.set_result(self._finished(task.result(), call.request, call.run, ticket))
             except t.McpError as refusal:  # a handwritten question that the client cannot answer
                 outcome.set_exception(refusal)
+        call.release_request()
 
     def _forget(self, call: _SuspendedCall) -> None:
         if self._suspended.get(call.name) is call:
