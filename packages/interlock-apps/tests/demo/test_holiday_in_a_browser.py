@@ -142,7 +142,7 @@ async def test_what_is_declined_or_stopped_is_not_booked(chromium: Any, tmp_path
         await person.fly()
         await person.allow("Book a trip on travel", "")
         await person.hand.answer(await person.question("travel asks you"), "Decline")
-        await page.get_by_text("Nothing was booked. The person declined").wait_for()
+        await page.get_by_text("Nothing was booked. The user declined").wait_for()
         await shot(page, "declined")
         await page.locator(".composer .stop").wait_for(state="detached")
         await _say(page, WISH)

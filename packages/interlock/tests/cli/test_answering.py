@@ -156,7 +156,7 @@ def test_a_person_fills_in_a_form(questions: Path, home: Path) -> None:
             "book",
             [("row: a whole number", "\x04")],
             1,
-            "The person dismissed the question: Which seat?",
+            "The user dismissed the question: Which seat?",
         ),
         (
             "book",

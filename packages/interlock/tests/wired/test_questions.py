@@ -79,8 +79,8 @@ async def test_several_of_several(cell: Cell):
 @pytest.mark.parametrize(
     "answer, words",
     [
-        (False, "The person declined to answer: Which seat?"),
-        (None, "The person dismissed the question: Which seat?"),
+        (False, "The user declined to answer: Which seat?"),
+        (None, "The user dismissed the question: Which seat?"),
     ],
     ids=["decline", "cancel"],
 )
@@ -137,7 +137,7 @@ async def test_one_of_two_declined(cell: Cell, how: str):
     (`ELI-14`)."""
     answers = ScriptedAnswers(elicit={"First": {"value": "Ada"}, "Last": False})
     result = await cell.client.call_tool("several", {"how": how}, asker=answers)
-    assert (result.is_error, result.text) == (True, "The person declined to answer: Last name?")
+    assert (result.is_error, result.text) == (True, "The user declined to answer: Last name?")
 
 
 @since(R3)
@@ -214,7 +214,7 @@ async def test_pages_not_visited(cell: Cell):
     result = await cell.client.call_tool("visit", asker=seats(False))
     assert (result.is_error, result.text) == (
         True,
-        "The person declined to answer: Please sign in.",
+        "The user declined to answer: Please sign in.",
     )
 
 

@@ -171,7 +171,7 @@ async def test_each_limit_holds(repo: Path, monkeypatch: pytest.MonkeyPatch) -> 
         status = await done(client, "git_status")
         assert (len(status["untracked"]), status["complete"]) == (7, False)
         assert "more than 5 bytes" in await refusal(client, "git_blame", path="a.txt")
-        with pytest.raises(McpError, match="no more than 5"):
+        with pytest.raises(McpError, match="the limit is 5"):
             await client.read_resource("git://repo/file/a.txt")
         await done(client, "git_add", paths=["."])
         diff = await done(client, "git_diff", what="staged")
@@ -214,7 +214,7 @@ async def test_a_huge_file_is_not_unpacked(client_of_bomb: Client) -> None:
     fails in words.
     """
     assert "4194304 bytes" in await refusal(client_of_bomb, "git_blame", path="bomb")
-    with pytest.raises(Exception, match="no more than"):
+    with pytest.raises(Exception, match="the limit is"):
         await client_of_bomb.read_resource("git://bomb/file/bomb")
     for tool, arguments in (
         ("git_show", {"revision": "HEAD"}),

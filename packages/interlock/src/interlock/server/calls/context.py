@@ -792,7 +792,7 @@ def _accepted(answer: t.InputResponse, message: str) -> t.ElicitResult:
     if not isinstance(answer, t.ElicitResult):
         raise t.ProtocolError("The client answered an elicitation with something else.")
     if answer.action == "decline":
-        raise t.Declined(f"The person declined to answer: {message}")
+        raise t.Declined(f"The user declined to answer: {message}")
     if answer.action == "cancel":
-        raise t.Cancelled(f"The person dismissed the question: {message}")
+        raise t.Cancelled(f"The user dismissed the question: {message}")
     return answer

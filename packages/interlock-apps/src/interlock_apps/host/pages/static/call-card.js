@@ -129,7 +129,9 @@ function RunningTask({ call }) {
         It goes on at its server after the answer is complete, also while this host is closed. Its
         result comes into this conversation.
       </p>
-      <button type="button" onClick=${() => attempt("cancelTask", { call })}>Cancel the task</button>
+      <button type="button" onClick=${() => attempt("cancelTask", { call })}>
+        Cancel the task
+      </button>
     </div>
   `;
 }
