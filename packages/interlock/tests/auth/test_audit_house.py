@@ -26,11 +26,11 @@ async def test_a_token_that_was_revoked_is_not_taken() -> None:
     assert (verified.principal.subject, verified.principal.client) == ("anna", "app")
     assert verified.seconds <= 30
     await office.post("/revoke", {"token": tokens["refresh_token"], "client_id": "app"})
-    with pytest.raises(BadToken, match="withdrawn"):
+    with pytest.raises(BadToken, match="revoked"):
         await verifier.verify(tokens["access_token"], resource=SERVER, now=office.clock.now)
     await verifier.verify(others["access_token"], resource=SERVER, now=office.clock.now)
     await office.post("/revoke", {"token": others["access_token"], "client_id": "app"})
-    with pytest.raises(BadToken, match="withdrawn"):
+    with pytest.raises(BadToken, match="revoked"):
         await verifier.verify(others["access_token"], resource=SERVER, now=office.clock.now)
 
 
@@ -45,7 +45,7 @@ async def test_a_person_who_is_gone_is_not_taken() -> None:
     with pytest.raises(BadToken, match="another server"):
         await verifier.verify(token, resource=OTHER, now=office.clock.now)
     office.people.standing = False
-    with pytest.raises(BadToken, match="withdrawn"):
+    with pytest.raises(BadToken, match="revoked"):
         await verifier.verify(token, resource=SERVER, now=office.clock.now)
 
 
@@ -62,7 +62,7 @@ async def test_the_session_of_a_third_party_is_asked_about_before_a_token_is_hon
         245  # the provider's token is at its end, and ours has half of its time left
     )
     verifier = street.proxy.verifier()
-    with pytest.raises(BadToken, match="withdrawn"):
+    with pytest.raises(BadToken, match="revoked"):
         await verifier.verify(tokens["access_token"], resource=SERVER, now=street.clock.now)
 
 

@@ -276,9 +276,9 @@ async def test_an_authorization_server_that_takes_no_word_of_a_company() -> None
 
 
 def test_one_way_to_show_who_it_is() -> None:
-    """CCR-02: a secret or a key, one of the two."""
+    """CCR-02: a secret or a key, one of them."""
     for wrong in ({}, {"client_secret": "x", "key": KEY}):
-        with pytest.raises(ValueError, match="one of the two"):
+        with pytest.raises(ValueError, match="one of them"):
             ClientCredentials("robot", **wrong)
 
 
