@@ -244,12 +244,13 @@ class ResponseWriter:
         if not self.answer.begun:
             await request.respond(status, self.answer.body(), JSON, (*self.headers, *headers))
             return
-        if not self._open and self._flushing is None:  # a short stream, which is complete already
-            self._open = True
+        if not self._open and self._flushing is None and self.answer.waiting:
+            self._open = True  # a short stream, which is complete already
             piece = self.answer.next_piece()
             more = (*EVENT_HEADERS, *self.headers) if self.headers else EVENT_HEADERS
             await request.respond(200, piece, EVENTS, more)
         else:
+            # Hazard: `respond` sends no content type without a body, so an empty stream comes here.
             await (self._flush() if self._flushing is None else self._flushing)
         self._request = None  # the response is complete: ignore later messages
 
