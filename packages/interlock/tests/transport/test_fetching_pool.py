@@ -445,8 +445,8 @@ async def test_nobody_listens():
     with pytest.raises(
         Unreachable,
         match=(
-            rf"Nothing listens on http://127.0.0.1:{peer.port}: .* Is the server running, and is "
-            r"the port right\?"
+            rf"Nothing listens on http://127.0.0.1:{peer.port}: .* "
+            r"Check that the server is running, and check the port\."
         ),
     ):
         await fetch(get(peer.url))

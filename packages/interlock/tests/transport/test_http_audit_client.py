@@ -74,7 +74,7 @@ async def test_a_server_that_is_started_again_between_two_calls(revision: str) -
         async with Client(f"http://127.0.0.1:{port}/mcp", revision=revision) as client:
             assert (await client.call_tool("add", {"a": 1, "b": 2})).text == "3"
             await stop(first)
-            with pytest.raises(Unreachable, match="Is the server running"):
+            with pytest.raises(Unreachable, match="Check that the server is running"):
                 await client.call_tool("add", {"a": 1, "b": 2})
             second, _ = await start(port)
             assert (await client.call_tool("add", {"a": 3, "b": 4})).text == "7"

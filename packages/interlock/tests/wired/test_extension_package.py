@@ -154,7 +154,7 @@ async def test_notifications_go_both_ways(wired: Wired):
         async with asyncio.timeout(60):
             told = await heard.get()
         assert (told.catalog, told.entry) == ("books", "Ulysses")
-    with pytest.raises(ValueError, match="no extension of this client defines maps to the listen"):
+    with pytest.raises(ValueError, match="no extension of this client defines maps for the listen"):
         async with client.watch(filter={"maps": True}):
             pass
 

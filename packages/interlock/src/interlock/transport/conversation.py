@@ -812,6 +812,7 @@ def read_result(method: str, raw: Raw, extensions: ExtensionMessages = NO_EXTENS
             return result
     except Malformed as bad:
         trouble = str(bad)
+    result_type: str | None = None
     try:
         result_type = decode(raw, t.Result).result_type
         if result_type == "input_required":
@@ -823,5 +824,6 @@ def read_result(method: str, raw: Raw, extensions: ExtensionMessages = NO_EXTENS
             return claimed
         trouble = trouble or f"its resultType is {result_type!r}"
     except Malformed as bad:
-        trouble = str(bad)
+        # Without a type it was meant for the method, whatever an extension made of it.
+        trouble = str(bad) if result_type is not None or not trouble else trouble
     raise t.ProtocolError(f"The server's answer to {method} cannot be read: {trouble}")

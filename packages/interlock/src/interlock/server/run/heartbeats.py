@@ -5,7 +5,6 @@ with its supervisor.
 from __future__ import annotations
 
 import asyncio
-import logging
 import mmap
 import sys
 import threading
@@ -14,11 +13,11 @@ import traceback
 from collections.abc import Callable
 from types import FrameType
 
+from ...logs import limited
 from .liveness import Heartbeats
 from .process_memory import resident_bytes
 
-# Not rate limited: a worker reports each blocked call once, and each report has its own stack.
-log = logging.getLogger("interlock.server")
+log = limited("interlock.server")
 
 _PAUSE = 0.25  # seconds between two heartbeats
 _REPORTED_SECONDS = 1.0  # after this time the stack of a blocked event loop is logged

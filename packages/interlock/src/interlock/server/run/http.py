@@ -44,6 +44,7 @@ _LEGACY_SSE = (
 def http_app(
     server: ServedServer,
     path: str = "/mcp",
+    calls: CallRegistry | None = None,
     *,
     hosts: str | Sequence[str] = (),
     origins: str | Sequence[str] = (),
@@ -57,7 +58,6 @@ def http_app(
     grace: float = DEFAULT_GRACE,
     guard: Guarding | None = None,
     health: str | None = DEFAULT_PATH,
-    calls: CallRegistry | None = None,
 ) -> HttpApp:
     """Return the server as an ASGI app; see `Server.http_app`. `calls` registers its calls."""
     if legacy_sse:
