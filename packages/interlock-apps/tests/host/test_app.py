@@ -358,7 +358,7 @@ async def test_who_listens_no_more_hears_no_more() -> None:
 
 
 async def test_models_by_name() -> None:
-    with pytest.raises(ValueError, match="a name of its own"):
+    with pytest.raises(ValueError, match="a unique name"):
         Host([], models=[Scripted(), Scripted()])
     async with scene({}, "x", others=[Scripted("y", name="second")]) as one:
         assert one.host.session().model.name == "scripted"
@@ -366,7 +366,7 @@ async def test_models_by_name() -> None:
         with pytest.raises(ValueError, match="There is no model third. Models: scripted, second."):
             one.host.session(model="third")
         one.host.models.clear()
-        with pytest.raises(ValueError, match="There is no model"):
+        with pytest.raises(ValueError, match="No model is configured"):
             one.host.session()
 
 

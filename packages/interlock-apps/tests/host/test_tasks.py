@@ -195,7 +195,7 @@ async def test_a_result_of_a_task_is_reviewed(lab: Lab) -> None:
         lab.release()
         await ended(one, 2)
         assert asked[0].result.text == "42"
-        assert "keeps the result back" in last(one)
+        assert "withheld the result" in last(one)
         assert "42" not in last(one)
 
 

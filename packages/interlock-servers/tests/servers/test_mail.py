@@ -422,7 +422,7 @@ async def test_letters_of_other_programs(client: Client, folder: Path) -> None:
     many = ", ".join(f"a{n}@b.example" for n in range(51)).encode()
     for headers, why in (
         (b"Bcc: " + many, "at most 50 recipients"),
-        (b"To: a@b.example\nFrom: eve@example.com", "not from eve@example.com"),
+        (b"To: a@b.example\nFrom: eve@example.com", "not eve@example.com"),
     ):
         odd = drafts.add(headers + b"\n\nhm")
         assert why in await refusal(client, "send_draft", draft=odd)

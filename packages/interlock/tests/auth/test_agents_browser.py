@@ -375,7 +375,7 @@ async def test_a_browser_that_cannot_be_opened_leaves_the_address_to_the_person(
     """The log-in goes on: the person opens the address themselves."""
     told = asyncio.Event()
     browser = Browser(
-        open=opener, say=lambda line: told.set() if "open the address yourself" in line else None
+        open=opener, say=lambda line: told.set() if "Open the address yourself" in line else None
     )
     async with visiting(browser) as (redirect_uri, visit):
         await told.wait()

@@ -66,8 +66,8 @@ def filesystem_server(
         instructions=(
             "list_allowed_folders lists the folders where you may work. Paths are "
             "absolute; if only one folder is allowed, they can be relative. Read a file "
-            "before you edit it, and send its version. trash_file can be undone. Nothing "
-            "is deleted permanently without asking the user."
+            "before you edit it, and send its version. trash_file can be undone. "
+            "Permanent deletion always asks the user."
         ),
         lifespan=lifespan,
         limits=ServerLimits(page_size=200),

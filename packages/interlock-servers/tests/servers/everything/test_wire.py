@@ -48,6 +48,21 @@ NOT_SHOWN = {
         "",
     ): "a server that wants to know whether its peer lives asks so by itself",
     ("ServerCapabilities", "experimental"): "extensions took its place",
+    **{
+        key: "this server has no tasks"
+        for key in (
+            ("CreateMessageRequestParams", "task"),
+            ("ElicitRequestParams", "task"),
+            ("TaskMetadata", ""),
+            ("TaskMetadata", "ttl"),
+            ("Tool", "execution"),
+            ("ToolExecution", ""),
+            ("ToolExecution", "taskSupport"),
+            ("ToolExecution", "taskSupport=forbidden"),
+            ("ToolExecution", "taskSupport=optional"),
+            ("ToolExecution", "taskSupport=required"),
+        )
+    },
 }
 """What no feature of a server shows, and why."""
 
