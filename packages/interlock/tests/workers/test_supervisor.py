@@ -47,8 +47,10 @@ async def test_a_worker_that_is_killed_is_replaced(start: Start):
         for _ in range(2):
             victim = int((await client.call_tool("pid")).value())
             os.kill(victim, signal.SIGKILL)
-            until(
-                lambda victim=victim: len(program.children) == 3 and victim not in program.children
+            # In a thread, so that the client's loop sees that its connection was closed.
+            await asyncio.to_thread(
+                until,
+                lambda victim=victim: len(program.children) == 3 and victim not in program.children,
             )
             assert int((await client.call_tool("pid")).value()) != victim
     assert len(set(program.children) - set(before)) == 2
