@@ -179,7 +179,9 @@ async def led(program: Sequence[str], **opening: Any) -> AsyncIterator[Driver]:
             yield driver
             assert process.stdin is not None
             process.stdin.close()
-            assert await asyncio.wait_for(process.wait(), PATIENCE) == 0
+            status = await asyncio.wait_for(process.wait(), PATIENCE)
+            stderr.seek(0)
+            assert status == 0, stderr.read().decode(errors="replace")[-3000:]
         finally:
             if process.returncode is None:
                 process.kill()

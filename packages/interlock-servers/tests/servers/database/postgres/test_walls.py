@@ -304,7 +304,7 @@ async def test_over_http(desk: Desk, revision: str) -> None:
     ):
         await client.list_tools()
         page = await words(client, "query", sql="SELECT name FROM people ORDER BY id", limit=1)
-        assert page.startswith("name\nAda\n(1 row)\nThere is more")
+        assert page.startswith("name\nAda\n(1 row)\nMore rows")
         cursor = page.rpartition("cursor=")[2]
         assert "\nBob\n" in await words(
             client, "query", sql="SELECT name FROM people ORDER BY id", limit=1, cursor=cursor
