@@ -302,16 +302,21 @@ async def _shut_down(state: ServerState) -> None:
     state.is_draining = True
     for connection in state.table.all():
         connection.shut_down()
-    end = state.loop.time() + _LAST_RESPONSES
-    # Connections close by themselves, and there is no notification when the last one is gone.
-    while len(state.table) and state.loop.time() < end:  # noqa: ASYNC110
-        await asyncio.sleep(_LOOK)
+    await _all_closed(state, _LAST_RESPONSES)
     for task in list(state.tasks):
         task.cancel()
     await asyncio.sleep(0)
     for connection in state.table.all():
         connection.abort()
     await asyncio.sleep(0)  # transports close in the next turn of the event loop
+
+
+async def _all_closed(state: ServerState, seconds: float) -> None:
+    """Wait until every connection is closed, for at most this many seconds."""
+    end = state.loop.time() + seconds
+    # Connections close by themselves, and there is no notification when the last one is gone.
+    while len(state.table) and state.loop.time() < end:  # noqa: ASYNC110
+        await asyncio.sleep(_LOOK)
 
 
 async def _break_off(state: ServerState, listeners: Sequence[asyncio.Server]) -> None:
@@ -358,10 +363,7 @@ async def _last_requests(state: ServerState, seconds: float) -> None:
 
     A client that sends a request on an idle connection just when it is closed would lose it.
     """
-    end = state.loop.time() + seconds
-    # Connections close by themselves, and there is no notification when the last one is gone.
-    while len(state.table) and state.loop.time() < end:  # noqa: ASYNC110
-        await asyncio.sleep(_LOOK)
+    await _all_closed(state, seconds)
     for _ in range(2):
         await asyncio.sleep(0)  # requests that have arrived are read before
     for connection in state.table.all():
