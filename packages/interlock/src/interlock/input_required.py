@@ -5,6 +5,7 @@ InputRequiredResult of a suspended call, or with a replay.
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import os
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
@@ -474,6 +475,10 @@ class _SuspendedCall:
     def release_request(self) -> None:
         """Drop the bytes of the request of a call that has ended; its outcomes stay known."""
         self.request = replace(self.request, params=None, received=None)
+        if self.has_result():  # a task holds its context variables, and with them the request
+            ended: asyncio.Future[AnyResult] = asyncio.get_running_loop().create_future()
+            ended.set_result(self.task.result())
+            self.task = ended
 
     def read_answers(self, responses: dict[str, Raw]) -> dict[str, t.InputResponse]:
         """Decode the answers to the questions of this round, and ignore all others (`MRT-21`).
@@ -1138,8 +1143,10 @@ class SuspendedCalls:
             call.hold(replace(call.request, notify=silent))
             call.round += 1
             self._hold_memory(call)
+            # In a context of its own: a cancelled timer stays in the loop for a while, and would
+            # keep the context variables of the call, and with them its arguments.
             call.expiry = asyncio.get_running_loop().call_later(
-                self.seal.seconds, self._expire, call
+                self.seal.seconds, self._expire, call, context=contextvars.Context()
             )
             questions = {key: request for key, (request, _) in run.waiting.items()}
             ticket = _Ticket(

@@ -5,6 +5,8 @@ a replay shows.
 from __future__ import annotations
 
 import asyncio
+import gc
+import weakref
 from typing import Any
 
 import msgspec
@@ -666,3 +668,22 @@ async def test_a_failure_after_a_question_is_logged_once(
     assert [record.levelname for record in caplog.records if record.name == "interlock.server"] == [
         "ERROR"
     ]
+
+
+async def test_a_finished_call_does_not_keep_its_context() -> None:
+    """The outcome stays known to retries that are sent again; the arguments, which may be large, go
+    with the context of the tool.
+    """
+    server = Server("forgetful")
+    seen: list[weakref.ref[Any]] = []
+
+    @server.tool
+    async def book(text: str, ctx: Context) -> str:
+        seen.append(weakref.ref(ctx))
+        return "booked" if await ctx.confirm("Book it?") else "not booked"
+
+    answers = Answers(elicit=lambda params: {"confirm": True})
+    async with Client(server, revision="2026-07-28", answers=answers) as client:
+        assert (await client.call_tool("book", {"text": "x" * 1000})).text == "booked"
+        gc.collect()
+        assert [ref() for ref in seen] == [None]
