@@ -12,7 +12,6 @@ import asyncio
 import base64
 import io
 import json
-import math
 import wave
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -28,23 +27,21 @@ from interlock import (
     EmbeddedResource,
     Image,
     InputRequiredResult,
-    McpError,
     ResourceContents,
     Server,
-    TaskLimits,
-    Tasks,
     TextContent,
     ToolError,
     assistant,
     types,
     user,
 )
+from interlock_servers.everything.tasks import add_tasks, tasks_extension
 
 server = Server(
     "everything",
     "1.0.0",
     instructions="Call what you like: nothing here has an effect outside of this process.",
-    extensions=[Tasks(limits=TaskLimits(poll=0.2))],
+    extensions=[tasks_extension()],
 )
 
 DOT = base64.b64decode(
@@ -84,60 +81,7 @@ def silence() -> bytes:
 # -- tools that are tasks --------------------------------------------------------------------------
 
 
-@server.tool
-async def greet(name: str = "world") -> str:
-    """Greets, and is never a task."""
-    return f"Hello, {name}!"
-
-
-@server.tool(task="optional")
-async def slow_compute(seconds: float = 1.0, label: str = "") -> str:
-    """Takes its time."""
-    await asyncio.sleep(seconds)
-    return f"done {label}"
-
-
-@server.tool(task="required")
-async def failing_job() -> str:
-    """Fails, and is always a task."""
-    await asyncio.sleep(PAUSE)
-    raise ToolError("The job failed.")
-
-
-@server.tool(task="optional")
-async def protocol_error_job() -> str:
-    """Ends with a JSON-RPC error."""
-    await asyncio.sleep(PAUSE)
-    raise McpError(-32603, "The job broke.")
-
-
-@server.tool(task="optional")
-async def confirm_delete(ctx: Context, filename: str = "notes.txt") -> str:
-    """Asks once while it runs as a task."""
-    return "deleted" if await ctx.confirm(f"Delete {filename}?") else "kept"
-
-
-@server.tool(task="optional")
-async def multi_input(ctx: Context) -> str:
-    """Asks two questions at once while it runs as a task."""
-    answers = await asyncio.gather(ctx.confirm("The first?"), ctx.confirm("The second?"))
-    return f"{answers}"
-
-
-@dataclass
-class UserName:
-    """Who starts a task."""
-
-    name: str
-
-
-@server.tool(task="optional", after=math.inf)
-async def test_tool_with_task(ctx: Context) -> str:
-    """Asks for a name, and goes on as a task."""
-    person = await ctx.elicit("What is your name?", UserName)
-    await ctx.as_task()
-    await asyncio.sleep(PAUSE)
-    return f"Hello, {person.name}!"
+add_tasks(server)
 
 
 # -- tools that answer -----------------------------------------------------------------------------

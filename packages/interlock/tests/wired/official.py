@@ -14,6 +14,8 @@ from interlock.testing import Line
 
 FOLDER = Path(__file__).resolve().parents[5] / "shared" / "spec" / "schema"
 AT_HAND = FOLDER.is_dir()
+TASKS_EXTENSION = "ext-tasks"
+"""The schema of the tasks extension. A message of 2026-07-28 about tasks is judged by it."""
 
 # Definitions that stand for anything, or that describe JSON Schema: objects that hold more than
 # their properties.
@@ -41,28 +43,44 @@ class Judge:
         if "method" in message:
             if "id" in message:
                 self._asked[line.sender, message["id"]] = message["method"]
-            name = _definitions_by_method(self.revision).get(message["method"])
+            schema = self._schema_of(message["method"])
+            name = _definitions_by_method(schema).get(message["method"])
             if name is None:
                 yield f"{self.revision} has no {message['method']}"
             else:
-                yield from _violations(self.revision, name, message)
+                closed = schema == self.revision  # the extension's schema composes its types
+                yield from _violations(schema, name, message, closed=closed)
         elif "result" in message:
             method = self._asked.pop((other, message["id"]), None)
             if method is None:
                 yield f"answers a request that was not made: {line}"
                 return
-            yield from _violations(
-                self.revision, self._result_of(method, message["result"]), message["result"]
-            )
+            result = message["result"]
+            schema = self._schema_of(method, result)
+            closed = schema == self.revision
+            name = self._result_of(schema, method, result)
+            yield from _violations(schema, name, result, closed=closed)
         else:
             self._asked.pop((other, message.get("id")), None)
             yield from self._error(message)
 
-    def _result_of(self, method: str, result: Any) -> str:
-        if isinstance(result, dict) and result.get("resultType") == "input_required":
-            return "InputRequiredResult"
-        name = _definitions_by_method(self.revision)[method].removesuffix("Request") + "Result"
-        return name if name in _schema(self.revision)[1] else "EmptyResult"
+    def _schema_of(self, method: str, result: Any = None) -> str:
+        is_handle = isinstance(result, dict) and result.get("resultType") == "task"
+        is_extension = self.revision >= "2026" and ("/tasks" in method or method[:6] == "tasks/")
+        if is_handle or is_extension:
+            return TASKS_EXTENSION
+        return self.revision
+
+    def _result_of(self, schema: str, method: str, result: Any) -> str:
+        if isinstance(result, dict):
+            if result.get("resultType") == "input_required":
+                return "InputRequiredResult"
+            if result.get("resultType") == "task" or (method == "tools/call" and "task" in result):
+                return "CreateTaskResult"
+        if method == "tasks/result":
+            return "CallToolResult"
+        name = _definitions_by_method(schema)[method].removesuffix("Request") + "Result"
+        return name if name in _schema(schema)[1] else "EmptyResult"
 
     def _error(self, message: Any) -> Iterator[str]:
         names = {
@@ -95,7 +113,10 @@ def _schema(revision: str) -> tuple[str, dict[str, Any]]:
 
 def _amended(definitions: dict[str, Any]) -> dict[str, Any]:
     """Where schema.json makes `integer` of what schema.ts calls `number`: answers to forms may be
-    fractions (`X-05`)."""
+    fractions (`X-05`). The tasks extension adds a key to the listen filter (`TKX-23`)."""
+    if "SubscriptionFilter" in definitions:
+        keys = {"type": "array", "items": {"type": "string"}}
+        definitions["SubscriptionFilter"]["properties"]["taskIds"] = keys
     if "ElicitResult" in definitions:
         text = json.dumps(definitions["ElicitResult"])
         definitions["ElicitResult"] = json.loads(text.replace('"integer"', '"number"'))
@@ -106,9 +127,10 @@ def _amended(definitions: dict[str, Any]) -> dict[str, Any]:
 def _definitions_by_method(revision: str) -> dict[str, str]:
     found: dict[str, str] = {}
     for name, definition in _schema(revision)[1].items():
-        method = definition.get("properties", {}).get("method", {}).get("const")
-        if method is not None and not name.startswith(NOT_OURS):
-            found[method] = name
+        for part in (definition, *definition.get("allOf", ())):
+            method = part.get("properties", {}).get("method", {}).get("const")
+            if method is not None and not name.startswith(NOT_OURS):
+                found[method] = name
     found.setdefault("notifications/cancelled", "CancelledNotification")
     return found
 

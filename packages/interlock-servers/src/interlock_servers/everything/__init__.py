@@ -27,6 +27,7 @@ from .resources import add_storing
 from .sampling import add_sampling
 from .sampling_with_tools import add_answering
 from .state import CLOCK, COUNTER, PREFIX, EverythingLimits, ServerState, clear
+from .tasks import add_tasks, tasks_extension
 from .url_elicitation import add_visiting
 
 __all__ = [
@@ -67,7 +68,7 @@ def everything_server(limits: EverythingLimits | None = None) -> Server:
         ),
         instructions=("A server to try clients with. It has no effect outside of itself."),
         lifespan=lifespan,
-        extensions=[echo_extension()],
+        extensions=[echo_extension(), tasks_extension()],
     )
     add_giving(made)
     add_outputs(made)
@@ -82,6 +83,7 @@ def everything_server(limits: EverythingLimits | None = None) -> Server:
     add_storing(made)
     add_growing(made)
     add_prompting(made)
+    add_tasks(made)
     return made
 
 

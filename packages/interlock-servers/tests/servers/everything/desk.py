@@ -35,6 +35,8 @@ def person(params: ElicitRequestParams) -> Any:
     if params.mode == "url":
         return True
     fields = (params.requested_schema or {})["properties"]
+    if fields.keys() == {"name"}:
+        return {"name": "Ann"}
     if fields.get("value", {}).get("type") == "string":
         return {"value": "Ann"}
     return {name: value for name, value in ANSWERS.items() if name in fields}
@@ -171,6 +173,13 @@ CALLS: dict[str, tuple[dict[str, Any], str | None]] = {
     ),
     "grow": ({}, "extra_1"),
     "shrink": ({}, None),
+    "greet": ({"name": "Ann"}, "Hello, Ann!"),
+    "slow_compute": ({"seconds": 0, "label": "x"}, "done x"),
+    "failing_job": ({}, None),
+    "protocol_error_job": ({}, None),
+    "confirm_delete": ({}, None),
+    "multi_input": ({}, None),
+    "test_tool_with_task": ({}, None),
 }
 
 URIS = {

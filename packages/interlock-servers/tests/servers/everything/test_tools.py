@@ -82,6 +82,13 @@ GIVES_CONTENT = {
     "start_clock",
     "grow",
     "shrink",
+    "greet",
+    "slow_compute",
+    "failing_job",
+    "protocol_error_job",
+    "confirm_delete",
+    "multi_input",
+    "test_tool_with_task",
 }
 
 

@@ -85,8 +85,9 @@ def told(tape: Tape) -> Seen:
             if "id" in message and "method" in message:
                 asked[message["id"]] = message["method"]
         elif "method" in message:
-            seen.add(("", message["method"]))
-            _look(METHODS[message["method"]].params, message.get("params", {}), seen)
+            if (row := METHODS.get(message["method"])) is not None:
+                seen.add(("", message["method"]))
+                _look(row.params, message.get("params", {}), seen)
         elif (
             "result" in message
             and message["id"] in asked
