@@ -20,7 +20,7 @@ from tests.store.makers import opened
 
 
 async def test_only_its_owner_may_read_the_file(tmp_path):
-    """0600, whatever the umask, and the same for the two files beside it."""
+    """0600, whatever the umask, and the same for the files beside it."""
     before = os.umask(0)
     try:
         store = SqliteStore(tmp_path / "store.db")
@@ -29,7 +29,8 @@ async def test_only_its_owner_may_read_the_file(tmp_path):
             modes = {path.name: path.stat().st_mode & 0o777 for path in tmp_path.iterdir()}
     finally:
         os.umask(before)
-    assert modes == {"store.db": 0o600, "store.db-wal": 0o600, "store.db-shm": 0o600}
+    names = ("store.db", "store.db-wal", "store.db-shm", "store.db-sessions")
+    assert modes == dict.fromkeys(names, 0o600)
 
 
 def _text(path: Path) -> None:

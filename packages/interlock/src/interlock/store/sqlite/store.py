@@ -15,6 +15,7 @@ from .file import SqliteFile
 from .rates import SqliteRates
 from .records import SqliteRecords
 from .schema import SCHEMA
+from .session_versions import SessionVersions
 from .sessions import SqliteSessions
 from .topics import Poll, SqliteTopic
 from .workers import SqliteWorkers
@@ -32,10 +33,11 @@ __all__ = [
 
 
 class SqliteStore:
-    """Keeps everything in one file (with two more next to it while it is open). A missing file is
-    created with mode 0600.
+    """Keeps everything in one file. Next to it are two more while it is open, and one with version
+    counters of sessions. A missing file is created with mode 0600.
 
     Hazard: the file must not be on a network file system. The workers of one machine can share it.
+    Other programs must not change its sessions while it is open.
     A worker that is killed loses its notes of the last milliseconds, but damages nothing. `clock`
     returns the time in seconds, for the age of streams and notes; it must be the same in every
     process.
@@ -49,7 +51,8 @@ class SqliteStore:
         self._file = SqliteFile(path, SCHEMA, journal="wal", pragmas=("synchronous = NORMAL",))
         self._writer = Writer(self._file)
         self._poll = Poll()
-        self.sessions = SqliteSessions(self._writer)
+        self._versions = SessionVersions(self._file.path)
+        self.sessions = SqliteSessions(self._writer, self._versions)
         self.events = SqliteEvents(self._writer, clock)
         self.changes = SqliteTopic(
             "changes", self._writer, clock, self._poll, most=bounds.CHANGES, age=bounds.CHANGES_AGE
@@ -74,13 +77,15 @@ class SqliteStore:
         """
         if self._reader is not None:
             return
-        await self._writer.open(on_posted=self._poll.look_now)
+        await self._writer.open(on_posted=self._poll.look_now, on_ended=self._versions.end_changes)
         try:
+            await self._writer.ask(lambda db: self._versions.open())
             await self.records.open()
             # Reads are short and never wait, so they run in the event loop.
             reader = await asyncio.to_thread(self._file.connect, any_thread=True)
         except BaseException:
             await self._writer.aclose()
+            self._versions.close()
             raise
         reader.execute("PRAGMA query_only = ON")
         self._reader = reader
@@ -98,4 +103,5 @@ class SqliteStore:
         for part in (self.sessions, self.changes, self.notes):
             part.detach()
         await self._writer.aclose()
+        self._versions.close()
         reader.close()

@@ -58,13 +58,21 @@ class Writer:
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._on_posted: Callable[[], None] = lambda: None
+        self._on_ended: Callable[[], None] = lambda: None
 
-    async def open(self, *, on_posted: Callable[[], None] = lambda: None) -> None:
+    async def open(
+        self,
+        *,
+        on_posted: Callable[[], None] = lambda: None,
+        on_ended: Callable[[], None] = lambda: None,
+    ) -> None:
         """Connect. `on_posted` is called in this event loop once a note of this process can be
-        read.
+        read. `on_ended` is called in the thread after each transaction, before anyone gets its
+        results.
         """
         self._loop = asyncio.get_running_loop()
         self._on_posted = on_posted
+        self._on_ended = on_ended
         # a new lock: another thread may have held the old one when this process was forked
         self._stirred = threading.Condition()
         self._waiting.clear()
@@ -136,6 +144,7 @@ class Writer:
         _in(loop, _settle, ready, None, None)
         while batch := self._next():
             self._carry_out(db, batch)
+            self._on_ended()
             for piece in batch:
                 if piece.bad is not None and piece.waiter is None:
                     log.warning("%s", self.file.error(piece.bad, "written"))
