@@ -39,7 +39,7 @@ class Place:
     role: str
     catalogue: str = ""
     # `usual`: its default; `events`: always event streams; `json`: no event streams if that can be
-    # set
+    # set; `stored`: sessions in a SQLite file; `workers`: the same, with two worker processes
     mode: str = ""
 
     def __str__(self) -> str:
@@ -51,6 +51,7 @@ CLIENT = Place("client")
 MEMORY = Place("memory")
 WEB_CLIENT = Place("web-client")
 WEB, WEB_EVENTS, WEB_JSON = (Place("web", "plain", mode) for mode in ("usual", "events", "json"))
+WEB_STORED, WEB_WORKERS = (Place("web", "plain", mode) for mode in ("stored", "workers"))
 WEB_MANY = Place("web", "many", "usual")
 GUARDED = Place("guarded", "plain", "usual")
 LOCKED_CLIENT = Place("locked-client")
@@ -145,6 +146,26 @@ CELLS: tuple[Cell, ...] = (
         OLDER,
         3,
     ),
+    Cell(
+        "http-stored-16",
+        "HTTP, sessions in SQLite, 16 connections",
+        WEB_STORED,
+        (*TAILS, WALL),
+        AADD,
+        16,
+        OLDER,
+        3,
+    ),
+    Cell(
+        "http-workers-16",
+        "HTTP, sessions in SQLite, two workers, 16 connections",
+        WEB_WORKERS,
+        (*TAILS, WALL),
+        AADD,
+        16,
+        OLDER,
+        3,
+    ),
     Cell("http-list", "HTTP, list of 1000 tools", WEB_MANY, (CPU_MS, WALL_MS), LIST, 1),
     Cell(
         "http-16-of-1000",
@@ -216,5 +237,17 @@ DERIVED: tuple[Derived, ...] = (
     Derived("HTTP, 64 connections, p99 / p50", "http-64", "http-64", "p99", "p50"),
     Derived(
         "HTTP, sessions, event streams, p99 / p50", "http-events-16", "http-events-16", "p99", "p50"
+    ),
+    Derived("HTTP, CPU of a session call, SQLite / memory", "http-stored-16", "http-session-16"),
+    Derived(
+        "HTTP, sessions, calls of two workers / of one, in the same time",
+        "http-stored-16",
+        "http-workers-16",
+        "wall",
+    ),
+    Derived(
+        "HTTP, sessions, CPU of a call with one worker / with two",
+        "http-stored-16",
+        "http-workers-16",
     ),
 )

@@ -14,6 +14,7 @@ from scripts import peers
 PROGRAMS = Path(__file__).parent / "programs"
 HANDSHAKE = "2025-11-25"
 STATELESS = "2026-07-28"
+STORED = ("http-stored-16", "http-workers-16")  # cells of servers that share a SQLite file
 ROLES = ("server", "web", "held", "client", "web-client", "memory")
 LOCKED = ("guarded", "locked-client")
 
@@ -81,18 +82,27 @@ def installed(environment: str) -> Path:
 PEERS_BY_NAME: dict[str, Peer] = {
     peer.name: peer
     for peer in (
-        Peer("official", "Python SDK", "official.py", "python-2", roles=(*ROLES, *LOCKED)),
+        Peer(
+            "official",
+            "Python SDK",
+            "official.py",
+            "python-2",
+            lacks=STORED,
+            roles=(*ROLES, *LOCKED),
+        ),
         Peer(
             "fastmcp",
             "FastMCP",
             "fastmcp_peer.py",
             "fastmcp",
-            lacks=("http-listen-kb",),
+            lacks=("http-listen-kb", *STORED),
             env={"FASTMCP_LOG_LEVEL": "WARNING", "FASTMCP_CHECK_FOR_UPDATES": "off"},
             roles=(*ROLES, *LOCKED),
         ),
-        Peer("typescript", "TypeScript SDK", "typescript.mjs", "typescript"),
+        Peer("typescript", "TypeScript SDK", "typescript.mjs", "typescript", lacks=STORED),
         Peer("interlock", "Interlock", "interlock_peer.py", roles=(*ROLES, *LOCKED)),
-        Peer("floor", "floor", "floor.py", lacks=("http-session-kb",), roles=("web", "held")),
+        Peer(
+            "floor", "floor", "floor.py", lacks=("http-session-kb", *STORED), roles=("web", "held")
+        ),
     )
 }

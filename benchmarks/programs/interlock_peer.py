@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import sys
+import tempfile
 from urllib.parse import urlsplit
 
 from tools import catalogue
@@ -68,6 +69,15 @@ if __name__ == "__main__":
     match sys.argv[1:]:
         case ["server", name]:
             build(name).run()
+        case ["web", _, name, port, "stored" | "workers" as mode]:
+            with tempfile.TemporaryDirectory() as folder:
+                build(name).run(
+                    "http",
+                    host="127.0.0.1",
+                    port=int(port),
+                    store=f"sqlite:///{folder}/store.db",
+                    workers=2 if mode == "workers" else 1,
+                )
         case ["web", _, name, port, mode]:
             build(name).run("http", host="127.0.0.1", port=int(port), stream=mode == "events")
         case ["guarded", _, name, port, mode]:
