@@ -244,9 +244,10 @@ async def test_a_person_may_take_longer_than_any_request(
     )
     opening = asyncio.create_task(c.open())
     await person.asked.acquire()
-    ahead += 3600.0
-    for _ in range(5):
-        await asyncio.sleep(0)  # timers that are due run now
+    for seconds in (1.0, 3600.0):  # first only the look whether the request was read
+        ahead += seconds
+        for _ in range(5):
+            await asyncio.sleep(0)  # timers that are due run now
     assert person.gate is not None
     person.gate.set()
     await opening

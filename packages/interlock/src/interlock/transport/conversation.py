@@ -618,6 +618,7 @@ class OpeningSteps:
         self._keeps = keeps
         self._open: dict[str, asyncio.Task[Outcome]] = {}  # by method, until the response arrives
         self._bound: asyncio.Timeout | None = None
+        self._left: float | None = None  # seconds that are left of a paused `_bound`
 
     async def run_step(self, step: Step) -> Outcome:
         """Run one step; see `opening` for the outcomes."""
@@ -665,13 +666,15 @@ class OpeningSteps:
         try:
             async with asyncio.timeout(self._hello.open_seconds) as self._bound:
                 seconds = await self._patience(answer, step)
-                if seconds is not None:
+                if seconds is not None and self._left is not None:
+                    self._left = seconds  # a person logs in: the wait begins after that
+                elif seconds is not None:
                     self._bound.reschedule(asyncio.get_running_loop().time() + seconds)
                 return await asyncio.shield(answer)
         except TimeoutError:
             return Silence()
         finally:
-            self._bound = None
+            self._bound = self._left = None
             answer.cancel()
 
     async def _patience(
@@ -720,8 +723,22 @@ class OpeningSteps:
             return result
         return t.McpError(t.INTERNAL_ERROR, "The server answered with something else.")
 
-    def _pause_timeout(self) -> contextlib.AbstractContextManager[None]:
-        return contextlib.nullcontext() if self._bound is None else pause_timeout(self._bound)
+    @contextlib.contextmanager
+    def _pause_timeout(self) -> Iterator[None]:
+        bound = self._bound
+        end = None if bound is None else bound.when()
+        if bound is None or end is None or bound.expired():
+            yield
+            return
+        now = asyncio.get_running_loop().time
+        self._left = end - now()
+        bound.reschedule(None)
+        try:
+            yield
+        finally:
+            if bound is self._bound and self._left is not None:
+                bound.reschedule(now() + self._left)
+                self._left = None
 
 
 def _seen(task: asyncio.Task[Any]) -> None:
