@@ -279,3 +279,39 @@ async def test_a_refusal_is_told_without_names(redis_url: str, prefix: str, capl
         assert await store.sessions.count(now=0.0) == 0
     assert "has refused" in caplog.text
     assert "secret" not in caplog.text + str(caught.value)
+
+
+@pytest.mark.database
+async def test_writes_that_nobody_waits_for_outlive_a_full_server(prefix: str, caplog):
+    """The server refuses all writes for a while, as it does when its disk is full. Callers that
+    wait get an error; everything else is written afterwards, in order.
+    """
+    server = ValkeyServer(port=free_port())
+    await asyncio.to_thread(server.start)
+    store = RedisStore(f"redis://127.0.0.1:{server.port}", prefix=prefix)
+    try:
+        async with (
+            asyncio.timeout(30),
+            opened(store),
+            Redis.from_url(f"redis://127.0.0.1:{server.port}") as client,
+        ):
+            ear = RecordingListener(store.notes)
+            await client.config_set("maxmemory", 1)
+            for n in range(10):
+                store.notes.publish(b"%d" % n)
+                store.events.append("secret", "t", n, b"%d" % n, last=n == 9)
+            with pytest.raises(StoreError, match="refused a command"):
+                await store.notes.publish_confirmed(b"refused")
+            assert await store.events.read("secret", "t", -1) is None  # reads wait for no write
+            await client.config_set("maxmemory", 0)
+            await store.notes.publish_confirmed(b"confirmed")
+            heard = await ear.hear(11)
+            assert [note for note in heard if note != b"confirmed"] == [
+                b"%d" % n for n in range(10)
+            ]
+            replay = await store.events.read("secret", "t", -1)
+            assert replay == Replay(tuple((n, b"%d" % n) for n in range(10)), True)
+        assert "refuses writes" in caplog.text
+        assert "secret" not in caplog.text
+    finally:
+        server.terminate()

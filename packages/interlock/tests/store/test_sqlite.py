@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from interlock.store import SqliteStore, StoreError
+from interlock.store import Replay, SqliteStore, StoreError
 from interlock.store.sqlite.schema import SCHEMA
 from interlock.testing.contracts.promises import RecordingListener
 from interlock.testing.contracts.sessions import session
@@ -114,6 +114,60 @@ async def test_a_locked_file_delays_and_loses_nothing(tmp_path):
         other.execute("COMMIT")
         other.close()
         assert [data for _, data in (await answer).events] == [b"%d" % n for n in range(10)]
+
+
+async def test_writes_that_nobody_waits_for_outlive_a_lock(tmp_path):
+    """Another program locks the file for longer than the patience of a write. Callers that wait get
+    an error; everything else is written afterwards, in order.
+    """
+    store = SqliteStore(tmp_path / "store.db")
+    store._file.patience = 0.01
+    async with opened(store):
+        ear = RecordingListener(store.notes)
+        other = sqlite3.connect(tmp_path / "store.db", isolation_level=None)
+        other.execute("BEGIN IMMEDIATE")
+        for n in range(10):
+            store.notes.publish(b"%d" % n)
+            store.events.append("s", "t", n, b"%d" % n, last=n == 9)
+        with pytest.raises(StoreError, match="locked"):
+            await store.workers.heartbeat("w", until=9.0)
+        with pytest.raises(StoreError, match="locked"):
+            await store.notes.publish_confirmed(b"refused")
+        other.execute("COMMIT")
+        other.close()
+        assert await ear.hear(10) == [b"%d" % n for n in range(10)]
+        replay = await read(store, "s", "t")
+        assert [data for _, data in replay.events] == [b"%d" % n for n in range(10)]
+        assert replay.ended
+
+
+async def test_writes_that_nobody_waits_for_outlive_a_full_disk(tmp_path):
+    """The same while the file cannot grow."""
+    store = SqliteStore(tmp_path / "store.db")
+    store._file._max_bytes = 512 * 1024
+    async with opened(store):
+        ear = RecordingListener(store.notes)
+        other = sqlite3.connect(tmp_path / "store.db", isolation_level=None)
+        other.execute("CREATE TABLE filler AS SELECT zeroblob(600000) AS data")
+        for n in range(10):
+            store.notes.publish(b"%d" % n * 5000)
+        with pytest.raises(StoreError, match="disk is full"):
+            await store.notes.publish_confirmed(b"refused" * 5000)
+        other.execute("DROP TABLE filler")
+        other.close()
+        assert await ear.hear(10) == [b"%d" % n * 5000 for n in range(10)]
+
+
+async def read(store: SqliteStore, session: str, stream: str) -> Replay:
+    """The events of a stream, once the store can be used."""
+    while True:
+        try:
+            replay = await store.events.read(session, stream, -1)
+        except StoreError:
+            await asyncio.sleep(0.01)
+            continue
+        assert replay is not None
+        return replay
 
 
 async def test_a_failure_is_told_to_who_asked_and_harms_no_other(tmp_path):

@@ -535,6 +535,25 @@ async def test_an_answer_that_is_lost_is_posted_again() -> None:
         assert (await doing).text == "done"
 
 
+@both_loops
+async def test_an_answer_that_the_server_cannot_take_now_is_posted_again() -> None:
+    """Status 503, several times, as while the server's store is away."""
+    waits = Waits()
+    async with talking(R4, sleep=waits, elicit=lambda params: {}) as (server, client):
+        doing = begun(client.call_tool("act"))
+        asked = await server.next("tools/call")
+        params = {"message": "?", "requestedSchema": {"type": "object", "properties": {}}}
+        await asked.streams(
+            event({"jsonrpc": "2.0", "id": 1, "method": "elicitation/create", "params": params})
+        )
+        for _ in range(6):
+            await (await server.next("response")).says("503 Service Unavailable")
+        await (await server.next("response")).taken()
+        await asked.ends(event(asked.response(result())))
+        assert (await doing).text == "done"
+        assert sum(waits.asked) > 10  # seconds: a store may be away for that long
+
+
 REFUSED: dict[str, Any] = {
     "404": lambda asked: asked.says("404 Not Found"),
     "405": lambda asked: asked.says("405 Method Not Allowed"),

@@ -129,6 +129,37 @@ async def unmoved(workers: Cluster, mine: RawSession, stateless: Client) -> None
         await response.aclose()
 
 
+async def test_an_answer_that_the_store_cannot_take_is_refused(valkey: Valkey, tmp_path):
+    """An answer arrives at a worker that does not run the call, while the store refuses writes as
+    with a full disk. The client gets status 503 and sends it again; status 202 would lose it.
+    """
+    from redis.asyncio import Redis  # late: optional, slow to import
+
+    with cluster(tmp_path, 2, store=valkey.url) as workers:
+        async with asyncio.timeout(50), session(workers) as mine, Redis.from_url(valkey.url) as db:
+            remote = await mine.begin(0, "tools/call", tool("ask", question="how many?"))
+            local = await mine.begin(1, "tools/call", tool("ask", question="how many more?"))
+            questions = [await stream.message() for stream in (remote, local)]
+            await db.config_set("maxmemory", 1)
+            statuses = [await answered(mine, question) for question in questions]
+            assert statuses == [
+                503,
+                202,
+            ]  # a worker needs no store for the answers to its own calls
+            await db.config_set("maxmemory", 0)
+            assert await answered(mine, questions[0]) == 202
+            for stream in (remote, local):
+                assert (await stream.messages())[-1]["result"]["content"][0]["text"].endswith(" 7")
+
+
+async def answered(mine: RawSession, question: dict) -> int:
+    """The status of an answer that is sent to the second worker."""
+    result = {"action": "accept", "content": {"value": 7}}
+    response = await mine.send(1, {"jsonrpc": "2.0", "id": question["id"], "result": result})
+    await response.aclose()
+    return response.status
+
+
 @pytest.mark.slow
 async def test_redis_back_without_its_memory(valkey: Valkey, tmp_path):
     """Sessions are gone then: a client begins a new one by itself, and is told of changes again

@@ -178,7 +178,20 @@ class Topic(Protocol):
         ...
 
     def publish(self, note: bytes) -> None:
-        """Publish a note. Never waits; can be called from any thread."""
+        """Publish a note. Never waits; can be called from any thread.
+
+        While the store is away or full, the note waits in memory, so it is lost with its worker.
+        """
+        ...
+
+    async def publish_confirmed(self, note: bytes) -> None:
+        """Publish a note, and return once the store has it.
+
+        It may overtake notes of `publish` that the store could not write at first.
+
+        Raises:
+            StoreError: The store fails.
+        """
         ...
 
     def subscribe(self, hear: Callable[[bytes, str], None]) -> Callable[[], None]:

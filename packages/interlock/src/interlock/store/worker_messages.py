@@ -93,6 +93,15 @@ class WorkerMessages:
         if self._store.shared:
             self._store.notes.publish(_encode(WorkerMessage(self.worker, kind, session, payload)))
 
+    async def publish_confirmed(self, kind: str, session: str, payload: str = "") -> None:
+        """Send a message to the other workers, and return once the store has it.
+
+        Raises StoreError if the store fails.
+        """
+        if self._store.shared:
+            message = WorkerMessage(self.worker, kind, session, payload)
+            await self._store.notes.publish_confirmed(_encode(message))
+
     def deliver(self, kind: str, session: str, payload: str = "") -> None:
         """Call the receivers of this worker."""
         for receiver in self._receivers.get(kind, ()):

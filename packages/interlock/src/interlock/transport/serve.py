@@ -218,22 +218,28 @@ class Serving:
         self._taking = False  # frames are being received, and a flush follows
         self._closed = False
 
-    def receive(self, frames: Iterable[Frame], transport: ExchangeTransport | None = None) -> None:
+    def receive(self, frames: Iterable[Frame], transport: ExchangeTransport | None = None) -> bool:
         """Receive frames of the peer. Requests run as tasks; immediate answers are sent in one
         write.
 
         `transport` is the transport of these frames, if each message arrives in a separate request.
+
+        Returns:
+            Whether a frame was a request, or was about an open request or question.
         """
+        is_known = False
         self._taking = True
         if transport is not None:
             self._transport = transport
         try:
             for frame in frames:
                 for event in self.connection.receive(frame):
+                    is_known = True
                     self.handle(event)
         finally:
             self._taking = False
         self.flush()
+        return is_known
 
     def flush(self) -> None:
         """Send queued frames now."""

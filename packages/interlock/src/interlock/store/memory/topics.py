@@ -37,6 +37,10 @@ class MemoryTopic:
             self._listeners.put(note, self._newest)
         self._listeners.wake()
 
+    async def publish_confirmed(self, note: bytes) -> None:
+        """Publish a note."""
+        self.publish(note)
+
     def subscribe(self, hear: Hear) -> Callable[[], None]:
         """Call `hear` with each note and its position until the returned function is called."""
         return self._listeners.add(hear)

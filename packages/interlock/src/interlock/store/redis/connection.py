@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import contextvars
 import threading
 from collections import deque
 from collections.abc import Callable
@@ -29,6 +30,11 @@ _LONGEST_PAUSE = 1.0  # seconds between two attempts to reach an unavailable ser
 # another server has become the primary.
 _NOT_NOW = {"BusyLoadingError", "MasterDownError", "ReadOnlyError"}
 
+# Errors that say that the server writes nothing for now: its disk or its memory is full, or its
+# replicas are gone.
+_NO_WRITES = ("MISCONF", "NOREPLICAS", "OOM")
+_RETRY_PAUSE = 0.1  # seconds between two attempts to write what was refused so
+
 log = limited("interlock.store")
 
 
@@ -52,7 +58,8 @@ class _Command:
 class Link:
     """Sends commands in order and in batches, from `open` to `aclose`.
 
-    While the server does not answer, a circuit breaker refuses commands at once: each caller would
+    Commands that nobody waits for are repeated, in order, while the server refuses writes. While
+    the server does not answer, a circuit breaker refuses commands at once: each caller would
     wait for `patience` seconds, only to be refused.
     """
 
@@ -61,6 +68,8 @@ class Link:
         self.place = server_address(url)
         self._patience = patience
         self._waiting: deque[_Command] = deque()
+        self._refused: deque[_Command] = deque()  # to be repeated, before all others without waiter
+        self._retry: asyncio.TimerHandle | None = None
         self._size = 0  # bytes of the queued commands without a waiter
         self._stirred = asyncio.Event()
         self._open = False
@@ -76,6 +85,7 @@ class Link:
         self._loop = asyncio.get_running_loop()
         self._thread = threading.get_ident()
         self._waiting.clear()
+        self._refused.clear()
         self._size = 0
         self._away = False
         self._breaker = CircuitBreaker()
@@ -98,7 +108,7 @@ class Link:
     async def aclose(self) -> None:
         """Send the queued commands, within `patience` seconds, and disconnect."""
         self._open = False
-        self._stirred.set()
+        self._repeat()
         sending = self._sending
         self._sending = None
         if sending is not None:
@@ -143,14 +153,15 @@ class Link:
         """
         if not self._open:
             return
-        if len(self._waiting) >= bounds.WAITING or self._size + size > bounds.WAITING_BYTES:
+        queued = len(self._waiting) + len(self._refused)
+        if queued >= bounds.WAITING or self._size + size > bounds.WAITING_BYTES:
             log.warning("the store cannot keep up and has dropped what was to be written")
             return
         self._size += size
         self._put(_Command(arguments, None, size))
 
     async def ask(self, *arguments: Argument) -> Any:
-        """Send a command after all earlier ones, and return its reply.
+        """Send a command after all earlier ones that were not refused, and return its reply.
 
         Raises StoreError if there is no reply.
         """
@@ -176,7 +187,8 @@ class Link:
         while self._open or self._waiting:
             self._stirred.clear()
             while self._waiting:
-                await self._carry_out(self._next())
+                if batch := self._next():
+                    await self._carry_out(batch)
             if self._open:
                 await self._stirred.wait()
 
@@ -185,6 +197,9 @@ class Link:
         size = 0
         while self._waiting and len(batch) < _BATCH and size < _BATCH_BYTES:
             command = self._waiting.popleft()
+            if command.waiter is None and self._refused:
+                self._refused.append(command)
+                continue
             batch.append(command)
             size += command.size
         return batch
@@ -208,7 +223,10 @@ class Link:
                     continue
                 self._found()
                 for command, reply in zip(batch, replies, strict=True):
-                    self._take(command, reply)
+                    if command.waiter is None and (self._refused or _is_temporary(reply)):
+                        self._repeat_later(command)
+                    else:
+                        self._take(command, reply)
                 return
         finally:
             self._size -= size
@@ -240,6 +258,27 @@ class Link:
                 StoreError(f"the Redis server has refused a command: {type(reply).__name__}"),
             )
 
+    def _repeat_later(self, command: _Command) -> None:
+        """Queue a command again that was refused, or that was sent after one that was refused."""
+        if not self._open:
+            log.warning("the Redis server at %s refuses writes; some are lost", self.place)
+            return
+        if self._retry is None:
+            log.warning("the Redis server at %s refuses writes; trying again", self.place)
+            loop = asyncio.get_running_loop()
+            self._retry = loop.call_later(_RETRY_PAUSE, self._repeat, context=contextvars.Context())
+        self._size += command.size
+        self._refused.append(command)
+
+    def _repeat(self) -> None:
+        """Send the refused commands again."""
+        if self._retry is not None:
+            self._retry.cancel()
+            self._retry = None
+        self._waiting.extendleft(reversed(self._refused))
+        self._refused.clear()
+        self._stirred.set()
+
     def _lost(self, bad: Exception) -> None:
         if not self._away:
             self._away = True
@@ -259,6 +298,13 @@ class Link:
         if client is not None:
             with contextlib.suppress(Exception):  # the connection is lost either way
                 await client.aclose()
+
+
+def _is_temporary(reply: Any) -> bool:
+    """Whether the server has refused to write for now."""
+    return isinstance(reply, Exception) and (
+        type(reply).__name__ == "OutOfMemoryError" or str(reply).startswith(_NO_WRITES)
+    )
 
 
 async def end(task: asyncio.Task[None]) -> None:

@@ -24,7 +24,8 @@ log = limited("interlock.store")
 
 # KEYS: stream, counter, the number of this worker's last note. ARGV: where numbers start, most, the
 # number of the note among the worker's notes, note. The worker numbers its notes, so that a note
-# that is sent twice, because the connection failed, is published once.
+# that is sent twice, because the connection failed, is published once. Confirmed notes have numbers
+# of their own, because they overtake notes that the server has refused for now.
 _POST = f"""
 if tonumber(redis.call('GET', KEYS[3]) or 0) >= tonumber(ARGV[3]) then return end
 redis.call('SET', KEYS[3], ARGV[3], 'PX', {_HOUR})
@@ -56,6 +57,7 @@ class RedisTopic:
         self._most = most
         self._own = ""
         self._posted = 0
+        self._confirmed = 0
         self._listeners = Listeners()
         self._heard = 0
 
@@ -63,6 +65,7 @@ class RedisTopic:
         """Start at the newest note. Existing listeners continue where they stopped."""
         self._own = f"{self.key}:by:{secrets.token_hex(8)}"
         self._posted = 0
+        self._confirmed = 0
         await self._link.ask("SET", self._counter, _beginning(), "NX")
         newest = int(await self._link.ask("GET", self._counter))
         if not self._listeners or not self._heard:
@@ -76,6 +79,12 @@ class RedisTopic:
     def publish(self, note: bytes) -> None:
         """Publish a note, from any thread."""
         self._link.soon(self._post, note)
+
+    async def publish_confirmed(self, note: bytes) -> None:
+        """Publish a note, and return once the server has it."""
+        self._confirmed += 1
+        own = f"{self._own}:confirmed"
+        await self._link.ask("EVAL", _POST, 3, *self._arguments(own, self._confirmed, note))
 
     def subscribe(self, hear: Hear) -> Callable[[], None]:
         """Call `hear` with each note and its position until the returned function is called."""
@@ -105,10 +114,11 @@ class RedisTopic:
 
     def _post(self, note: bytes) -> None:
         self._posted += 1
-        keys = (self.key, self._counter, self._own)
-        self._link.send(
-            "EVAL", _POST, 3, *keys, _beginning(), self._most, self._posted, note, size=len(note)
-        )
+        arguments = self._arguments(self._own, self._posted, note)
+        self._link.send("EVAL", _POST, 3, *arguments, size=len(note))
+
+    def _arguments(self, own: str, number: int, note: bytes) -> tuple[str | bytes | int, ...]:
+        return (self.key, self._counter, own, _beginning(), self._most, number, note)
 
 
 def _beginning() -> int:

@@ -27,6 +27,7 @@ _PATIENCE = 5.0  # seconds that one process waits for another's transaction
 _PAUSE = 0.01  # seconds between two attempts if SQLite does not wait by itself
 
 _BUSY = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
+_TEMPORARY = _BUSY | {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR}
 _DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 _REASONS = {
     sqlite3.SQLITE_FULL: "the disk is full, or the file has reached its largest size",
@@ -326,6 +327,11 @@ def primary_code(bad: BaseException) -> int:
 def is_locked(bad: BaseException) -> bool:
     """Whether SQLite has waited in vain for the lock of another connection."""
     return primary_code(bad) in _BUSY
+
+
+def is_temporary(bad: BaseException) -> bool:
+    """Whether the same write may succeed later: the file is locked, or the disk full or failing."""
+    return primary_code(bad) in _TEMPORARY
 
 
 def sqlite_reason(bad: Exception, *, patience: float = _PATIENCE) -> str:

@@ -64,6 +64,11 @@ class SqliteTopic:
         now = self._clock()
         self._writer.send(lambda db: self._insert(db, note, now), size=len(note), posts=True)
 
+    async def publish_confirmed(self, note: bytes) -> None:
+        """Publish a note, and return once it is in the file."""
+        now = self._clock()
+        await self._writer.ask(lambda db: self._insert(db, note, now), posts=True)
+
     def subscribe(self, hear: Hear) -> Callable[[], None]:
         """Call `hear` with each note and its position until the returned function is called."""
         if not self._listeners:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import threading
+import time
 from collections import deque
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -13,12 +14,13 @@ from ...logs import limited
 from .. import bounds
 from ..circuit_breaker import CircuitBreaker
 from ..errors import StoreError
-from .file import SqliteFile, begin, is_locked
+from .file import SqliteFile, begin, is_locked, is_temporary
 
 T = TypeVar("T")
 Work = Callable[[sqlite3.Connection], T]
 
 _BATCH = 1000  # pieces in one transaction at most, so that other processes can write
+_RETRY_PAUSE = 0.1  # seconds between two attempts to write what was refused
 
 log = limited("interlock.store")
 
@@ -42,6 +44,8 @@ class _QueuedWork:
 class Writer:
     """Runs queued work on one SQLite file in a separate thread, from `open` to `aclose`.
 
+    Work that nobody waits for is repeated, in order, while the file is locked or the disk full.
+
     While another process keeps the lock of the file, a circuit breaker refuses work at once: each
     caller would wait for the file's patience, one after another, only to be refused. Other errors
     need no breaker, because they come without a wait.
@@ -52,7 +56,9 @@ class Writer:
         self._breaker = CircuitBreaker(failures=1)
         self._locked: Exception | None = None  # the error of the last transaction, if it waited
         self._waiting: deque[_QueuedWork] = deque()
-        self._size = 0  # the size of the queue in bytes
+        self._refused: deque[_QueuedWork] = deque()  # to be repeated, before all other sent work
+        self._retry_at = 0.0  # on the monotonic clock
+        self._size = 0  # the size of both queues in bytes
         self._stirred = threading.Condition()
         self._open = False
         self._thread: threading.Thread | None = None
@@ -76,6 +82,7 @@ class Writer:
         # a new lock: another thread may have held the old one when this process was forked
         self._stirred = threading.Condition()
         self._waiting.clear()
+        self._refused.clear()
         self._size = 0
         self._breaker = CircuitBreaker(failures=1)
         self._locked = None
@@ -107,13 +114,14 @@ class Writer:
         with self._stirred:
             if not self._open:
                 return
-            if len(self._waiting) < bounds.WAITING and self._size + size <= bounds.WAITING_BYTES:
+            queued = len(self._waiting) + len(self._refused)
+            if queued < bounds.WAITING and self._size + size <= bounds.WAITING_BYTES:
                 self._put(_QueuedWork(work, None, size, posts))
                 return
         log.warning("the %s cannot keep up and has dropped writes", self.file.schema.name)
 
-    async def ask(self, work: Work[T]) -> T:
-        """Run work after everything queued before, and return its result.
+    async def ask(self, work: Work[T], *, posts: bool = False) -> T:
+        """Run work after everything queued before, unless that was refused; return its result.
 
         Raises StoreError if the work fails.
         """
@@ -124,7 +132,7 @@ class Writer:
         with self._stirred:
             if not self._open:
                 raise StoreError(f"the {self.file.schema.name} is not open")
-            self._put(_QueuedWork(work, waiter, 0, False))
+            self._put(_QueuedWork(work, waiter, 0, posts))
         return await waiter
 
     def _put(self, piece: _QueuedWork) -> None:
@@ -145,25 +153,54 @@ class Writer:
         while batch := self._next():
             self._carry_out(db, batch)
             self._on_ended()
-            for piece in batch:
-                if piece.bad is not None and piece.waiter is None:
-                    log.warning("%s", self.file.error(piece.bad, "written"))
-            if not _in(loop, self._tell, batch):
+            last = batch[-1].bad
+            self._repeat_later([piece for piece in batch if piece.bad and piece.waiter is None])
+            if not _in(loop, self._tell, batch, last):
                 break
         db.close()
 
     def _next(self) -> list[_QueuedWork]:
         """Return the next batch; empty if the store is closed and the queue is empty."""
+        batch: list[_QueuedWork] = []
         with self._stirred:
-            while not self._waiting and self._open:
-                self._stirred.wait()
-            batch = [self._waiting.popleft() for _ in range(min(len(self._waiting), _BATCH))]
+            while not batch:
+                pause = self._retry_at - time.monotonic() if self._refused else None
+                if self._refused and (not self._open or (pause is not None and pause <= 0)):
+                    self._waiting.extendleft(reversed(self._refused))
+                    self._refused.clear()
+                elif not self._waiting:
+                    if not self._open:
+                        break
+                    self._stirred.wait(pause)
+                while self._waiting and len(batch) < _BATCH:
+                    piece = self._waiting.popleft()
+                    if piece.waiter is None and self._refused:
+                        self._refused.append(piece)
+                    else:
+                        batch.append(piece)
             self._size -= sum(piece.size for piece in batch)
-            return batch
+        return batch
+
+    def _repeat_later(self, failed: list[_QueuedWork]) -> None:
+        """Queue failed work again that nobody waits for, unless it can never succeed."""
+        with self._stirred:
+            is_new = not self._refused
+            for piece in failed:
+                assert piece.bad is not None
+                is_repeated = self._open and is_temporary(piece.bad)
+                if is_new or not is_repeated:
+                    log.warning("%s", self.file.error(piece.bad, "written"))
+                if is_repeated:
+                    is_new = False
+                    self._size += piece.size
+                    piece.bad = None
+                    self._refused.append(piece)
+            self._retry_at = time.monotonic() + _RETRY_PAUSE
 
     def _carry_out(self, db: sqlite3.Connection, batch: list[_QueuedWork]) -> None:
         """Run a batch in one transaction. If that fails, run each piece in its own transaction, so
-        that only the bad pieces fail.
+        that only the bad pieces fail. After a temporary failure of sent work, no other sent work is
+        tried, so that it keeps its order.
         """
         try:
             begin(db, self.file.patience)
@@ -181,13 +218,20 @@ class Writer:
             if len(batch) == 1:
                 batch[0].bad = bad
                 return
+            refused: Exception | None = None
             for piece in batch:
+                if piece.waiter is None and refused is not None:
+                    piece.bad = refused
+                    continue
                 self._carry_out(db, [piece])
+                if piece.waiter is None and piece.bad is not None and is_temporary(piece.bad):
+                    refused = piece.bad
 
     # -- in the loop -------------------------------------------------------------------------------
 
-    def _tell(self, batch: list[_QueuedWork]) -> None:
-        self._judge(batch[-1].bad)
+    def _tell(self, batch: list[_QueuedWork], last: Exception | None) -> None:
+        """Deliver the results of a batch; `last` is the error of its last piece."""
+        self._judge(last)
         posted = False
         for piece in batch:
             posted = posted or piece.posts

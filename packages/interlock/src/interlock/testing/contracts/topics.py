@@ -48,6 +48,17 @@ async def _everyone_hears_in_order(one: Store, other: Store) -> None:
     )
 
 
+async def _confirms_what_it_has(one: Store, other: Store) -> None:
+    """a note is there for every worker once its publication is confirmed"""
+    begin = one.notes.position
+    await one.notes.publish_confirmed(b"1")
+    found = await other.notes.replay(begin)
+    require(
+        found is not None and [note for note, _ in found] == [b"1"],
+        f"a note was confirmed, and another worker found {found}",
+    )
+
+
 async def _who_stopped_hears_no_more(one: Store, other: Store) -> None:
     """who has stopped listening hears nothing more, and the others still do"""
     gone = RecordingListener(one.notes)
@@ -212,6 +223,7 @@ async def _admits_what_it_has_forgotten(one: Store, other: Store) -> None:
 
 STEPS = (
     _everyone_hears_in_order,
+    _confirms_what_it_has,
     _who_stopped_hears_no_more,
     _any_thread_may_post,
     _a_loop_of_its_own_hears,

@@ -8,6 +8,7 @@ from interlock import types as t
 from interlock.exchange import AnyResult, Exchange, RawResult
 
 MOST_TRIES = 3  # attempts for one request
+MOST_UNAVAILABLE_TRIES = 8  # attempts for an answer to a question, while the server has status 503
 _METHODS = frozenset(
     {
         "server/discover",

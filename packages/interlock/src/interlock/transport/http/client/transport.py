@@ -36,7 +36,7 @@ from .listening import ListeningStream, listen
 from .refusals import SessionGone, rejects_protocol
 from .request_headers import RequestHeaders
 from .requests import HttpRequests
-from .retries import MOST_TRIES, RetryRules
+from .retries import MOST_TRIES, MOST_UNAVAILABLE_TRIES, RetryRules
 
 log = limited("interlock.client")
 
@@ -315,7 +315,7 @@ class Http:
             self._trips.conversation.send_notification(method, params)
         elif not self._closing:  # the stateless era has no other separate notifications
             frame = jsonrpc.notification(method, encode(params, connection.revision))
-            self._spawn(self._post_quietly(frame, tries=1))
+            self._spawn(self._post_quietly(frame, repeat=False))
 
     async def _carry(self, x: Exchange) -> AnyResult:
         """Send a request. Repeat it if its session was gone, if its headers were out of date, or if
@@ -405,17 +405,23 @@ class Http:
             for frame in frames:
                 self._spawn(self._post_quietly(frame))
 
-    async def _post_quietly(self, frame: Frame, tries: int = MOST_TRIES) -> None:
-        """Post a message. Repeat it up to `tries` times if it was lost and may arrive twice."""
-        for tried in range(1, tries + 1):
+    async def _post_quietly(self, frame: Frame, *, repeat: bool = True) -> None:
+        """Post a message. With `repeat`, post it again if it was lost, because it may arrive twice;
+        and more often if the server cannot take it for now.
+        """
+        tried = 0
+        while True:
             try:
                 await self.trips.post(frame, aside=True)
+                return
             except (t.Unreachable, t.ProtocolError) as bad:
-                if tried < tries and isinstance(bad, t.Unreachable) and bad.status is None:
-                    await self._sleep(backoff(tried))
-                    continue
-                log.warning("a message did not reach the server: %s", bad)
-            return
+                tried += 1
+                status = bad.status if isinstance(bad, t.Unreachable) else 400
+                most = {None: MOST_TRIES, 503: MOST_UNAVAILABLE_TRIES}.get(status, 1)
+                if not repeat or tried >= most:
+                    log.warning("a message did not reach the server: %s", bad)
+                    return
+            await self._sleep(backoff(tried))
 
     async def _begin_to_hear(self, hello: Hello) -> None:
         """Open the GET stream before the first call, because the server may drop notifications

@@ -123,7 +123,7 @@ class SessionEndpoint:
         # Two workers never use the same ID for a question, and a JavaScript number is exact for it.
         self._next_question = itertools.count((int(messages.worker[:5], 16) << 32) + 1).__next__
         self._stream_numbers = itertools.count(1)
-        messages.on("frame", lambda session, frame: self._deliver(session, frame.encode()))
+        messages.on("frame", self._receive_frame)
         messages.on("ended", self._end_calls)
         expiry.add_active(self._streams.sessions)
         expiry.add_active(lambda: self._posts.sessions)
@@ -215,7 +215,7 @@ class SessionEndpoint:
                 ids = [verdict.request.id]
                 method = verdict.request.method
             else:
-                events, ids, method = self._take_in(x.body, session, connection, batch=batch)
+                events, ids, method = await self._take_in(x.body, session, connection, batch=batch)
         except Malformed as bad:
             await self._services.errors.send(x, error(400, bad.code, str(bad), id=bad.id))
             return
@@ -232,14 +232,14 @@ class SessionEndpoint:
             return
         await self._carry_out(x, session, connection, events, ids, method, batch=batch)
 
-    def _take_in(
+    async def _take_in(
         self, body: bytes, session: Session, connection: ServerConnection, *, batch: bool
     ) -> tuple[list[ServerEvent], list[t.RequestId], str]:
         """Process a posted body: requests go to the connection, responses and cancellations to the
         calls that they belong to.
 
         Returns the events, the IDs of the requests, and the method if there is only one. Raises
-        Malformed.
+        Malformed, and StoreError if another worker may need a message and cannot get it.
         """
         if batch and not supports(session.revision, "batches"):
             raise Malformed(t.INVALID_REQUEST, "Invalid request: this revision has no batches")
@@ -259,9 +259,10 @@ class SessionEndpoint:
                 if self._options.are_kept and (
                     envelope.method is UNSET or envelope.method == "notifications/cancelled"
                 ):
-                    self._deliver(session.id, frame)
-                    payload = frame.decode("utf-8", "replace")
-                    self._messages.publish("frame", session.id, payload)
+                    # Confirmed, because the client does not send it again after status 202.
+                    if not self._deliver(session.id, frame):
+                        payload = frame.decode("utf-8", "replace")
+                        await self._messages.publish_confirmed("frame", session.id, payload)
                 elif envelope.method in self._services.identity.extensions.notifications:
                     events += connection.receive(frame)
                 continue
@@ -631,12 +632,21 @@ class SessionEndpoint:
 
     # -- calls -------------------------------------------------------------------------------------
 
-    def _deliver(self, session: str, frame: Frame) -> None:
-        """Pass a response or a cancellation to the calls of a session on this worker."""
+    def _receive_frame(self, session: str, payload: str) -> None:
+        """Process a response or a cancellation that another worker received."""
+        self._deliver(session, payload.encode())
+
+    def _deliver(self, session: str, frame: Frame) -> bool:
+        """Pass a response or a cancellation to the calls of a session on this worker. Returns
+        whether it was for one of them.
+        """
         for post in self._posts.of(session):
-            post.serving.receive([frame])
+            is_known = post.serving.receive([frame])
             if not post.serving.connection.unanswered:
                 post.reply.close()  # every call of the POST has been cancelled
+            if is_known:
+                return True
+        return False
 
     def _end_calls(self, session: str, payload: str = "") -> None:
         """Fail the calls of a session that has ended."""

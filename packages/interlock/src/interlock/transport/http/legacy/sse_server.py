@@ -255,5 +255,6 @@ class SseServer:
             connection.receive(body, principal, http_request(x.scope))
         else:
             posted = _Posted(body.decode("utf-8", "replace"), principal, http_request(x.scope))
-            self._messages.publish("posted", id, msgspec.json.encode(posted).decode())
+            payload = msgspec.json.encode(posted).decode()
+            await self._messages.publish_confirmed("posted", id, payload)
         await x.respond(202, b"")
