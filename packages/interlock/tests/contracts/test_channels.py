@@ -8,7 +8,8 @@ import asyncio
 
 import pytest
 
-from interlock.testing import MemoryChannel, Tape, Taped, channel_pair, check_channel
+from interlock.tape import Tape, Taped
+from interlock.testing import MemoryChannel, channel_pair, check_channel
 from interlock.transport.pipes import PipeChannel, ThreadChannel
 from tests.contracts.makers import Pair, addresses, meeting, over_pipes, over_socketpair
 

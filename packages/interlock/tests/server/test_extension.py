@@ -15,7 +15,7 @@ import pytest
 from interlock import Client, CoreCapability, Extension, McpError, Method, Server
 from interlock import types as t
 from interlock.exchange import AnyResult, Caller, Exchange, Handler
-from interlock.testing import Tape
+from interlock.tape import Tape
 from interlock.wire.revisions import NEWEST
 from tests.server.by_hand import R4, text
 from tests.server.wire import Peer
@@ -691,7 +691,7 @@ async def test_where_a_feature_is_in_the_core_it_is_declared_as_a_capability():
         (R4, {"polite": True}, {"requests": {}}),
         ("2026-07-28", {"newest": True}, {"newest": True}),
     ):
-        transport = server.transport(tap=tape.hear)
+        transport = server.transport(tap=tape.record)
         async with Client(
             transport, revision=revision, extensions=[mine], elicit=lambda params: True
         ) as client:

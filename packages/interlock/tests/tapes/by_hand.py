@@ -8,7 +8,8 @@ import json
 from pathlib import Path
 
 from interlock import Server
-from interlock.testing import Tape, channel_pair
+from interlock.tape import Tape
+from interlock.testing import channel_pair
 from tests.tapes import features, talk
 from tests.tapes.scenarios import fresh
 
@@ -56,7 +57,7 @@ async def answered(written: list[str], server: Server, revision: str) -> list[st
             await asyncio.sleep(0)
         heard = Tape()
         for frame in ours._arrived:
-            heard.hear("server", frame)
+            heard.record("server", frame)
         ours._arrived.clear()
         agreed = f'"protocolVersion":"{revision}"', f'"protocolVersion":"{PLACE}"'
         lines += heard.blanked().to_bytes().decode().replace(*agreed).splitlines()

@@ -14,7 +14,8 @@ import sys
 from pathlib import Path
 
 from interlock import Client, Duplex
-from interlock.testing import Tape, channel_pair
+from interlock.tape import Tape
+from interlock.testing import channel_pair
 from tests.tapes.by_hand import TAPES, answer_anew
 from tests.tapes.scenarios import SCENARIOS, Scenario
 
@@ -28,7 +29,7 @@ async def record(scenario: Scenario, revision: str) -> Tape:
         about={"title": f"{scenario.name} ({revision}): {scenario.title}", "revision": revision}
     )
     serving = asyncio.create_task(scenario.make_server(revision).serve(theirs))
-    async with Client(Duplex(ours, tap=tape.hear), **scenario.client_options(revision)) as client:
+    async with Client(Duplex(ours, tap=tape.record), **scenario.client_options(revision)) as client:
         await scenario.drive(client)
     await serving
     return tape.blanked()

@@ -8,7 +8,7 @@ import pytest
 
 from interlock.protocol.events import RequestReceived, SessionListen
 from interlock.protocol.handshake.server import ServerConnection
-from interlock.testing import Tape, replay_to_client, replay_to_server
+from interlock.tape import Tape, replay_to_client, replay_to_server
 from interlock.wire.revisions import HANDSHAKE_REVISIONS
 from tests.tapes import by_hand
 from tests.tapes.record import path_of, record
@@ -77,14 +77,14 @@ def test_the_connection_alone_does_as_the_tape_has_it(path: Path, revision: str)
     connection = ServerConnection(server.identity)
     for line in tape:
         if line.sender == "client":
-            said.hear("client", line.frame)
+            said.record("client", line.frame)
             for event in connection.receive(line.frame):
                 assert isinstance(event, RequestReceived)
                 assert isinstance(
                     event.id, SessionListen
                 )  # what the connection listens to on the peer's behalf
             for _, frame in connection.outgoing():
-                said.hear("server", frame)
+                said.record("server", frame)
     assert tape.differences(said) == []
 
 

@@ -8,7 +8,8 @@ import pytest
 
 from interlock import Client, Context, InputRequiredResult, McpError, QuestionSettings, Server
 from interlock import types as t
-from interlock.testing import EVERY_WAY, WAYS, Clock, ScriptedAnswers, Tape, Way, connect, way
+from interlock.tape import Tape
+from interlock.testing import EVERY_WAY, WAYS, Clock, ScriptedAnswers, Way, connect, way
 from interlock.wire.revisions import NEWEST, R3, R4
 
 

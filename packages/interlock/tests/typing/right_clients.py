@@ -21,10 +21,9 @@ from interlock import (
 )
 from interlock import sync as blocking
 from interlock.server.changes import MemoryBus
+from interlock.tape import Tape, Taped
 from interlock.testing import (
     ScriptedAnswers,
-    Tape,
-    Taped,
     channel_pair,
     check_change_bus,
     check_channel,

@@ -11,7 +11,8 @@ import pytest
 
 from interlock import Client, ClientTransport, Stdio
 from interlock.exchange import AnyResult, Exchange, Handler
-from interlock.testing import ScriptedAnswers, Tape
+from interlock.tape import Tape
+from interlock.testing import ScriptedAnswers
 from interlock.transport.http.client.transport import Http
 from interlock.transport.http.limits import Limits
 from interlock.transport.http.server.serve import listening_socket, serve_http
@@ -93,12 +94,12 @@ class Cell:
     def road(self, tape: Tape) -> ClientTransport:
         """A new transport to a server of this cell's kind."""
         if self.transport == "memory":
-            return make_server(suspend=self.suspend).transport(tap=tape.hear)
+            return make_server(suspend=self.suspend).transport(tap=tape.record)
         if self.transport in ("http", "sse"):
-            return Http(self._serve(), tap=tape.hear, legacy_sse=self.transport == "sse")
+            return Http(self._serve(), tap=tape.record, legacy_sse=self.transport == "sse")
         arguments = [] if self.suspend else ["--replayed"]
         return Stdio(
-            [sys.executable, "-m", "tests.wired.server", *arguments], cwd=TOP, tap=tape.hear
+            [sys.executable, "-m", "tests.wired.server", *arguments], cwd=TOP, tap=tape.record
         )
 
     def _serve(self) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 
 import jsonschema_rs
 
-from interlock.testing import Line
+from interlock.tape import Line
 
 FOLDER = Path(__file__).resolve().parents[5] / "shared" / "spec" / "schema"
 AT_HAND = FOLDER.is_dir()

@@ -256,10 +256,10 @@ async def test_nothing_is_sent_to_a_server_without_the_extension(installed: Path
     from catalog_search import SEARCH, FindParams, Selected  # installed by the fixture
 
     from interlock import Server
-    from interlock.testing import Tape
+    from interlock.tape import Tape
 
     tape = Tape()
-    transport = Server("plain").transport(tap=tape.hear)
+    transport = Server("plain").transport(tap=tape.record)
     async with Client(transport, revision=revision, extensions=[SEARCH]) as client:
         before = len(tape)
         for sent in (

@@ -24,7 +24,7 @@ from interlock import (
     types,
 )
 from interlock.exchange import AnyResult, Exchange
-from interlock.testing import Tape
+from interlock.tape import Tape
 
 SIDES = ("server", "client")
 
@@ -77,7 +77,7 @@ async def wired(side: str, around: Callable[[Handler, Exchange], Any], **options
     on_client = [mine, other] if side == "client" else [other]
     server = make_server(*on_server)
     tape = Tape()
-    async with Client(server.transport(tap=tape.hear), extensions=on_client, **options) as client:
+    async with Client(server.transport(tap=tape.record), extensions=on_client, **options) as client:
         client_tape: Any = (client, server, tape)
         yield client_tape
 
@@ -248,7 +248,7 @@ async def test_an_extension_that_nobody_uses_changes_no_message():
     async def messages(*extensions: Extension) -> list[bytes]:
         tape = Tape()
         server = make_server(*extensions)
-        async with Client(server.transport(tap=tape.hear)) as client:
+        async with Client(server.transport(tap=tape.record)) as client:
             await client.call_tool("echo", {"text": "a"})
             await client.list_tools()
         return [entry.frame for entry in tape]

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from interlock.testing import Line
+from interlock.tape import Line
 from interlock.wire.revisions import R1, R3, R4, R5
 from tests.wired.official import AT_HAND, Judge
 

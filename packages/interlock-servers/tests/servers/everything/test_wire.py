@@ -8,7 +8,7 @@ import pytest
 
 from interlock import REVISIONS, Caller, Client, Exchange, McpError
 from interlock.client.answers import Answers
-from interlock.testing import Tape
+from interlock.tape import Tape
 from interlock_servers.everything import ECHO, EverythingLimits, everything_server
 from interlock_servers.everything.extension import EchoParams, EchoResult
 from tests.servers.everything.desk import model, person
@@ -66,7 +66,7 @@ async def walked(revision: str) -> tuple[set[tuple[str, str]], list[str]]:
     server = everything_server(EverythingLimits(page_size=8))
     answers = Answers(elicit=person, sample=model, roots=["/srv"], context=True)
     async with Client(
-        server.transport(tap=tape.hear), revision=revision, answers=answers, log_level="debug"
+        server.transport(tap=tape.record), revision=revision, answers=answers, log_level="debug"
     ) as client:
         await walk(client)
         if revision < "2026":

@@ -13,7 +13,8 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 import msgspec
 
 from interlock import Client, McpError, TimedOut, types
-from interlock.testing import ScriptedAnswers, Tape
+from interlock.tape import Tape
+from interlock.testing import ScriptedAnswers
 from interlock.wire.codec import field_span
 from interlock.wire.revisions import METHODS, TYPES, Side, has, speaks
 from interlock_servers.everything import CLOCK, COUNTER

@@ -16,8 +16,10 @@ if TYPE_CHECKING:
     from .text import (
         DOTS,
         HARMLESS,
+        Hides,
         Redact,
         Redactor,
+        is_secret_word,
         is_secretive,
         redacted,
         secrets_in,
@@ -35,8 +37,10 @@ _MODULES = {
     ".text": (
         "DOTS",
         "HARMLESS",
+        "Hides",
         "Redact",
         "Redactor",
+        "is_secret_word",
         "is_secretive",
         "redacted",
         "secrets_in",
@@ -52,9 +56,11 @@ _MODULES = {
 __all__ = [
     "DOTS",
     "HARMLESS",
+    "Hides",
     "Redact",
     "Redactor",
     "SecretRecord",
+    "is_secret_word",
     "is_secretive",
     "redacted",
     "secrets_in",

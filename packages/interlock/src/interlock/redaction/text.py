@@ -18,6 +18,9 @@ from ..types import McpError, Unreachable
 Redact = Callable[[str], str]
 """Takes the secrets out of a text."""
 
+Hides = Callable[[str, Any], bool]
+"""Says whether a member of an object, given its name and value, holds a secret."""
+
 DOTS: Final = "••••••••"
 """Stands in the place of a secret.
 
@@ -29,7 +32,6 @@ LEAST: Final = 4
 
 _NESTED = 4  # levels of JSON texts within JSON texts
 _TAIL = 8 * 1024  # bytes of a process's stderr that are kept; the first word of as many may be cut
-_LONG = 10_000  # characters
 _SHORTEST_LINE = 8  # characters of a line of a secret with several lines; a brace is not secret
 
 # -- what is secret by its name --------------------------------------------------------------------
@@ -178,11 +180,14 @@ class Redactor:
         """Return a text without the known values. What only has the shape of a key stays."""
         if self._pattern is None:
             return text
-        # In a long text a search for each form is much quicker than the pattern, and mostly finds
-        # nothing.
-        if len(text) > _LONG and not any(form in text for form in self._forms):
+        # A search for each form is much quicker than the pattern, and mostly finds nothing.
+        if not self.has_any(text):
             return text
         return self._pattern.sub(DOTS, text)
+
+    def has_any(self, text: str) -> bool:
+        """Whether a known value occurs in a text, in one of the ways in which it may be written."""
+        return any(form in text for form in self._forms)
 
     def beginning(self, text: str, most: int) -> str:
         """Return the first `most` characters of a text without secrets, and without the first part
@@ -223,7 +228,9 @@ class Redactor:
             error = error.__cause__ or error.__context__
 
 
-def redacted(value: Any, redact: Redact, nested: int = _NESTED) -> Any:
+def redacted(
+    value: Any, redact: Redact, nested: int = _NESTED, *, hides: Hides | None = None
+) -> Any:
     """Redact all strings in a JSON value, keys included.
 
     A string that is JSON itself is decoded first, because a secret in it may be escaped in many
@@ -233,13 +240,19 @@ def redacted(value: Any, redact: Redact, nested: int = _NESTED) -> Any:
         value: The JSON value.
         redact: Redacts one string.
         nested: How deep JSON inside of JSON is decoded.
+        hides: Says of a member of an object, by its name and value, whether its value is a secret.
     """
     if isinstance(value, str):
-        return _text(value, redact, nested)
+        return _text(value, redact, nested, hides)
     if isinstance(value, dict):
-        return {redact(key): redacted(part, redact, nested) for key, part in value.items()}
+        return {
+            redact(key): DOTS
+            if hides is not None and hides(key, part)
+            else redacted(part, redact, nested, hides=hides)
+            for key, part in value.items()
+        }
     if isinstance(value, list | tuple):
-        return [redacted(part, redact, nested) for part in value]
+        return [redacted(part, redact, nested, hides=hides) for part in value]
     return value
 
 
@@ -304,7 +317,7 @@ def shown_value(name: str, value: str) -> str:
     """Return the value of a variable that decides what is run: dots if its name says that it is a
     secret and it can only be data.
     """
-    return DOTS if _is_secret_word(name) and _is_opaque(value) else without_keys(value)
+    return DOTS if is_secret_word(name) and _is_opaque(value) else without_keys(value)
 
 
 def _arguments(command: Sequence[str]) -> Iterator[tuple[str, int]]:
@@ -321,7 +334,7 @@ def _arguments(command: Sequence[str]) -> Iterator[tuple[str, int]]:
             found = iter(() if runs_what_follows else (argument,))
         else:
             found = _of_argument(argument)
-            if argument in _HEADER_OPTIONS or _is_secret_word(argument, "-"):
+            if argument in _HEADER_OPTIONS or is_secret_word(argument, "-"):
                 before = argument
         if not argument.startswith("-"):
             runs_what_follows = False
@@ -342,13 +355,13 @@ def _of_argument(argument: str) -> Iterator[str]:
         yield from _of_header(value)
     elif _URL.match(value):
         yield from (secret for secret in _of_url(value) if not _SHELL.search(secret))
-    elif _is_secret_word(name.removeprefix("-e")) and _is_opaque(value):
+    elif is_secret_word(name.removeprefix("-e")) and _is_opaque(value):
         yield value
     else:
         yield from _of_header(argument)
 
 
-def _is_secret_word(name: str, prefix: str = "") -> bool:
+def is_secret_word(name: str, prefix: str = "") -> bool:
     """Return whether the last word of a name says that its value is a secret."""
     if len(name) > _LONGEST_WORD or not name.startswith(prefix):
         return False
@@ -367,7 +380,7 @@ def _of_url(url: str) -> Iterator[str]:
         elif not colon and len(user) >= 8 and url.lower().startswith("http"):
             yield user
     for _, name, _, value in _QUERY.findall(url):
-        if _is_secret_word(name):
+        if is_secret_word(name):
             yield value
 
 
@@ -393,19 +406,20 @@ def _is_opaque(value: str) -> bool:
 
 
 def _without_value(found: re.Match[str]) -> str:
-    return f"{found[1]}{found[2]}={DOTS}" if _is_secret_word(found[2]) else found[0]
+    return f"{found[1]}{found[2]}={DOTS}" if is_secret_word(found[2]) else found[0]
 
 
-def _text(text: str, redact: Redact, nested: int) -> str:
+def _text(text: str, redact: Redact, nested: int, hides: Hides | None) -> str:
     plain = redact(text)
     # Within JSON a secret may be written in more ways than can be listed, with any of its
     # characters escaped.
-    if nested and "\\" in plain and plain.lstrip()[:1] in ("{", "[", '"'):
+    is_worth_decoding = "\\" in plain or hides is not None
+    if nested and is_worth_decoding and plain.lstrip()[:1] in ("{", "[", '"'):
         try:
             inner = json.loads(plain)
         except (ValueError, RecursionError):
             return plain
-        clean = redacted(inner, redact, nested - 1)
+        clean = redacted(inner, redact, nested - 1, hides=hides)
         if clean != inner:
             return json.dumps(clean, ensure_ascii=False)
     return plain

@@ -31,8 +31,8 @@ import pytest
 if TYPE_CHECKING:
     from ..client.app import Client
     from ..server.app import Server
+    from ..tape.conversation import Tape
     from .drift import Drift
-    from .tape import Tape
     from .ways import Way
 
     Connect = Callable[..., AbstractAsyncContextManager[Client]]
@@ -75,7 +75,7 @@ def interlock_way(request: pytest.FixtureRequest) -> Way:
 @pytest.fixture
 def interlock_tape() -> Tape:
     """An empty tape."""
-    from .tape import (
+    from ..tape.conversation import (
         Tape,  # imported late: the plugin is also loaded without Interlock
     )
 

@@ -11,8 +11,8 @@ from msgspec.structs import replace
 from ..client.app import Client
 from ..client.options import ClientOptions, ClientSettings
 from ..server.app import Server
+from ..tape.conversation import Tape
 from ..wire.revisions import HANDSHAKE_REVISIONS, NEWEST, REVISIONS, STATELESS_REVISIONS, Era, era
-from .tape import Tape
 
 
 class Way(NamedTuple):
@@ -83,7 +83,7 @@ async def connect(
         calls.wall_clock = clock
         settings = options.get("settings") or ClientSettings()
         options["settings"] = replace(settings, clock=clock)
-    transport = server.transport(tap=tape.hear if tape is not None else None)
+    transport = server.transport(tap=tape.record if tape is not None else None)
     try:
         async with Client(transport, **options) as client:
             yield client

@@ -2,76 +2,31 @@
 
 from __future__ import annotations
 
-import base64
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
-from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from ..transport.channel import Channel
 from ..wire.jsonrpc import READ_ERRORS, Frame
 from .blanks import Blanks
-
-Sender = Literal["client", "server"]
-"""The side that sent a message."""
+from .format import Line, Sender, TapeError, TapeHeader, decode_line, encode_frame
 
 VOLATILE = ("requestState", "elicitationId")
 """The members that differ in each run, which `blanked` replaces by default."""
 
-_NOTICES = {
-    f"notifications/{what}"
-    for what in (
-        "resources/updated",
-        *(f"{s}/list_changed" for s in ("tools", "prompts", "resources")),
-    )
-}
 _REFERENCE = re.compile(r"\(reference [0-9a-f]+\)")
 _json = msgspec.json.Decoder().decode
 
 
-class Line(Struct, frozen=True):
-    """One message of a tape.
-
-    Attributes:
-        sender: Who sent it.
-        frame: Its bytes, without framing.
-        at: Seconds since the tape began.
-    """
-
-    sender: Sender
-    frame: Frame
-    at: float = 0.0
-
-    @property
-    def message(self) -> Any:
-        """The decoded message; None if the bytes are not JSON."""
-        try:
-            return _json(self.frame)
-        except READ_ERRORS:
-            return None
-
-    @property
-    def is_notice(self) -> bool:
-        """Whether it notifies of a change. The order of such notifications and of responses is not
-        guaranteed.
-        """
-        message = self.message
-        return isinstance(message, dict) and message.get("method") in _NOTICES
-
-    def __str__(self) -> str:
-        arrow = "-->" if self.sender == "client" else "<--"
-        return f"{arrow} {self.frame.decode('utf-8', 'backslashreplace')}"
-
-
 class Tape:
-    """A recorded or expected conversation. `hear` records it, as a tap for `Server.transport`,
-    `Stdio` and `Socket`.
+    """A recorded or expected conversation. `record` adds a message, and is a tap for
+    `Server.transport`, `Stdio` and `Socket`.
 
     Args:
         lines: The messages.
@@ -91,7 +46,7 @@ class Tape:
         self._now = now
         self._began = now()
 
-    def hear(self, sender: str, frame: Frame) -> None:
+    def record(self, sender: str, frame: Frame) -> None:
         """Record a message."""
         self.lines.append(
             Line(
@@ -119,7 +74,7 @@ class Tape:
         return [m["method"] for m in self.messages(sender) if isinstance(m, dict) and "method" in m]
 
     def blanked(self, names: Sequence[str] = VOLATILE) -> Tape:
-        """The tape with blanks (see `interlock.testing.blanks`) for members with these names and
+        """The tape with blanks (see `interlock.tape.blanks`) for members with these names and
         for error references.
         """
         blanking = _Blanking(frozenset(names))
@@ -191,31 +146,46 @@ class Tape:
         """The tape as `save` writes it."""
         head = [msgspec.json.encode({"about": self.about})] if self.about else []
         return b"".join(
-            line + b"\n" for line in [*head, *(_written(line, times) for line in self.lines)]
+            line + b"\n"
+            for line in [
+                *head,
+                *(
+                    encode_frame(line.sender, line.frame, line.at if times else None)
+                    for line in self.lines
+                ),
+            ]
         )
 
     @classmethod
     def load(cls, path: str | Path) -> Tape:
         """Read a tape that was saved or written by hand.
 
-        Raises ValueError for an invalid line.
+        Raises TapeError for an invalid line.
         """
         return cls.from_bytes(Path(path).read_bytes(), str(path))
 
     @classmethod
     def from_bytes(cls, text: bytes, name: str = "the tape") -> Tape:
-        """Read a tape in the format of `to_bytes`. Empty lines are ignored, and so is a
-        `remark`.
+        """Read a tape in the format of `to_bytes`, or one that was recorded: its messages of all
+        connections.
+
+        Empty lines are ignored, and so are a `remark`, stderr and HTTP heads.
         """
         tape = cls()
-        for number, line in enumerate(text.split(b"\n"), 1):
-            if not line.strip():
-                continue
+        is_recorded = False
+        lines = text.split(b"\n")
+        for number, line in enumerate(lines, 1):
             try:
-                fields = msgspec.json.decode(line, type=dict[str, Raw])
-                _read(fields, tape)
-            except (msgspec.DecodeError, ValueError) as bad:
-                raise ValueError(f"{name}, line {number}: {bad}") from None
+                found = decode_line(line)
+            except TapeError as bad:
+                if is_recorded and number == len(lines):
+                    break  # the recorder was killed while it wrote this line
+                raise TapeError(f"{name}, line {number}: {bad}") from None
+            if isinstance(found, Line):
+                tape.lines.append(found)
+            elif isinstance(found, TapeHeader):
+                tape.about.update(found.about)
+                is_recorded = is_recorded or found.version > 0
         return tape
 
 
@@ -238,13 +208,13 @@ class Taped:
         """The next frames; an empty list at the end."""
         frames = await self.channel.receive()
         for frame in frames:
-            self.tape.hear(self._there, frame)
+            self.tape.record(self._there, frame)
         return frames
 
     def send(self, frames: list[Frame]) -> None:
         """Queue frames to be written."""
         for frame in frames:
-            self.tape.hear(self._here, frame)
+            self.tape.record(self._here, frame)
         self.channel.send(frames)
 
     async def drain(self) -> None:
@@ -291,50 +261,6 @@ def _settled(lines: list[Line]) -> list[Line]:
 
 def _beyond(lines: list[Line], length: int) -> Iterator[tuple[int, Line]]:
     return ((number, line) for number, line in enumerate(lines[length:], length + 1))
-
-
-def _written(line: Line, times: bool) -> bytes:
-    """One line of a tape. Bytes that are not JSON are written as text, or as base64 if they are not
-    UTF-8.
-    """
-    time_ = b'"at":%b,' % msgspec.json.encode(line.at) if times else b""
-    if line.message is not None and b"\n" not in line.frame:
-        return b'{%b"%b":%b}' % (time_, line.sender.encode(), line.frame)
-    try:
-        kind = "text"
-        text = line.frame.decode()
-    except UnicodeDecodeError:
-        kind = "base64"
-        text = base64.b64encode(line.frame).decode()
-    return b'{%b"%b":{"%b":%b}}' % (
-        time_,
-        f"{line.sender} bytes".encode(),
-        kind.encode(),
-        msgspec.json.encode(text),
-    )
-
-
-def _read(fields: dict[str, Raw], tape: Tape) -> None:
-    at = msgspec.json.decode(fields.pop("at", Raw(b"0")), type=float)
-    if "about" in fields:
-        tape.about.update(msgspec.json.decode(fields["about"], type=dict[str, Any]))
-        return
-    if "remark" in fields:
-        return
-    for sender in ("client", "server"):
-        if sender in fields:
-            tape.lines.append(
-                Line("client" if sender == "client" else "server", bytes(fields[sender]), at)
-            )
-            return
-        if f"{sender} bytes" in fields:
-            given = msgspec.json.decode(fields[f"{sender} bytes"], type=dict[str, str])
-            frame = (
-                base64.b64decode(given["base64"]) if "base64" in given else given["text"].encode()
-            )
-            tape.lines.append(Line("client" if sender == "client" else "server", frame, at))
-            return
-    raise ValueError('a line of a tape has a "client", a "server", an "about" or a "remark"')
 
 
 class _Blanking:

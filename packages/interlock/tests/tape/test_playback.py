@@ -10,15 +10,8 @@ from typing import Any
 import pytest
 
 from interlock import Context, Server
-from interlock.testing import (
-    Line,
-    Playback,
-    ScriptedAnswers,
-    Tape,
-    connect,
-    replay_to_client,
-    replay_to_server,
-)
+from interlock.tape import Line, Playback, Tape, replay_to_client, replay_to_server
+from interlock.testing import ScriptedAnswers, connect
 from interlock.types import CancelledNotificationParams
 from interlock.wire.revisions import NEWEST, R4
 

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interlock import Client, Implementation, Server
-from interlock.testing import Blanks, Clock, Line, Tape
+from interlock.tape import Blanks, Line, Tape
+from interlock.testing import Clock
 
 scalars = (
     st.none()
@@ -220,7 +221,7 @@ async def test_recording_and_comparing(tmp_path):
         recorded = Tape(now=clock)
         clock.advance(2.5)
         async with Client(
-            server.transport(tap=recorded.hear),
+            server.transport(tap=recorded.record),
             revision="2025-11-25",
             info=Implementation(name=greeting, version="1"),
         ) as client:

@@ -15,7 +15,8 @@ from ..client.options import ClientOptions
 from ..server.app import Server
 from ..wire.jsonrpc import Frame
 from .blanks import Blanks
-from .tape import Line, Sender, Tape, differences
+from .conversation import Tape, differences
+from .format import Line, Sender
 
 PATIENCE = 5.0
 

@@ -1,0 +1,74 @@
+"""Tapes: conversations that are recorded, read, compared and replayed.
+
+`Recorder` writes a tape file, redacted and in a hash chain. `TapeFile` opens one of any size by an
+index of its lines. `Tape` holds a short conversation in memory, for tests. `replay_to_server` and
+`replay_to_client` play one side of a conversation to a real peer.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..lazy_names import lazily
+
+if TYPE_CHECKING:
+    from .blanks import Blanks
+    from .conversation import Tape, Taped
+    from .file import TapeFile
+    from .format import (
+        ConnectionEnd,
+        HttpHead,
+        Line,
+        Sender,
+        StderrText,
+        TapeError,
+        TapeHeader,
+        TapeLine,
+    )
+    from .index import TapeIndex, TapeRow
+    from .playback import Playback, replay_to_client, replay_to_server
+    from .recorder import RecordedConnection, Recorder
+
+# Imported at first use: recording needs neither the client nor the server.
+_MODULES = {
+    ".blanks": ("Blanks",),
+    ".conversation": ("Tape", "Taped"),
+    ".file": ("TapeFile",),
+    ".format": (
+        "ConnectionEnd",
+        "HttpHead",
+        "Line",
+        "Sender",
+        "StderrText",
+        "TapeError",
+        "TapeHeader",
+        "TapeLine",
+    ),
+    ".index": ("TapeIndex", "TapeRow"),
+    ".playback": ("Playback", "replay_to_client", "replay_to_server"),
+    ".recorder": ("RecordedConnection", "Recorder"),
+}
+
+__all__ = [
+    "Blanks",
+    "ConnectionEnd",
+    "HttpHead",
+    "Line",
+    "Playback",
+    "RecordedConnection",
+    "Recorder",
+    "Sender",
+    "StderrText",
+    "Tape",
+    "TapeError",
+    "TapeFile",
+    "TapeHeader",
+    "TapeIndex",
+    "TapeLine",
+    "TapeRow",
+    "Taped",
+    "replay_to_client",
+    "replay_to_server",
+]
+
+__getattr__, __dir__ = lazily(__name__, _MODULES)

@@ -1,0 +1,159 @@
+"""Redaction of what is recorded: secrets are taken out before anything reaches the file.
+
+Three things count as a secret: known values (of the server's environment, arguments and headers),
+text with the shape of a key, and members of JSON objects whose name says so, such as `password` or
+`accessToken`. A value found by its name is redacted from then on wherever it occurs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from ..redaction import (
+    DOTS,
+    Redactor,
+    is_secret_word,
+    is_secretive,
+    redacted,
+    secrets_in,
+    secrets_in_command,
+    without_keys,
+)
+from ..wire.jsonrpc import READ_ERRORS, Frame
+
+_MOST_LEARNED = 200  # values found by their names; each costs a search in every message
+_SHORTEST_LEARNED = 8  # characters; a shorter value occurs by chance
+# Members of the protocol and of common results whose names look like those of secrets.
+_HARMLESS_MEMBERS = frozenset(
+    {
+        "progressToken",
+        "nextPageToken",
+        "pageToken",
+        "continuationToken",
+        "key",
+        "sig",
+        "pat",
+        "pass",
+    }
+)
+_SECRET_ENDINGS = (
+    'key"', 'token"', 'secret"', 'password"', 'passwd"', 'passphrase"', 'pwd"', 'auth"',
+    'authorization"', 'bearer"', 'credential"', 'credentials"', 'cookie"', 'dsn"', 'signature"',
+)  # fmt: skip
+# The same in JSON within a string of JSON, where the quotation mark is escaped.
+_NAME_MARKS = (*_SECRET_ENDINGS, *(ending.replace('"', '\\"') for ending in _SECRET_ENDINGS))
+_json = msgspec.json.Decoder().decode
+
+
+class FrameRedactor:
+    """Takes the secrets out of messages, stderr and HTTP heads.
+
+    A message without secrets is returned as it is, byte for byte.
+
+    Args:
+        secrets: Known values to redact.
+    """
+
+    def __init__(self, secrets: Iterable[str] = ()) -> None:
+        self._redactor = Redactor(secrets)
+        self._learned = 0
+
+    def add(self, *secrets: str) -> None:
+        """Redact these values too from now on."""
+        self._redactor.add(*secrets)
+
+    def frame(self, frame: Frame) -> Frame:
+        """Return a message without secrets."""
+        try:
+            text = frame.decode()
+        except UnicodeDecodeError:
+            text = frame.decode("utf-8", "surrogateescape")
+            return self._redactor(text).encode("utf-8", "surrogateescape")
+        if not self._is_suspicious(text):
+            return frame
+        try:
+            message = _json(frame)
+        except READ_ERRORS:
+            return self._redactor(text).encode()
+        clean = self._data(message)
+        if clean == message:
+            return frame
+        encoded = msgspec.json.encode(clean)
+        # A secret that is a number stands in the message without quotation marks. Then the result
+        # is not JSON any more, and the tape keeps it as text.
+        return self._redactor.values(encoded.decode()).encode()
+
+    def text(self, text: str) -> str:
+        """Return text without secrets."""
+        return self._redactor(text)
+
+    def data(self, value: Any) -> Any:
+        """Return a JSON value without secrets."""
+        return self._data(value)
+
+    def headers(self, headers: Iterable[tuple[str, str]]) -> Sequence[tuple[str, str]]:
+        """Return HTTP headers without secrets. The values of secret headers are redacted from now
+        on wherever they occur.
+        """
+        found = []
+        for name, value in headers:
+            if is_secretive(name) or name.lower() == "mcp-session-id":
+                self._learn(*secrets_in(name, value))
+                scheme, blank, _ = value.partition(" ")
+                found.append((name, f"{scheme} {DOTS}" if blank and scheme.isalpha() else DOTS))
+            else:
+                found.append((name, self._redactor(value)))
+        return found
+
+    def _is_suspicious(self, text: str) -> bool:
+        """Whether a message may contain a secret. It must be quick, because every message of a
+        recording passes here.
+        """
+        if self._redactor.has_any(text) or without_keys(text) != text:
+            return True
+        # An escaped character hides a secret from the searches above.
+        if "\\" in text and ("\\u" in text or "\\/" in text or "\\\\" in text):
+            return True
+        lowered = text.lower()
+        for mark in _NAME_MARKS:
+            if mark in lowered:
+                break
+        else:
+            return False
+        harmless = lowered.count('progresstoken"')
+        return not harmless or any(
+            lowered.count(mark) > (harmless if mark == 'token"' else 0) for mark in _NAME_MARKS
+        )
+
+    def _data(self, value: Any) -> Any:
+        known = self._learned
+        clean = redacted(value, self._redactor, hides=self._hides)
+        # A value that was found by its name may occur earlier in the same message.
+        return (
+            redacted(value, self._redactor, hides=self._hides) if self._learned > known else clean
+        )
+
+    def _hides(self, name: str, value: Any) -> bool:
+        if name in _HARMLESS_MEMBERS or not is_secret_word(name):
+            return False
+        if isinstance(value, bool) or not isinstance(value, str | int | float) or value == "":
+            return False
+        self._learn(str(value))
+        return True
+
+    def _learn(self, *values: str) -> None:
+        for value in values:
+            if len(value) >= _SHORTEST_LEARNED and self._learned < _MOST_LEARNED:
+                self._redactor.add(value)
+                self._learned += 1
+
+
+def secrets_of_process(command: Sequence[str], environment: Mapping[str, str]) -> frozenset[str]:
+    """Return the secrets that a server's command and environment contain."""
+    found = set(secrets_in_command(command))
+    for name, value in environment.items():
+        found |= secrets_in(name, value)
+    return frozenset(found)
