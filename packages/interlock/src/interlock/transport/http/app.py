@@ -19,7 +19,7 @@ from ...exchange import Handler
 from ...protocol.events import CallId, SessionListen
 from ...protocol.http import EndpointRules, read_head
 from ...protocol.identity import Identity
-from ...quotas import Quota, QuotaUsage
+from ...quotas import Quota, QuotaUsage, holder_of_address
 from ...store.errors import StoreError
 from ...store.interface import Session, Store
 from ...store.memory import MemoryStore
@@ -250,6 +250,23 @@ class HttpApp:
                 return self(request.scope, request.receive, request.send)
         request.admit(prepared, principal)
         return self._serve(request)
+
+    @property
+    def has_principals(self) -> bool:
+        """Whether a guard finds the principals of requests."""
+        return self._guarded is not None
+
+    def holder_of(self, request: ServerRequest) -> str:
+        """Return the holder that a request counts for, as far as it is known before it starts: its
+        principal if the guard has verified the token lately, otherwise its address.
+        """
+        prepared = request.raw.prepared or self._prepare(request.raw)
+        if prepared is not None and prepared.token is not None:
+            principal = prepared.token.principal()
+            if principal is not None:
+                return principal.key
+        client = request.client
+        return holder_of_address(client[0] if client else None)
 
     def _prepare(self, raw: RawHead) -> PreparedHead | None:
         """Read a head; None if its requests cannot be served without ASGI."""

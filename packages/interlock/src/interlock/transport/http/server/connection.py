@@ -21,6 +21,7 @@ from .limits import ConnectionLimits
 from .parser import RequestParser
 from .request import BadRequest, RequestHead
 from .response import CONTINUE, LAST_CHUNK, DateHeader, Framing, simple_response
+from .scheduler import RequestScheduler
 
 log = limited("interlock.server")
 
@@ -28,7 +29,8 @@ LOOKS = 4
 """The number of consecutive checks that must find a client stalled before its connection is
 closed.
 """
-_MOST_PIPELINED = 16  # queued requests above which receiving pauses
+_MOST_PIPELINED = 16  # queued requests above which receiving and parsing pause
+_FEW_PIPELINED = 8  # queued requests below which they continue
 _LINGER = 2.0  # seconds for which the rest of a refused request is received and dropped
 
 
@@ -42,6 +44,10 @@ class ServerState:
         loop: The event loop.
         proxies: The trusted proxies.
         table: The open connections.
+        scheduler: Decides which connection starts a request next while there are several holders.
+        holder_of: Returns the holder that a request counts for.
+        has_principals: Whether the clients of one address may be several holders.
+        is_shared: Whether clients of several holders may be connected.
         on_large: Called whenever a large piece is received or sent.
         lifespan_state: The state that the app has set in its lifespan.
         tasks: The tasks of running requests.
@@ -57,6 +63,10 @@ class ServerState:
     loop: asyncio.AbstractEventLoop
     proxies: TrustedProxies
     table: ConnectionTable[Connection]
+    scheduler: RequestScheduler[Connection]
+    holder_of: Callable[[RequestCycle], str]
+    has_principals: bool = False
+    is_shared: bool = False
     on_large: Callable[[], object] = bool
     lifespan_state: dict[str, Any] = field(default_factory=dict)
     tasks: set[asyncio.Future[None]] = field(default_factory=set)
@@ -98,6 +108,7 @@ class Connection(asyncio.Protocol):
         "_held",
         "_is_deaf",
         "_is_lost",
+        "_is_queued",
         "_is_starting",
         "_is_trusted",
         "_parser",
@@ -133,6 +144,7 @@ class Connection(asyncio.Protocol):
         self._still = 0  # consecutive checks that found the client stalled
         self._pauses = 0
         self._is_starting = False
+        self._is_queued = False  # whether the scheduler knows that a request is ready
         self._is_deaf = False  # whether received data is dropped
         self._is_lost = False
         self.is_paused = False
@@ -148,13 +160,17 @@ class Connection(asyncio.Protocol):
         peer = transport.get_extra_info("peername")
         self.holder = network_of(peer[0] if isinstance(peer, tuple) else "")
         if server.table.admit(self):
+            server.is_shared = server.has_principals or server.table.holders > 1
             self._deadline = server.now + server.limits.head_seconds
         else:
             self._refuse(BadRequest(503, "This server has too many connections. Try again later."))
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Handle the end of the connection."""
-        self._server.table.discard(self)
+        server = self._server
+        server.table.discard(self)
+        server.is_shared = server.has_principals or server.table.holders > 1
+        server.scheduler.forget(self)
         self._is_lost = self._is_deaf = True
         self._expect(_Wait.NOTHING, 0.0)
         current = self._current
@@ -225,13 +241,25 @@ class Connection(asyncio.Protocol):
 
     def _append(self, cycle: RequestCycle) -> None:
         """Queue a request."""
-        most = self._server.limits.body
+        server = self._server
+        most = server.limits.body
         if most is not None and cycle.raw.length > most:
             raise _too_large(most)
+        template = self._scope
+        if template is None:
+            template = self._scope = self._make_template()
+            if not self._is_trusted:
+                server.proxies.warn_of(template["client"], cycle.raw.headers)
+        cycle.template = template
+        if self._is_trusted:
+            client: tuple[str, int] | None = template["client"]
+            cycle.origin = server.proxies.origin(client, template["scheme"], cycle.raw.headers)
         self.has_asked = True
         queue = self._queue
         queue.append(cycle)
         if len(queue) > _MOST_PIPELINED:
+            assert self._parser is not None
+            self._parser.is_paused = True
             self._pause(_PIPELINE)
         self._deadline = 0.0
         self._wait = _Wait.NOTHING
@@ -258,19 +286,70 @@ class Connection(asyncio.Protocol):
 
     def _run_queue(self) -> None:
         """Start the next requests, each after the response to its predecessor."""
-        if self._is_starting or self._is_lost:
+        if self._is_starting or self._is_lost or self._is_queued:
+            return
+        server = self._server
+        if server.is_shared:
+            if self._can_start():
+                if server.scheduler.may_start(self):
+                    self.start_next()
+                else:
+                    self._wait_for_turn()
             return
         self._is_starting = True
         turns = _MOST_PIPELINED
         while self._queue and self._current is None and not self.is_paused:
             if not turns:
-                self._server.loop.call_soon(self._run_queue)
+                server.loop.call_soon(self._run_queue)
                 break
             turns -= 1
             self._current = self._queue.pop(0)
             self._start(self._current)
         self._is_starting = False
-        if self._pauses and len(self._queue) <= _MOST_PIPELINED:
+        if self._pauses and len(self._queue) <= _FEW_PIPELINED:
+            self._resume_pipeline()
+
+    def start_next(self) -> None:
+        """Start the next request, if there is one. Others follow when the scheduler says so."""
+        self._is_queued = False
+        if not self._can_start():
+            return
+        self._is_starting = True
+        self._current = self._queue.pop(0)
+        self._start(self._current)
+        self._is_starting = False
+        if self._pauses and len(self._queue) <= _FEW_PIPELINED:
+            self._resume_pipeline()
+        if self._can_start():
+            self._wait_for_turn()
+
+    def _can_start(self) -> bool:
+        return (
+            bool(self._queue) and self._current is None and not self.is_paused and not self._is_lost
+        )
+
+    def _wait_for_turn(self) -> None:
+        """Let the scheduler decide when the next request starts."""
+        server = self._server
+        self._is_queued = True
+        server.scheduler.queue(self, server.holder_of(self._queue[0]))
+
+    def _resume_pipeline(self) -> None:
+        """Parse further requests, and receive them."""
+        parser = self._parser
+        if parser is not None and parser.is_paused:
+            parser.is_paused = False
+            if parser.rest:
+                self._server.loop.call_soon(self._parse_rest)
+                return
+        if parser is None or not parser.rest:
+            self._resume(_PIPELINE)
+
+    def _parse_rest(self) -> None:
+        """Parse requests that have been received before, and then receive more."""
+        parser = self._parser
+        self.data_received(b"")
+        if parser is None or not parser.is_paused:
             self._resume(_PIPELINE)
 
     def _start(self, cycle: RequestCycle) -> None:
@@ -278,15 +357,6 @@ class Connection(asyncio.Protocol):
         server.requests += 1
         if server.is_draining:
             cycle.keep_alive = False
-        template = self._scope
-        if template is None:
-            template = self._scope = self._make_template()
-            if not self._is_trusted:
-                server.proxies.warn_of(template["client"], cycle.raw.headers)
-        cycle.template = template
-        if self._is_trusted:
-            client: tuple[str, int] | None = template["client"]
-            cycle.origin = server.proxies.origin(client, template["scheme"], cycle.raw.headers)
         task = start_eagerly(self._run(cycle), server.loop)
         if not task.done():
             server.tasks.add(task)
@@ -413,7 +483,7 @@ class Connection(asyncio.Protocol):
         self._held = (held, gone, room)
         self._scope = None
         parser = self._parser
-        if parser is not None and not parser.in_head and not parser.in_body:
+        if parser is not None and not parser.in_head and not parser.in_body and not parser.rest:
             self._parser = None  # further requests get a new parser
         return True
 

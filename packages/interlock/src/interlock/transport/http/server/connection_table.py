@@ -48,6 +48,11 @@ class ConnectionTable(Generic[C]):
     def __len__(self) -> int:
         return self._count
 
+    @property
+    def holders(self) -> int:
+        """The number of holders with open connections."""
+        return len(self._by_holder)
+
     def all(self) -> list[C]:
         """Return every open connection."""
         return [each for held in self._by_holder.values() for each in held]

@@ -39,6 +39,10 @@ class TrustedProxies:
         self._networks = [_network(name) for name in given if name not in ("*", "unix", "")]
         self._warned = False
 
+    def __bool__(self) -> bool:
+        """Whether any proxy is trusted."""
+        return self._all or self._unix or bool(self._networks)
+
     def trusts(self, address: str | None) -> bool:
         """Whether an address belongs to a trusted proxy; None is a Unix socket."""
         if self._all:

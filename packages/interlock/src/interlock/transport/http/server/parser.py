@@ -55,6 +55,8 @@ class RequestParser:
         in_head: Whether a head has arrived in part.
         in_body: Whether a body is expected or has arrived in part.
         is_over: Whether no further request is accepted. Then received data is dropped.
+        is_paused: Set it to keep further requests unparsed until the next `feed`.
+        rest: The received data that is not parsed yet.
     """
 
     __slots__ = (
@@ -76,6 +78,8 @@ class RequestParser:
         "in_body",
         "in_head",
         "is_over",
+        "is_paused",
+        "rest",
     )
 
     def __init__(
@@ -102,6 +106,8 @@ class RequestParser:
         self.in_head = False
         self.in_body = False
         self.is_over = False
+        self.is_paused = False
+        self.rest = b""
 
     def feed(self, data: bytes) -> None:
         """Parse received bytes.
@@ -109,9 +115,12 @@ class RequestParser:
         Raises:
             BadRequest: The bytes are not a valid request. Do not call `feed` again.
         """
+        if self.rest:
+            data = self.rest + data
+            self.rest = b""
         position = 0
         size = len(data)
-        while position < size and not self.is_over:
+        while position < size and not self.is_over and not self.is_paused:
             if self._left:
                 position = self._feed_body(data, position)
             elif self.in_body:
@@ -132,6 +141,8 @@ class RequestParser:
                     position = end
                 else:
                     self._begin_known(head)
+        if position < size and not self.is_over:
+            self.rest = data[position:]
 
     def _empty_line(self, data: bytes, position: int) -> int:
         """Return where the next empty line ends, or the end of the data. The line may begin in

@@ -10,7 +10,7 @@ import ssl
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeGuard, runtime_checkable
 
-from ....quotas import QuotaUsage
+from ....quotas import QuotaUsage, holder_of_address
 from ..limits import Limits
 from ..requests import ServerRequest, is_direct
 from .cycle import App, RequestCycle
@@ -68,12 +68,27 @@ class DirectApp(Protocol):
         """Serve one request."""
         ...
 
+    @property
+    def has_principals(self) -> bool:
+        """Whether requests may have principals."""
+        ...
+
+    def holder_of(self, request: ServerRequest) -> str:
+        """Return the holder that a request counts for, as far as it is known before it starts."""
+        ...
+
 
 def serving(app: App | DirectApp) -> Callable[[RequestCycle], Awaitable[None]]:
     """Return a function that serves a request: directly if the app can, otherwise with ASGI."""
     if _is_direct(app):
         return app.serve
     return lambda cycle: app(cycle.scope, cycle.receive, cycle)
+
+
+def _holder_of(request: RequestCycle) -> str:
+    """Return the holder of a request to an app that knows no principals."""
+    client = request.client
+    return holder_of_address(client[0] if client else None)
 
 
 def _is_direct(app: App | DirectApp) -> TypeGuard[DirectApp]:
@@ -205,6 +220,7 @@ async def _serve(
         from .connection_table import ConnectionTable
         from .forwarded import TrustedProxies
         from .lifespan import LifespanApp
+        from .scheduler import RequestScheduler
     except ImportError as bad:
         raise ImportError(MISSING) from bad
     known = limits or limits_of(getattr(app, "limits", None))
@@ -214,12 +230,18 @@ async def _serve(
     table: ConnectionTable[Connection] = ConnectionTable(known)
     if isinstance(app, CountsConnections):
         app.connections = table.usage
+    trusted = TrustedProxies(proxies)
     state = ServerState(
         serving(app),
         known,
         loop,
-        TrustedProxies(proxies),
+        trusted,
         table,
+        RequestScheduler(loop.call_soon),
+        app.holder_of if _is_direct(app) else _holder_of,
+        # A proxy forwards the requests of several clients, each of which is a holder.
+        bool(trusted) or (_is_direct(app) and app.has_principals),
+        False,
         on_large,
         getattr(managed, "state", {}),
         now=loop.time(),

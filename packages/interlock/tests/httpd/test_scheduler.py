@@ -1,0 +1,244 @@
+"""The order in which the requests of several holders start: holders in turn, whoever sends more."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import socket
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from interlock.transport.http.server.scheduler import MOST_DIRECT, RequestScheduler
+
+from .echo_server import PATIENCE, request, running
+
+HONEST, GREEDY = "127.0.0.2", "127.0.0.3"
+
+
+class Turns:
+    """The turns of an event loop, and the order in which requests start."""
+
+    def __init__(self, requests_in_a_turn: int = 1) -> None:
+        self._next: list[Callable[[], object]] = []
+        self._ticks = 0
+        self._every = requests_in_a_turn
+        self.order: list[str] = []
+        self.scheduler: RequestScheduler[Queued] = RequestScheduler(self._next.append, self._clock)
+
+    def _clock(self) -> float:
+        """A clock that lets this many requests pass in each turn."""
+        self._ticks += 1
+        return self._ticks / self._every * 0.000_101
+
+    def turn(self) -> None:
+        """Run one turn."""
+        waiting = list(self._next)
+        self._next.clear()
+        for each in waiting:
+            each()
+
+    def finish(self) -> None:
+        """Run until nothing waits."""
+        while self._next:
+            self.turn()
+        assert self.scheduler.waiting == 0
+
+
+class Queued:
+    """A connection with requests that are ready."""
+
+    def __init__(self, turns: Turns, holder: str, requests: int) -> None:
+        self._turns = turns
+        self._holder = holder
+        self._requests = requests
+
+    def come(self) -> None:
+        """Its requests are ready."""
+        if self._turns.scheduler.may_start(self):
+            self.start_next()
+        else:
+            self._turns.scheduler.queue(self, self._holder)
+
+    def start_next(self) -> None:
+        """Start one, and queue for the next."""
+        self._turns.order.append(self._holder)
+        self._requests -= 1
+        if self._requests:
+            self._turns.scheduler.queue(self, self._holder)
+
+
+def test_few_requests_start_at_once():
+    """Without a queue; a connection that is back shows that the loop has turned."""
+    turns = Turns()
+    connections = [Queued(turns, f"h{n}", 1000) for n in range(MOST_DIRECT + 1)]
+    scheduler = turns.scheduler
+    assert all(scheduler.may_start(connections[0]) for _ in range(100))
+    for each in connections[1:MOST_DIRECT]:
+        assert scheduler.may_start(each)
+    assert not scheduler.may_start(connections[-1])
+    assert scheduler.may_start(connections[0])
+    for each in connections[:MOST_DIRECT]:
+        scheduler.forget(each)
+    scheduler.queue(connections[-1], "h")
+    assert not scheduler.may_start(connections[0])
+
+
+@pytest.mark.parametrize("requests_in_a_turn", [1, 3, 1000])
+def test_a_holder_waits_for_one_request_of_each_other_holder(requests_in_a_turn: int):
+    """Nobody's second request starts before everybody's first."""
+    turns = Turns(requests_in_a_turn)
+    for n in range(100):
+        Queued(turns, f"greedy{n % 3}", 5).come()
+    Queued(turns, "honest", 1).come()
+    turns.finish()
+    assert turns.order.index("honest") <= MOST_DIRECT + 3
+    assert Counter(turns.order) == {
+        "greedy0": 170,
+        "greedy1": 165,
+        "greedy2": 165,
+        "honest": 1,
+    }
+
+
+def test_who_sends_seldom_is_next():
+    """A holder without requests waits for the one that runs, not for one more."""
+    turns = Turns()
+    for _ in range(50):
+        Queued(turns, "greedy", 10).come()
+    for _ in range(20):
+        turns.turn()
+        before = len(turns.order)
+        Queued(turns, "honest", 1).come()
+        turns.turn()
+        assert turns.order[before] == "honest"
+        turns.turn()
+        assert turns.order[-1] == "greedy"
+    turns.finish()
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_every_request_starts_and_nobody_is_overtaken_twice(seed: int):
+    """Whoever comes when: between two requests of a holder that waits, each other one starts at
+    most two (the rest of one round, and the next one).
+    """
+    rng = random.Random(seed)
+    turns = Turns(rng.choice([1, 2, 5]))
+    sent: Counter[str] = Counter()
+    waits: dict[str, int] = {}
+    for _ in range(300):
+        for _ in range(rng.randrange(4)):
+            holder = rng.choice("aaaaabbcdefgh")
+            requests = rng.choice([1, 1, 2, 7])
+            waits.setdefault(holder, len(turns.order))
+            sent[holder] += requests
+            Queued(turns, holder, requests).come()
+        turns.turn()
+        for holder, since in list(waits.items()):
+            started = turns.order[since:]
+            if holder in started:
+                del waits[holder]
+            else:
+                assert max(Counter(started).values(), default=0) <= 2
+    turns.finish()
+    assert Counter(turns.order) == sent
+
+
+def test_a_failure_does_not_stop_the_others():
+    """The scheduler goes on with the next turn."""
+    turns = Turns()
+
+    class Broken(Queued):
+        def start_next(self) -> None:
+            raise KeyboardInterrupt
+
+    turns.scheduler.queue(Broken(turns, "broken", 1), "broken")
+    Queued(turns, "honest", 1).come()
+    with pytest.raises(KeyboardInterrupt):
+        turns.turn()
+    turns.finish()
+    assert turns.order == ["honest"]
+
+
+# -- over sockets ----------------------------------------------------------------------------------
+
+
+class Recorder:
+    """An ASGI app that notes the order of the requests, and answers at once."""
+
+    def __init__(self) -> None:
+        self.order: list[str] = []
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Answer."""
+        self.order.append(scope["client"][0])
+        await send({"type": "http.response.start", "status": 204, "headers": []})
+        await send({"type": "http.response.body", "body": b""})
+
+
+def connect(port: int, address: str) -> socket.socket:
+    """A connection from an address of this machine."""
+    made = socket.create_connection(("127.0.0.1", port), source_address=(address, 0))
+    made.setblocking(False)
+    return made
+
+
+async def answers(ends: list[socket.socket], each: int) -> None:
+    """Wait until every connection has this many responses."""
+    loop = asyncio.get_running_loop()
+
+    async def read(end: socket.socket) -> None:
+        data = b""
+        while data.count(b"\r\n\r\n") < each:
+            piece = await loop.sock_recv(end, 65536)
+            assert piece
+            data += piece
+
+    async with asyncio.timeout(PATIENCE):
+        await asyncio.gather(*map(read, ends))
+
+
+@pytest.mark.parametrize("connections, pipelined", [(300, 1), (30, 100)])
+async def test_an_honest_client_beside_greedy_connections(connections: int, pipelined: int):
+    """All requests are in the kernel before the server reads any; the honest one comes last."""
+    app = Recorder()
+    async with running(app) as place:
+        port = place.address[1]
+        greedy = [connect(port, GREEDY) for _ in range(connections)]
+        honest = connect(port, HONEST)
+        everyone = [*greedy, honest]
+        for each in everyone:  # every connection is accepted
+            each.send(request())
+        await answers(everyone, 1)
+        app.order.clear()
+        for each in greedy:
+            assert each.send(request() * pipelined)
+        honest.send(request())
+        await answers(everyone[:-1], pipelined)
+        await answers([honest], 1)
+        for each in everyone:
+            each.close()
+    assert len(app.order) == connections * pipelined + 1
+    # Those that start directly, one of the round, and those that start while the loop reads.
+    assert app.order.index(HONEST) <= 2 * MOST_DIRECT + 2
+
+
+async def test_clients_behind_a_proxy_are_holders_of_their_own():
+    """The forwarded address counts, not the connection."""
+    app = Recorder()
+    async with running(app, proxies=["127.0.0.1"]) as place:
+        port = place.address[1]
+        ends = [connect(port, "127.0.0.1") for _ in range(20)]
+        for each in ends:
+            each.send(request())
+        await answers(ends, 1)
+        app.order.clear()
+        for each in ends[:-1]:
+            each.send(request("/", "X-Forwarded-For: 203.0.113.66"))
+        ends[-1].send(request("/", "X-Forwarded-For: 203.0.113.7"))
+        await answers(ends, 1)
+        for each in ends:
+            each.close()
+    assert app.order.index("203.0.113.7") <= 2 * MOST_DIRECT + 2
