@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -177,9 +178,19 @@ def test_listeners_of_a_loop_that_has_gone():
     assert changes == []
 
 
+async def notices_of(listener: Listener) -> AsyncIterator[tuple[str, t.Params]]:
+    """Yield the notifications of a listener until it is closed."""
+    while True:
+        await listener.wait()
+        while (notice := listener.next_notice()) is not None:
+            yield notice
+        if listener.is_closed:
+            return
+
+
 async def drained(listener: Listener) -> list[tuple[str, Any]]:
     """What a listener has to tell until it is closed."""
-    return [(method, getattr(params, "uri", None)) async for method, params in listener.notices()]
+    return [(method, getattr(params, "uri", None)) async for method, params in notices_of(listener)]
 
 
 async def test_a_listener_tells_what_is_wanted_and_no_more():
@@ -235,7 +246,7 @@ def test_nothing_that_changed_is_forgotten(plan: list[str | None]):
         listener = Listener(
             t.SubscriptionFilter(resource_subscriptions=[f"docs://{n}" for n in range(4)])
         )
-        notices = listener.notices()
+        notices = notices_of(listener)
         waiting: list[str] = []
         for step in plan:
             if step is not None:

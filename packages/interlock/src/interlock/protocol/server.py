@@ -267,6 +267,41 @@ def subscription_result(id: t.RequestId, result: AnyResult) -> AnyResult:
     return result
 
 
+class SubscriptionNotices:
+    """Encodes notifications for subscriptions. The same notification to many of them is encoded
+    once: only the ID of the subscription differs.
+    """
+
+    __slots__ = ("_after", "_before", "_identity", "_method", "_params", "_revision")
+
+    def __init__(self, identity: Identity) -> None:
+        self._identity = identity
+        self._method = ""
+        self._revision = ""
+        self._params: Any = None
+        self._before = b""
+        self._after = b""
+
+    def frame(self, event: RequestReceived, method: str, params: Any) -> Frame | None:
+        """The notification for a subscription; None where it may not carry such a one."""
+        caller = event.caller
+        if method in _NOT_FOR_LISTENERS or not self._identity.may_notify(caller, method):
+            return None
+        if (
+            params is not self._params
+            or method != self._method
+            or caller.revision != self._revision
+        ):
+            # A NUL stands for the ID: encoded JSON contains none.
+            named = replace(params, meta=Raw(b'{"%b":\0}' % SUBSCRIPTION_ID.encode()))
+            frame = jsonrpc.notification(method, encode(named, caller.revision))
+            self._before, _, self._after = frame.partition(b"\0")
+            self._params = params
+            self._method = method
+            self._revision = caller.revision
+        return self._before + jsonrpc.encode_id(event.id) + self._after  # type: ignore[arg-type]  # a peer's request: its ID
+
+
 def subscription_params(id: t.RequestId, method: str, params: Any) -> Any:
     """The params of a notification on a subscription, which name it; None where it may not carry
     such a one (`LSN-05`).

@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 import os
 from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Awaitable, Callable
+from functools import lru_cache
 from typing import Literal, Protocol, runtime_checkable
 
 import msgspec
 from msgspec import Raw, Struct
 
 from .. import types as t
-from ..compact_event import CompactEvent
+from ..exchange import ready
 from ..meta_keys import POSITION
 from ..store.interface import Topic
 
@@ -72,21 +73,40 @@ class Remembering(Protocol):
         ...
 
 
+class _Registration:
+    """A function that a bus calls with each change, until the registration is called."""
+
+    __slots__ = ("_listeners", "hear", "loop")
+
+    def __init__(
+        self,
+        listeners: dict[_Registration, None],
+        loop: asyncio.AbstractEventLoop,
+        hear: Callable[[Change], None],
+    ) -> None:
+        self._listeners = listeners
+        self.loop = loop
+        self.hear = hear
+
+    def __call__(self) -> None:
+        """Stop listening."""
+        self._listeners.pop(self, None)
+
+
 class MemoryBus:
     """The change bus of one process. `publish` may be called from any thread."""
 
     def __init__(self) -> None:
-        self._listeners: dict[
-            object, tuple[asyncio.AbstractEventLoop, Callable[[Change], None]]
-        ] = {}
+        self._listeners: dict[_Registration, None] = {}
         self._past: deque[Change] = deque(maxlen=_MOST_REMEMBERED)
         self._count = 0
         self._origin = os.urandom(8).hex()  # positions of another bus or process are invalid here
+        self._position = f"{self._origin}-0"
 
     @property
     def position(self) -> str:
         """The position of the newest change."""
-        return f"{self._origin}-{self._count}"
+        return self._position
 
     async def since(self, position: str) -> list[tuple[Change, str]] | None:
         """Return the changes after a position; None if the position is too old or of another
@@ -109,21 +129,23 @@ class MemoryBus:
         """Send a change to every listener."""
         self._past.append(change)
         self._count += 1
+        self._position = f"{self._origin}-{self._count}"
         try:
             here: asyncio.AbstractEventLoop | None = asyncio.get_running_loop()
         except RuntimeError:
             here = None
-        for loop, hear in list(self._listeners.values()):
+        for listener in list(self._listeners):
+            loop = listener.loop
             if loop is here:
-                hear(change)
+                listener.hear(change)
             elif not loop.is_closed():
-                loop.call_soon_threadsafe(hear, change)
+                loop.call_soon_threadsafe(listener.hear, change)
 
     def listen(self, hear: Callable[[Change], None]) -> Callable[[], None]:
         """Call `hear` for every change until the returned function is called."""
-        ticket = object()
-        self._listeners[ticket] = (asyncio.get_running_loop(), hear)
-        return lambda: self._listeners.pop(ticket, None) and None
+        registration = _Registration(self._listeners, asyncio.get_running_loop(), hear)
+        self._listeners[registration] = None
+        return registration
 
     def __len__(self) -> int:
         return len(self._listeners)
@@ -166,6 +188,7 @@ _NOTICES: dict[Kind, str] = {
 # shared: Python would create each one anew, and there can be thousands
 _NONE: frozenset[str] = frozenset()
 LISTS: tuple[Kind, ...] = ("tools", "prompts", "resources")
+_LIST_CHANGES: dict[Kind, Change] = {kind: Change(kind) for kind in LISTS}
 
 
 class Listener:
@@ -175,7 +198,6 @@ class Listener:
     """
 
     __slots__ = (
-        "__weakref__",
         "_bus",
         "_closed",
         "_concerns",
@@ -183,8 +205,8 @@ class Listener:
         "_kinds",
         "_meanwhile",
         "_pending",
-        "_stirred",
         "_uris",
+        "_waiting",
     )  # there can be thousands of listeners
 
     def __init__(
@@ -210,12 +232,12 @@ class Listener:
         self._uris = (
             frozenset(wanted.resource_subscriptions) if wanted.resource_subscriptions else _NONE
         )
-        self._pending: dict[Change, str] = {}  # each change with its position
+        self._pending: dict[Change, str] | None = None  # each change with its position
         # changes received while the missed ones are being read
         self._meanwhile: list[tuple[Change, str]] | None = None
         # skip changes up to this position: they are queued already
         self._deaf_until = ""
-        self._stirred = CompactEvent()
+        self._waiting: asyncio.Future[None] | None = None
         self._closed = False
 
     @property
@@ -241,12 +263,14 @@ class Listener:
             if self._watches(change.uri or ""):
                 self._keep(change, place)
         elif change.kind in self._kinds and (self._concerns is None or self._concerns(change)):
-            self._keep(Change(change.kind), place)  # one notice for a list, whatever changed in it
+            self._keep(_LIST_CHANGES[change.kind], place)  # one notice, whatever changed in a list
 
     def _keep(self, change: Change, place: str) -> None:
         # Keep the first position: a client that resumes there gets the later changes again.
+        if self._pending is None:
+            self._pending = {}
         self._pending.setdefault(change, place)
-        self._stirred.set()
+        self._wake()
 
     @property
     def meta(self) -> Raw:
@@ -288,33 +312,53 @@ class Listener:
         for change, place in meanwhile or ():
             self._note(change, place)
 
+    @property
+    def is_closed(self) -> bool:
+        """Whether the stream of notices ends after those that are queued."""
+        return self._closed
+
     def close(self) -> None:
         """End the stream of notices."""
         self._closed = True
-        self._stirred.set()
+        self._wake()
 
-    async def notices(self) -> AsyncIterator[tuple[str, t.Params]]:
-        """Yield the notifications to send, as they come."""
-        while True:
-            await self._stirred.wait()
-            self._stirred.clear()
-            while self._pending:
-                change = next(iter(self._pending))
-                meta = _placed(self._pending.pop(change))
-                if change.kind == "resource":
-                    yield (
-                        _NOTICES[change.kind],
-                        t.ResourceUpdatedNotificationParams(uri=change.uri or "", meta=meta),
-                    )
-                else:
-                    yield _NOTICES[change.kind], t.ListChangedNotificationParams(meta=meta)
-            if self._closed:
-                return
+    def wait(self) -> Awaitable[None]:
+        """Wait until there is a notice, or the listener is closed. One task waits at a time."""
+        if self._pending or self._closed:
+            return ready()
+        self._waiting = asyncio.get_running_loop().create_future()
+        return self._waiting
+
+    def next_notice(self) -> tuple[str, t.Params] | None:
+        """Return the next notification to send; None if there is none now."""
+        pending = self._pending
+        if pending is None:
+            return None
+        change = next(iter(pending))
+        place = pending.pop(change)
+        if not pending:
+            self._pending = None
+        return _notice(change, place)
+
+    def _wake(self) -> None:
+        waiting = self._waiting
+        self._waiting = None
+        if waiting is not None and not waiting.done():
+            waiting.set_result(None)
 
     def _watches(self, uri: str) -> bool:
         return uri in self._uris or any(
             uri.startswith(f"{watched.rstrip('/')}/") for watched in self._uris
         )
+
+
+@lru_cache(maxsize=64)  # each listener has the same one, which can be encoded once for all
+def _notice(change: Change, place: str) -> tuple[str, t.Params]:
+    method = _NOTICES[change.kind]
+    if change.kind == "resource":
+        uri = change.uri or ""
+        return method, t.ResourceUpdatedNotificationParams(uri=uri, meta=_placed(place))
+    return method, t.ListChangedNotificationParams(meta=_placed(place))
 
 
 def _placed(position: str) -> Raw:

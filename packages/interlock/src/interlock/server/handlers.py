@@ -13,7 +13,7 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from .. import types as t
-from ..exchange import AnyResult, Exchange, Handler, RawResult
+from ..exchange import AnyResult, Exchange, Handler, RawResult, ready
 from ..extension import Extension, ListenKeys, handlers_of
 from ..input_required import is_unwound, unanswerable
 from ..logs import limited
@@ -412,8 +412,19 @@ class Handlers:
             cache_scope="private" if self._visibility.has_hook else "public",
         )
 
-    async def listen(self, x: Exchange) -> AnyResult:
+    def listen(self, x: Exchange) -> Awaitable[AnyResult]:
         """`subscriptions/listen`: stays open until the client or the server ends it."""
+        if self._listen_keys is None or not self._listen_keys.wanted(x):
+            return self._listen(x)
+        return self._listen_with_keys(x, self._listen_keys)
+
+    async def _listen_with_keys(self, x: Exchange, keys: ListenKeys) -> AnyResult:
+        """Serve a subscription to events of extensions too."""
+        async with keys.granted(x, self._watchable(x)) as (granted, acknowledged):
+            return await self._listen(x, granted, acknowledged)
+
+    def _watchable(self, x: Exchange) -> t.SubscriptionFilter:
+        """Return the part of a subscription filter that can be served. Raises McpError."""
         if (
             x.caller.era is not Era.HANDSHAKE
             and len(x.params.notifications.resource_subscriptions or ()) > MOST_SUBSCRIPTIONS
@@ -426,21 +437,19 @@ class Handlers:
         again = x.caller.era is Era.HANDSHAKE and x.params.notifications.tools_list_changed is True
         offered = self._identity.capabilities(x.caller)
         granted = self._catalogue.granted(x.params.notifications, offered, x.caller)
-        wanted = self._visibility.watchable(granted, x.caller, again=again)
-        if self._listen_keys is None or not self._listen_keys.wanted(x):
-            return await self._listen(x, wanted)
-        async with self._listen_keys.granted(x, wanted) as (granted, acknowledged):
-            return await self._listen(x, granted, acknowledged)
+        return self._visibility.watchable(granted, x.caller, again=again)
 
     async def _listen(
         self,
         x: Exchange,
-        wanted: t.SubscriptionFilter,
+        wanted: t.SubscriptionFilter | None = None,
         acknowledged: Callable[[], None] | None = None,
     ) -> AnyResult:
         """Send notifications of the subscribed changes, until the client or the server ends the
-        subscription.
+        subscription. What this coroutine refers to is kept for every silent subscription.
         """
+        if wanted is None:
+            wanted = self._watchable(x)
         listener = Listener(wanted, self._catalogue.bus, self._visibility.concerns(x.caller))
         stop = self._catalogue.bus.listen(listener.hear)
         self._catalogue.listeners.add(listener)
@@ -449,27 +458,37 @@ class Handlers:
                 since := _since(x.params.meta)
             ):  # a resumed stream
                 await listener.catch_up(since)
-            said = t.SubscriptionsAcknowledgedNotificationParams(
-                notifications=wanted, meta=listener.meta
+            x.notify(
+                "notifications/subscriptions/acknowledged",
+                t.SubscriptionsAcknowledgedNotificationParams(
+                    notifications=wanted, meta=listener.meta
+                ),
             )
-            x.notify("notifications/subscriptions/acknowledged", said)
+            wanted = None
             if acknowledged is not None:
                 acknowledged()
             if x.caller.era is Era.HANDSHAKE and not listener.wants_anything:
                 return (
                     t.SubscriptionsListenResult()
                 )  # opened on the peer's behalf, so that no request ever ends it
-            async for method, params in listener.notices():
-                if isinstance(
-                    params, t.ResourceUpdatedNotificationParams
-                ) and self._visibility.hides(params.uri, x.caller):
-                    continue  # a part of a watched resource may require more scopes than the whole
-                x.notify(method, params)
-                await x.drain()
+            while True:
+                await listener.wait()
+                while (notice := listener.next_notice()) is not None:
+                    await self._send_notice(x, *notice)
+                if listener.is_closed:
+                    return t.SubscriptionsListenResult()
         finally:
             stop()
             self._catalogue.listeners.discard(listener)
-        return t.SubscriptionsListenResult()
+
+    def _send_notice(self, x: Exchange, method: str, params: t.Params) -> Awaitable[None]:
+        """Send a notice of a change. The result waits until the client has read enough."""
+        if isinstance(params, t.ResourceUpdatedNotificationParams) and self._visibility.hides(
+            params.uri, x.caller
+        ):
+            return ready()  # a part of a watched resource may require more scopes than the whole
+        x.notify(method, params)
+        return x.drain()
 
 
 async def _find_nothing(x: Exchange) -> AnyResult:

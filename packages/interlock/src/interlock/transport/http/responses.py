@@ -74,6 +74,11 @@ class ResponseWriter:
             self.answer.put([frame for _, frame in out], left=self.connection.unanswered)
             self._tell()
 
+    def send(self, frame: Frame, *, is_last: bool) -> None:
+        """Queue one frame; `is_last` if it answers the only request."""
+        self.answer.put([frame], left=0 if is_last else 1)
+        self._tell()
+
     def push(self, piece: bytes) -> None:
         """Queue an encoded event."""
         self.answer.push(piece)

@@ -31,7 +31,6 @@ class RunningCalls:
         memory: The memory budget of the server, in bytes.
         busy_from: The number of running calls from which on the server is busy.
         servings: Stateless calls that have sent a notification, or have run for some time.
-        subscriptions: Stateless subscriptions, which count against the limit on streams.
     """
 
     __slots__ = (
@@ -43,7 +42,6 @@ class RunningCalls:
         "memory",
         "servings",
         "slots",
-        "subscriptions",
     )
 
     def __init__(self, limits: Limits, memory: Quota, ticker: Ticker) -> None:
@@ -55,7 +53,6 @@ class RunningCalls:
         self._ticker = ticker
         self._ended: set[Serving] = set()
         self.servings: set[Serving] = set()
-        self.subscriptions: set[Serving] = set()
 
     @property
     def is_full(self) -> bool:
@@ -111,7 +108,7 @@ class RunningCalls:
         for id in running:
             answer(serving, id)
         serving.flush()
-        if serving in self.servings or serving in self.subscriptions:
+        if serving in self.servings:
             self._ended.add(serving)
             for task in running.values():
                 task.cancel()
@@ -121,9 +118,8 @@ class RunningCalls:
         return serving in self._ended
 
     def discard(self, serving: Serving) -> None:
-        """Remove a stateless call or subscription that has ended."""
+        """Remove a stateless call that has ended."""
         self.servings.discard(serving)
-        self.subscriptions.discard(serving)
         self._ended.discard(serving)
 
 

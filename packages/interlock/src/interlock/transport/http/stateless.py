@@ -11,6 +11,7 @@ from typing import Any
 from ... import types as t
 from ...exchange import MUTE, Exchange, ready
 from ...protocol.events import RequestReceived
+from ...protocol.handshake.server import ServerConnection
 from ...protocol.http import Stateless, status_of
 from ...protocol.server import (
     RequestError,
@@ -19,11 +20,12 @@ from ...protocol.server import (
 )
 from ...protocol.server import receive as read_request
 from ...protocol.streams import PostResponse
-from ..serve import carry_out
+from ..serve import Serving, carry_out
 from .error_responses import busy
 from .notifications import NotificationRunner
 from .request_info import HttpTransport
 from .requests import EndpointRequest, Pairs
+from .responses import ResponseWriter
 from .running_calls import held_bytes, quota_holder
 from .services import Services
 from .single_call import Grown, SingleCall
@@ -175,8 +177,18 @@ class StatelessRequest(SingleCall):
         event = self.event
         id: t.RequestId = event.id  # type: ignore[assignment]  # a peer's request: its ID
         response = PostResponse(ids=(id,), events=self._request.head.takes_events)
-        serving, reply = services.serve_alone(
-            event, response, self._request, self._transport, cancels=True
+        connection = ServerConnection(
+            services.identity, principal=event.caller.principal, shared=False
+        )
+        connection.adopt(event)
+        reply = ResponseWriter(response, self._request, connection, cancels=True)
+        serving = Serving(
+            services.handler,
+            connection,
+            reply.transmit,
+            drain=reply.drain,
+            queued=lambda: reply.queued,
+            transport=self._transport,
         )
         reply.age = self.age
         serving.running[id] = self._task

@@ -5,16 +5,25 @@ stream.
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 from ... import types as t
-from ...protocol.events import CallId, RequestReceived
+from ...exchange import MUTE, AnyResult, Exchange
+from ...protocol.events import RequestReceived
 from ...protocol.http import error, status_of
+from ...protocol.server import (
+    SubscriptionNotices,
+    error_frame,
+    result_frame,
+    subscription_result,
+)
 from ...protocol.streams import PostResponse
-from ..serve import Serving
+from ..serve import carry_out
 from .authorization import ExpiryTimer
 from .error_responses import busy
 from .request_info import HttpTransport
 from .requests import EndpointRequest, gone
+from .responses import ResponseWriter
 from .running_calls import held_bytes, quota_holder
 from .services import Services
 
@@ -22,10 +31,12 @@ from .services import Services
 class Subscriptions:
     """The subscription streams of one endpoint."""
 
-    __slots__ = ("_services",)
+    __slots__ = ("notices", "services", "streams")
 
     def __init__(self, services: Services) -> None:
-        self._services = services
+        self.services = services
+        self.notices = SubscriptionNotices(services.identity)
+        self.streams: set[SubscriptionStream] = set()
 
     async def serve(self, event: RequestReceived, request: EndpointRequest) -> None:
         """Serve one subscription: its handler runs in a separate task. Its parameters count in the
@@ -33,7 +44,7 @@ class Subscriptions:
 
         The stream is left to the web server if that can hold a stream without a task.
         """
-        services = self._services
+        services = self.services
         id: t.RequestId = event.id  # type: ignore[assignment]  # a peer's request has a peer's id
         if not request.head.takes_events:
             words = "Not acceptable: a subscription is answered with text/event-stream"
@@ -44,58 +55,156 @@ class Subscriptions:
             await services.errors.send(request, busy(id, "streams", 5))
             return
         held = held_bytes(len(request.body))
-        memory = services.calls.memory
-        if held and not memory.acquire(holder, held):
+        if held and not services.calls.memory.acquire(holder, held):
             await services.errors.send(request, busy(id, "large requests"))
             return
         request.body = b""  # the stream keeps the request for long
-        serving, reply = services.serve_alone(
-            event, PostResponse(ids=(id,)), request, HttpTransport(request), cancels=False
-        )
-        loop = asyncio.get_running_loop()
-        reply.first = loop.create_future()
-        task = serving.running[event.id] = loop.create_task(serving.run(event))
-        task.add_done_callback(lambda _: reply.close())
-        services.calls.subscriptions.add(serving)
-        services.ticker.add(reply, listener=holder)
-        term = ExpiryTimer(event.caller.principal, lambda: self._end(serving))
-
-        def close() -> None:
-            nonlocal held
-            if held:
-                memory.release(holder, held)
-                held = 0
-            term.over()
-            services.calls.discard(serving)
-            services.ticker.discard(reply)
-            task.cancel()
-
+        stream = SubscriptionStream(self, event, request, holder, held)
+        reply = stream.reply
+        first = reply.first = asyncio.get_running_loop().create_future()
+        stream.start(HttpTransport(request))
         is_held = False
         try:
-            await reply.first
+            await first
             reply.first = None
             if reply.answer.ended:
-                status = status_of(serving.connection.error)
-                await reply.finish(*services.errors.status(request, serving.denied, 1, status))
+                status = status_of(stream.error)
+                await reply.finish(*services.errors.status(request, stream.denied, 1, status))
             else:
-                is_held = await reply.rest(close)
+                is_held = await reply.rest(stream.close)
                 if not is_held:
                     await gone(request.receive)
         finally:
             if not is_held:
                 reply.lose()
-                close()
+                stream.close()
 
     def end_all(self) -> None:
         """End every subscription with its result. The clients reconnect, to another worker if there
         is one.
         """
-        for serving in list(self._services.calls.subscriptions):
-            self._end(serving)
-
-    def _end(self, serving: Serving) -> None:
-        self._services.calls.answer(serving, _end_subscription)
+        for stream in list(self.streams):
+            stream.finish()
 
 
-def _end_subscription(serving: Serving, id: CallId) -> None:
-    serving.connection.respond(id, t.SubscriptionsListenResult())
+class SubscriptionStream:
+    """One subscription: the outcome of its request, and the notifications before it.
+
+    There can be tens of thousands of them, all silent, so each is a few small objects.
+
+    Attributes:
+        event: The request.
+        reply: The response.
+        error: The code of the error in the response; 0 if there is none.
+        denied: The scopes that the subscription lacks, if it was refused because of them.
+    """
+
+    __slots__ = (
+        "_expiry",
+        "_held",
+        "_holder",
+        "_subscriptions",
+        "_task",
+        "denied",
+        "error",
+        "event",
+        "reply",
+    )
+
+    def __init__(
+        self,
+        subscriptions: Subscriptions,
+        event: RequestReceived,
+        request: EndpointRequest,
+        holder: str,
+        held: int,
+    ) -> None:
+        """`holder` is whom the stream counts for, and `held` the memory that it counts, in
+        bytes.
+        """
+        id: t.RequestId = event.id  # type: ignore[assignment]  # a peer's request: its ID
+        self._subscriptions = subscriptions
+        self._holder = holder
+        self._held = held
+        self._task: asyncio.Task[None] | None = None
+        self._expiry: ExpiryTimer | None = None
+        self.event = event
+        self.error = 0
+        self.denied: tuple[tuple[str, ...], ...] = ()
+        self.reply = ResponseWriter(PostResponse(ids=(id,)), request, None, cancels=False)
+
+    def start(self, transport: HttpTransport) -> None:
+        """Start the handler of the request."""
+        event = self.event
+        services = self._subscriptions.services
+        exchange = Exchange(
+            event.method,
+            event.params,
+            event.caller,
+            self.notify,
+            MUTE,
+            event.progress_token,
+            self.reply.drain,
+            transport,
+            event,
+        )
+        work = carry_out(services.handler, event, exchange, self)
+        # One name for all: asyncio would make one for each.
+        self._task = asyncio.get_running_loop().create_task(work, name="subscription")
+        self._subscriptions.streams.add(self)
+        services.ticker.add(self.reply, listener=self._holder)
+        principal = event.caller.principal
+        if principal is not None and principal.expires is not None:
+            self._expiry = ExpiryTimer(principal, self.finish)
+
+    def finish(self) -> None:
+        """End the subscription with its result, in place of its handler."""
+        self.respond(self.event, t.SubscriptionsListenResult())
+        if self._task is not None:
+            self._task.cancel()
+
+    def close(self) -> None:
+        """Clean up after the stream has ended."""
+        services = self._subscriptions.services
+        if self._held:
+            services.calls.memory.release(self._holder, self._held)
+            self._held = 0
+        if self._expiry is not None:
+            self._expiry.over()
+        self._subscriptions.streams.discard(self)
+        services.ticker.discard(self.reply)
+        if self._task is not None:
+            self._task.cancel()
+
+    # -- what the handler sends --------------------------------------------------------------------
+
+    def notify(self, method: str, params: Any) -> None:
+        """Send a notification of the subscription."""
+        if not self.reply.answer.ended:
+            frame = self._subscriptions.notices.frame(self.event, method, params)
+            if frame is not None:
+                self.reply.send(frame, is_last=False)
+
+    def respond(self, event: RequestReceived, result: AnyResult) -> None:
+        """Answer the request."""
+        if not self.reply.answer.ended:
+            id: t.RequestId = event.id  # type: ignore[assignment]  # a peer's request: its ID
+            identity = self._subscriptions.services.identity
+            named = subscription_result(id, result)
+            self.reply.send(result_frame(identity, id, named, event.caller.revision), is_last=True)
+
+    def fail(self, event: RequestReceived, error: t.McpError) -> None:
+        """Answer the request with an error."""
+        if self.reply.answer.ended:
+            return
+        if isinstance(error, t.Forbidden):
+            self.denied = (error.scopes,)
+        id: t.RequestId = event.id  # type: ignore[assignment]  # a peer's request: its ID
+        self.error, frame = error_frame(
+            id, error.code, error.message, error.data, event.caller.revision
+        )
+        self.reply.send(frame, is_last=True)
+
+    def end(self, event: RequestReceived) -> None:
+        """End the stream, if the request was cancelled and so has no answer."""
+        self.reply.close()
