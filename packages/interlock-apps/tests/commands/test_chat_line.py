@@ -153,7 +153,7 @@ def test_what_the_model_says_is_cut_into_blocks(
 ) -> None:
     """A block is whole at an empty line outside of code; nothing gets lost."""
     said = MarkdownStream()
-    assert [block for piece in pieces for block in said.hear(piece)] == whole
+    assert [block for piece in pieces for block in said.feed(piece)] == whole
     assert said.rest == rest
     assert said.end() == ([rest] if rest else [])
 
@@ -161,10 +161,10 @@ def test_what_the_model_says_is_cut_into_blocks(
 @given(st.text(alphabet="ab\n `~", max_size=40), st.lists(st.integers(1, 5), max_size=10))
 def test_no_letter_of_the_model_is_lost(text: str, cuts: list[int]) -> None:
     said = MarkdownStream()
-    heard = list[str]()
+    blocks = list[str]()
     place = 0
     for cut in [*cuts, len(text)]:
-        heard += said.hear(text[place : place + cut])
+        blocks += said.feed(text[place : place + cut])
         place += cut
-    heard += said.end()
-    assert "".join("".join(heard).split()) == "".join(text.split())
+    blocks += said.end()
+    assert "".join("".join(blocks).split()) == "".join(text.split())

@@ -236,7 +236,7 @@ def test_no_event_carries_a_command(text: str) -> None:
     page, out = terminal()
     feed = EventPrinter(page, clock=lambda: 0.0)
     for event in events(text):
-        feed.hear(e.LogEntry(seq=0, at=0.0, event=event))
+        feed.receive(e.LogEntry(seq=0, at=0.0, event=event))
         live = "".join(fragment[1] for fragment in feed.live())
         assert harmless(live), repr(live)
     assert harmless(out.getvalue()), repr(out.getvalue())
@@ -306,7 +306,7 @@ def test_calls_under_way_have_a_bar_each() -> None:
         e.CallProgress(call="b", progress=7),
         e.CallProgress(call="gone", progress=7),
     ):
-        feed.hear(e.LogEntry(seq=0, at=0.0, event=event))
+        feed.receive(e.LogEntry(seq=0, at=0.0, event=event))
     live = "".join(fragment[1] for fragment in feed.live())
     assert live.splitlines()[:2] == [
         "  s · a [########........]  50% half 0 s",

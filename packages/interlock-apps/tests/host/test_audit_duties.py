@@ -189,7 +189,7 @@ async def test_no_icon_is_fetched() -> None:
 
 
 async def test_instructions_reach_the_model_as_words_of_their_server() -> None:
-    """Within the fence of the conversation, under the name of the server (`LIF-07`)."""
+    """Between the markers of the conversation, under the name of the server (`LIF-07`)."""
     server = Server("s", instructions="Add before you multiply.")
     server.tool(name="work")(lambda: "done")
     async with scene({"s": server}, "ended", policy=ALLOW) as s:

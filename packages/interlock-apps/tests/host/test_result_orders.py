@@ -92,7 +92,7 @@ def reader(text: str) -> Server:
 )
 async def test_the_end_of_a_call_says_what_its_result_orders(text: str, found: bool) -> None:
     """`HST-03`: the event that the faces show and the log keeps has the warnings; the model gets
-    its fenced result.
+    its marked result.
     """
     async with scene(
         {"web": reader(text)}, call("web__read"), "ok", policy=Policy(default="allow")

@@ -40,7 +40,7 @@ ADD = call("adder__add", a=1, b=2)
 
 
 async def test_a_conversation_of_an_earlier_run_goes_on(tmp_path: Path) -> None:
-    """From the file: with all messages as the model had them, fences that still hold, and calls
+    """From the file: all messages as the model had them, markers that are still valid, and calls
     that have new ids.
     """
     path = tmp_path / "log.db"

@@ -80,7 +80,7 @@ def model(speaks: str, site: Site, stream: bool, **more: Any) -> Any:
 @everybody
 @both_ways
 async def test_calls_and_their_results_go_round(speaks: str, stream: bool) -> None:
-    """`SAM-14`, `SAM-15`: two calls in one answer, their results in the next request, fenced; an
+    """`SAM-14`, `SAM-15`: two calls in one answer, their results in the next request, marked; an
     error is an error; pictures arrive.
     """
     calls = Answer(

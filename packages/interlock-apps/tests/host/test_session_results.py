@@ -63,7 +63,7 @@ async def test_a_long_result_is_read_on() -> None:
 
 
 async def test_results_that_were_too_many_are_gone() -> None:
-    budget = Budget(page=40, shelf=200)
+    budget = Budget(page=40, stored_results=200)
     answers = [
         *[call("library__long", size=120)] * 2,
         call("interlock__read_result", result="r1", page=2),

@@ -38,7 +38,7 @@ async def say(one: Scene) -> str:
 
 
 async def test_a_skill_is_offered_asked_about_and_loaded() -> None:
-    """The model is told of it by its entry, the person sees all files, and its text comes fenced
+    """The model is told of it by its entry, the person sees all files, and its text comes marked
     and named after its server (SKL-18, SKL-46, SKL-55, SKL-56, SKL-59, SKL-63).
     """
     world = World()

@@ -718,7 +718,7 @@ async def test_an_app_opens_a_page_by_asking(table: Table) -> None:
 
 
 async def test_what_an_app_shows_goes_with_what_is_said_next(table: Table) -> None:
-    """The last word counts, once, within the fence, and the person sees that it went along
+    """The last word counts, once, between the markers, and the person sees that it went along
     (`APP-29`).
     """
     session, opened = await table.open()

@@ -141,7 +141,7 @@ class Issuer:
 
     async def count_registrations(self) -> int:
         """Return the number of clients that have registered themselves."""
-        return await self._clients.shelf.count()
+        return await self._clients.repository.count()
 
     async def aclose(self) -> None:
         """Close what it has opened itself."""
@@ -270,8 +270,10 @@ class Issuer:
 
     def _back(self, redirect_uri: str, state: str | None, why: OAuthError) -> str:
         """The address to which a refusal goes, with who refuses."""
-        told = {"error": why.error} | ({"error_description": why.description} if why.words else {})
-        return RedirectTarget(redirect_uri, state).answer(self.settings.url, told)
+        parameters = {"error": why.error} | (
+            {"error_description": why.description} if why.words else {}
+        )
+        return RedirectTarget(redirect_uri, state).answer(self.settings.url, parameters)
 
     def _unasked(
         self, client: Client, redirect_uri: str, state: str | None, why: OAuthError

@@ -29,7 +29,7 @@ def places(settings: Settings) -> frozenset[str]:
 def document(settings: Settings, trust: TrustedIssuers) -> dict[str, Any]:
     """The document (AU3-09, AU3-10, AU3-15, AUF-13, CCR-05, DPP-07)."""
     confidential = [method for method in METHODS if method != "none"]
-    told = ServerMetadata(
+    metadata = ServerMetadata(
         issuer=settings.url,
         authorization_endpoint=settings.endpoint("authorize"),
         token_endpoint=settings.endpoint("token"),
@@ -63,5 +63,5 @@ def document(settings: Settings, trust: TrustedIssuers) -> dict[str, Any]:
         dpop_signing_alg_values_supported=None if settings.dpop == "off" else list(ASYMMETRIC),
         authorization_grant_profiles_supported=trust.profiles or None,
     )
-    said: dict[str, Any] = msgspec.to_builtins(told)
-    return said
+    fields: dict[str, Any] = msgspec.to_builtins(metadata)
+    return fields

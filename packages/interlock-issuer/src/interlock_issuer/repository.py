@@ -115,16 +115,16 @@ class SeenSet:
     """What was seen, or ended, until it does not matter any more."""
 
     def __init__(self, vault: Vault, kind: str, clock: Callable[[], float]) -> None:
-        self._shelf = Repository(vault, kind, _Seen, clock)
+        self._repository = Repository(vault, kind, _Seen, clock)
 
     async def first(self, *words: str, until: float) -> bool:
         """Note it; whether it is the first time."""
-        return await self._shelf.add(digest("\0".join(words)), _Seen(), until)
+        return await self._repository.add(digest("\0".join(words)), _Seen(), until)
 
     async def note(self, *words: str, until: float) -> None:
         """Note it, for the first time or not."""
-        await self._shelf.put(digest("\0".join(words)), _Seen(), until)
+        await self._repository.put(digest("\0".join(words)), _Seen(), until)
 
     async def has(self, *words: str) -> bool:
         """Whether it was noted."""
-        return await self._shelf.get(digest("\0".join(words))) is not None
+        return await self._repository.get(digest("\0".join(words))) is not None

@@ -19,7 +19,7 @@ from starlette.routing import BaseRoute, Route
 from interlock import types as t
 from interlock.auth.keys import SigningKey, dpop_proof
 from interlock.http11.fetch import Request
-from interlock.store.vaults.blobs import Book
+from interlock.store.vaults.blobs import RecordTable
 from interlock.store.vaults.memory import MemoryVault
 from interlock_issuer.app import Issuer
 from interlock_issuer.http.responses import html_response
@@ -139,7 +139,7 @@ class Unhurried(MemoryVault):
     file.
     """
 
-    async def _do(self, work: Callable[[Book, float], T], *, writes: bool = True) -> T:
+    async def _do(self, work: Callable[[RecordTable, float], T], *, writes: bool = True) -> T:
         await asyncio.sleep(0)
         return await super()._do(work, writes=writes)
 

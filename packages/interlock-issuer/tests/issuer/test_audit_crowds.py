@@ -118,7 +118,7 @@ async def test_unused_registrations_make_room(restarted: bool) -> None:
     mine = said(used, 201)["client_id"]
     await place.redeem(await place.code(client_id=mine), client_id=mine)
     one = json.loads((await knock(place, "register", "198.51.100.7")).body)["client_id"]
-    shelf = place.issuer._registration._clients.shelf
+    repository = place.issuer._registration._clients.repository
     for _ in range(5):
         place.clock.now += 60
         for _ in range(10):
@@ -127,8 +127,8 @@ async def test_unused_registrations_make_room(restarted: bool) -> None:
             place.issuer._registration._unused.clear()
             place.issuer._registration._listed_at = float("-inf")
     assert (await knock(place, "register", "198.51.100.8")).status == 201
-    assert await shelf.get(mine) is not None
-    assert await shelf.get(one) is not None
+    assert await repository.get(mine) is not None
+    assert await repository.get(one) is not None
     assert await place.issuer.count_registrations() <= 20
 
 

@@ -435,7 +435,7 @@ async def test_nothing_secret_is_kept() -> None:
     registered = said(await office.register({"redirect_uris": [BACK]}), 201)
     device = said(await office.post("/device_authorization", {"client_id": "app"}), 400)
     assert device["error"] == "unauthorized_client"
-    kept = repr(vars(office.vault._book))
+    kept = repr(vars(office.vault._table))
     assert "anna" in kept
     for secret in (
         code,

@@ -547,7 +547,7 @@ def handlers_of(extensions: Iterable[Extension]) -> dict[str, Handler]:
             if method.handler is not None:
                 handlers[name] = _served(extension, method, method.handler)
         for name in extension.notifications:
-            handlers[name] = _heard(extension, extension.notified.get(name))
+            handlers[name] = _notification_handler(extension, extension.notified.get(name))
     return handlers
 
 
@@ -566,7 +566,7 @@ def _served(extension: Extension, method: Method, handler: Handler) -> Handler:
     return handle
 
 
-def _heard(extension: Extension, notified: Notified | None) -> Handler:
+def _notification_handler(extension: Extension, notified: Notified | None) -> Handler:
     async def handle(x: Exchange) -> AnyResult:
         if notified is not None:
             doing = notified(x)

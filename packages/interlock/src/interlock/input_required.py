@@ -58,7 +58,7 @@ MOST_ROUNDS = 32
 # The kinds of messages between the workers that share suspended calls. The subject of each message
 # is the worker that it is addressed to.
 _RETRY = "call-retry"
-_TOLD = "call-told"
+_NOTIFICATION = "call-notification"
 _REFUSED = "call-refused"
 _CANCELLED = "call-cancelled"
 
@@ -605,7 +605,7 @@ class SuspendedCalls:
         self._peers = peers
         self._actions = Actions(records, peers, wall_clock=self.wall_clock)
         peers.on(_RETRY, self._receive_retry)
-        peers.on(_TOLD, self._receive_notification)
+        peers.on(_NOTIFICATION, self._receive_notification)
         peers.on(_REFUSED, self._receive_refusal)
         peers.on(_CANCELLED, self._receive_cancellation)
 
@@ -1067,7 +1067,7 @@ class SuspendedCalls:
 
     def _tell(self, retry: _ForwardedRetry, method: str, params: Any) -> None:
         payload = msgspec.json.encode((retry.name, method, params)).decode()
-        self._peers.publish(_TOLD, retry.sender, payload)
+        self._peers.publish(_NOTIFICATION, retry.sender, payload)
 
     def _receive_notification(self, worker: str, payload: str) -> None:
         if worker != self._peers.worker:

@@ -203,7 +203,7 @@ async def test_a_listener_tells_what_is_wanted_and_no_more():
         )
     )
     for kind in ("tools", "prompts", "resources"):
-        listener.hear(Change(kind))
+        listener.receive(Change(kind))
     for uri in (
         "docs://a",
         "docs://a/part",
@@ -212,7 +212,7 @@ async def test_a_listener_tells_what_is_wanted_and_no_more():
         "docs://folder",
         "docs://b",
     ):
-        listener.hear(Change("resource", uri))
+        listener.receive(Change("resource", uri))
     listener.close()
     assert await drained(listener) == [
         ("notifications/tools/list_changed", None),
@@ -226,8 +226,8 @@ async def test_a_listener_that_wants_nothing():
     """An empty filter is legal, and hears nothing."""
     listener = Listener(t.SubscriptionFilter())
     for kind in ("tools", "prompts", "resources"):
-        listener.hear(Change(kind))
-    listener.hear(Change("resource", "docs://a"))
+        listener.receive(Change(kind))
+    listener.receive(Change("resource", "docs://a"))
     listener.close()
     assert await drained(listener) == []
 
@@ -250,7 +250,7 @@ def test_nothing_that_changed_is_forgotten(plan: list[str | None]):
         waiting: list[str] = []
         for step in plan:
             if step is not None:
-                listener.hear(Change("resource", step))
+                listener.receive(Change("resource", step))
                 waiting += [step] if step not in waiting else []
             elif waiting:
                 _, params = await anext(notices)

@@ -153,7 +153,7 @@ async def test_ends_that_no_longer_count_take_no_room():
     vault = MemoryVault(clock=clock)
     for n in range(10_000):
         await vault.put("k", "a", b"v", until=clock() + 100.0 + n)
-    assert len(vault._book._ends) < 2000
+    assert len(vault._table._ends) < 2000
     clock.advance(100.0 + 9_998.0)
     assert await vault.get("k", "a") == b"v"
     clock.advance(1.0)

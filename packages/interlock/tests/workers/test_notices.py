@@ -44,7 +44,7 @@ def where(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 async def told(bus: TopicBus | MemoryBus, since: str, many: int) -> list[tuple[str, str]]:
     """The next notices for one who was at a place, each with its own."""
     listener = Listener(ALL, bus)
-    stop = bus.listen(listener.hear)
+    stop = bus.listen(listener.receive)
     heard: list[tuple[str, str]] = []
     try:
         async with asyncio.timeout(10):

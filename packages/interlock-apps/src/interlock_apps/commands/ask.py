@@ -138,8 +138,8 @@ def ask(
     # Nobody reads a message that comes later, so the turn waits for tasks.
     host = host_of(given, ask=False, ask_to_start=not given.configs, task_wait=None)
     host.prompter.person = PresetAnswers(stated, sampling)
-    told = AskReport(machine, events, given.secrets)
-    host.listen(told.hear)
+    report = AskReport(machine, events, given.secrets)
+    host.listen(report.receive)
 
     async def run() -> tuple[TurnEnded, Session]:
         async with host:
@@ -151,9 +151,9 @@ def ask(
     try:
         ended, session = asyncio.run(run())
     except (t.InterlockError, LogError, OSError) as bad:
-        told.failed(str(bad))
+        report.failed(str(bad))
         click.get_current_context().exit(_code(bad))
-    told.ended(ended, session)
+    report.ended(ended, session)
     code = ENDS.get(ended.reason, exits.TOOL_FAILED)
     if code:
         click.get_current_context().exit(code)
@@ -205,9 +205,9 @@ class AskReport:
         self._calls: dict[str, dict[str, Any]] = {}
         self._notices: list[str] = []
         self._line_open = False
-        self._heard = True  # False once the reader of stdout has gone
+        self._reader_is_there = True  # False once the reader of stdout has gone
 
-    def hear(self, noted: LogEntry) -> None:
+    def receive(self, noted: LogEntry) -> None:
         """Handle an event."""
         event = noted.event
         if self._events:
@@ -300,11 +300,11 @@ class AskReport:
             note(self._secrets(f"Error: {words}"), fg="red")
 
     def _put(self, text: str) -> None:
-        if self._heard:
+        if self._reader_is_there:
             try:
                 click.echo(text, nl=False)
             except BrokenPipeError:
-                self._heard = False
+                self._reader_is_there = False
 
     def _name(self, call: str) -> str:
         known = self._calls[call]

@@ -280,12 +280,12 @@ class TextIndex(Generic[K]):
         `put`.
         """
         wanted = list(dict.fromkeys(words_of(words)))
-        told = [word for word in wanted if word not in _STOP][:_MOST_WORDS] or wanted[:_MOST_WORDS]
-        if not told or not self._texts:
+        terms = [word for word in wanted if word not in _STOP][:_MOST_WORDS] or wanted[:_MOST_WORDS]
+        if not terms or not self._texts:
             return []
         scores: dict[K, float] = {}
         matched: dict[K, float] = {}
-        for word in told:
+        for word in terms:
             best, rarity = self._one(word)
             for key, score in best.items():
                 scores[key] = scores.get(key, 0.0) + score

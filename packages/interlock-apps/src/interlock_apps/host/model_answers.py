@@ -11,9 +11,11 @@ from ..fleet.nesting import too_deep
 
 
 async def whole(
-    model: Model, request: CreateMessageRequestParams, hear: Callable[[Delta], None] | None = None
+    model: Model,
+    request: CreateMessageRequestParams,
+    on_piece: Callable[[Delta], None] | None = None,
 ) -> ModelAnswer:
-    """Read all of a model's answer; `hear` gets the pieces as they arrive.
+    """Read all of a model's answer; `on_piece` gets the pieces as they arrive.
 
     Raises ModelFailure, also for other errors of the model.
     """
@@ -26,8 +28,8 @@ async def whole(
                         f"{model.name} gave an answer that is nested too deeply.", "bad_answer"
                     )
                 return piece
-            if hear is not None:
-                hear(piece)
+            if on_piece is not None:
+                on_piece(piece)
     except ModelFailure:
         raise
     except Exception as bad:  # errors of third-party models

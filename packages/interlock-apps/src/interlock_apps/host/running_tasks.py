@@ -92,7 +92,7 @@ class RunningTasks:
         self._open: dict[str, OpenTask] = {}  # by call
         self._following: set[asyncio.Task[Any]] = set()
         self._up = asyncio.Event()  # replaced whenever a server has come up
-        events.listen(self._hear)
+        events.listen(self._receive)
 
     # -- calls -------------------------------------------------------------------------------------
 
@@ -261,7 +261,7 @@ class RunningTasks:
             task.handle = await server.task(task.id, asker=answers)
         return await server.result_of(task.handle, on_progress)
 
-    def _hear(self, noted: LogEntry) -> None:
+    def _receive(self, noted: LogEntry) -> None:
         if isinstance(noted.event, ServerState) and noted.event.state == "up":
             up = self._up
             self._up = asyncio.Event()

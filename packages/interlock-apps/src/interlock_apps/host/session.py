@@ -90,7 +90,7 @@ class Session:
         self._events = services.events
         budget = services.budget
         self._marker = UntrustedTextMarker(_mark(id))
-        self._results_store = ResultStore(budget.page, budget.shelf)
+        self._results_store = ResultStore(budget.page, budget.stored_results)
         self._renderer = ResultRenderer(
             budget, self._marker, self._results_store, threat_scan.clean
         )
@@ -384,13 +384,13 @@ class Session:
     async def _ask(self, step: AskModel) -> ModelAnswer | ModelFailure:
         self._results = []
 
-        def hear(piece: Delta) -> None:
+        def on_piece(piece: Delta) -> None:
             self._events.publish(
                 ModelSays(session=self.id, kind=piece.kind, text=piece.text, call=piece.call)
             )
 
         try:
-            return await whole(self.model, step.request, hear)
+            return await whole(self.model, step.request, on_piece)
         except ModelFailure as bad:
             return bad
 
@@ -561,4 +561,4 @@ def _mark(session: str) -> str:
     It is as random as the id, which servers never see, and the same after the conversation is
     resumed.
     """
-    return f"data-{hashlib.sha256(f'fence of {session}'.encode()).hexdigest()[:8]}"
+    return f"data-{hashlib.sha256(f'marker of {session}'.encode()).hexdigest()[:8]}"

@@ -22,7 +22,7 @@ SETTLE = 0.1
 class Feed(Protocol[Entry]):
     """The content of a page: its current state, and the entries that follow."""
 
-    def listen(self, hear: Callable[[Entry], None]) -> Callable[[], None]:
+    def listen(self, receive: Callable[[Entry], None]) -> Callable[[], None]:
         """Call a function with every entry; call the returned function to stop."""
 
     def state(self) -> Any:

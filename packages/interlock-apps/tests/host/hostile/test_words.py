@@ -1,5 +1,5 @@
-"""Servers that write what was meant for somebody else: it is shown as it is, stands in the fence,
-and nothing invisible reaches a model.
+"""Servers that write what was meant for somebody else: it is shown as it is, stands between the
+markers, and nothing invisible reaches a model.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def evil(revision: str = "2026-07-28") -> Server:
 
 
 def check(one: Scene) -> None:
-    """What reached the model: nothing invisible, and no order outside of the fence but in what
+    """What reached the model: nothing invisible, and no order outside of the markers but in what
     tools say of themselves.
     """
     for request in one.model.requests:
@@ -143,7 +143,7 @@ async def test_orders_in_what_is_read_and_listed() -> None:
 
 
 async def test_orders_in_what_is_found() -> None:
-    """With many tools: what a search gives stands in the fence."""
+    """With many tools: what a search gives stands between the markers."""
     server = evil()
     for number in range(60):
         server.add_tool(lambda: "x", name=f"tool_{number}", description=f"{EVIL} {number} " * 5)

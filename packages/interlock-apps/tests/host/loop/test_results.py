@@ -31,7 +31,7 @@ WAV = "UklGRgAAAAA="
 def rendering(**bounds: Any) -> ResultRenderer:
     budget = Budget(**bounds)
     return ResultRenderer(
-        budget, UntrustedTextMarker("M"), ResultStore(budget.page, budget.shelf), clean
+        budget, UntrustedTextMarker("M"), ResultStore(budget.page, budget.stored_results), clean
     )
 
 
@@ -82,7 +82,7 @@ def rendered(*blocks: Any, **more: Any) -> ToolResultContent:
     ],
 )  # fmt: skip
 def test_every_kind_of_block(block: Any, words: str, media: Any) -> None:
-    """Text in the fence; images and sounds beside it; links and other data in words."""
+    """Text between the markers; images and sounds beside it; links and other data in words."""
     result = rendered(block)
     assert text(result) == f"[[M result of t of s]]\n{words}\n[[/M]]"
     assert [type(each) for each in result.content[1:]] == ([media] if media else [])
@@ -149,13 +149,13 @@ def test_pictures_of_one_result_are_bounded_together() -> None:
 
 
 def test_a_long_text_is_given_in_pages() -> None:
-    """All of it can be read on; each page is in the fence, and the way on stands outside of it."""
+    """All pages can be read; each page is between markers, and the hint is outside of them."""
     one = rendering(page=10)
     words = "".join(chr(97 + n % 26) for n in range(35))
     shown = text(one.result("u", CallToolResult(content=[TextContent(text=words)]), "o"))
     assert shown.startswith(f"[[M o]]\n{words[:10]}\n[[/M]]\n(Page 1 of 4.")
     assert '{"result": "r1", "page": 2}' in shown
-    assert "".join(one.shelf.read("r1", page) or "" for page in range(1, 5)) == words
+    assert "".join(one.results.read("r1", page) or "" for page in range(1, 5)) == words
     assert "Page" not in text(
         one.result("u", CallToolResult(content=[TextContent(text=words[:10])]), "o")
     )

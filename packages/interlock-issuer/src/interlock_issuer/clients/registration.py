@@ -79,14 +79,14 @@ class Registration:
             used=False,
             network=network_of(address_of(request)),
         )
-        shelf = self._clients.shelf
-        if (await shelf.is_full() and not await self._make_room()) or not await shelf.add(
+        repository = self._clients.repository
+        if (await repository.is_full() and not await self._make_room()) or not await repository.add(
             client.id, client, until
         ):
             raise too_many_requests("too many clients have registered", 3600)
         self._unused.put(client.id, client.network)
-        told: dict[str, Any] = msgspec.to_builtins(replace(metadata, client_id=client.id))
-        told |= {
+        response: dict[str, Any] = msgspec.to_builtins(replace(metadata, client_id=client.id))
+        response |= {
             "client_name": client.name,
             "client_uri": client.uri,
             "logo_uri": client.logo,
@@ -97,9 +97,9 @@ class Registration:
             "client_id_issued_at": issued,
         }
         if secret is not None:
-            told |= {"client_secret": secret, "client_secret_expires_at": until}
+            response |= {"client_secret": secret, "client_secret_expires_at": until}
         return json_response(
-            {name: value for name, value in told.items() if value is not None}, 201
+            {name: value for name, value in response.items() if value is not None}, 201
         )
 
     async def _make_room(self) -> bool:
@@ -112,9 +112,9 @@ class Registration:
             ((largest, _),) = Counter(networks.values()).most_common(1)
             for id in [id for id, network in networks.items() if network == largest]:
                 self._unused.pop(id)
-                client = await self._clients.shelf.get(id)
+                client = await self._clients.repository.get(id)
                 if client is not None and not client.used:
-                    return await self._clients.shelf.expire(id, client)
+                    return await self._clients.repository.expire(id, client)
         return False
 
     async def _list_unused(self) -> None:
@@ -123,6 +123,6 @@ class Registration:
         if len(self._unused) or now < self._listed_at + _LISTED_FOR:
             return
         self._listed_at = now
-        found = [client async for client in self._clients.shelf.all() if not client.used]
+        found = [client async for client in self._clients.repository.all() if not client.used]
         for client in sorted(found, key=lambda client: client.issued or 0.0):
             self._unused.put(client.id, client.network)

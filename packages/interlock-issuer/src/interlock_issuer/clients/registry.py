@@ -47,7 +47,9 @@ class Clients:
                     raise ValueError(
                         f"the redirect URI {uri!r} of the client {client.id!r} is invalid: {wrong}"
                     )
-        self.shelf = Repository(vault, "client", Client, settings.clock, settings.registrations)
+        self.repository = Repository(
+            vault, "client", Client, settings.clock, settings.registrations
+        )
         self._limiter = RequestLimiter("document", settings.clock)
 
     async def find(self, id: str | None, address: str = "") -> Client:
@@ -62,7 +64,7 @@ class Clients:
             raise OAuthError("invalid_client", "the client_id is missing, or too long")
         client = self._configured.get(id)
         if client is None and self._settings.registration:
-            client = await self.shelf.get(id)
+            client = await self.repository.get(id)
         if client is None and self._settings.cimd and id.startswith("https:"):
             client = await self._from_document(id, address)
         if client is None:
@@ -83,7 +85,7 @@ class Clients:
             until = self._settings.now() + seconds
         kept = replace(client, until=until, used=True)
         if kept != client:
-            await self.shelf.swap(client.id, client, kept, until)
+            await self.repository.swap(client.id, client, kept, until)
 
     async def _from_document(self, url: str, address: str) -> Client:
         """A client from the document that its id names (AUR-07, AUR-08)."""

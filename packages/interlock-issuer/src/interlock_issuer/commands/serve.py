@@ -118,7 +118,7 @@ def serve(
         raise click.ClickException(bad.strerror or str(bad)) from None
     with contextlib.closing(door):
         issuer = _issuer(url or _address(door), accounts, store, given)
-        asyncio.run(_until_told(issuer, door, given["proxies"]))
+        asyncio.run(_until_signalled(issuer, door, given["proxies"]))
 
 
 async def _prepared(accounts: Accounts, names: Sequence[str]) -> None:
@@ -174,7 +174,7 @@ def _address(door: socket.socket) -> str:
     return f"http://{f'[{host}]' if ':' in host else host}:{port}"
 
 
-async def _until_told(issuer: Issuer, door: socket.socket, proxies: Sequence[str]) -> None:
+async def _until_signalled(issuer: Issuer, door: socket.socket, proxies: Sequence[str]) -> None:
     """Serve until a signal says that it is enough."""
     app: Any = _App(issuer)  # which is an endpoint as far as the web server needs one
     serving = asyncio.ensure_future(

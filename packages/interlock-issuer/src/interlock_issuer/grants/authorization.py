@@ -74,84 +74,88 @@ class Authorization:
     def __init__(self, settings: Settings, vault: Vault, clients: Clients) -> None:
         self._settings = settings
         self._clients = clients
-        self._shelf = Repository(vault, "pending", PendingRequest, settings.clock, MOST_PENDING)
+        self._repository = Repository(
+            vault, "pending", PendingRequest, settings.clock, MOST_PENDING
+        )
         self._limiter = RequestLimiter("authorize", settings.clock)
 
     async def judge(self, request: Request) -> PendingRequest:
         """The request, valid, and kept. Raises Astray and Unfit."""
         try:
-            told = (
+            parameters = (
                 query_parameters(request)
                 if request.method == "GET"
                 else await form_parameters(request)
             )
         except BadParameters as bad:
             raise UnredirectableError(f"The request cannot be read: {bad}.") from None
-        if long := next((name for name, value in told.items() if len(value) > _LONGEST), None):
+        if long := next(
+            (name for name, value in parameters.items() if len(value) > _LONGEST), None
+        ):
             raise UnredirectableError(f"The request cannot be read: {long[:40]} is too long.")
         try:
-            client = await self._clients.find(told.get("client_id"), address_of(request))
+            client = await self._clients.find(parameters.get("client_id"), address_of(request))
         except OAuthError as bad:
             raise UnredirectableError(
                 f"The program that sent you here is unknown: {bad.words}."
             ) from None
-        uri = _redirect_uri(client, told.get("redirect_uri"))
+        uri = _redirect_uri(client, parameters.get("redirect_uri"))
         try:
-            pending = self._read(client, uri, told)
-            if await self._limiter.is_over(address_of(request)) or await self._shelf.is_full():
+            pending = self._read(client, uri, parameters)
+            if await self._limiter.is_over(address_of(request)) or await self._repository.is_full():
                 raise OAuthError("temporarily_unavailable", "too many requests are waiting")
         except OAuthError as why:
-            raise RedirectableError(client, uri, told.get("state"), why) from None
-        await self._shelf.put(pending.id, pending, pending.until)
+            raise RedirectableError(client, uri, parameters.get("state"), why) from None
+        await self._repository.put(pending.id, pending, pending.until)
         return pending
 
     async def get(self, id: str) -> PendingRequest | None:
         """A request that waits."""
-        return await self._shelf.get(id)
+        return await self._repository.get(id)
 
     async def pop(self, id: str) -> PendingRequest | None:
         """A request that waits, and does so no longer: it is decided once."""
-        return await self._shelf.pop(id)
+        return await self._repository.pop(id)
 
-    def _read(self, client: Client, uri: str, told: Mapping[str, str]) -> PendingRequest:
+    def _read(self, client: Client, uri: str, parameters: Mapping[str, str]) -> PendingRequest:
         for name, error in (
             ("request", "request_not_supported"),
             ("request_uri", "request_uri_not_supported"),
         ):
-            if name in told:
+            if name in parameters:
                 raise OAuthError(error, f"the parameter {name} is not supported")
-        if told.get("response_type") != "code":
+        if parameters.get("response_type") != "code":
             raise OAuthError(
-                "unsupported_response_type" if "response_type" in told else "invalid_request",
+                "unsupported_response_type" if "response_type" in parameters else "invalid_request",
                 "response_type must be code",
             )
         if CODE not in client.grants:
             raise OAuthError("unauthorized_client", "this client may not request a code")
-        if told.get("response_mode", "query") != "query":
+        if parameters.get("response_mode", "query") != "query":
             raise OAuthError("invalid_request", "the only supported response_mode is query")
         if (
-            not _CHALLENGE.fullmatch(told.get("code_challenge", ""))
-            or told.get("code_challenge_method") != "S256"
+            not _CHALLENGE.fullmatch(parameters.get("code_challenge", ""))
+            or parameters.get("code_challenge_method") != "S256"
         ):
             raise OAuthError(
                 "invalid_request",
                 "PKCE is required: a code_challenge, and code_challenge_method=S256",
             )
-        thumbprint = told.get("dpop_jkt")
+        thumbprint = parameters.get("dpop_jkt")
         if thumbprint is not None and not _THUMBPRINT.fullmatch(thumbprint):
             raise OAuthError("invalid_request", "dpop_jkt is not a thumbprint")
         return PendingRequest(
             id=self._settings.random(18),
             client=client,
             until=self._settings.now() + self._settings.pending_seconds,
-            scopes=self._settings.wanted_scopes(told.get("scope"), client.scopes),
-            resource=self._settings.wanted_resource(told.get("resource")),
+            scopes=self._settings.wanted_scopes(parameters.get("scope"), client.scopes),
+            resource=self._settings.wanted_resource(parameters.get("resource")),
             redirect_uri=uri,
-            state=told.get("state"),
-            challenge=told["code_challenge"],
+            state=parameters.get("state"),
+            challenge=parameters["code_challenge"],
             thumbprint=thumbprint if self._settings.dpop != "off" else None,
-            prompt=told.get("prompt", "")[:100],
-            login_hint=told.get("login_hint", "")[:200],
+            prompt=parameters.get("prompt", "")[:100],
+            login_hint=parameters.get("login_hint", "")[:200],
         )
 
 

@@ -56,7 +56,7 @@ class DeviceFlow:
     def __init__(self, settings: Settings, vault: Vault, clients: Clients) -> None:
         self._settings = settings
         self._clients = clients
-        self._shelf = Repository(vault, "device", _Device, settings.clock, MOST_WAITING)
+        self._repository = Repository(vault, "device", _Device, settings.clock, MOST_WAITING)
         self._limiter = RequestLimiter("device", settings.clock)
         self._codes = Repository(vault, "usercode", _Named, settings.clock)
 
@@ -66,7 +66,7 @@ class DeviceFlow:
         """Begin: the two codes (RFC 8628, 3.2). Raises Refusal."""
         if DEVICE not in client.grants:
             raise OAuthError("unauthorized_client", "this client may not use the device grant")
-        if await self._limiter.is_over(address) or await self._shelf.is_full():
+        if await self._limiter.is_over(address) or await self._repository.is_full():
             raise too_many_requests("too many devices are waiting")
         scopes = self._settings.wanted_scopes(scope, client.scopes)
         target = self._settings.wanted_resource(resource)
@@ -76,7 +76,7 @@ class DeviceFlow:
         device = _Device(
             client=client.id, user_code=shown, until=until, scopes=scopes, resource=target
         )
-        await self._shelf.put(digest(secret), device, until + _GRACE)
+        await self._repository.put(digest(secret), device, until + _GRACE)
         place = self._settings.endpoint("device")
         return json_response(
             {
@@ -103,7 +103,7 @@ class DeviceFlow:
 
     async def get(self, id: str) -> PendingRequest | None:
         """A device that waits."""
-        device = await self._shelf.get(id.removeprefix(MARK))
+        device = await self._repository.get(id.removeprefix(MARK))
         if device is None or device.decided or self._settings.now() >= device.until:
             return None
         try:
@@ -129,16 +129,16 @@ class DeviceFlow:
         """
         key = id.removeprefix(MARK)
         while True:  # a poll may come between
-            device = await self._shelf.get(key)
+            device = await self._repository.get(key)
             if device is None or device.decided or self._settings.now() >= device.until:
                 return False
             if agreed is None:
-                told = replace(device, decided="denied")
+                decided = replace(device, decided="denied")
             else:
-                told = replace(
+                decided = replace(
                     device, decided="granted", person=agreed.person, scopes=agreed.scopes
                 )
-            if await self._shelf.swap(key, device, told, device.until + _GRACE):
+            if await self._repository.swap(key, device, decided, device.until + _GRACE):
                 await self._codes.remove(digest(device.user_code.replace("-", "")))
                 return True
 
@@ -147,7 +147,7 @@ class DeviceFlow:
         3.5)."""
         key = digest(code)
         now = self._settings.now()
-        device = await self._shelf.get(key)
+        device = await self._repository.get(key)
         if device is None or device.client != client.id:
             raise invalid_grant("the device_code is unknown, or was already used")
         if now >= device.until:
@@ -156,11 +156,11 @@ class DeviceFlow:
             # half a second for networks
             early = device.polled and now < device.polled + device.interval - 0.5
             polled = replace(device, polled=now, interval=device.interval + (5.0 if early else 0.0))
-            await self._shelf.swap(key, device, polled, device.until + _GRACE)
+            await self._repository.swap(key, device, polled, device.until + _GRACE)
             if early:
                 raise OAuthError("slow_down", f"wait {polled.interval:g} seconds between polls")
             raise OAuthError("authorization_pending", "the user has not decided yet")
-        taken = await self._shelf.pop(key)
+        taken = await self._repository.pop(key)
         if taken is None:
             raise invalid_grant("the device_code is unknown, or was already used")
         if taken.person is None:

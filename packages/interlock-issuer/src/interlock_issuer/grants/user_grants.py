@@ -61,7 +61,7 @@ class Grants:
 
     def __init__(self, settings: Settings, vault: Vault) -> None:
         self._settings = settings
-        self._shelf = Repository(vault, "grant", Grant, settings.clock)
+        self._repository = Repository(vault, "grant", Grant, settings.clock)
 
     # -- codes -------------------------------------------------------------------------------------
 
@@ -79,7 +79,7 @@ class Grants:
             redirect_uri=pending.redirect_uri,
             challenge=pending.challenge,
         )
-        await self._shelf.put(digest(name), grant, grant.begun + self._settings.code_seconds)
+        await self._repository.put(digest(name), grant, grant.begun + self._settings.code_seconds)
         return f"{name}.{secret}"
 
     async def redeem(
@@ -95,7 +95,7 @@ class Grants:
         Raises Refusal; a code that came to the wrong hands is of no use to anybody after.
         """
         sid, secret = _read(code, _UNKNOWN_CODE)
-        grant = await self._shelf.get(sid)
+        grant = await self._repository.get(sid)
         if grant is None or not hmac.compare_digest(grant.code, digest(secret)):
             raise invalid_grant(_UNKNOWN_CODE)
         wrong = _misfit(grant, client, redirect_uri, verifier, thumbprint)
@@ -130,7 +130,7 @@ class Grants:
         refreshing = REFRESH in client.grants
         if refreshing:
             grant = replace(grant, refresh=digest(secret))
-        await self._shelf.put(digest(name), grant, self._end(grant))
+        await self._repository.put(digest(name), grant, self._end(grant))
         return IssuedGrant(digest(name), grant, f"{name}.{secret}" if refreshing else None)
 
     # -- refresh tokens ----------------------------------------------------------------------------
@@ -141,7 +141,7 @@ class Grants:
         Raises Refusal, and ends the grant where the token was used before.
         """
         sid, secret = _read(token, _UNKNOWN_TOKEN)
-        grant = await self._shelf.get(sid)
+        grant = await self._repository.get(sid)
         if grant is None or grant.client != client.id:
             raise invalid_grant(_UNKNOWN_TOKEN)
         if not grant.refresh or not hmac.compare_digest(grant.refresh, digest(secret)):
@@ -160,11 +160,11 @@ class Grants:
 
     async def get(self, sid: str) -> Grant | None:
         """The grant of a name, as long as it stands."""
-        return await self._shelf.get(sid)
+        return await self._repository.get(sid)
 
     async def end(self, sid: str) -> None:
         """Let a grant and all its tokens be no longer valid."""
-        await self._shelf.remove(sid)
+        await self._repository.remove(sid)
 
     async def _use(
         self, token: str, was: Grant, grant: Grant, client: Client, words: str
@@ -174,7 +174,7 @@ class Grants:
         sid = digest(name)
         refreshing = REFRESH in client.grants
         grant = replace(grant, refresh=digest(secret) if refreshing else "")
-        if not await self._shelf.swap(sid, was, grant, self._end(grant)):
+        if not await self._repository.swap(sid, was, grant, self._end(grant)):
             await self.end(sid)  # two came with the same secret: one of them has stolen it
             raise invalid_grant(words)
         return IssuedGrant(sid, grant, f"{name}.{secret}" if refreshing else None)

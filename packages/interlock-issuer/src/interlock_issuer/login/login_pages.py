@@ -116,9 +116,9 @@ class LoginPages(ABC):
     ) -> Response:
         """The person has agreed, now or before."""
 
-    def _told(self, told: pages.Consent) -> pages.Consent:
+    def _with_upstream(self, consent: pages.Consent) -> pages.Consent:
         """What the consent page says besides."""
-        return told
+        return consent
 
     def _own_pages(self) -> Mapping[str, PageHandler]:
         """Pages of its own, by path."""
@@ -241,7 +241,7 @@ class LoginPages(ABC):
         known = {"configured": "registered", "registered": "itself", "document": "document"}[
             client.source
         ]
-        told = pages.Consent(
+        consent = pages.Consent(
             form=visit.form("/consent", at),
             asker=pages.ClientView(
                 name=client.name or client.host or client.id, host=client.host or None, known=known
@@ -257,7 +257,7 @@ class LoginPages(ABC):
             remember=consents.may_remember(pending),
             logout=None if session is None else visit.form("/logout", at),
         )
-        return self._show(pages.consent(self._told(told), brand=self._brand), visit)
+        return self._show(pages.consent(self._with_upstream(consent), brand=self._brand), visit)
 
     async def _device(self, visit: Visit) -> Response:
         """The page for the code of a device.

@@ -117,30 +117,30 @@ def login(
     )
 
 
-def consent(told: Consent, *, brand: str) -> str:
+def consent(view: Consent, *, brand: str) -> str:
     """The consent page: who asks, for what, for which server, where the answer goes, and what to
     beware of.
     """
-    name = plain(told.asker.name, _LONGEST_NAME) or "An unnamed program"
-    parts = [f"<h1>Allow {name} to act for you?</h1>", _who_asks(told.asker), _person(told)]
-    if told.user_code is not None:
+    name = plain(view.asker.name, _LONGEST_NAME) or "An unnamed program"
+    parts = [f"<h1>Allow {name} to act for you?</h1>", _who_asks(view.asker), _person(view)]
+    if view.user_code is not None:
         parts.append(
-            f"<h2>Code on the device</h2><code class=code>{plain(told.user_code, 40)}</code>"
+            f"<h2>Code on the device</h2><code class=code>{plain(view.user_code, 40)}</code>"
         )
-    parts += [_scopes(told.scopes), _resources(told.resources)]
-    if told.redirect is not None:
-        parts.append(f"<h2>Where the answer goes</h2><p>{address(told.redirect)}</p>")
-    if told.upstream is not None:
-        parts.append(_upstream(told.upstream, told.upstream_scopes))
-    parts.append(_care(warnings(told)))
+    parts += [_scopes(view.scopes), _resources(view.resources)]
+    if view.redirect is not None:
+        parts.append(f"<h2>Where the answer goes</h2><p>{address(view.redirect)}</p>")
+    if view.upstream is not None:
+        parts.append(_upstream(view.upstream, view.upstream_scopes))
+    parts.append(_care(warnings(view)))
     remember = (
         "<label class=tick><input type=checkbox name=remember value=yes> Do not ask again</label>"
-        if told.remember
+        if view.remember
         else ""
     )
-    yes = f"Continue to {plain(told.upstream, 40)}" if told.upstream else "Allow"
+    yes = f"Continue to {plain(view.upstream, 40)}" if view.upstream else "Allow"
     parts.append(
-        f"""<form method=post action="{escape(told.form.action)}">{_hidden(told.form)}{remember}
+        f"""<form method=post action="{escape(view.form.action)}">{_hidden(view.form)}{remember}
 <div class=buttons>
 <button name=answer value=no>Deny</button>
 <button class=yes name=answer value=yes>{yes}</button>
@@ -150,18 +150,18 @@ def consent(told: Consent, *, brand: str) -> str:
     return _page(f"Allow {name}?", brand, "".join(parts))
 
 
-def warnings(told: Consent) -> list[str]:
+def warnings(view: Consent) -> list[str]:
     """What a person should beware of before they allow it (SEC-26, AUR-10)."""
     found = []
-    if told.asker.known == "itself":
+    if view.asker.known == "itself":
         found.append("This program registered itself. Nobody has verified its name.")
-    if told.user_code is not None:
+    if view.user_code is not None:
         found.append("Allow this only if you started it yourself and your device shows this code.")
-    elif told.redirect is not None and told.asker.known != "registered":
-        if is_loopback(told.redirect):
+    elif view.redirect is not None and view.asker.known != "registered":
+        if is_loopback(view.redirect):
             found.append("The answer goes to this computer, where any program can use this name.")
             found.append("Allow this only if you started it yourself just now.")
-        elif not told.redirect.startswith(("https:", "http:")):
+        elif not view.redirect.startswith(("https:", "http:")):
             found.append(
                 "The answer goes to an app on this device. Allow this only if you "
                 "started it yourself just now."
@@ -280,14 +280,14 @@ def _who_asks(asker: ClientView) -> str:
     return ""
 
 
-def _person(told: Consent) -> str:
-    if told.person is None:
+def _person(view: Consent) -> str:
+    if view.person is None:
         return ""
-    known = f"You are logged in as <b>{plain(told.person, _LONGEST_NAME)}</b>"
-    if told.logout is None:
+    known = f"You are logged in as <b>{plain(view.person, _LONGEST_NAME)}</b>"
+    if view.logout is None:
         return f"<p class=quiet>{known}</p>"
     form = (
-        f'<form method=post action="{escape(told.logout.action)}">{_hidden(told.logout)}<button '
+        f'<form method=post action="{escape(view.logout.action)}">{_hidden(view.logout)}<button '
         "class=plain>Not you?</button></form>"
     )
     return f"<div class='quiet row'><span>{known}</span>{form}</div>"

@@ -191,9 +191,13 @@ class Upstream(LoginPages):
     async def _let_in(self, visit: Visit, word: str) -> Response | None:
         return None  # consent comes first, and the log-in after it
 
-    def _told(self, told: page_templates.Consent) -> page_templates.Consent:
+    def _with_upstream(self, consent: page_templates.Consent) -> page_templates.Consent:
         return msgspec.structs.replace(
-            told, person=None, logout=None, upstream=self.provider.name, upstream_scopes=self.scopes
+            consent,
+            person=None,
+            logout=None,
+            upstream=self.provider.name,
+            upstream_scopes=self.scopes,
         )
 
     async def _agreed(

@@ -26,7 +26,7 @@ class SigningKeys:
 
     def __init__(self, settings: Settings, vault: Vault) -> None:
         self._settings = settings
-        self._shelf = Repository(vault, "key", _StoredKey, settings.clock)
+        self._repository = Repository(vault, "key", _StoredKey, settings.clock)
         self._known: dict[int, SigningKey] = {}
 
     async def current(self) -> SigningKey:
@@ -75,7 +75,9 @@ class SigningKeys:
             made = await asyncio.to_thread(
                 SigningKey.generate, self._settings.algorithm
             )  # RSA takes a while
-            await self._shelf.add(self._name(span), _StoredKey(made.private()), self._end(span))
+            await self._repository.add(
+                self._name(span), _StoredKey(made.private()), self._end(span)
+            )
             kept = await self._kept(span)  # ours, or that of who was faster
         if kept is None:
             raise RuntimeError(
@@ -86,7 +88,7 @@ class SigningKeys:
 
     async def _kept(self, span: int) -> SigningKey | None:
         if span not in self._known:
-            record = await self._shelf.get(self._name(span))
+            record = await self._repository.get(self._name(span))
             if record is None:
                 return None
             self._known[span] = SigningKey.from_jwk(record.jwk)

@@ -175,7 +175,7 @@ async def create_event(
         location=location,
         notes=notes,
     )
-    return await _told(ctx, changed, "Created")
+    return await _notified_result(ctx, changed, "Created")
 
 
 async def update_event(
@@ -219,7 +219,7 @@ async def update_event(
         location=location,
         notes=notes,
     )
-    return await _told(ctx, changed, "EventDiff")
+    return await _notified_result(ctx, changed, "EventDiff")
 
 
 async def delete_event(
@@ -239,7 +239,7 @@ async def delete_event(
     ):
         raise ToolError("The user did not agree, and nothing was deleted.")
     changed = await asyncio.to_thread(remove_event, ctx.lifespan_state, event, found[0].calendar)
-    return await _told(ctx, changed, "Deleted")
+    return await _notified_result(ctx, changed, "Deleted")
 
 
 def list_events(arguments: dict[str, Any], ctx: Context[Calendars]) -> ToolResult[EventList]:
@@ -265,7 +265,7 @@ def find_free_days(arguments: dict[str, Any], ctx: Context[Calendars]) -> ToolRe
 # -- shared helpers --------------------------------------------------------------------------------
 
 
-async def _told(
+async def _notified_result(
     ctx: Context[Calendars], changed: EventDiff, verb: str
 ) -> ToolResult[CalendarEvent]:
     """The result of a change, after clients were notified."""

@@ -12,7 +12,13 @@ from interlock.untrusted.invisible import one_line as line
 
 from .databases import Databases
 from .engine import Engine, Parameters, RowRange, Statement
-from .rendering import name_in_words, plan_in_words, rows_in_words, tables_in_words, told
+from .rendering import (
+    name_in_words,
+    plan_in_words,
+    reporting_progress,
+    rows_in_words,
+    tables_in_words,
+)
 from .results import Database, DatabaseList, QueryPlan, QueryResult, TableDescriptions, TableList
 from .sql_text import PageCursor, cursor_of, digest, place_of
 
@@ -144,7 +150,7 @@ async def query(
     seen = 1 if place else 0
     most = min(limit or limits.page, limits.rows)
     page = RowRange(before - seen, most + seen, limits.bytes, limits.cell, free=1 + seen)
-    async with told(ctx, limits.seconds, limits.telling):
+    async with reporting_progress(ctx, limits.seconds, limits.telling):
         found = await engine.rows(statement, page)
     if place and digest(*found.rows[:1]) != place.last:
         raise ToolError(
@@ -199,7 +205,7 @@ async def explain(
     engine = ctx.lifespan_state.find(database)
     limits = ctx.lifespan_state.limits
     statement = statement_of(sql, parameters, limits.statement)
-    async with told(ctx, limits.seconds, limits.telling):
+    async with reporting_progress(ctx, limits.seconds, limits.telling):
         plan = await engine.explain(statement, analyze=analyze)
     words = plan_in_words(plan.steps) or "The statement needs no steps that a plan would show."
     ran = f"\nIt ran for {plan.seconds:.3f} seconds." if plan.seconds is not None else ""

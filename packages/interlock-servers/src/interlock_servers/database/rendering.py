@@ -20,7 +20,9 @@ _MOST_DEFINITION = 2_000
 
 
 @asynccontextmanager
-async def told(ctx: Context[Any], seconds: float, every: float) -> AsyncIterator[None]:
+async def reporting_progress(
+    ctx: Context[Any], seconds: float, every: float
+) -> AsyncIterator[None]:
     """Report at intervals for how long a statement has been running, out of its time limit."""
     began = time.monotonic()
 

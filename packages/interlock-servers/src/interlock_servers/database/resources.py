@@ -164,7 +164,7 @@ def _typed(text: str) -> str:
 
 def _fenced(text: str) -> str:
     """A text between marks that it cannot imitate."""
-    authorizer = "~" * 4
-    while authorizer in text:
-        authorizer += "~"
-    return f"{authorizer}\n{text}\n{authorizer}"
+    fence = "~" * 4
+    while fence in text:
+        fence += "~"
+    return f"{fence}\n{text}\n{fence}"

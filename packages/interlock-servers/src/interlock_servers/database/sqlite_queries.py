@@ -123,13 +123,13 @@ class SqliteSession:
                 self._patiently(lambda: self.connection.execute("COMMIT"))
             return results
         except (*FAILURES, ToolError) as bad:
-            told = bad if isinstance(bad, ToolError) else self.failure(bad)
+            tool_error = bad if isinstance(bad, ToolError) else self.failure(bad)
             number = (
                 f"Statement {len(results) + 1} of {len(statements)}: "
                 if 1 < len(statements) > len(results)
                 else ""
             )
-            raise ToolError(f"{number}{told} Nothing was changed.") from None
+            raise ToolError(f"{number}{tool_error} Nothing was changed.") from None
         finally:
             if self.connection.in_transaction:
                 self.authorizer.enter("own")
@@ -185,7 +185,7 @@ class SqliteSession:
             )
             return ToolError(f"SQLite refuses {line(self.authorizer.refused)}: {why}.")
         found = _MISSING.search(str(bad))
-        return told(bad, self.limits, self._near(*found.groups()) if found else "")
+        return tool_error(bad, self.limits, self._near(*found.groups()) if found else "")
 
     def _near(self, what: str, name: str) -> str:
         """A hint for an unknown table or column."""
@@ -240,7 +240,7 @@ def has_journal(bad: BaseException) -> bool:
     )
 
 
-def told(bad: Exception, limits: DatabaseLimits, more: str = "") -> ToolError:
+def tool_error(bad: Exception, limits: DatabaseLimits, more: str = "") -> ToolError:
     """A SQLite error in words, with a hint."""
     code = primary_code(bad)
     if isinstance(bad, MemoryError):

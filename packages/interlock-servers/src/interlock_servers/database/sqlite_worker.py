@@ -25,7 +25,7 @@ from interlock import ToolError
 from .engine import RowRange, Statement, TableName
 from .limits import DatabaseLimits
 from .sqlite_authorizer import OPCODES, Authorizer, opened
-from .sqlite_queries import FAILURES, RunningCall, SqliteSession, has_journal, told
+from .sqlite_queries import FAILURES, RunningCall, SqliteSession, has_journal, tool_error
 from .sqlite_schema import described, tables_of
 
 GRACE = 1.0  # seconds in which a stopped statement must end
@@ -89,11 +89,11 @@ class SqliteWorker:
     def receive(self, source: BinaryIO) -> None:
         """Read calls until the input ends. A stop takes effect at once."""
         while (frame := _frame(source)) is not None:
-            heard = msgspec.json.decode(frame, type=WorkerCall | StopCall)
-            if isinstance(heard, WorkerCall):
-                self.calls.put(heard)
+            received = msgspec.json.decode(frame, type=WorkerCall | StopCall)
+            if isinstance(received, WorkerCall):
+                self.calls.put(received)
             else:
-                self._stop(heard.number)
+                self._stop(received.number)
         self.calls.put(None)
         self._stop(None)
         threading.Event().wait(GRACE)
@@ -127,7 +127,9 @@ class SqliteWorker:
         except ToolError as bad:
             return WorkerReply(error=str(bad))
         except FAILURES as bad:
-            return WorkerReply(error=str(told(bad, self._opening.limits)), journal=has_journal(bad))
+            return WorkerReply(
+                error=str(tool_error(bad, self._opening.limits)), journal=has_journal(bad)
+            )
         finally:
             with self._turn:
                 self._job = None

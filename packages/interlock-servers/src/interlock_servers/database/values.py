@@ -49,10 +49,10 @@ def cell_of(value: object, most: int) -> Json:
         return _bytes(bytes(value), most)
     if isinstance(value, Sequence | Mapping):
         return _nested(value, most)
-    return _text(_told(value), most)
+    return _text(_as_text(value), most)
 
 
-def _told(value: object) -> str:
+def _as_text(value: object) -> str:
     if isinstance(value, datetime.datetime | datetime.date | datetime.time):
         return value.isoformat()
     if isinstance(value, datetime.timedelta):

@@ -10,7 +10,7 @@ from ..polling import ChangePoller
 from .databases import Databases, schema_uri, table_uri
 from .engine import Engine
 
-_MOST_TOLD = 1_000  # tables
+_MOST_NOTIFIED = 1_000  # tables
 
 
 class SchemaWatcher(ChangePoller):
@@ -49,7 +49,7 @@ class SchemaWatcher(ChangePoller):
         if not version or version == before:
             return
         try:
-            known = set(list(await self._databases.labels(engine))[:_MOST_TOLD])
+            known = set(list(await self._databases.labels(engine))[:_MOST_NOTIFIED])
         except ToolError:
             return  # the database cannot be reached at the moment
         gone = self._tables.get(engine.name, set())

@@ -13,7 +13,7 @@ from interlock import Context, ToolError, ToolResult
 from .databases import Databases
 from .engine import RowRange, Rows
 from .read_tools import Sql, statement_of
-from .rendering import rows_in_words, told
+from .rendering import reporting_progress, rows_in_words
 from .results import StatementResult, TransactionResult
 
 
@@ -46,7 +46,7 @@ async def execute(
         )
     given = [statement_of(one.sql, one.parameters, limits.statement) for one in statements]
     page = RowRange(0, limits.rows, max(1, limits.bytes // len(given)), limits.cell)
-    async with told(ctx, limits.seconds, limits.telling):
+    async with reporting_progress(ctx, limits.seconds, limits.telling):
         results = await engine.execute(given, page, keep=not dry_run)
     done = TransactionResult(
         engine.name,

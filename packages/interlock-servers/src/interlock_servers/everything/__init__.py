@@ -47,15 +47,15 @@ def everything_server(limits: EverythingLimits | None = None) -> Server:
 
     @asynccontextmanager
     async def lifespan(server: Server) -> AsyncIterator[ServerState]:
-        board = ServerState(limits or settings_of(EverythingLimits, PREFIX))
-        server.page_size = board.limits.page_size
+        state = ServerState(limits or settings_of(EverythingLimits, PREFIX))
+        server.page_size = state.limits.page_size
         try:
-            yield board
+            yield state
         finally:
-            if board.ticking is not None:
-                board.ticking.cancel()
-                await asyncio.gather(board.ticking, return_exceptions=True)
-            clear(server, board)
+            if state.ticking is not None:
+                state.ticking.cancel()
+                await asyncio.gather(state.ticking, return_exceptions=True)
+            clear(server, state)
 
     made = Server(
         "everything",

@@ -186,21 +186,21 @@ async def start_clock(
         ticks: how often.
         seconds: how long it is from one to the next.
     """
-    board = ctx.lifespan_state
-    if ticks * seconds > board.limits.seconds:
+    state = ctx.lifespan_state
+    if ticks * seconds > state.limits.seconds:
         raise ToolError(
-            f"The clock may run for {board.limits.seconds:g} seconds at most. Ask for less."
+            f"The clock may run for {state.limits.seconds:g} seconds at most. Ask for less."
         )
-    if board.ticking is not None and not board.ticking.done():
+    if state.ticking is not None and not state.ticking.done():
         raise ToolError("The clock is running already. Wait until it has stopped.")
-    board.ticking = asyncio.create_task(_tick(ctx.server, board, ticks, seconds))
+    state.ticking = asyncio.create_task(_tick(ctx.server, state, ticks, seconds))
     return f"The clock ticks {ticks} times, every {seconds:g} seconds."
 
 
-async def _tick(server: RunningServer, board: ServerState, ticks: int, seconds: float) -> None:
+async def _tick(server: RunningServer, state: ServerState, ticks: int, seconds: float) -> None:
     for _ in range(ticks):
         await asyncio.sleep(seconds)
-        board.clock += 1
+        state.clock += 1
         server.updated(CLOCK)
 
 

@@ -76,8 +76,8 @@ async def ask_model_closely(
         include_context=context,
         metadata={"purpose": "a demonstration"},
     )
-    heard = ModelReply(words_of(answer), answer.model, answer.stop_reason)
-    return ToolResult(heard, heard.text)
+    reply = ModelReply(words_of(answer), answer.model, answer.stop_reason)
+    return ToolResult(reply, reply.text)
 
 
 async def show_model(ctx: Ctx) -> str:

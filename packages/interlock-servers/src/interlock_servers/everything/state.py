@@ -65,10 +65,10 @@ class ServerState:
 Ctx = Context[ServerState]
 
 
-def clear(server: Server, board: ServerState) -> None:
+def clear(server: Server, state: ServerState) -> None:
     """Remove what was added at run time, so that the next user starts with an unchanged server."""
-    for number in board.extras:
+    for number in state.extras:
         server.remove_tool(f"extra_{number}")
         server.remove_prompt(f"extra_{number}")
         server.remove_resource(f"everything://extras/{number}")
-    board.extras.clear()
+    state.extras.clear()

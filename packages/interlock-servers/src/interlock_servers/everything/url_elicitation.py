@@ -86,11 +86,11 @@ def who(ctx: Ctx) -> str:
 
 def begin(ctx: Ctx) -> str:
     """Record a visit, and drop the oldest if there are too many."""
-    board = ctx.lifespan_state
-    while len(board.visits) >= board.limits.visits:
-        del board.visits[next(iter(board.visits))]
+    state = ctx.lifespan_state
+    while len(state.visits) >= state.limits.visits:
+        del state.visits[next(iter(state.visits))]
     id = new_id()
-    board.visits[id] = (who(ctx), False)
+    state.visits[id] = (who(ctx), False)
     return id
 
 

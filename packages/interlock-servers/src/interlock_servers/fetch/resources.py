@@ -42,22 +42,22 @@ async def page(url: str, ctx: Context[DocumentReader]) -> types.ResourceContents
 
     A host may read resources for a model on its own, so robots.txt is asked.
     """
-    desk = ctx.lifespan_state
+    fetcher = ctx.lifespan_state
     asked = f"web://{url}"
     url = _SHORTENED.sub(r"\1://", url, count=1) if _SHORTENED.match(url) else url
     try:
-        document = (await desk.read(url, ctx)).document
+        document = (await fetcher.read(url, ctx)).document
     except ToolError as bad:
         raise McpError(types.INVALID_PARAMS, str(bad)) from None
     if document.medium is not None:
         return types.ResourceContents(
             uri=asked, mime_type=document.medium.mime_type, blob=document.medium.data
         )
-    if len(document.text) > desk.settings.largest_page:
+    if len(document.text) > fetcher.settings.largest_page:
         raise McpError(
             types.INVALID_PARAMS,
             f"{one_line(url)} has {len(document.text):,} characters, and a resource no more "
-            f"than {desk.settings.largest_page:,} "
+            f"than {fetcher.settings.largest_page:,} "
             f"({PREFIX}LARGEST_PAGE). The tool fetch gives it in pages.",
         )
     return types.ResourceContents(
@@ -76,12 +76,12 @@ async def fetch(
         url: An http or https address.
         pdf_pages: Which pages of a PDF, such as "3", "3-7" or "3-".
     """
-    desk = ctx.lifespan_state
+    fetcher = ctx.lifespan_state
     try:
-        reading = await desk.read(url, ctx, pages=pdf_pages, watched=True)
+        reading = await fetcher.read(url, ctx, pages=pdf_pages, watched=True)
     except ToolError as bad:
         raise McpError(types.INVALID_PARAMS, str(bad)) from None
-    content = shown(reading, 0, desk.settings.page).content
+    content = shown(reading, 0, fetcher.settings.page).content
     if reading.document.medium is not None:
         return user(f"This is at {one_line(reading.source.url)}:", *content)
     text = "\n\n".join(block for block in content if isinstance(block, str))

@@ -171,11 +171,11 @@ async def fetch(
         pdf_pages: Which pages of a PDF, such as "3", "3-7" or "3-".
         fresh: Ask the server anew, though what is kept may still hold.
     """
-    desk = ctx.lifespan_state
+    fetcher = ctx.lifespan_state
     at = place_of(cursor) if cursor else None
-    reading = desk.readings.get(desk.key(ctx, url, at.digest)) if at is not None else None
+    reading = fetcher.readings.get(fetcher.key(ctx, url, at.digest)) if at is not None else None
     if reading is None:
-        reading = await desk.read(
+        reading = await fetcher.read(
             url, ctx, form=format, main=main_only, pages=pdf_pages, fresh=fresh
         )
     if at is not None and (
@@ -188,7 +188,7 @@ async def fetch(
     return shown(
         reading,
         at.start if at is not None else 0,
-        min(length or desk.settings.page, desk.settings.largest_page),
+        min(length or fetcher.settings.page, fetcher.settings.largest_page),
     )
 
 
@@ -263,8 +263,8 @@ async def fetch_links(
         same_site: Only links to the same host.
         start: How many to pass over: the `next` of the answer before.
     """
-    desk = ctx.lifespan_state
-    got, source = await desk.got(url, ctx)
+    fetcher = ctx.lifespan_state
+    got, source = await fetcher.got(url, ctx)
     media_type = type_of(got.headers, got.body)
     if kind_of(media_type) != "html":
         raise ToolError(
@@ -273,7 +273,7 @@ async def fetch_links(
             "no links to list."
         )
     page, _ = await text_of(got, markup=True)
-    written = await desk.bench.of_html(page, got.url, main=False, links=True)
+    written = await fetcher.bench.of_html(page, got.url, main=False, links=True)
     host = urlsplit(got.url).netloc
     part = containing.lower()
     found: dict[str, str] = {}

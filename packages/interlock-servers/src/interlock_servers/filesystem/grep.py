@@ -35,12 +35,12 @@ def answer(data: bytes, pattern: re.Pattern[str], most: int) -> list[int]:
     return found
 
 
-def main(given: BinaryIO, told: BinaryIO) -> None:
+def main(given: BinaryIO, output: BinaryIO) -> None:
     """Answer requests until the input ends."""
 
     def say(value: object) -> None:
-        told.write(json.dumps(value).encode() + b"\n")
-        told.flush()
+        output.write(json.dumps(value).encode() + b"\n")
+        output.flush()
 
     head = json.loads(given.readline())
     try:

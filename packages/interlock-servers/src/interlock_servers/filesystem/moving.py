@@ -13,7 +13,7 @@ from interlock.untrusted.invisible import visible_line as plain
 from .atomic_write import locked, put, write_all
 from .limits import FilesystemLimits
 from .openat import FOLDER, again, rename_new, step
-from .resolve import ResolvedPath, RootFolder, checked_folder, descend, in_words, told
+from .resolve import ResolvedPath, RootFolder, checked_folder, descend, in_words, without_bad_bytes
 from .results import MoveResult
 from .roots import CallProgress, CallRoots
 from .walk import Walk
@@ -81,8 +81,8 @@ class CopyJob:
             self._file(source, target)
         shown = self._reach.shown
         return MoveResult(
-            told(shown(source.folder, source.parts)),
-            told(shown(target.folder, target.parts)),
+            without_bad_bytes(shown(source.folder, source.parts)),
+            without_bad_bytes(shown(target.folder, target.parts)),
             self.files,
             self.bytes,
             self.left_out[:100],
@@ -120,7 +120,7 @@ class CopyJob:
                     )
                     self._one(origin, to)
                 else:
-                    self.left_out.append(told("/".join(found.steps)))
+                    self.left_out.append(without_bad_bytes("/".join(found.steps)))
             if walk.cut or self._progress.late:
                 raise ToolError(
                     "The copy was not finished: it is too large for one call. "
@@ -136,7 +136,7 @@ class CopyJob:
         try:
             fd = source.open_file()
         except ToolError:
-            self.left_out.append(told(source.shown))
+            self.left_out.append(without_bad_bytes(source.shown))
             return
         try:
             self._contents(fd, target)

@@ -16,7 +16,7 @@ from interlock.untrusted.invisible import visible_line as plain
 
 from .encodings import Encoding, type_of
 from .reading import ReadRange, read_place
-from .resolve import ResolvedPath, kind_of, told
+from .resolve import ResolvedPath, kind_of, without_bad_bytes
 from .results import (
     AllowedFolders,
     FileInfo,
@@ -51,7 +51,7 @@ READS = ToolAnnotations(
 def list_allowed_folders(ctx: Ctx) -> ToolResult[AllowedFolders]:
     """The folders that may be touched, and the limits of this server."""
     with ctx.lifespan_state.call_roots(ctx) as call_roots:
-        folders = [told(folder.path) for folder in call_roots.folders]
+        folders = [without_bad_bytes(folder.path) for folder in call_roots.folders]
     problems = ctx.lifespan_state.problems
     return ToolResult(
         AllowedFolders(folders, msgspec.to_builtins(ctx.lifespan_state.limits), problems),
@@ -85,7 +85,7 @@ def read_file(
     with ctx.lifespan_state.call_roots(ctx) as call_roots, call_roots.find(path) as place:
         answer, content = read_place(
             place,
-            told(call_roots.shown(place.folder, place.parts)),
+            without_bad_bytes(call_roots.shown(place.folder, place.parts)),
             window,
             encoding,
             call_roots.limits,
@@ -123,7 +123,7 @@ def read_files(paths: Files, ctx: Ctx) -> ToolResult[ReadResults]:
                 if left <= 0:
                     raise ToolError("This answer is full. Read the file on its own.")
                 with call_roots.find(path) as place:
-                    shown = told(call_roots.shown(place.folder, place.parts))
+                    shown = without_bad_bytes(call_roots.shown(place.folder, place.parts))
                     room = msgspec.structs.replace(
                         limits, read=min(limits.read, left), media=min(limits.media, left)
                     )
@@ -287,7 +287,7 @@ def file_info(path: Path, ctx: Ctx, checksum: bool = False) -> ToolResult[FileIn
         found = place.stat()
         if found is None:
             raise place.missing("file or folder")
-        info = _info(place, told(call_roots.shown(place.folder, place.parts)), found)
+        info = _info(place, without_bad_bytes(call_roots.shown(place.folder, place.parts)), found)
         if info.kind == "file":
             fd = place.open_file()
             try:
@@ -320,7 +320,7 @@ def _info(place: ResolvedPath, shown: str, found: os.stat_result) -> FileInfo:
         version_of(found),
     )
     if info.kind == "link" and place.name is not None:
-        info.target = told(os.readlink(place.name, dir_fd=place.parent))
+        info.target = without_bad_bytes(os.readlink(place.name, dir_fd=place.parent))
     return info
 
 

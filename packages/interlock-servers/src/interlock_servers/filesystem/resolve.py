@@ -59,7 +59,7 @@ def _escaped(char: str) -> str:
     )
 
 
-def told(name: str) -> str:
+def without_bad_bytes(name: str) -> str:
     """A name as data: unchanged, except that invalid bytes are written as escapes."""
     return (
         name

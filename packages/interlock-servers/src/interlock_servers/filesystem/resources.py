@@ -8,7 +8,7 @@ import stat
 from interlock import Context, McpError, ResourceContents, Server, ToolError, types
 
 from .reading import contents_of
-from .resolve import OutsideRoots, PathNotFound, RootFolder, told
+from .resolve import OutsideRoots, PathNotFound, RootFolder, without_bad_bytes
 from .results import FolderEntries
 from .roots import AllowedRoots, CallProgress, CallRoots
 from .walk import listed, names_of
@@ -79,7 +79,7 @@ def _completed(value: str, call_roots: CallRoots) -> list[str]:
     """
     wanted = f"/{value}"
     found = [
-        f"{told(folder.path)[1:]}/"
+        f"{without_bad_bytes(folder.path)[1:]}/"
         for folder in call_roots.folders
         if folder.path.startswith(wanted)
     ]

@@ -26,7 +26,7 @@ from ..processes import blocking
 from . import grep
 from .limits import FilesystemLimits
 from .reading import whole
-from .resolve import PathNotFound, ResolvedPath, descend, told
+from .resolve import PathNotFound, ResolvedPath, descend, without_bad_bytes
 from .results import FolderEntries, LineMatch, LineMatches, entry_of
 from .roots import CallProgress, CallRoots
 from .walk import ExcludePatterns, GlobPattern, Walk, WalkedEntry
@@ -92,11 +92,16 @@ def _names(
     call_roots: CallRoots, place: ResolvedPath, found: list[WalkedEntry], reason: str | None
 ) -> FolderEntries:
     entries = [
-        entry_of(told(call_roots.shown(place.folder, (*place.parts, *one.steps))), one.stat)
+        entry_of(
+            without_bad_bytes(call_roots.shown(place.folder, (*place.parts, *one.steps))), one.stat
+        )
         for one in found
     ]
     return FolderEntries(
-        told(call_roots.shown(place.folder, place.parts)), entries, reason is None, reason
+        without_bad_bytes(call_roots.shown(place.folder, place.parts)),
+        entries,
+        reason is None,
+        reason,
     )
 
 
@@ -146,7 +151,7 @@ class _Search:
     def add(self, place: ResolvedPath, data: bytes, numbers: list[int]) -> bool:
         """Add lines of a file to the result; False once there are enough."""
         lines = data.decode("utf-8", "replace").split("\n")
-        path = told(self.call_roots.shown(place.folder, place.parts))
+        path = without_bad_bytes(self.call_roots.shown(place.folder, place.parts))
         self.files += bool(numbers)
         for number in numbers:
             if len(self.hits) >= self.most:

@@ -30,7 +30,7 @@ from .resolve import (
     descend,
     in_words,
     kind_of,
-    told,
+    without_bad_bytes,
 )
 from .results import TrashContents, TrashedItem, when
 from .roots import CallProgress, CallRoots
@@ -115,12 +115,12 @@ def list_trash(call_roots: CallRoots) -> TrashContents:
             except PathNotFound:
                 continue  # another process is working on it, or was killed
             except (ToolError, OSError, ValueError, KeyError, TypeError):
-                problems.append(f"{id_} in {told(folder.path)} cannot be read.")
+                problems.append(f"{id_} in {without_bad_bytes(folder.path)} cannot be read.")
                 continue
             found.append(
                 TrashedItem(
                     id_,
-                    told(call_roots.shown(folder, info["path"])),
+                    without_bad_bytes(call_roots.shown(folder, info["path"])),
                     info["kind"],
                     when(info["trashed"]),
                 )

@@ -14,7 +14,14 @@ from interlock import ToolError
 
 from .limits import FilesystemLimits
 from .openat import FOLDER, again, step
-from .resolve import OutsideRoots, ResolvedPath, RootFolder, checked_folder, hidden_away, told
+from .resolve import (
+    OutsideRoots,
+    ResolvedPath,
+    RootFolder,
+    checked_folder,
+    hidden_away,
+    without_bad_bytes,
+)
 from .results import FolderEntries, FolderEntry, entry_of
 from .roots import CallProgress, CallRoots
 
@@ -162,9 +169,11 @@ def listed(
     elif sort == "modified":
         every.sort(key=lambda one: -one[1].st_mtime)
     chosen = every[skip : skip + limits.entries]
-    own = told(call_roots.shown(place.folder, place.parts))
+    own = without_bad_bytes(call_roots.shown(place.folder, place.parts))
     above = "" if own == "." else f"{own}/"
-    entries = [entry_of(above + told(name), found, target) for name, found, target in chosen]
+    entries = [
+        entry_of(above + without_bad_bytes(name), found, target) for name, found, target in chosen
+    ]
     more = len(every) - skip - len(chosen)
     if walk.cut:
         why = "the folder is too large to be read to its end"
@@ -179,7 +188,7 @@ def _target(name: str, parent: int, found: os.stat_result) -> str | None:
     if not stat.S_ISLNK(found.st_mode):
         return None
     with contextlib.suppress(OSError):
-        return told(os.readlink(name, dir_fd=parent))
+        return without_bad_bytes(os.readlink(name, dir_fd=parent))
     return None
 
 
@@ -204,7 +213,9 @@ def tree_of(
     Raises ToolError.
     """
     fd = place.open_folder()
-    top = TreeNode(told(call_roots.shown(place.folder, place.parts)), "folder", entries=[])
+    top = TreeNode(
+        without_bad_bytes(call_roots.shown(place.folder, place.parts)), "folder", entries=[]
+    )
     branches = {place.parts: top}
     count = 0
     try:
@@ -218,7 +229,9 @@ def tree_of(
             count += 1
             size = found.stat.st_size if stat.S_ISREG(found.stat.st_mode) else None
             entry = entry_of(
-                told(found.name), found.stat, _target(found.name, found.parent, found.stat)
+                without_bad_bytes(found.name),
+                found.stat,
+                _target(found.name, found.parent, found.stat),
             )
             branch = TreeNode(entry.path, entry.kind, size, target=entry.target)
             above = branches[found.steps[:-1]]
@@ -336,7 +349,7 @@ def names_of(place: ResolvedPath, most: int) -> list[tuple[str, bool]]:
     try:
         with os.scandir(fd) as entries:
             for entry in entries:
-                if not hidden_away(entry.name) and told(entry.name) == entry.name:
+                if not hidden_away(entry.name) and without_bad_bytes(entry.name) == entry.name:
                     found.append((entry.name, entry.is_dir(follow_symlinks=False)))
                 if len(found) >= most:
                     break

@@ -20,7 +20,7 @@ from .resolve import RootFolder
 from .roots import AllowedRoots, CallProgress
 from .walk import Walk
 
-_MOST_TOLD = 1_000
+_MOST_NOTIFIED = 1_000
 _LEISURE = 5  # the pause after a check, as a multiple of the check's duration
 _LONGEST = 30.0
 
@@ -82,7 +82,7 @@ class FolderWatcher(ChangePoller):
         """Report changed files; if there are very many, only their allowed folders."""
         paths = changed_paths(before.entries, now.entries)
         came_or_went = any(path not in before.entries or path not in now.entries for path in paths)
-        if len(paths) > _MOST_TOLD:
+        if len(paths) > _MOST_NOTIFIED:
             paths = {folder.path for folder in self._allowed.folders}
         for path in sorted(paths):
             self.server.updated(RootFolder.uri_of(path))

@@ -17,7 +17,7 @@ from .encodings import Encoding, decoded, encoded
 from .moving import CopyJob, make_folder, move
 from .read_tools import READS, Ctx, Path
 from .reading import whole
-from .resolve import ResolvedPath, told
+from .resolve import ResolvedPath, without_bad_bytes
 from .results import (
     MoveResult,
     TrashContents,
@@ -165,7 +165,7 @@ def create_folder(path: Path, ctx: Ctx) -> ToolResult[WriteResult]:
             if made:
                 ctx.updated(place.uri)
             answer = WriteResult(
-                told(call_roots.shown(place.folder, place.parts)), place.uri, made, 0
+                without_bad_bytes(call_roots.shown(place.folder, place.parts)), place.uri, made, 0
             )
     return ToolResult(
         answer, f"{plain(answer.path)} {'was created' if made else 'already existed'}."
@@ -190,8 +190,8 @@ def move_file(source: Path, target: Path, ctx: Ctx) -> ToolResult[MoveResult]:
         ctx.updated(one.uri)
         ctx.updated(other.uri)
         answer = MoveResult(
-            told(call_roots.shown(one.folder, one.parts)),
-            told(call_roots.shown(other.folder, other.parts)),
+            without_bad_bytes(call_roots.shown(one.folder, one.parts)),
+            without_bad_bytes(call_roots.shown(other.folder, other.parts)),
         )
     return ToolResult(answer, f"{plain(answer.source)} is now {plain(answer.target)}.")
 
@@ -234,7 +234,7 @@ def trash_file(path: Path, ctx: Ctx) -> ToolResult[TrashedItem]:
         ctx.updated(place.uri)
         answer = TrashedItem(
             id_,
-            told(call_roots.shown(place.folder, place.parts)),
+            without_bad_bytes(call_roots.shown(place.folder, place.parts)),
             kind,
             when(int(id_[:16], 16) / 1e9),
         )
@@ -266,7 +266,7 @@ def restore_file(id: Id, ctx: Ctx, target: Path | None = None) -> ToolResult[Wri
             found = place.stat()
             ctx.updated(place.uri)
             answer = WriteResult(
-                told(path), place.uri, True, found.st_size if found is not None else 0
+                without_bad_bytes(path), place.uri, True, found.st_size if found is not None else 0
             )
     return ToolResult(answer, f"{plain(answer.path)} is back.")
 
@@ -326,7 +326,7 @@ def _written(
             place.check_file(before, changing=True)
         check_version(place, before, version)
         found = put(place, filled(data), call_roots.limits, new=new or before is None)
-    return _told(ctx, call_roots, place, found, created=before is None)
+    return _notified_result(ctx, call_roots, place, found, created=before is None)
 
 
 def _changed(
@@ -366,19 +366,21 @@ def _changed(
         data = encoded(after, name, mark, place.shown)
         check_size(place, len(data), call_roots.limits)
         diff = (
-            unified(text, after, told(call_roots.shown(place.folder, place.parts)))
+            unified(text, after, without_bad_bytes(call_roots.shown(place.folder, place.parts)))
             if places is not None
             else ""
         )
         if dry_run:
-            shown = told(call_roots.shown(place.folder, place.parts))
+            shown = without_bad_bytes(call_roots.shown(place.folder, place.parts))
             answer = WriteResult(shown, place.uri, False, len(data), None, places, dry_run=True)
             return ToolResult(answer, diff or "Nothing would change.")
         found = put(place, filled(data), call_roots.limits, new=before is None)
-    return _told(ctx, call_roots, place, found, created=before is None, diff=diff, places=places)
+    return _notified_result(
+        ctx, call_roots, place, found, created=before is None, diff=diff, places=places
+    )
 
 
-def _told(
+def _notified_result(
     ctx: Ctx,
     call_roots: CallRoots,
     place: ResolvedPath,
@@ -390,7 +392,7 @@ def _told(
 ) -> ToolResult[WriteResult]:
     """The result of a change, after clients were notified."""
     ctx.updated(place.uri)
-    shown = told(call_roots.shown(place.folder, place.parts))
+    shown = without_bad_bytes(call_roots.shown(place.folder, place.parts))
     answer = WriteResult(shown, place.uri, created, found.st_size, version_of(found), places)
     words = f"{plain(shown)} was {'created' if created else 'written'}: {found.st_size} bytes."
     return ToolResult(answer, f"{words}\n{diff}" if diff else words)

@@ -356,12 +356,12 @@ def failed(code: int, errors: str) -> ToolError:
     return ToolError(said or f"Git failed with exit code {code}.")
 
 
-def _ignored_by_the_person(told: str | None) -> str:
-    if told is None:
-        told = os.path.join(
+def _ignored_by_the_person(configured: str | None) -> str:
+    if configured is None:
+        configured = os.path.join(
             os.environ.get("XDG_CONFIG_HOME") or os.path.join("~", ".config"), "git", "ignore"
         )
-    path = os.path.expanduser(told)
+    path = os.path.expanduser(configured)
     # A missing file may be created later; until then git runs without it.
     return (
         path

@@ -102,11 +102,11 @@ def mail_server(
     """Return a server for the Maildir at `folder` that sends by `post`; both default to the
     environment.
     """
-    desk = Mailer(Maildir(folder), post)
+    mailer = Mailer(Maildir(folder), post)
 
     @asynccontextmanager
     async def lifespan(_: Server) -> AsyncIterator[Mailer]:
-        yield desk
+        yield mailer
 
     made = Server(
         "mail",
@@ -141,7 +141,7 @@ def mail_server(
     made.add_tool(list_sent, title="List what was sent", annotations=reads)
     made.add_tool(search_mail, title="Search the mail", annotations=reads, timeout=60.0)
     made.add_prompt(out_of_office, name="out-of-office", title="Out of office")
-    _add_reading(made, desk)
+    _add_reading(made, mailer)
     return made
 
 
@@ -320,12 +320,12 @@ def _sent(ctx: Context[Mailer], post: SmtpSender, message: EmailMessage) -> Tool
             said,
         )
     ctx.updated(kept.uri)
-    told = SendResult(
+    sent = SendResult(
         kept.id, kept.uri, how, kept.sender, [*kept.to, *kept.cc], kept.subject, refused
     )
     if how == "local":
         return ToolResult(
-            told,
+            sent,
             f"Not sent: no SMTP server is configured ({HOST}). Stored in the local "
             f"Maildir: {_line(kept)}",
         )
@@ -334,7 +334,7 @@ def _sent(ctx: Context[Mailer], post: SmtpSender, message: EmailMessage) -> Tool
         words += ". Not to " + "; ".join(
             f"{one}, whom the server refused ({why})" for one, why in refused.items()
         )
-    return ToolResult(told, words)
+    return ToolResult(sent, words)
 
 
 def _listed(boxes: Maildir, box: Box, limit: int, nothing: str) -> ToolResult[MailList]:
@@ -368,30 +368,30 @@ def _no_draft(id_: str) -> str:
 # -- reading ---------------------------------------------------------------------------------------
 
 
-def _add_reading(made: Server, desk: Mailer) -> None:
+def _add_reading(made: Server, mailer: Mailer) -> None:
     @made.resource(SENT, name="sent", title="A sent message", mime_type="application/json")
     def sent(id: str) -> MailMessage | None:
         """A sent message, with its text and how it was sent."""
-        return desk.boxes.get("sent", id)
+        return mailer.boxes.get("sent", id)
 
     @made.resource(DRAFTS, name="draft", title="A draft", mime_type="application/json")
     def draft(id: str) -> MailMessage | None:
         """A draft, with its text."""
-        return desk.boxes.get("drafts", id)
+        return mailer.boxes.get("drafts", id)
 
     @made.completion(SENT, "id")
     def complete_sent(value: str) -> list[str]:
-        return [id_ for id_ in desk.boxes.ids("sent") if id_.startswith(value)]
+        return [id_ for id_ in mailer.boxes.ids("sent") if id_.startswith(value)]
 
     @made.completion(DRAFTS, "id")
     def complete_draft(value: str) -> list[str]:
-        return [id_ for id_ in desk.boxes.ids("drafts") if id_.startswith(value)]
+        return [id_ for id_ in mailer.boxes.ids("drafts") if id_.startswith(value)]
 
     @made.completion("out-of-office", "colleague")
     def complete_colleague(value: str) -> list[str]:
         """Those to whom letters went, the latest first."""
         known: dict[str, None] = {}
-        for n, letter in enumerate(desk.boxes.letters("sent")):
+        for n, letter in enumerate(mailer.boxes.letters("sent")):
             if n >= MOST_SEARCHED // 10:
                 break
             known |= dict.fromkeys([*letter.to, *letter.cc])

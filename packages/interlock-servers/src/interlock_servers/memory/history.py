@@ -89,12 +89,12 @@ def _step(kind: str, name: str, data: str) -> StepView:
     if how == "~":
         return StepView(what, about["before"], about["after"])
     if what == "entity":
-        told = {"name": about["name"], "type": about["type"]}
+        value = {"name": about["name"], "type": about["type"]}
     elif what == "observation":
-        told = {"entityName": name, "text": about["text"]}
+        value = {"entityName": name, "text": about["text"]}
     else:
-        told = {key: about[key] for key in ("from", "to", "relationType")}
-    return StepView(what, told if how == "-" else None, told if how == "+" else None)
+        value = {key: about[key] for key in ("from", "to", "relationType")}
+    return StepView(what, value if how == "-" else None, value if how == "+" else None)
 
 
 # -- undo ------------------------------------------------------------------------------------------

@@ -36,7 +36,7 @@ GRAPH = "memory://knowledge-graph"
 EXPORT = "memory://export"
 CHANGES = "memory://changes"
 STATISTICS = "memory://statistics"
-_MOST_TOLD = 1_000  # entities named in notifications
+_MOST_NOTIFIED = 1_000  # entities named in notifications
 _LONG = 10  # factor of the time limit of an import
 
 
@@ -51,7 +51,7 @@ def create_entities(entities: list[NewEntity], ctx: Ctx) -> ToolResult[CreatedEn
         ctx.lifespan_state.progress(ctx), "create_entities", client_of(ctx)
     ) as change:
         found = operations.create_entities(change, entities)
-    found.change = told(ctx, change)
+    found.change = notify_clients(ctx, change)
     words = (
         f"{counted(len(found.entities), 'entity was', 'entities were')} "
         f"created{_of(one.name for one in found.entities)}."
@@ -80,7 +80,7 @@ def create_relations(relations: list[Relation], ctx: Ctx) -> ToolResult[CreatedR
         ctx.lifespan_state.progress(ctx), "create_relations", client_of(ctx)
     ) as change:
         found = operations.create_relations(change, relations)
-    found.change = told(ctx, change)
+    found.change = notify_clients(ctx, change)
     there = len(relations) - len(found.relations)
     words = (
         f"{counted(len(found.relations), 'relation was', 'relations were')} "
@@ -104,7 +104,7 @@ def add_observations(
         ctx.lifespan_state.progress(ctx), "add_observations", client_of(ctx)
     ) as change:
         found = operations.add_observations(change, observations)
-    found.change = told(ctx, change)
+    found.change = notify_clients(ctx, change)
     lines_ = [
         f"{shown(one.entity_name)}: {counted(len(one.added_observations), 'observation')} added"
         for one in found.results
@@ -224,7 +224,7 @@ def undo(change: Count, ctx: Ctx) -> ToolResult[ChangeResult]:
         ctx.lifespan_state, change, client_of(ctx), ctx.lifespan_state.progress(ctx, _LONG)
     )
     if made is not None:
-        found.change = told(ctx, made)
+        found.change = notify_clients(ctx, made)
     return ToolResult(found, found.message + _number(found.change))
 
 
@@ -319,7 +319,7 @@ def import_graph(
                 graph, jsonl.lines_of(opened), who, progress, dry_run=dry_run, whence=file or ""
             )
     if change is not None:
-        told(ctx, change)
+        notify_clients(ctx, change)
     return ToolResult(found, jsonl.words_of(found) + _number(found.change))
 
 
@@ -369,7 +369,7 @@ def client_of(ctx: Context[Graph]) -> str:
     return f"{name} ({principal.subject})"[:200] if principal is not None else name[:200]
 
 
-def told(ctx: Context[Graph], change: Transaction) -> int | None:
+def notify_clients(ctx: Context[Graph], change: Transaction) -> int | None:
     """Notify clients of a change; return its number."""
     if change.id is None:
         return None
@@ -380,13 +380,13 @@ def told(ctx: Context[Graph], change: Transaction) -> int | None:
 
 def uris_of(names: Iterable[str]) -> list[str]:
     """The URIs of the resources that show these entities."""
-    return [GRAPH, EXPORT, CHANGES, STATISTICS, *map(uri_of, sorted(names)[:_MOST_TOLD])]
+    return [GRAPH, EXPORT, CHANGES, STATISTICS, *map(uri_of, sorted(names)[:_MOST_NOTIFIED])]
 
 
 def _done(
     ctx: Context[Graph], change: Transaction, found: ChangeResult
 ) -> ToolResult[ChangeResult]:
-    found.change = told(ctx, change)
+    found.change = notify_clients(ctx, change)
     return ToolResult(found, found.message + _number(found.change))
 
 

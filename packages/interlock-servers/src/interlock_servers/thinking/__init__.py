@@ -97,10 +97,10 @@ async def sequentialthinking(
         chain: which chain it belongs to, as the answer to its first thought named it; thought 1
             without it begins a new one.
     """
-    shelf = ctx.lifespan_state
-    if (size := len(thought.encode())) > shelf.limits.thought:
+    chains = ctx.lifespan_state
+    if (size := len(thought.encode())) > chains.limits.thought:
         raise ToolError(
-            f"This thought has {size} bytes, and {shelf.limits.thought} is the limit. "
+            f"This thought has {size} bytes, and {chains.limits.thought} is the limit. "
             "Split it into several thoughts."
         )
     if isRevision and revisesThought is None:
@@ -119,7 +119,7 @@ async def sequentialthinking(
     if chain is None and thoughtNumber > 1:
         chain = await _latest(ctx)
     with _kept():
-        found = await shelf.think(chain, ctx.caller, kept, branchFromThought if branchId else None)
+        found = await chains.think(chain, ctx.caller, kept, branchFromThought if branchId else None)
     ctx.updated(CHAIN.format(chain=found.id))
     seen = found.along(kept.branch)
     revised = sorted(

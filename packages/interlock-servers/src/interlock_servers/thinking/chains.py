@@ -225,7 +225,7 @@ class ChainStore:
         """The ids of a caller's chains, the most recently used last; none for callers who cannot be
         told apart.
         """
-        raw = await self._vault.get("shelf", owner) if owner else None
+        raw = await self._vault.get("chains", owner) if owner else None
         return msgspec.json.decode(raw, type=list[str]) if raw is not None else []
 
     async def chains(self, caller: Caller) -> list[Chain]:
@@ -250,7 +250,7 @@ class ChainStore:
         if not owner:
             return
         for _ in range(_MOST_TRIES):
-            raw = await self._vault.get("shelf", owner)
+            raw = await self._vault.get("chains", owner)
             ids = [
                 id
                 for id in (msgspec.json.decode(raw, type=list[str]) if raw is not None else [])
@@ -260,7 +260,7 @@ class ChainStore:
             dropped = ids[: -self.limits.chains]
             kept = ids[-self.limits.chains :]
             written = msgspec.json.encode(kept)
-            if await self._keep("shelf", owner, raw, written, until):
+            if await self._keep("chains", owner, raw, written, until):
                 for id in dropped:
                     await self._vault.pop("chain", id)
                 return

@@ -201,8 +201,8 @@ def own_zone(environment: Mapping[str, str] = os.environ, etc: Path = Path("/etc
 
     A rule such as CET-1CEST in TZ has no name and is ignored.
     """
-    if told := environment.get(VARIABLE, "").strip():
-        return told
+    if name := environment.get(VARIABLE, "").strip():
+        return name
     if _is_zone(named := _below_zoneinfo(environment.get("TZ", "").removeprefix(":"))):
         return named
     try:

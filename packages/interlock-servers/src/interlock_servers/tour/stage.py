@@ -101,7 +101,7 @@ class Stage:
         """Print a question to the user, or the answer."""
         self._words("? ", words, "magenta")
 
-    def heard(self, words: str) -> None:
+    def show_received(self, words: str) -> None:
         """Print a server's log message or other notification."""
         self._words("· ", words, "dim")
 

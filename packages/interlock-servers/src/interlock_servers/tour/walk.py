@@ -130,7 +130,7 @@ class Tour:
         self.stage.line(("$ interlock serve everything --http :0", "dim"), indent=3)
         try:
             async with serving("everything") as url:
-                self.stage.heard(f"the server's stderr: Serving at {url}")
+                self.stage.show_received(f"the server's stderr: Serving at {url}")
                 for title, revision in (
                     ("Over HTTP, in the stateless era", NEWEST),
                     ("Over HTTP, in a session", HANDSHAKE),
@@ -163,7 +163,9 @@ class Tour:
             revision=revision,
             elicit=self._person.elicit,
             log_level="info",
-            on_log=lambda p: self.stage.heard(f"the server's log, {p.level}: {short(p.data)}"),
+            on_log=lambda p: self.stage.show_received(
+                f"the server's log, {p.level}: {short(p.data)}"
+            ),
             timeout=self._patience,
         )
         try:
@@ -311,11 +313,11 @@ class Tour:
         )
 
         self.stage.aim("Progress and log messages during one call.")
-        heard: list[float] = []
+        received: list[float] = []
         worked = await client.call_tool(
-            "work", {"steps": 2}, on_progress=lambda p: heard.append(p.progress)
+            "work", {"steps": 2}, on_progress=lambda p: received.append(p.progress)
         )
-        self._check(heard == [1, 2], worked.text)
+        self._check(received == [1, 2], worked.text)
 
         self.stage.aim("Completion: cities of the chosen country.")
         cities = await client.complete("trip", "city", "b", arguments={"country": "spain"})
@@ -382,4 +384,4 @@ class Tour:
         self.stage.remark(words)
 
     def _stderr(self, line: str) -> None:
-        self.stage.heard(f"stderr: {line}")
+        self.stage.show_received(f"stderr: {line}")

@@ -149,7 +149,7 @@ class Client:
         self._allowed = allowed
         self._list_limits = ListLimits(settings.max_list_items, settings.max_list_bytes)
         self._output_validator = OutputValidator()
-        self._book = ResponseCache()
+        self._response_cache = ResponseCache()
         self._watches: set[Watch] = set()
         self._asking: Asking = set()
         self._opening = asyncio.Lock()
@@ -183,7 +183,7 @@ class Client:
             rounds(
                 settings.max_rounds, self._asking
             ),  # the outermost of our layers, so that it sees retries (`MRT-19`)
-            *([caching(self._book, settings.clock)] if settings.cache else []),
+            *([caching(self._response_cache, settings.clock)] if settings.cache else []),
         )
         self._introduced = asyncio.Event()  # once the caller is known, or never will be
         self._incoming: IncomingNotifications | None = None
@@ -224,7 +224,7 @@ class Client:
             info=self.info,
             capabilities=self._extensions.capabilities,
             asker=self._answers,
-            notify=self._hear,
+            notify=self._receive_notification,
             lost=self._lose,
             revisions=self._allowed,
             known=self._known,
@@ -236,7 +236,7 @@ class Client:
         )
         try:
             opened = await self._transport.open(hello)
-            declared = self._extensions.messages.heard(
+            declared = self._extensions.messages.with_core(
                 opened.capabilities, opened.capabilities, opened.revision
             )
             self._opened = msgspec.structs.replace(opened, capabilities=declared)
@@ -638,7 +638,7 @@ class Client:
             resources=resources,
             filter=filter or {},
             extensions=self._extensions,
-            unasked=self._hear_unasked,
+            unasked=self._pass_on,
         )
 
     # -- skills ------------------------------------------------------------------------------------
@@ -772,7 +772,7 @@ class Client:
         if self.caller.era is Era.HANDSHAKE:
             await self._request("ping", t.PingRequestParams(), t.EmptyResult, timeout)
         else:
-            self._book.forget("server/discover")
+            self._response_cache.forget("server/discover")
             await self._request(
                 "server/discover", t.DiscoverRequestParams(), t.DiscoverResult, timeout
             )
@@ -995,7 +995,7 @@ class Client:
         try:
             return await self._pages(method, field, timeout)
         except t.McpError as bad:
-            kept = self._book.forget(method)
+            kept = self._response_cache.forget(method)
             if bad.code != t.INVALID_PARAMS or not (kept or bad.data == GONE):
                 raise
         return await self._pages(method, field, timeout)
@@ -1031,7 +1031,7 @@ class Client:
         """Handle a change notification: drop the cached results and the output schemas of the
         list.
         """
-        self._book.invalidate(method, params)
+        self._response_cache.invalidate(method, params)
         if method == "notifications/tools/list_changed":
             self._output_validator.forget()
             if self._tasks is not None:
@@ -1055,7 +1055,7 @@ class Client:
             else:
                 self._incoming.after_all(lose)
 
-    def _hear(self, method: str, params: Any) -> None:
+    def _receive_notification(self, method: str, params: Any) -> None:
         self.invalidate(method, params)  # even if middleware drops the notification
         if self._incoming is None:
             self._deliver(method, params)
@@ -1068,15 +1068,15 @@ class Client:
                 self._callbacks.call(self._on_log, params)
             return
         for watch in list(self._watches):
-            watch.hear(method, params)
-        self._hear_unasked(method, params)
+            watch.receive(method, params)
+        self._pass_on(method, params)
 
-    def _hear_unasked(self, method: str, params: Any) -> None:
+    def _pass_on(self, method: str, params: Any) -> None:
         """Pass a notification to the handler of its extension, or else to `on_notification`."""
-        heard = self._extensions.hear(method, params, self._callbacks, lambda: self.caller)
-        if self._tasks is not None and self._tasks.hear(method, params):
-            heard = True
-        if not heard and self._on_notification is not None:
+        handled = self._extensions.receive(method, params, self._callbacks, lambda: self.caller)
+        if self._tasks is not None and self._tasks.receive(method, params):
+            handled = True
+        if not handled and self._on_notification is not None:
             self._callbacks.call(self._on_notification, method, params)
 
 

@@ -170,7 +170,7 @@ class ClientExtensions:
 
         return handle
 
-    def hear(
+    def receive(
         self, method: str, params: Any, callbacks: Callbacks, caller: Callable[[], Caller]
     ) -> bool:
         """Call the handler of a server notification; False if there is none."""

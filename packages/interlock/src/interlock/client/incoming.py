@@ -84,13 +84,13 @@ class IncomingNotifications:
         Only the acknowledgement of a subscription is delivered at once: middleware may wait for it.
         """
 
-        def told(method: str, params: Any) -> None:
+        def notify_in_order(method: str, params: Any) -> None:
             if method == _ACKNOWLEDGED:
                 notify(method, params)
             else:
                 self._queue.call(notify, method, params)
 
-        return told
+        return notify_in_order
 
     async def caught_up(self) -> None:
         """Wait until all notifications received so far have passed the middleware.

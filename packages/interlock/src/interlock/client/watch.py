@@ -90,7 +90,7 @@ class Watch:
             self._dropped = 0
         return change
 
-    def hear(self, method: str, params: Any) -> None:
+    def receive(self, method: str, params: Any) -> None:
         """Process a notification."""
         self._client.invalidate(method, params)
         if method == "notifications/subscriptions/acknowledged":
@@ -109,11 +109,11 @@ class Watch:
         core = t.SubscriptionFilter.__struct_fields__
         return t.SubscriptionFilter(**{name: getattr(granted, name) for name in core})
 
-    def _told(self, method: str, params: Any) -> None:
+    def _receive_of_subscription(self, method: str, params: Any) -> None:
         """Process a notification of the subscription. Those of extensions have handlers of their
         own.
         """
-        self.hear(method, params)
+        self.receive(method, params)
         if method not in METHODS:
             self._unasked(method, params)
 
@@ -198,7 +198,12 @@ class Watch:
         params = t.SubscriptionsListenRequestParams(notifications=self.wanted)
         try:
             await self._client.send(
-                Exchange("subscriptions/listen", params, self._client.caller, notify=self._told)
+                Exchange(
+                    "subscriptions/listen",
+                    params,
+                    self._client.caller,
+                    notify=self._receive_of_subscription,
+                )
             )
         except Exception as bad:
             self._over = bad

@@ -92,7 +92,7 @@ class Anthropic(Provider):
         )
 
     def _messages(self, talk: list[RoleTurn], names: IdMap, ids: IdMap) -> list[JSONObject]:
-        told = []
+        messages = []
         for turn in talk:
             content: list[JSONObject] = []
             for block in turn.blocks:
@@ -100,8 +100,8 @@ class Anthropic(Provider):
                 content += _thinking(back.get("before"))
                 content += self._block(block, turn.role == "assistant", names, ids)
                 content += _thinking(back.get("after"))
-            told.append({"role": turn.role, "content": content})
-        return told
+            messages.append({"role": turn.role, "content": content})
+        return messages
 
     def _block(
         self, block: SamplingContent, own: bool, names: IdMap, ids: IdMap

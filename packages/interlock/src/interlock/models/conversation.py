@@ -92,7 +92,7 @@ def without_tools(talk: list[RoleTurn]) -> list[RoleTurn]:
             if isinstance(block, ToolUseContent):
                 blocks.append(TextContent(f"[The tool {block.name} was called.]"))
             elif isinstance(block, ToolResultContent):
-                blocks.extend(_told(block))
+                blocks.extend(_result_as_text(block))
             else:
                 blocks.append(block)
         told.append(RoleTurn(turn.role, blocks))
@@ -122,7 +122,7 @@ def _settle(
         if result.tool_use_id in waiting and result.tool_use_id not in found:
             found[result.tool_use_id] = result
         else:
-            others.extend(_told(result))
+            others.extend(_result_as_text(result))
     absent = [TextContent(NOT_RUN)]
     _say(
         talk,
@@ -135,7 +135,7 @@ def _settle(
     _say(talk, "user", others)
 
 
-def _told(result: ToolResultContent) -> list[SamplingContent]:
+def _result_as_text(result: ToolResultContent) -> list[SamplingContent]:
     """A tool result as content of a user message."""
     told: list[SamplingContent] = [TextContent("[The result of a tool call:]")]
     for block in result.content:

@@ -97,7 +97,7 @@ class Gemini(Provider):
             if turn.role == "assistant":
                 contents.append({"role": "model", "parts": self._spoken(turn, names, used)})
             else:
-                contents.append({"role": "user", "parts": self._heard(turn, used)})
+                contents.append({"role": "user", "parts": self._user_parts(turn, used)})
         return contents
 
     def _spoken(
@@ -125,7 +125,7 @@ class Gemini(Provider):
                 parts.append({"text": "", "thoughtSignature": back["trailing"]})
         return parts
 
-    def _heard(self, turn: RoleTurn, used: dict[str, JSONObject]) -> list[JSONObject]:
+    def _user_parts(self, turn: RoleTurn, used: dict[str, JSONObject]) -> list[JSONObject]:
         responses: list[JSONObject] = []
         shown: list[JSONObject] = []
         rest: list[SamplingContent] = []

@@ -120,19 +120,19 @@ class OpenAI(Provider):
     def _messages(
         self, request: CreateMessageRequestParams, names: IdMap, ids: IdMap
     ) -> list[JSONObject]:
-        told: list[JSONObject] = []
+        messages: list[JSONObject] = []
         if request.system_prompt:
-            told.append({"role": "system", "content": request.system_prompt})
+            messages.append({"role": "system", "content": request.system_prompt})
         talk = self._talk(request)
         # the current turn: everything after the last user message. Some providers need its thinking
         # again
         begun = max((at for at, turn in enumerate(talk) if _is_asking(turn)), default=0)
         for at, turn in enumerate(talk):
             if turn.role == "assistant":
-                told.append(self._assistant(turn, names, ids, at > begun))
+                messages.append(self._assistant(turn, names, ids, at > begun))
             else:
-                told.extend(self._user(turn, ids))
-        return told
+                messages.extend(self._user(turn, ids))
+        return messages
 
     def _assistant(self, turn: RoleTurn, names: IdMap, ids: IdMap, current: bool) -> JSONObject:
         text: list[str] = []
@@ -157,7 +157,7 @@ class OpenAI(Provider):
         return message
 
     def _user(self, turn: RoleTurn, ids: IdMap) -> list[JSONObject]:
-        told: list[JSONObject] = []
+        messages: list[JSONObject] = []
         media: list[ContentPiece] = []
         rest: list[SamplingContent] = []
         for block in turn.blocks:
@@ -172,15 +172,15 @@ class OpenAI(Provider):
                 media += shown
             if block.is_error:
                 text = f"[The call failed.]\n{text}"
-            told.append(
+            messages.append(
                 {"role": "tool", "tool_call_id": ids.out(block.tool_use_id), "content": text}
             )
         parts = [piece for block in rest for piece in pieces(block, self._taken)]
         if media:
             parts = [ContentPiece("text", "[From the results of the calls above:]"), *media, *parts]
         if parts:
-            told.append({"role": "user", "content": _content(parts)})
-        return told
+            messages.append({"role": "user", "content": _content(parts)})
+        return messages
 
 
 def _is_asking(turn: RoleTurn) -> bool:

@@ -41,7 +41,7 @@ class ChunkReader:
         self._calls: dict[
             int, tuple[str, AnswerPart]
         ] = {}  # by index: the provider's ID, and the growing call
-        self._told: set[str] = set()
+        self._announced: set[str] = set()
         self._usage = Usage()
         self._stop: Stop = "endTurn"
         self._refused = False
@@ -172,8 +172,8 @@ class ChunkReader:
             part.input = arguments
         if "extra_content" in call:
             part.back["extra_content"] = call["extra_content"]
-        if part.name and part.id not in self._told:
-            self._told.add(part.id)
+        if part.name and part.id not in self._announced:
+            self._announced.add(part.id)
             return [Delta("call", part.name, part.id)]
         return []
 

@@ -135,20 +135,22 @@ class SchemaInliner:
 
     def _written(self, schema: JSONObject, where: str, depth: int) -> JSONObject:
         written: JSONObject = {}
-        told: list[str] = []
+        remarks: list[str] = []
         for keyword, value in schema.items():
             if keyword in _SILENTLY or (keyword == "allOf" and not self._every):
                 continue
             if self._every:
                 written[keyword] = self._kept(keyword, value, where, depth)
             elif keyword in _TAKEN:
-                self._take(written, keyword, value, where, depth, told)
+                self._take(written, keyword, value, where, depth, remarks)
             else:
-                self._tell(written, schema, keyword, value, where, told)
+                self._replace_unsupported(written, schema, keyword, value, where, remarks)
         if not self._every:
             self._loosen(written, schema)
-        if told:
-            written["description"] = f"{written.get('description', '')} ({'; '.join(told)})".strip()
+        if remarks:
+            written["description"] = (
+                f"{written.get('description', '')} ({'; '.join(remarks)})".strip()
+            )
         return written
 
     def _kept(self, keyword: str, value: Any, where: str, depth: int) -> Any:
@@ -179,7 +181,13 @@ class SchemaInliner:
         return part if isinstance(part, bool) else self._part(part, f"{where}.", depth + 1)
 
     def _take(
-        self, written: JSONObject, keyword: str, value: Any, where: str, depth: int, told: list[str]
+        self,
+        written: JSONObject,
+        keyword: str,
+        value: Any,
+        where: str,
+        depth: int,
+        remarks: list[str],
     ) -> None:
         """Write a keyword that Gemini supports, in a supported form."""
         if keyword == "properties" and isinstance(value, dict):
@@ -211,18 +219,18 @@ class SchemaInliner:
             ):
                 written[keyword] = value
             else:
-                self._lose(keyword, value, where, told)
+                self._lose(keyword, value, where, remarks)
         else:
             written[keyword] = value
 
-    def _tell(
+    def _replace_unsupported(
         self,
         written: JSONObject,
         schema: JSONObject,
         keyword: str,
         value: Any,
         where: str,
-        told: list[str],
+        remarks: list[str],
     ) -> None:
         """Replace an unsupported keyword by one that allows slightly more, or by words."""
         if (
@@ -241,12 +249,12 @@ class SchemaInliner:
             plainly = keyword.removeprefix("exclusive").lower()
             if plainly not in schema:
                 written[plainly] = value
-        self._lose(keyword, value, where, told)
+        self._lose(keyword, value, where, remarks)
 
-    def _lose(self, keyword: str, value: Any, where: str, told: list[str]) -> None:
+    def _lose(self, keyword: str, value: Any, where: str, remarks: list[str]) -> None:
         self._lost.append(f"{where}{keyword}")
         text = msgspec.json.encode(value).decode()
-        told.append(
+        remarks.append(
             f"{keyword}: {text if len(text) <= _MOST_WORDS else text[: _MOST_WORDS - 1] + '…'}"
         )
 

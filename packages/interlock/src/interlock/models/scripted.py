@@ -94,7 +94,7 @@ class Scripted:
         """Stream the next answer. Raises ModelFailure, or the exception of the script."""
         self.requests.append(request)
         said = await self._said(request)
-        heard = False
+        read_whole = False
         number = 0
         try:
             for delta in _deltas(said.result):
@@ -102,10 +102,10 @@ class Scripted:
                     await self._before(number)
                 number += 1
                 yield delta
-            heard = True
+            read_whole = True
             yield said
         finally:
-            self.closed += not heard
+            self.closed += not read_whole
 
     async def _said(self, request: CreateMessageRequestParams) -> ModelAnswer:
         if self._next >= len(self._answers):

@@ -212,8 +212,8 @@ def _named(schema: JSONObject, lost: list[str]) -> None:
         bad = [name for name in properties if not _PROPERTY_NAME.fullmatch(name)]
         for name in bad:
             lost.append(f"the property {plain(name, 80)}")
-            told = _short({name: properties.pop(name)})
-            part["description"] = f"{text_of(part, 'description')}\n(Also takes: {told})".strip()
+            removed = _short({name: properties.pop(name)})
+            part["description"] = f"{text_of(part, 'description')}\n(Also takes: {removed})".strip()
         if bad:
             for keyword in ("additionalProperties", "unevaluatedProperties", "propertyNames"):
                 part.pop(keyword, None)

@@ -96,7 +96,7 @@ class ExtensionMessages(Struct, frozen=True, kw_only=True):
         cut: Capabilities = decode(encode(capabilities, revision), kind)
         return replace(cut, extensions=kept or None, **named)
 
-    def heard(self, declared: Capabilities, given: Struct, revision: str) -> Capabilities:
+    def with_core(self, declared: Capabilities, given: Struct, revision: str) -> Capabilities:
         """Return the capabilities of a peer, with core capabilities of its revision translated to
         extensions.
 

@@ -48,9 +48,9 @@ class ChangeBus(Protocol):
         """Send a change to every listener, without waiting."""
         ...
 
-    def listen(self, hear: Callable[[Change], None]) -> Callable[[], None]:
-        """Call `hear` for every change, in the listener's event loop, until the returned function
-        is called.
+    def listen(self, receive: Callable[[Change], None]) -> Callable[[], None]:
+        """Call `receive` for every change, in the listener's event loop, until the returned
+        function is called.
         """
         ...
 
@@ -76,17 +76,17 @@ class Remembering(Protocol):
 class _Registration:
     """A function that a bus calls with each change, until the registration is called."""
 
-    __slots__ = ("_listeners", "hear", "loop")
+    __slots__ = ("_listeners", "loop", "receive")
 
     def __init__(
         self,
         listeners: dict[_Registration, None],
         loop: asyncio.AbstractEventLoop,
-        hear: Callable[[Change], None],
+        receive: Callable[[Change], None],
     ) -> None:
         self._listeners = listeners
         self.loop = loop
-        self.hear = hear
+        self.receive = receive
 
     def __call__(self) -> None:
         """Stop listening."""
@@ -137,13 +137,13 @@ class MemoryBus:
         for listener in list(self._listeners):
             loop = listener.loop
             if loop is here:
-                listener.hear(change)
+                listener.receive(change)
             elif not loop.is_closed():
-                loop.call_soon_threadsafe(listener.hear, change)
+                loop.call_soon_threadsafe(listener.receive, change)
 
-    def listen(self, hear: Callable[[Change], None]) -> Callable[[], None]:
-        """Call `hear` for every change until the returned function is called."""
-        registration = _Registration(self._listeners, asyncio.get_running_loop(), hear)
+    def listen(self, receive: Callable[[Change], None]) -> Callable[[], None]:
+        """Call `receive` for every change until the returned function is called."""
+        registration = _Registration(self._listeners, asyncio.get_running_loop(), receive)
         self._listeners[registration] = None
         return registration
 
@@ -154,27 +154,27 @@ class MemoryBus:
 class TopicBus:
     """The change bus of many workers, on a topic of their shared store."""
 
-    def __init__(self, board: Topic) -> None:
-        self._board = board
+    def __init__(self, topic: Topic) -> None:
+        self._topic = topic
         self._decode = msgspec.json.Decoder(Change).decode
 
     @property
     def position(self) -> str:
         """The position of the newest change that this worker has received."""
-        return self._board.position
+        return self._topic.position
 
     async def since(self, position: str) -> list[tuple[Change, str]] | None:
         """Return the changes after a position."""
-        notes = await self._board.replay(position)
+        notes = await self._topic.replay(position)
         return None if notes is None else [(self._decode(note), place) for note, place in notes]
 
     def publish(self, change: Change) -> None:
         """Send a change to every listener on every worker."""
-        self._board.publish(msgspec.json.encode(change))
+        self._topic.publish(msgspec.json.encode(change))
 
-    def listen(self, hear: Callable[[Change], None]) -> Callable[[], None]:
-        """Call `hear` for every change until the returned function is called."""
-        return self._board.subscribe(lambda note, position: hear(self._decode(note)))
+    def listen(self, receive: Callable[[Change], None]) -> Callable[[], None]:
+        """Call `receive` for every change until the returned function is called."""
+        return self._topic.subscribe(lambda note, position: receive(self._decode(note)))
 
 
 _NOTICES: dict[Kind, str] = {
@@ -227,7 +227,7 @@ class Listener:
             wanted.resources_list_changed,
         )
         self._kinds: tuple[Kind, ...] = tuple(
-            kind for kind, told in zip(LISTS, lists, strict=True) if told
+            kind for kind, wanted_list in zip(LISTS, lists, strict=True) if wanted_list
         )
         self._uris = (
             frozenset(wanted.resource_subscriptions) if wanted.resource_subscriptions else _NONE
@@ -245,7 +245,7 @@ class Listener:
         """Whether the filter has any changes."""
         return bool(self._kinds or self._uris)
 
-    def hear(self, change: Change) -> None:
+    def receive(self, change: Change) -> None:
         """Queue a change if the filter contains it (`LSN-02`). A part of a watched resource counts
         as the resource (`SUB-02`).
         """
@@ -288,11 +288,11 @@ class Listener:
             missed = None
         else:
             self._meanwhile = []
-            heard = self._bus.position
+            received_to = self._bus.position
             missed = await self._bus.since(position)
             if missed is not None:
                 newest = missed[-1][1] if missed else position
-                ahead = await self._bus.since(heard)
+                ahead = await self._bus.since(received_to)
                 self._deaf_until = (
                     newest if any(place == newest for _, place in ahead or ()) else ""
                 )

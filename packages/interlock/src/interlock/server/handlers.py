@@ -451,7 +451,7 @@ class Handlers:
         if wanted is None:
             wanted = self._watchable(x)
         listener = Listener(wanted, self._catalogue.bus, self._visibility.concerns(x.caller))
-        stop = self._catalogue.bus.listen(listener.hear)
+        stop = self._catalogue.bus.listen(listener.receive)
         self._catalogue.listeners.add(listener)
         try:
             if x.caller.era is Era.HANDSHAKE and (

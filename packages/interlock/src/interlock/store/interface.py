@@ -194,8 +194,8 @@ class Topic(Protocol):
         """
         ...
 
-    def subscribe(self, hear: Callable[[bytes, str], None]) -> Callable[[], None]:
-        """Call `hear` with each note and its position, in the listener's event loop, until the
+    def subscribe(self, receive: Callable[[bytes, str], None]) -> Callable[[], None]:
+        """Call `receive` with each note and its position, in the listener's event loop, until the
         returned function is called.
 
         The notes of this worker are included.

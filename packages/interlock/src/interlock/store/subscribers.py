@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from ..logs import limited
 
-Hear = Callable[[bytes, str], None]
+Receive = Callable[[bytes, str], None]
 
 log = limited("interlock.store")
 
@@ -26,9 +26,9 @@ class Listeners:
     def __bool__(self) -> bool:
         return bool(self._rooms)
 
-    def add(self, hear: Hear) -> Callable[[], None]:
-        """Call `hear` with every later note, in the current event loop, until the returned function
-        is called.
+    def add(self, receive: Receive) -> Callable[[], None]:
+        """Call `receive` with every later note, in the current event loop, until the returned
+        function is called.
         """
         loop = asyncio.get_running_loop()
         ticket = object()
@@ -36,13 +36,13 @@ class Listeners:
             room = self._rooms.get(loop)
             if room is None:
                 room = self._rooms[loop] = _Room(loop)
-            room.hears[ticket] = hear
+            room.receivers[ticket] = receive
 
         def stop() -> None:
             with self._lock:
                 if (
-                    room.hears.pop(ticket, None)
-                    and not room.hears
+                    room.receivers.pop(ticket, None)
+                    and not room.receivers
                     and self._rooms.get(loop) is room
                 ):
                     del self._rooms[loop]
@@ -66,7 +66,7 @@ class Listeners:
             here = None
         for room in list(self._rooms.values()):
             if room.loop is here:
-                room.tell()
+                room.deliver()
             else:
                 self._call(room)
 
@@ -82,7 +82,7 @@ class Listeners:
 
     def _call(self, room: _Room) -> None:
         try:
-            room.loop.call_soon_threadsafe(room.tell)
+            room.loop.call_soon_threadsafe(room.deliver)
         except RuntimeError:  # the loop is closed, so its subscribers are gone
             with self._lock:
                 self._rooms.pop(room.loop, None)
@@ -91,33 +91,33 @@ class Listeners:
 class _Room:
     """The subscribers in one event loop, and their queue of notes."""
 
-    __slots__ = ("_telling", "hears", "loop", "pending")
+    __slots__ = ("_delivering", "loop", "pending", "receivers")
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
-        self.hears: dict[object, Hear] = {}
+        self.receivers: dict[object, Receive] = {}
         self.pending: deque[tuple[bytes, int]] = deque()
-        self._telling = False
+        self._delivering = False
 
-    def tell(self) -> None:
+    def deliver(self) -> None:
         """Call every subscriber with every queued note.
 
         A note that arrives meanwhile is queued, so that all subscribers get the same order.
         """
-        if self._telling:
+        if self._delivering:
             return
-        self._telling = True
+        self._delivering = True
         try:
             while self.pending:
                 note, number = self.pending.popleft()
-                for ticket, hear in list(self.hears.items()):
-                    if ticket in self.hears:
-                        self._one(hear, note, str(number))
+                for ticket, receive in list(self.receivers.items()):
+                    if ticket in self.receivers:
+                        self._one(receive, note, str(number))
         finally:
-            self._telling = False
+            self._delivering = False
 
-    def _one(self, hear: Hear, note: bytes, position: str) -> None:
+    def _one(self, receive: Receive, note: bytes, position: str) -> None:
         try:
-            hear(note, position)
+            receive(note, position)
         except Exception:
-            log.exception("a listener failed over a note; the others hear it all the same")
+            log.exception("a listener failed on a note; the other listeners receive it")

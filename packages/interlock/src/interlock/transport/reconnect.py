@@ -156,9 +156,9 @@ class Recovery:
                 f"The server has gone, and does not speak {self._revision} any more ({bad}); open "
                 "the client anew."
             ) from bad
-        for told in [*([self._level] if self._level else []), *self._subscribed.values()]:
+        for restored in [*([self._level] if self._level else []), *self._subscribed.values()]:
             with contextlib.suppress(t.McpError):  # the server may no longer have the resource
-                await self._connection.exchange(told)
+                await self._connection.exchange(restored)
 
     def _count(self) -> None:
         """Raise Unreachable if the connection was reopened too often."""

@@ -61,12 +61,12 @@ class Strings:
                 raise TypeError(
                     f"parameter {name!r} of {named(function)} cannot be used: {bad}"
                 ) from None
-            told = words_of(hint)
-            words = told.get("description") or described.get(name)
+            annotated = words_of(hint)
+            words = annotated.get("description") or described.get(name)
             required = parameter.default is parameter.empty
             self.arguments.append(
                 t.PromptArgument(
-                    name=name, title=told.get("title"), description=words, required=required
+                    name=name, title=annotated.get("title"), description=words, required=required
                 )
             )
             if choices := _choices(hint):

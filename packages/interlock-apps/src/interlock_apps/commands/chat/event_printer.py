@@ -84,7 +84,7 @@ class EventPrinter:
             e.ResourceUpdated: self._updated,
         }
 
-    def hear(self, noted: LogEntry) -> None:
+    def receive(self, noted: LogEntry) -> None:
         """Handle an event."""
         event: Any = noted.event
         tell = self._table.get(type(event))
@@ -95,9 +95,9 @@ class EventPrinter:
 
     def _says(self, event: e.ModelSays) -> None:
         if event.kind == "text":
-            self._print_blocks(self._speech.hear(event.text))
+            self._print_blocks(self._speech.feed(event.text))
         elif event.kind == "thought":
-            for block in self._thought.hear(event.text):
+            for block in self._thought.feed(event.text):
                 self._terminal.note(block, "dim italic")
         elif event.kind == "note":
             self._terminal.note(event.text)

@@ -14,7 +14,7 @@ class MarkdownStream:
         self.rest = ""
         self.said = False
 
-    def hear(self, piece: str) -> list[str]:
+    def feed(self, piece: str) -> list[str]:
         """Add a piece, and return the blocks that it finishes."""
         self.said = True
         self.rest += piece

@@ -274,9 +274,9 @@ def field_lines(field: FormField, number: int, count: int) -> list[Any]:
             overflow="fold",
         )
     ]
-    told = remark(field) if not field.options else field.description
-    if told:
-        lines.append(Text(f"    {seen(told)}", style="dim", overflow="fold"))
+    description = remark(field) if not field.options else field.description
+    if description:
+        lines.append(Text(f"    {seen(description)}", style="dim", overflow="fold"))
     for place, (value, title) in enumerate(field.options, 1):
         named = (
             in_line(title, 200)

@@ -132,7 +132,7 @@ class ChatRepl:
     async def run(self, *, resume: str = "", follow: Any = None) -> None:
         """Open the host, run the chat, close the host. Raises LogError and errors of the host."""
         self.host.prompter.person = self.front
-        silence = self.host.listen(self.feed.hear)
+        stop_listening = self.host.listen(self.feed.receive)
         following: asyncio.Task[Any] | None = None
         try:
             with contextlib.suppress(LeaveChat, QuestionAbandoned):
@@ -142,7 +142,7 @@ class ChatRepl:
                 self.begin(await self._first(resume))
                 await self._talk()
         finally:
-            silence()
+            stop_listening()
             self.media.forget()
             if following is not None:
                 following.cancel()

@@ -58,7 +58,7 @@ def wishes(messages: Sequence[SamplingMessage]) -> tuple[int, Wishes | None]:
         place = max(place, index)
         given = {**found, **given}
         if "Destination" in found:
-            return place, _read(given, told(messages[: place + 1]))
+            return place, _read(given, words_of_user(messages[: place + 1]))
     return -1, None
 
 
@@ -93,7 +93,7 @@ def spoken(message: SamplingMessage) -> str:
     return "\n".join(_texts(message))
 
 
-def told(messages: Sequence[SamplingMessage]) -> str:
+def words_of_user(messages: Sequence[SamplingMessage]) -> str:
     """All that the person said, including attachments."""
     return "\n".join(spoken(message) for message in messages if message.role == "user")
 

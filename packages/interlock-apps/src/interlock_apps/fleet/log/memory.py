@@ -17,7 +17,7 @@ from .records import LogRow
 from .session_titles import SessionTitles
 
 
-def unheard(_: Notice) -> None:
+def ignore_notice(_: Notice) -> None:
     """Ignore a notice."""
 
 
@@ -35,7 +35,7 @@ class MemoryLog:
         most_bytes: int = 64 * 1024 * 1024,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self.publish: Callable[[Notice], None] = unheard
+        self.publish: Callable[[Notice], None] = ignore_notice
         self._redact = redact
         self._most = most
         self._most_bytes = most_bytes

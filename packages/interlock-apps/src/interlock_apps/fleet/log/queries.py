@@ -75,7 +75,7 @@ def find(
     found = [
         data
         for data in (bodies.whole(db, data) for _, data in rows)
-        if not wanted.words or worded or wanted.told(records.row(data, None).text)
+        if not wanted.words or worded or wanted.has_words(records.row(data, None).text)
     ]
     return EntryPage(found, rows[-1][0] if len(rows) == most and rows else None)
 

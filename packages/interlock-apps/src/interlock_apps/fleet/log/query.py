@@ -24,7 +24,7 @@ class LogQuery(Struct, frozen=True, kw_only=True):
 
     def fits(self, row: LogRow) -> bool:
         """Whether an entry matches the search."""
-        return self.files(row) and (not self.words or self.told(row.text))
+        return self.files(row) and (not self.words or self.has_words(row.text))
 
     def files(self, row: LogRow) -> bool:
         """Whether an entry matches by session, server, kind and time."""
@@ -36,7 +36,7 @@ class LogQuery(Struct, frozen=True, kw_only=True):
             and (self.until is None or row.at < self.until)
         )
 
-    def told(self, text: str) -> bool:
+    def has_words(self, text: str) -> bool:
         """Whether a text has every word, or a word that begins with it."""
         found = words_of(text, MOST_TEXT)
         return all(any(word.startswith(wanted) for word in found) for wanted in self.words)
@@ -51,7 +51,12 @@ def wanted(
     until: float | None = None,
 ) -> LogQuery:
     """Return a search for these words."""
-    told = tuple(dict.fromkeys(words_of(words)))[:_MOST_WORDS]
+    has_words = tuple(dict.fromkeys(words_of(words)))[:_MOST_WORDS]
     return LogQuery(
-        words=told, session=session, server=server, kinds=tuple(kinds), since=since, until=until
+        words=has_words,
+        session=session,
+        server=server,
+        kinds=tuple(kinds),
+        since=since,
+        until=until,
     )

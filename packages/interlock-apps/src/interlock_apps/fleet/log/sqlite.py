@@ -22,7 +22,7 @@ from .anchors import EVERY, Anchor, write_anchor
 from .export import line
 from .interface import LogError, SessionRow, Tampered
 from .large_bodies import BodyLimits, BodyStore, remove
-from .memory import unheard
+from .memory import ignore_notice
 from .query import wanted
 
 T = TypeVar("T")
@@ -63,7 +63,7 @@ class SqliteLog:
         anchor: str | os.PathLike[str] | None = None,
         anchor_every: int = EVERY,
     ) -> None:
-        self.publish: Callable[[Notice], None] = unheard
+        self.publish: Callable[[Notice], None] = ignore_notice
         self.path = Path(path).absolute()
         self._redact = redact
         self._clock = clock

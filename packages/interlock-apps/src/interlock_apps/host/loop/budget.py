@@ -11,9 +11,9 @@ class Budget(Struct, frozen=True, kw_only=True):
     `steps` is how often the model may be asked. `calls` is how many tools it may call in one step.
     `tokens` is the total of input and output of all steps. `seconds` is the duration of the turn,
     without the time spent on questions to the person. The text of a result is given to the model in
-    pages of `page` characters; the rest is stored, `shelf` bytes in all. `picture` is the limit in
-    bytes for one image or sound, `pictures` for all in one result. The last `keep` turns of a
-    conversation are never trimmed. `answer` is the limit in tokens for one answer, 0 for the
+    pages of `page` characters; the rest is stored, `stored_results` bytes in all. `picture` is the
+    limit in bytes for one image or sound, `pictures` for all in one result. The last `keep` turns
+    of a conversation are never trimmed. `answer` is the limit in tokens for one answer, 0 for the
     model's own limit.
     """
 
@@ -22,7 +22,7 @@ class Budget(Struct, frozen=True, kw_only=True):
     tokens: int = 2_000_000
     seconds: float = 3_600.0
     page: int = 24_000
-    shelf: int = 64 * 1024 * 1024
+    stored_results: int = 64 * 1024 * 1024
     picture: int = 5 * 1024 * 1024
     pictures: int = 20 * 1024 * 1024
     keep: int = 2

@@ -35,11 +35,11 @@ class ResultRenderer:
     """
 
     def __init__(
-        self, budget: Budget, marker: UntrustedTextMarker, shelf: ResultStore, clean: Clean = str
+        self, budget: Budget, marker: UntrustedTextMarker, results: ResultStore, clean: Clean = str
     ) -> None:
         self.budget = budget
         self.marker = marker
-        self.shelf = shelf
+        self.results = results
         self._clean = clean
 
     def result(self, use: str, result: CallToolResult, origin: str) -> ToolResultContent:
@@ -73,13 +73,13 @@ class ResultRenderer:
         origin = self._clean(origin)
         if len(text) <= self.budget.page:
             return self.marker.wrap(text, origin)
-        name = self.shelf.put(text)
-        pages = self.shelf.pages(name)
+        name = self.results.put(text)
+        pages = self.results.pages(name)
         more = (
             f'(Page 1 of {pages}. The others: interlock__read_result with {{"result": '
             f'"{name}", "page": 2}} and so on.)'
         )
-        return f"{self.marker.wrap(self.shelf.read(name, 1) or '', origin)}\n{more}"
+        return f"{self.marker.wrap(self.results.read(name, 1) or '', origin)}\n{more}"
 
     def parts(self, blocks: list[Any]) -> tuple[str, list[Media]]:
         """The text of blocks, and their images and sounds; other blocks become a line of text."""

@@ -122,7 +122,7 @@ def turn(talk: TurnState) -> Generator[Step, Any, TurnEnded]:
                     session=talk.session, reason=said.reason, words=said.words, usage=used
                 )
             used = used + said.usage
-            uses = _heard(talk, said.result)
+            uses = _append_message(talk, said.result)
             yield PublishEvent(
                 ModelSaid(
                     session=talk.session,
@@ -225,7 +225,7 @@ def _asked(talk: TurnState, step: int) -> Generator[Step, Any, ModelAnswer | Tur
         share = HARDER
 
 
-def _heard(talk: TurnState, result: CreateMessageResult) -> tuple[ToolUse, ...]:
+def _append_message(talk: TurnState, result: CreateMessageResult) -> tuple[ToolUse, ...]:
     """Add the model's message to the conversation; return its tool uses."""
     said = SamplingMessage(role="assistant", content=result.content)
     if blocks(said):

@@ -109,12 +109,12 @@ class ActRunner:
         """
         begun: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
-        def hear(noted: LogEntry) -> None:
+        def receive(noted: LogEntry) -> None:
             ours = isinstance(noted.event, BEGUN) and noted.event.session == session
             if ours and not begun.done():
                 begun.set_result(None)
 
-        end = self._host.listen(hear)
+        end = self._host.listen(receive)
         task = asyncio.get_running_loop().create_task(turn)
         self._turns.add(task)
         task.add_done_callback(self._turns.discard)

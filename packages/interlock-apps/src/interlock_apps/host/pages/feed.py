@@ -57,9 +57,9 @@ class HostFeed:
         await self._host.log.flush()
         self._past = (await self._host.log.sessions())[:MOST_PAST]
 
-    def listen(self, hear: Callable[[LogEntry], None]) -> Callable[[], None]:
+    def listen(self, receive: Callable[[LogEntry], None]) -> Callable[[], None]:
         """See Feed."""
-        return self._host.listen(hear)
+        return self._host.listen(receive)
 
     def state(self) -> dict[str, Any]:
         """See Feed."""

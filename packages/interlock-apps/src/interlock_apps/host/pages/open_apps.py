@@ -71,10 +71,10 @@ class OpenApps:
             MOST_OPEN, on_evict=lambda _, opened: _give_up(opened)
         )
         self._pages: BoundedCache[tuple[str, str], AppPage] = BoundedCache(MOST_PAGES)
-        self._told: set[tuple[str, str, str]] = set()
+        self._warned: set[tuple[str, str, str]] = set()
         self._person: set[asyncio.Task[Any]] = set()
         self._callers: dict[str, OpenApp] = {}  # by call, until it is decided
-        self._unheard = host.listen(self._hear)
+        self._stop_listening = host.listen(self._receive)
 
     async def open(self, server: str, uri: str, session: str) -> JSONObject:
         """Open an app that one of the server's tools names.
@@ -197,7 +197,7 @@ class OpenApps:
 
     def end(self) -> None:
         """Close all apps, and cancel the calls that the person started here."""
-        self._unheard()
+        self._stop_listening()
         for app in list(self._open):
             self.close(app)
         for task in self._person:
@@ -246,9 +246,9 @@ class OpenApps:
         """Publish which origins an app may use, once in each conversation, and what it was refused
         (`APP-18`).
         """
-        if (not page.csp.domains and not page.refused) or (session, server, uri) in self._told:
+        if (not page.csp.domains and not page.refused) or (session, server, uri) in self._warned:
             return
-        self._told.add((session, server, uri))
+        self._warned.add((session, server, uri))
         words = f"The app {uri} may reach {', '.join(page.csp.domains) or 'nothing outside'}."
         if page.refused:
             words += f" It asked for more, which was denied: {'; '.join(page.refused)}."
@@ -258,7 +258,7 @@ class OpenApps:
             )
         )
 
-    def _hear(self, noted: LogEntry) -> None:
+    def _receive(self, noted: LogEntry) -> None:
         """Drop cached pages of changed servers, and count the person's denials for each app."""
         event: Event = noted.event
         if (

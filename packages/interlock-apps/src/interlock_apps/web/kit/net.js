@@ -63,10 +63,10 @@ const MOST = 8000;
 
 /**
  * Listen while the page is open. A lost stream reconnects: first at once, then with growing delays.
- * @param {(message: any, fresh: boolean) => void} hear `fresh`: the first message on a new
+ * @param {(message: any, fresh: boolean) => void} receive `fresh`: the first message on a new
  *   stream; earlier events may have been missed
  */
-export function listen(hear) {
+export function listen(receive) {
   let source = /** @type {EventSource | null} */ (null);
   let timer = 0;
   const open = () => {
@@ -79,7 +79,7 @@ export function listen(hear) {
       barred.value = "";
       line.value = "open";
       const message = JSON.parse(event.data);
-      hear(message, fresh && message.kind === "state");
+      receive(message, fresh && message.kind === "state");
       if (message.kind === "state") fresh = false;
     };
     source.onerror = () => {

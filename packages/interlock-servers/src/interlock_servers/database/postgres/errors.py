@@ -53,7 +53,7 @@ def unreachable(error: BaseException, target: PostgresUrl, driver: Driver) -> To
         )
     if isinstance(error, driver.refusal):
         return ToolError(
-            f"PostgreSQL at {target.place} refused the connection: {target.clean(_told(error))}"
+            f"PostgreSQL at {target.place} refused the connection: {target.clean(_message(error))}"
         )
     if isinstance(error, OSError) and not isinstance(error, ConnectionError | FileNotFoundError):
         return ToolError(
@@ -93,7 +93,7 @@ def refused(
         code = getattr(error, "sqlstate", None)
         if code == "42601" and "multiple commands" in str(error):
             return ToolError("One call runs one statement. Send the statements one by one.")
-        words = [f"PostgreSQL: {_told(error)}", _where(error, sql, before)]
+        words = [f"PostgreSQL: {_message(error)}", _where(error, sql, before)]
         if reading and (code == "42601" or (code == "0A000" and "DECLARE" in str(error))):
             words.append(ONLY_READING)
         return ToolError(" ".join(filter(None, words)))
@@ -108,7 +108,7 @@ def refused(
     )
 
 
-def _told(error: Exception) -> str:
+def _message(error: Exception) -> str:
     """The server's message, with its detail and hint."""
     parts = [
         getattr(error, "message", None) or str(error),

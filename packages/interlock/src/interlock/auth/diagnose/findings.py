@@ -46,18 +46,18 @@ class Finding(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Report:
-    """The findings in order. `hear` is called with each new finding.
+    """The findings in order. `on_finding` is called with each new finding.
 
     Attributes:
         lenient: Whether an error is reported as a remark, because a login would not use that
             server.
     """
 
-    def __init__(self, hear: Callable[[Finding], object] | None = None) -> None:
+    def __init__(self, on_finding: Callable[[Finding], object] | None = None) -> None:
         self.findings: list[Finding] = []
         self.part = ""
         self.lenient = False
-        self._hear = hear
+        self._on_finding = on_finding
 
     @property
     def wrong(self) -> list[Finding]:
@@ -125,8 +125,8 @@ class Report:
             culprit=culprit,
         )
         self.findings.append(finding)
-        if self._hear is not None:
-            self._hear(finding)
+        if self._on_finding is not None:
+            self._on_finding(finding)
 
 
 def shown(text: str) -> str:

@@ -85,7 +85,7 @@ def code_from(query: str, request: AuthorizationRequest) -> str:
         Denied: The user refused.
         Unauthorized: The response is an error, or invalid.
     """
-    told: dict[str, str] = {}
+    parameters: dict[str, str] = {}
     try:
         pairs = parse_qsl(
             query.partition("#")[0].removeprefix("?"), keep_blank_values=True, max_num_fields=100
@@ -95,17 +95,17 @@ def code_from(query: str, request: AuthorizationRequest) -> str:
             "the answer has more than a hundred parameters", "a code and a state", request
         ) from None
     for name, value in pairs:
-        if name in told and name in ("state", "iss", "code", "error"):
+        if name in parameters and name in ("state", "iss", "code", "error"):
             raise _strange(f"the answer has {name} twice", "each parameter once", request)
-        told.setdefault(name, value)
-    if not hmac.compare_digest(told.get("state", "").encode(), request.state.encode()):
+        parameters.setdefault(name, value)
+    if not hmac.compare_digest(parameters.get("state", "").encode(), request.state.encode()):
         raise _strange(
             "the answer does not belong to this request (`state` differs)",
             "the state that was sent",
             request,
             "client",
         )
-    said = told.get("iss")
+    said = parameters.get("iss")
     if said is None and request.says_issuer:
         raise _strange(
             "the answer does not name its authorization server",
@@ -117,9 +117,9 @@ def code_from(query: str, request: AuthorizationRequest) -> str:
         raise _strange(
             "the answer comes from another authorization server", f"iss={request.issuer}", request
         )
-    if "error" in told:
-        code = told["error"]
-        words = told.get("error_description", "")
+    if "error" in parameters:
+        code = parameters["error"]
+        words = parameters.get("error_description", "")
         kind = Denied if code == "access_denied" else Unauthorized
         shown = "".join(
             c if c.isprintable() else "?" for c in (f"{code}: {words}" if words else code)[:300]
@@ -132,9 +132,9 @@ def code_from(query: str, request: AuthorizationRequest) -> str:
             culprit=culprit,
             code=code,
         )
-    if not told.get("code"):
+    if not parameters.get("code"):
         raise _strange("the answer has no code", "code=...", request)
-    return told["code"]
+    return parameters["code"]
 
 
 _INTERFERING = (

@@ -363,10 +363,10 @@ def by_device(
     got = yield from ask(endpoint, form, member, metadata, means, step="device code")
     if got.status != 200 or read_error(got.body) is not None:
         raise refused(got, endpoint, "device code")
-    told = read_document(got.body, DeviceAnswer, step="device code", document=endpoint)
-    until = means.now() + min(told.expires_in, _LONGEST_CODE)
-    interval = min(max(1.0, told.interval), 60.0)
-    for place in (told.verification_uri, told.verification_uri_complete):
+    device = read_document(got.body, DeviceAnswer, step="device code", document=endpoint)
+    until = means.now() + min(device.expires_in, _LONGEST_CODE)
+    interval = min(max(1.0, device.interval), 60.0)
+    for place in (device.verification_uri, device.verification_uri_complete):
         if place is not None:
             usable(
                 place,
@@ -375,11 +375,14 @@ def by_device(
                 document=endpoint,
             )
     yield ShowCode(
-        told.user_code, told.verification_uri, told.verification_uri_complete, told.expires_in
+        device.user_code,
+        device.verification_uri,
+        device.verification_uri_complete,
+        device.expires_in,
     )
     wanted = {
         "grant_type": DEVICE,
-        "device_code": told.device_code,
+        "device_code": device.device_code,
         **({"resource": form["resource"]} if "resource" in form else {}),
     }
     while True:
@@ -388,7 +391,7 @@ def by_device(
             raise Unauthorized(
                 "log-in",
                 "the code was not entered in time",
-                document=told.verification_uri,
+                document=device.verification_uri,
                 culprit="person",
                 code="expired_token",
             )

@@ -254,25 +254,25 @@ def _post(endpoint: str, wanted: ClientMetadata) -> Procedure[Got]:
 def _member(
     got: Got, wanted: ClientMetadata, site: Site, endpoint: str, redirect_uri: str
 ) -> Member:
-    told = read_document(got.body, Registered, step=_STEP, document=endpoint)
+    registered = read_document(got.body, Registered, step=_STEP, document=endpoint)
     supported = site.metadata.token_endpoint_auth_methods_supported
     return Member(
         issuer=site.metadata.issuer,
-        client_id=told.client_id,
-        client_secret=told.client_secret,
-        method=told.token_endpoint_auth_method
-        or ("none" if told.client_secret is None else secret_method(supported)),
+        client_id=registered.client_id,
+        client_secret=registered.client_secret,
+        method=registered.token_endpoint_auth_method
+        or ("none" if registered.client_secret is None else secret_method(supported)),
         redirect_uris=(redirect_uri,) if redirect_uri else (),
-        until=told.client_secret_expires_at or None,
-        scopes=_scopes(wanted.scope, told.scope),
+        until=registered.client_secret_expires_at or None,
+        scopes=_scopes(wanted.scope, registered.scope),
         source="dynamic",
     )
 
 
-def _scopes(wanted: str | None, told: str | None) -> tuple[str, ...] | None:
+def _scopes(wanted: str | None, registered: str | None) -> tuple[str, ...] | None:
     """The scopes that a registration covers. Requested scopes that were not granted count too,
     because requesting them again would not help.
     """
-    if wanted is None and told is None:
+    if wanted is None and registered is None:
         return None
-    return tuple(dict.fromkeys(f"{told or ''} {wanted or ''}".split()))
+    return tuple(dict.fromkeys(f"{registered or ''} {wanted or ''}".split()))

@@ -123,12 +123,12 @@ def login(url: str, **given: Any) -> None:
     """
     if given["device"] and given["paste"]:
         raise click.UsageError("--device and --paste exclude each other: give one of them.")
-    told = _told(given)
+    login = _login_of(given)
     vault = vault_at(given["place"])
-    carry_out(lambda: _log_in(url, told, vault, given), machine=given["machine"], url=url)
+    carry_out(lambda: _log_in(url, login, vault, given), machine=given["machine"], url=url)
 
 
-def _told(given: dict[str, Any]) -> Login:
+def _login_of(given: dict[str, Any]) -> Login:
     """The client settings from the command line. Raises click.UsageError."""
     secret = _secret(given["client_secret_file"], given["client_secret_env"])
     if given["client_id"] is None and (secret is not None or given["issuer"] is not None):
@@ -152,12 +152,12 @@ def _told(given: dict[str, Any]) -> Login:
             "hosts",
         )
     }
-    told = Login(client_secret=secret, **same)
+    login = Login(client_secret=secret, **same)
     try:
-        Terminal(redirect_uri=told.redirect_uri)
+        Terminal(redirect_uri=login.redirect_uri)
     except ValueError as bad:
         raise click.UsageError(f"--redirect-uri: {bad}.") from None
-    return told
+    return login
 
 
 def _secret(file: Any, variable: str | None) -> str | None:
@@ -181,50 +181,50 @@ def _secret(file: Any, variable: str | None) -> str | None:
     return secret
 
 
-async def _log_in(url: str, told: Login, vault: Vault, given: dict[str, Any]) -> int:
+async def _log_in(url: str, login: Login, vault: Vault, given: dict[str, Any]) -> int:
     tell = _tell if given["verbose"] else None
     try:
         before = server_of(vault, url, given["account"], Login())
         kept = await login_kept(vault, before)
-        if kept is not None and all(getattr(told, name) is None for name in _IDENTITY):
-            told = Login(
+        if kept is not None and all(getattr(login, name) is None for name in _IDENTITY):
+            login = Login(
                 **{name: getattr(kept, name) for name in _IDENTITY},
-                dpop=told.dpop or kept.dpop,
-                assume_pkce=told.assume_pkce or kept.assume_pkce,
-                hosts=told.hosts or kept.hosts,
+                dpop=login.dpop or kept.dpop,
+                assume_pkce=login.assume_pkce or kept.assume_pkce,
+                hosts=login.hosts or kept.hosts,
             )
-        clients = HttpClients(url, told.hosts)
+        clients = HttpClients(url, login.hosts)
         try:
             challenge = await _challenge(url, clients)
             if challenge is None:
                 _nothing_to_do(url, given["machine"])
                 return exits.OK
-            agent = _agent(told, device=given["device"], paste=given["paste"])
+            agent = _agent(login, device=given["device"], paste=given["paste"])
             server = server_of(
                 vault,
                 url,
                 given["account"],
-                told,
+                login,
                 agent=lambda: agent,
                 scopes=given["scopes"],
                 device=given["device"],
                 tell=tell,
             )
             grant = await server.renew(challenge, fresh=True)
-            await keep_login(vault, server, told)
+            await keep_login(vault, server, login)
             await _tried(url, server, clients)
         finally:
             await clients.aclose()
-        _show(url, given["account"], grant, told, vault, given["machine"])
+        _show(url, given["account"], grant, login, vault, given["machine"])
         return exits.OK
     finally:
         await vault.aclose()
 
 
-def _agent(told: Login, *, device: bool, paste: bool) -> Agent:
+def _agent(login: Login, *, device: bool, paste: bool) -> Agent:
     if paste:
-        return Terminal(redirect_uri=told.redirect_uri)
-    agent = default_agent(redirect_uri=told.redirect_uri)
+        return Terminal(redirect_uri=login.redirect_uri)
+    agent = default_agent(redirect_uri=login.redirect_uri)
     if device and isinstance(agent, Headless):
         return Terminal()  # a code only has to be shown, so no terminal input is needed
     return agent
@@ -308,8 +308,8 @@ def _nothing_to_do(url: str, machine: bool) -> None:
         say(f"{url} does not require a login.")
 
 
-def _show(url: str, account: str, grant: Grant, told: Login, vault: Vault, machine: bool) -> None:
-    data = row(url, account, grant, told)
+def _show(url: str, account: str, grant: Grant, login: Login, vault: Vault, machine: bool) -> None:
+    data = row(url, account, grant, login)
     if machine:
         print_json({**data, "authorization": True})
         return

@@ -201,12 +201,12 @@ def _warnings() -> Callable[[str], None]:
     """
     shown: set[str] = set()
 
-    def hear(line: str) -> None:
+    def show_warning(line: str) -> None:
         if line.startswith(WARNING) and line not in shown:
             shown.add(line)
             note(f"Warning: {line.removeprefix(WARNING)}", fg="yellow")
 
-    return hear
+    return show_warning
 
 
 def _without_warnings(bad: t.Unreachable) -> t.Unreachable:

@@ -54,11 +54,11 @@ def run_reloading(
             async with own_streams() as channel:
                 await ReloadSupervisor(channel, command, extra, watched, grace).run()
 
-        asyncio.run(_until_told(serve()))
+        asyncio.run(_until_signalled(serve()))
     return 0
 
 
-async def _until_told(work: Coroutine[Any, Any, None]) -> None:
+async def _until_signalled(work: Coroutine[Any, Any, None]) -> None:
     """Run the work until it ends or a signal stops it."""
     task = asyncio.create_task(work)
     if sys.platform != "win32":

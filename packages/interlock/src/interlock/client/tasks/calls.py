@@ -290,18 +290,18 @@ class ServerTasks:
 
     # -- notifications -----------------------------------------------------------------------------
 
-    def hear(self, method: str, params: Any) -> bool:
+    def receive(self, method: str, params: Any) -> bool:
         """Process the status notification of a task; False if no handle waits for it."""
         if method not in _STATUS_METHODS or not isinstance(params, TaskStatusNotificationParams):
             return False
         handle = self._handles.get(params.task_id)
         if handle is not None:
-            handle.hear(params.task)
+            handle.receive(params.task)
         return handle is not None
 
     @contextlib.asynccontextmanager
     async def _subscribed(
-        self, id: str, hear: Callable[[Task], None]
+        self, id: str, receive: Callable[[Task], None]
     ) -> AsyncIterator[Callable[[], bool]]:
         """Subscribe to the states of one task (`TKX-23`). A server that refuses is only polled."""
         if self._subscriptions >= _MOST_SUBSCRIPTIONS:
@@ -314,7 +314,7 @@ class ServerTasks:
             if method == "notifications/subscriptions/acknowledged":
                 granted = id in (getattr(params.notifications, "taskIds", None) or ())
             elif method in _STATUS_METHODS and params.task_id == id:
-                hear(params.task)
+                receive(params.task)
 
         async def listen() -> None:
             nonlocal granted

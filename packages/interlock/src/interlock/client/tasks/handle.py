@@ -137,7 +137,7 @@ class TaskHandle:
         if self._requests is None:
             raise ValueError("the server answered the call without a task")
         state = _plain(await self._requests.get())
-        self.hear(state)
+        self.receive(state)
         return state
 
     async def result(self) -> t.CallToolResult:
@@ -198,7 +198,7 @@ class TaskHandle:
         """Poll now."""
         self._poll_now.set()
 
-    def hear(self, state: Task) -> None:
+    def receive(self, state: Task) -> None:
         """Process a state, from a poll or a notification. The last status is final (`TK4-10`)."""
         if self.state is None or not self.state.is_terminal:
             self.state = state = _plain(state)
@@ -256,7 +256,7 @@ class TaskHandle:
             if self._notices is None or self.id is None:
                 await self._poll(lambda: False)
                 return
-            async with self._notices(self.id, self.hear) as are_sent:
+            async with self._notices(self.id, self.receive) as are_sent:
                 await self._poll(are_sent)
         except Exception as bad:
             self.fail(bad)
@@ -287,7 +287,7 @@ class TaskHandle:
                     raise
                 continue
             answered = clock()
-            self.hear(state)
+            self.receive(state)
             if not self.ended:
                 self._check_ttl(state, clock() - self._since)
 

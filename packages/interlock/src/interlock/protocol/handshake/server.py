@@ -511,7 +511,7 @@ class ServerConnection:
         declared = decode(
             encode(hello.capabilities, revision), t.ClientCapabilities
         )  # features that the revision lacks cannot be requested (`LIF-12`)
-        declared = self.identity.extensions.heard(declared, hello.capabilities, revision)
+        declared = self.identity.extensions.with_core(declared, hello.capabilities, revision)
         caller = Caller(revision, declared, hello.client_info, "info", self.principal, self.session)
         try:
             offered = _offered(self.identity, caller, can_notify=self._can_notify)

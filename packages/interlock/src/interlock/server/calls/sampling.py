@@ -121,8 +121,8 @@ def correction(answer: t.CreateMessageResult, bad: BadAnswer) -> list[t.Sampling
     said = t.SamplingMessage(role="assistant", content=answer.content)
     if results:
         return [said, t.SamplingMessage(role="user", content=results)]
-    told = t.SamplingMessage(role="user", content=t.TextContent(words))
-    return [said, told] if blocks else [told]
+    request = t.SamplingMessage(role="user", content=t.TextContent(words))
+    return [said, request] if blocks else [request]
 
 
 class Sampler:

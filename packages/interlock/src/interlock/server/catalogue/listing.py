@@ -95,13 +95,13 @@ class ListPages:
         asked = known.get(what)
         if asked is None:
             asked = known[what] = NONE.union(
-                *(feature.scopes for feature in self._visibility.shelf(what).all())
+                *(feature.scopes for feature in self._visibility.feature_list(what).all())
             )
         return asked
 
     def _page(self, what: str, cursor: str | None, audience: Audience | None) -> t.PaginatedResult:
         visibility = self._visibility
-        shelf = visibility.shelf(what)
+        feature_list = visibility.feature_list(what)
         # A page that depends on the caller must not be shared with other callers.
         is_private = (
             visibility.has_hook
@@ -109,12 +109,12 @@ class ListPages:
             or (what == "tools" and visibility.has_tools_for_apps)
         )
         keys = self._keys if is_private else ()
-        found = shelf.after(0 if cursor is None else _place_of(cursor, what, keys))
+        found = feature_list.after(0 if cursor is None else _place_of(cursor, what, keys))
         if audience is not None:
             found = [
                 (place, feature)
                 for place, feature in found
-                if visibility.lists(shelf, feature, audience)
+                if visibility.lists(feature_list, feature, audience)
             ]
         kind, page_size = self._offered.get(what) or (_RESULTS[what], self.page_size)
         page = found[:page_size]

@@ -140,8 +140,14 @@ class Visibility:
         scopes = self._scopes
         if scopes is None:
             changes = self._changes
-            shelves = self._lists.values()
-            scopes = NONE.union(*(feature.scopes for shelf in shelves for feature in shelf.all()))
+            feature_lists = self._lists.values()
+            scopes = NONE.union(
+                *(
+                    feature.scopes
+                    for feature_list in feature_lists
+                    for feature in feature_list.all()
+                )
+            )
             if changes == self._changes:  # otherwise another thread changed features
                 self._scopes = scopes
         return scopes
@@ -171,25 +177,25 @@ class Visibility:
         key = self._key(caller)
         return Audience(name_of(key), key, held(caller), apps)
 
-    def lists(self, shelf: FeatureList[Any], feature: Any, audience: Audience) -> bool:
+    def lists(self, feature_list: FeatureList[Any], feature: Any, audience: Audience) -> bool:
         """Whether the lists of an audience contain a feature."""
         if audience.scopes is not None and not feature.scopes <= audience.scopes:
             return False
-        if not audience.apps and shelf.kind == "tool" and for_apps_only(feature):
+        if not audience.apps and feature_list.kind == "tool" and for_apps_only(feature):
             return False
-        return self._rule is None or self._sees(audience.key, shelf.describe(feature))
+        return self._rule is None or self._sees(audience.key, feature_list.describe(feature))
 
-    def shelf(self, what: str) -> FeatureList[Any]:
+    def feature_list(self, what: str) -> FeatureList[Any]:
         """Return the features of a list."""
         return self._lists[what]
 
-    def add_list(self, what: str, shelf: FeatureList[Any]) -> None:
+    def add_list(self, what: str, feature_list: FeatureList[Any]) -> None:
         """Add a list of an extension."""
-        self._lists[what] = shelf
+        self._lists[what] = feature_list
 
-    def shows(self, shelf: FeatureList[Any], feature: Any, caller: Caller) -> bool:
+    def shows(self, feature_list: FeatureList[Any], feature: Any, caller: Caller) -> bool:
         """Whether the hook shows a feature to a caller."""
-        return self._rule is None or self._sees(self._key(caller), shelf.describe(feature))
+        return self._rule is None or self._sees(self._key(caller), feature_list.describe(feature))
 
     def _key(self, caller: Caller) -> Any:
         assert self._rule is not None
@@ -328,8 +334,8 @@ class Visibility:
         """Raise McpError if the capability of a method is not offered: then the method does not
         exist (`ERR-10`).
         """
-        shelf = self._lists.get(what) if self._rule is None else None
-        if shelf:  # the list has features, and every caller sees them
+        feature_list = self._lists.get(what) if self._rule is None else None
+        if feature_list:  # the list has features, and every caller sees them
             return
         if what not in self.offered(x.caller):
             raise t.McpError(
@@ -359,13 +365,15 @@ class Visibility:
         """
         features = self._features
 
-        def has(shelf: FeatureList[Any]) -> bool:
+        def has(feature_list: FeatureList[Any]) -> bool:
             if audience is None:
-                return len(shelf) > 0
-            return any(self.lists(shelf, feature, audience) for feature in shelf.all())
+                return len(feature_list) > 0
+            return any(
+                self.lists(feature_list, feature, audience) for feature in feature_list.all()
+            )
 
-        def shown(shelf: FeatureList[Any], feature: Any) -> bool:
-            return audience is None or self.lists(shelf, feature, audience)
+        def shown(feature_list: FeatureList[Any], feature: Any) -> bool:
+            return audience is None or self.lists(feature_list, feature, audience)
 
         found = {
             "tools": features.tools.had or has(features.tools),

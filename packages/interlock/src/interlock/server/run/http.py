@@ -192,7 +192,7 @@ def run_workers(
     count: int,
     serve: Callable[[dict[str, Any], Supervision], None],
     options: dict[str, Any],
-    told: Callable[[Any], None] | None,
+    on_ready: Callable[[Any], None] | None,
     limits: WorkerLimits,
 ) -> None:
     """Serve with `count` processes.
@@ -225,7 +225,7 @@ def run_workers(
             work,
             grace=options.get("grace", DEFAULT_GRACE),
             limits=limits,
-            on_ready=None if told is None else lambda: told(address),
+            on_ready=None if on_ready is None else lambda: on_ready(address),
             on_stop=sock.close,  # or the system would let clients in that no worker serves
         ).run()
     finally:

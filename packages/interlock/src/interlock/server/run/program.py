@@ -169,14 +169,14 @@ async def _until_signalled(server: ServedServer, work: Coroutine[Any, Any, None]
     loop = asyncio.get_running_loop()
     task = loop.create_task(work)
     signals = (signal.SIGINT, signal.SIGTERM) if sys.platform != "win32" else ()
-    told: list[signal.Signals] = []
+    signalled: list[signal.Signals] = []
 
     def stop(number: signal.Signals) -> None:
-        if told and number not in told:
+        if signalled and number not in signalled:
             # At a terminal a worker gets the signal twice: as a member of the process group, and
             # from its parent.
             return
-        told.append(number)
+        signalled.append(number)
         loop.create_task(_stop(server, task))  # noqa: RUF006 - it is the last thing that this loop does
 
     for number in signals:
@@ -184,7 +184,7 @@ async def _until_signalled(server: ServedServer, work: Coroutine[Any, Any, None]
     try:
         await task
     except asyncio.CancelledError:
-        if not told:
+        if not signalled:
             raise
     finally:
         await server.aclose()

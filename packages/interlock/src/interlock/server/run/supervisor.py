@@ -135,7 +135,7 @@ class Supervisor:
         self._failed: list[_Report] = []  # reports of failed starts, before any worker served
         self._serves = False
         self._soon = 0  # the number of workers in a row that died soon after their start
-        self._told_at: float | None = None
+        self._stopping_since: float | None = None
         self._must_restart = False
         self._has_terminal = os.isatty(0)
         self._signals = [signal.SIGKILL, signal.SIGTERM]  # signals still to send, the next one last
@@ -162,7 +162,7 @@ class Supervisor:
         old_wakeup = signal.set_wakeup_fd(self._woken.into, warn_on_full_buffer=False)
         try:
             self._due = [0.0] * self._count
-            while self._workers or (self._due and self._told_at is None):
+            while self._workers or (self._due and self._stopping_since is None):
                 self._turn()
         finally:
             signal.set_wakeup_fd(old_wakeup)
@@ -177,18 +177,18 @@ class Supervisor:
     def _turn(self) -> None:
         """Start due workers, wait for an event, and handle it."""
         now = time.monotonic()
-        if self._told_at is None:
+        if self._stopping_since is None:
             for due in [due for due in self._due if due <= now]:
                 self._due.remove(due)
                 self._fork()
             wait = self._supervise(now)
         else:
-            wait = self._end(now - self._told_at)
+            wait = self._end(now - self._stopping_since)
         select.select(
             [self._woken.out, self._reports.out], [], [], None if wait is None else max(wait, 0.0)
         )
         self._woken.drain()
-        self._hear()
+        self._read_reports()
         for pid in list(self._workers):
             ended, status = os.waitpid(pid, os.WNOHANG)
             if ended:
@@ -270,7 +270,7 @@ class Supervisor:
 
     # -- reports and deaths ------------------------------------------------------------------------
 
-    def _hear(self) -> None:
+    def _read_reports(self) -> None:
         for line in self._reports.drain().splitlines():
             report = msgspec.json.decode(line, type=_Report)
             if report.kind:
@@ -278,7 +278,7 @@ class Supervisor:
                 if self._serves:
                     log.error("worker %d could not start: %s", report.pid, report.words)
                 continue
-            if report.pid == self._successor and self._told_at is None:
+            if report.pid == self._successor and self._stopping_since is None:
                 self._succeed()
             if not self._serves:
                 self._serves = True
@@ -294,10 +294,10 @@ class Supervisor:
             pid == self._replaced
         ):  # before the report of its successor, which would send it a signal
             self._replaced = 0
-            if self._told_at is None:
+            if self._stopping_since is None:
                 log.error("worker %d ended (%s) while its successor started", pid, _ending(status))
-        self._hear()  # the last reports of the worker
-        if self._told_at is not None:
+        self._read_reports()  # the last reports of the worker
+        if self._stopping_since is not None:
             return
         if pid == self._successor:
             self._successor = 0
@@ -316,7 +316,7 @@ class Supervisor:
                     )
                 )
             if len(self._failed) >= self._count:
-                self._told_at = now  # no worker can start
+                self._stopping_since = now  # no worker can start
                 return
         staying = sum(not each.is_leaving for each in self._workers.values())
         if staying + len(self._due) >= self._count:
@@ -341,7 +341,7 @@ class Supervisor:
         return _KINDS.get(first.kind, RuntimeError)(first.words)
 
     def _stop(self, number: int, frame: Any) -> None:
-        self._told_at = self._told_at or time.monotonic()
+        self._stopping_since = self._stopping_since or time.monotonic()
 
     def _hang_up(self, number: int, frame: Any) -> None:
         """Restart the workers; or stop, if the terminal of this process is gone."""

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from itertools import islice
 
 from .. import records
-from ..subscribers import Hear, Listeners
+from ..subscribers import Listeners, Receive
 
 
 class MemoryTopic:
@@ -41,9 +41,9 @@ class MemoryTopic:
         """Publish a note."""
         self.publish(note)
 
-    def subscribe(self, hear: Hear) -> Callable[[], None]:
-        """Call `hear` with each note and its position until the returned function is called."""
-        return self._listeners.add(hear)
+    def subscribe(self, receive: Receive) -> Callable[[], None]:
+        """Call `receive` with each note and its position until the returned function is called."""
+        return self._listeners.add(receive)
 
     async def replay(self, position: str) -> list[tuple[bytes, str]] | None:
         """Return the notes after a position, the oldest first.

@@ -50,7 +50,7 @@ class RedisStore:
         self.rates = RedisRates(self._link, prefix)
         self.records = RedisRecords(self._link, prefix)
         self.workers = RedisWorkers(self._link, prefix)
-        self._ear = TopicListener(self._link, (self.changes, self.notes))
+        self._topic_listener = TopicListener(self._link, (self.changes, self.notes))
         self._open = False
 
     async def open(self) -> None:
@@ -62,10 +62,10 @@ class RedisStore:
             return
         await self._link.open()
         try:
-            for board in (self.changes, self.notes):
-                await board.begin()
+            for topic in (self.changes, self.notes):
+                await topic.begin()
             await self.records.open()
-            self._ear.open()
+            self._topic_listener.open()
         except BaseException:
             await self._link.aclose()
             raise
@@ -75,5 +75,5 @@ class RedisStore:
         """Write everything that is queued, within `patience` seconds, and disconnect."""
         if self._open:
             self._open = False
-            await self._ear.aclose()
+            await self._topic_listener.aclose()
             await self._link.aclose()

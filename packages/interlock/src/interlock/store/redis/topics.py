@@ -11,7 +11,7 @@ from typing import Any
 
 from ...logs import limited
 from .. import records
-from ..subscribers import Hear, Listeners
+from ..subscribers import Listeners, Receive
 from .connection import Link, end
 
 _BLOCK = 5.0  # seconds that the server waits for a note before it returns none
@@ -59,7 +59,7 @@ class RedisTopic:
         self._posted = 0
         self._confirmed = 0
         self._listeners = Listeners()
-        self._heard = 0
+        self._newest_received = 0
 
     async def begin(self) -> None:
         """Start at the newest note. Existing listeners continue where they stopped."""
@@ -68,13 +68,13 @@ class RedisTopic:
         self._confirmed = 0
         await self._link.ask("SET", self._counter, _beginning(), "NX")
         newest = int(await self._link.ask("GET", self._counter))
-        if not self._listeners or not self._heard:
-            self._heard = newest
+        if not self._listeners or not self._newest_received:
+            self._newest_received = newest
 
     @property
     def position(self) -> str:
         """The position of the newest note that this worker has received."""
-        return str(self._heard)
+        return str(self._newest_received)
 
     def publish(self, note: bytes) -> None:
         """Publish a note, from any thread."""
@@ -86,9 +86,9 @@ class RedisTopic:
         own = f"{self._own}:confirmed"
         await self._link.ask("EVAL", _POST, 3, *self._arguments(own, self._confirmed, note))
 
-    def subscribe(self, hear: Hear) -> Callable[[], None]:
-        """Call `hear` with each note and its position until the returned function is called."""
-        return self._listeners.add(hear)
+    def subscribe(self, receive: Receive) -> Callable[[], None]:
+        """Call `receive` with each note and its position until the returned function is called."""
+        return self._listeners.add(receive)
 
     async def replay(self, position: str) -> list[tuple[bytes, str]] | None:
         """Return the notes after a position, including everything that this worker has published
@@ -106,9 +106,9 @@ class RedisTopic:
             return None
         return [(note, str(number)) for number, note in enumerate(notes, after + 1)]
 
-    def hear(self, number: int, note: bytes) -> None:
+    def receive(self, number: int, note: bytes) -> None:
         """Pass a received note to the listeners."""
-        self._heard = number
+        self._newest_received = number
         self._listeners.put(note, number)
         self._listeners.wake()
 
@@ -131,9 +131,9 @@ def _beginning() -> int:
 class TopicListener:
     """Reads the notes of all topics over a separate connection."""
 
-    def __init__(self, link: Link, boards: Sequence[RedisTopic]) -> None:
+    def __init__(self, link: Link, topics: Sequence[RedisTopic]) -> None:
         self._link = link
-        self._boards = {board.key.encode(): board for board in boards}
+        self._topics = {topic.key.encode(): topic for topic in topics}
         self._task: asyncio.Task[None] | None = None
 
     def open(self) -> None:
@@ -153,14 +153,14 @@ class TopicListener:
         try:
             while True:
                 positions: dict[Any, Any] = {
-                    key: f"{board.position}-0" for key, board in self._boards.items()
+                    key: f"{topic.position}-0" for key, topic in self._topics.items()
                 }
                 try:
-                    heard: Any = await client.xread(positions, count=1000, block=int(_BLOCK * 1000))
+                    received: Any = await client.xread(positions, count=1000, block=int(_BLOCK * 1000))
                 except Exception as bad:  # the connection failed: redis-py raises many types
                     if not pause:
                         log.warning(
-                            "the Redis server at %s cannot be heard (%s); trying again",
+                            "the Redis server at %s cannot be read (%s); trying again",
                             self._link.place,
                             type(bad).__name__,
                         )
@@ -168,12 +168,12 @@ class TopicListener:
                     await asyncio.sleep(pause)
                     continue
                 pause = 0.0
-                self._tell(heard or ())
+                self._deliver(received or ())
         finally:
             with contextlib.suppress(Exception):  # the connection is lost either way
                 await client.aclose()
 
-    def _tell(self, heard: Sequence[tuple[bytes, Sequence[tuple[bytes, Any]]]]) -> None:
-        for key, notes in heard:
+    def _deliver(self, received: Sequence[tuple[bytes, Sequence[tuple[bytes, Any]]]]) -> None:
+        for key, notes in received:
             for id, fields in notes:
-                self._boards[key].hear(int(id.partition(b"-")[0]), fields.get(b"n", b""))
+                self._topics[key].receive(int(id.partition(b"-")[0]), fields.get(b"n", b""))

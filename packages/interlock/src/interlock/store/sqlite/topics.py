@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 from ...logs import limited
 from .. import records
-from ..subscribers import Hear, Listeners
+from ..subscribers import Listeners, Receive
 from .writer import Writer
 
 _PAUSE = 0.02  # seconds between two polls
@@ -38,15 +38,15 @@ class SqliteTopic:
         self._age = age
         self._reader: sqlite3.Connection | None = None
         self._listeners = Listeners()
-        self._heard = 0
+        self._newest_received = 0
         self._posted = 0
         self._next_sweep = 0.0
 
     def attach(self, reader: sqlite3.Connection) -> None:
         """Start reading with this connection. Existing listeners continue where they stopped."""
         self._reader = reader
-        if not self._listeners or not self._heard:
-            self._heard = self._newest()
+        if not self._listeners or not self._newest_received:
+            self._newest_received = self._newest()
 
     def detach(self) -> None:
         """Stop reading."""
@@ -56,8 +56,8 @@ class SqliteTopic:
     def position(self) -> str:
         """The position of the newest note that this worker has received."""
         if not self._listeners:
-            self._heard = self._newest()
-        return str(self._heard)
+            self._newest_received = self._newest()
+        return str(self._newest_received)
 
     def publish(self, note: bytes) -> None:
         """Publish a note, from any thread."""
@@ -69,11 +69,11 @@ class SqliteTopic:
         now = self._clock()
         await self._writer.ask(lambda db: self._insert(db, note, now), posts=True)
 
-    def subscribe(self, hear: Hear) -> Callable[[], None]:
-        """Call `hear` with each note and its position until the returned function is called."""
+    def subscribe(self, receive: Receive) -> Callable[[], None]:
+        """Call `receive` with each note and its position until the returned function is called."""
         if not self._listeners:
-            self._heard = self._newest()
-        stop = self._listeners.add(hear)
+            self._newest_received = self._newest()
+        stop = self._listeners.add(receive)
         self._poll.wake()
         return stop
 
@@ -98,17 +98,17 @@ class SqliteTopic:
         query = (
             f"SELECT number, note FROM {self._table} WHERE number > ? ORDER BY number LIMIT 1000"
         )
-        while rows := self._reader.execute(query, (self._heard,)).fetchall():
+        while rows := self._reader.execute(query, (self._newest_received,)).fetchall():
             for number, note in rows:
-                self._heard = number
+                self._newest_received = number
                 self._listeners.put(note, number)
                 self._listeners.wake()
 
     def _newest(self) -> int:
         try:
-            return self._heard if self._reader is None else _newest(self._reader, self._table)
+            return self._newest_received if self._reader is None else _newest(self._reader, self._table)
         except sqlite3.Error:
-            return self._heard  # an older position is valid too
+            return self._newest_received  # an older position is valid too
 
     # -- in the writer's thread --------------------------------------------------------------------
 
@@ -146,15 +146,15 @@ class Poll:
 
     def __init__(self) -> None:
         self._reader: sqlite3.Connection | None = None
-        self._boards: Sequence[SqliteTopic] = ()
+        self._topics: Sequence[SqliteTopic] = ()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._version = -1
 
-    def start(self, reader: sqlite3.Connection, boards: Sequence[SqliteTopic]) -> None:
+    def start(self, reader: sqlite3.Connection, topics: Sequence[SqliteTopic]) -> None:
         """Start polling in this event loop, for these topics."""
         self._reader = reader
-        self._boards = boards
+        self._topics = topics
         self._loop = asyncio.get_running_loop()
         self.wake()
 
@@ -170,7 +170,7 @@ class Poll:
         if (
             loop is None
             or self._timer is not None
-            or not any(board.has_listeners for board in self._boards)
+            or not any(topic.has_listeners for topic in self._topics)
         ):
             return
         try:
@@ -184,8 +184,8 @@ class Poll:
 
     def look_now(self) -> None:
         """Read the notes that this process has just written."""
-        for board in self._boards:
-            self._ask(board)
+        for topic in self._topics:
+            self._ask(topic)
 
     def _look(self) -> None:
         self._timer = None
@@ -201,9 +201,9 @@ class Poll:
             self.look_now()
         self.wake()
 
-    def _ask(self, board: SqliteTopic) -> None:
+    def _ask(self, topic: SqliteTopic) -> None:
         try:
-            board.look()
+            topic.look()
         except sqlite3.Error:
             self._version = -1  # read again at the next poll, even without a change
             log.warning("the store cannot be read for what is new; trying again")

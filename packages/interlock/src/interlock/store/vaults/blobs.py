@@ -31,7 +31,7 @@ _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(list[VaultRecord]).decode
 
 
-class Book:
+class RecordTable:
     """Records by name. The caller provides the time.
 
     `changed` says whether there are changes to write.
@@ -55,12 +55,12 @@ class Book:
         self._note_ends()
 
     @classmethod
-    def read(cls, data: bytes, *, most_bytes: int = RECORDS_BYTES) -> Book:
-        """Read a serialized book. Raises ValueError for invalid data."""
+    def read(cls, data: bytes, *, most_bytes: int = RECORDS_BYTES) -> RecordTable:
+        """Read a serialized table. Raises ValueError for invalid data."""
         return cls(_decode(data), most_bytes=most_bytes)
 
     def written(self) -> bytes:
-        """The serialized book."""
+        """The serialized table."""
         return _encode(
             [
                 VaultRecord(kind, key, value, until)
@@ -142,33 +142,33 @@ class Book:
         heapq.heapify(self._ends)
 
 
-class BookVault:
-    """The methods of a Vault, each of which is one operation on the book."""
+class TableVault:
+    """The methods of a Vault, each of which is one operation on the table."""
 
-    async def _do(self, work: Callable[[Book, float], T], *, writes: bool = True) -> T:
-        """Run an operation with exclusive access to the book and the current time, and write the
-        book if it has changed.
+    async def _do(self, work: Callable[[RecordTable, float], T], *, writes: bool = True) -> T:
+        """Run an operation with exclusive access to the table and the current time, and write the
+        table if it has changed.
         """
-        raise AssertionError("each vault has its own way to its book")
+        raise AssertionError("each vault reaches its table in its own way")
 
     async def get(self, kind: str, key: str) -> bytes | None:
         """The value; None if there is no record, or it has expired."""
         of = name(kind, key)
-        return await self._do(lambda book, now: book.get(of, now), writes=False)
+        return await self._do(lambda table, now: table.get(of, now), writes=False)
 
     async def put(self, kind: str, key: str, value: bytes, *, until: float | None = None) -> None:
         """Store a value, and replace the old one."""
         of = name(kind, key)
         value = checked(value)
         end = ending(until)
-        await self._do(lambda book, now: book.put(of, value, end, now))
+        await self._do(lambda table, now: table.put(of, value, end, now))
 
     async def add(self, kind: str, key: str, value: bytes, *, until: float | None = None) -> bool:
         """Store a value if the record does not exist. False if it does."""
         of = name(kind, key)
         value = checked(value)
         end = ending(until)
-        return await self._do(lambda book, now: book.add(of, value, end, now))
+        return await self._do(lambda table, now: table.add(of, value, end, now))
 
     async def swap(
         self, kind: str, key: str, was: bytes, value: bytes, *, until: float | None = None
@@ -177,14 +177,14 @@ class BookVault:
         of = name(kind, key)
         value = checked(value)
         end = ending(until)
-        return await self._do(lambda book, now: book.swap(of, was, value, end, now))
+        return await self._do(lambda table, now: table.swap(of, was, value, end, now))
 
     async def pop(self, kind: str, key: str) -> bytes | None:
         """Return the value and remove the record. Only one of several concurrent callers gets
         it.
         """
         of = name(kind, key)
-        return await self._do(lambda book, now: book.pop(of, now))
+        return await self._do(lambda table, now: table.pop(of, now))
 
     async def remove(self, kind: str, key: str) -> bool:
         """Remove a record. False if there was none."""
@@ -195,7 +195,7 @@ class BookVault:
         of = encoded(kind)
         return [
             decoded(key)
-            for key in await self._do(lambda book, now: book.keys(of, now), writes=False)
+            for key in await self._do(lambda table, now: table.keys(of, now), writes=False)
         ]
 
 

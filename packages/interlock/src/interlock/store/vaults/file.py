@@ -17,7 +17,7 @@ import msgspec
 
 from ..errors import StoreError
 from ..files import open_private, write_atomic
-from .blobs import Book, BookVault
+from .blobs import RecordTable, TableVault
 from .privacy import check_file, file_lock, make_folder
 from .sealing import Key, Sealing
 
@@ -50,7 +50,7 @@ class _Damaged(Exception):
     """The file is damaged."""
 
 
-class FileVault(BookVault):
+class FileVault(TableVault):
     """Stores records in one file of mode 0600, in a folder of mode 0700.
 
     Missing files and folders are created. Files and folders with wider permissions are refused.
@@ -102,7 +102,7 @@ class FileVault(BookVault):
     async def aclose(self) -> None:
         """Do nothing: the file is open only while it is read or written."""
 
-    async def _do(self, work: Callable[[Book, float], T], *, writes: bool = True) -> T:
+    async def _do(self, work: Callable[[RecordTable, float], T], *, writes: bool = True) -> T:
         return await asyncio.to_thread(self._write if writes else self._read, work)
 
     async def rotate_key(self) -> None:
@@ -115,36 +115,36 @@ class FileVault(BookVault):
 
     # -- in a thread -------------------------------------------------------------------------------
 
-    def _read(self, work: Callable[[Book, float], T]) -> T:
+    def _read(self, work: Callable[[RecordTable, float], T]) -> T:
         # No lock is needed: the file is always complete.
         try:
-            _, _, book = self._load()
+            _, _, table = self._load()
         except _Damaged:
             return self._write(work)
-        return work(book, self._clock())
+        return work(table, self._clock())
 
-    def _write(self, work: Callable[[Book, float], T]) -> T:
-        with self._locked() as (header, key, book):
-            value = work(book, self._clock())
-            if book.changed:
+    def _write(self, work: Callable[[RecordTable, float], T]) -> T:
+        with self._locked() as (header, key, table):
+            value = work(table, self._clock())
+            if table.changed:
                 if key is None:
                     header.by, key = self._sealing.begin(header.id)
                 elif header.by == "key":
                     key = self._sealing.given()  # the first one, if there are several
-                self._save(header, key, book)
+                self._save(header, key, table)
             return value
 
     def _rotate(self) -> None:
-        with self._locked() as (header, _, book):
+        with self._locked() as (header, _, table):
             id = header.id
             by = header.by
             header.id, header.by, key = self._sealing.rotate(self.path, id)
-            self._save(header, key, book)
+            self._save(header, key, table)
             if by == "keyring":
                 self._sealing.discard(id)
 
     @contextmanager
-    def _locked(self) -> Iterator[tuple[_Header, Key | None, Book]]:
+    def _locked(self) -> Iterator[tuple[_Header, Key | None, RecordTable]]:
         """Hold the file lock, and load the file. Raises StoreError."""
         make_folder(self.path.parent, private=True)
         with file_lock(self.path.with_name(f"{self.path.name}.lock"), patience=self._patience):
@@ -158,8 +158,8 @@ class FileVault(BookVault):
                 ) from None
             yield loaded
 
-    def _load(self) -> tuple[_Header, Key | None, Book]:
-        """The header, the key and the book; an empty book if there is no file.
+    def _load(self) -> tuple[_Header, Key | None, RecordTable]:
+        """The header, the key and the table; an empty table if there is no file.
 
         Raises StoreError and _Damaged.
         """
@@ -168,7 +168,7 @@ class FileVault(BookVault):
             return (
                 _Header(interlock_vault=_VERSION, id=secrets.token_hex(8)),
                 None,
-                Book(most_bytes=FILE_BYTES),
+                RecordTable(most_bytes=FILE_BYTES),
             )
         header, body = _split(found)
         key = self._sealing.resume(self.path, header.id, header.by, header.mark)
@@ -176,7 +176,7 @@ class FileVault(BookVault):
             return (
                 header,
                 key,
-                Book.read(
+                RecordTable.read(
                     key.open(body, _about(header)) if key is not None else body,
                     most_bytes=FILE_BYTES,
                 ),
@@ -206,9 +206,9 @@ class FileVault(BookVault):
         finally:
             os.close(descriptor)
 
-    def _save(self, header: _Header, key: Key | None, book: Book) -> None:
+    def _save(self, header: _Header, key: Key | None, table: RecordTable) -> None:
         header.mark = key.mark if key is not None else ""
-        body = book.written()
+        body = table.written()
         if key is not None:
             body = key.close(body, _about(header))
         header.digest = _digest(body)

@@ -16,7 +16,7 @@ import msgspec
 
 from ..errors import StoreError
 from . import os_keyring
-from .blobs import Book, BookVault
+from .blobs import RecordTable, TableVault
 from .privacy import file_lock, make_folder
 from .user_folder import data_folder
 
@@ -33,8 +33,8 @@ _PIECE = 1000 if sys.platform == "win32" else 32_768
 
 
 class _Root(msgspec.Struct):
-    """The entry that locates the others: the book consists of `pieces` entries, in one of two slots
-    that alternate.
+    """The entry that locates the others: the table consists of `pieces` entries, in one of two
+    slots that alternate.
     """
 
     slot: int
@@ -42,7 +42,7 @@ class _Root(msgspec.Struct):
     digest: str
 
 
-class KeyringVault(BookVault):
+class KeyringVault(TableVault):
     """Stores records in the OS keyring, at most 256 KiB, in as many entries as needed.
 
     Records are written to two slots in turn. One entry names the current slot and is written last,
@@ -89,12 +89,12 @@ class KeyringVault(BookVault):
     async def aclose(self) -> None:
         """Do nothing: nothing is open."""
 
-    async def _do(self, work: Callable[[Book, float], T], *, writes: bool = True) -> T:
+    async def _do(self, work: Callable[[RecordTable, float], T], *, writes: bool = True) -> T:
         return await asyncio.to_thread(self._work, work)
 
     # -- in a thread -------------------------------------------------------------------------------
 
-    def _work(self, work: Callable[[Book, float], T]) -> T:
+    def _work(self, work: Callable[[RecordTable, float], T]) -> T:
         try:
             ring = os_keyring.find(self._keyring or True)
         except StoreError as bad:
@@ -105,10 +105,10 @@ class KeyringVault(BookVault):
         # Readers also need the lock, because the records are spread over several entries.
         with file_lock(folder / f"keyring-{key}.lock", patience=self._patience):
             root = self._root(ring)
-            book = self._book(ring, root)
-            value = work(book, self._clock())
-            if book.changed:
-                self._save(ring, root, book)
+            table = self._table(ring, root)
+            value = work(table, self._clock())
+            if table.changed:
+                self._save(ring, root, table)
             return value
 
     def _root(self, ring: KeyringBackend) -> _Root | None:
@@ -120,9 +120,9 @@ class KeyringVault(BookVault):
         except (msgspec.MsgspecError, ValueError):
             raise StoreError(self._damaged()) from None
 
-    def _book(self, ring: KeyringBackend, root: _Root | None) -> Book:
+    def _table(self, ring: KeyringBackend, root: _Root | None) -> RecordTable:
         if root is None:
-            return Book(most_bytes=KEYRING_BYTES)
+            return RecordTable(most_bytes=KEYRING_BYTES)
         pieces = [
             os_keyring.read(ring, self._entry(root.slot, number)) for number in range(root.pieces)
         ]
@@ -130,12 +130,12 @@ class KeyringVault(BookVault):
         try:
             if _digest(text) != root.digest:
                 raise ValueError("some of it is missing")
-            return Book.read(base64.b64decode(text, validate=True), most_bytes=KEYRING_BYTES)
+            return RecordTable.read(base64.b64decode(text, validate=True), most_bytes=KEYRING_BYTES)
         except (msgspec.MsgspecError, ValueError):
             raise StoreError(self._damaged()) from None
 
-    def _save(self, ring: KeyringBackend, root: _Root | None, book: Book) -> None:
-        text = base64.b64encode(book.written()).decode()
+    def _save(self, ring: KeyringBackend, root: _Root | None, table: RecordTable) -> None:
+        text = base64.b64encode(table.written()).decode()
         pieces = [text[at : at + self._piece] for at in range(0, len(text), self._piece)]
         new = _Root(1 - root.slot if root is not None else 0, len(pieces), _digest(text))
         for number, piece in enumerate(pieces):

@@ -7,13 +7,13 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-from .blobs import Book, BookVault
+from .blobs import RecordTable, TableVault
 from .interface import RECORDS, RECORDS_BYTES
 
 T = TypeVar("T")
 
 
-class MemoryVault(BookVault):
+class MemoryVault(TableVault):
     """Stores records in memory.
 
     Args:
@@ -36,12 +36,12 @@ class MemoryVault(BookVault):
         most_bytes: int = RECORDS_BYTES,
     ) -> None:
         self._clock = clock
-        self._book = Book(most=most, most_bytes=most_bytes)
+        self._table = RecordTable(most=most, most_bytes=most_bytes)
         self._lock = threading.Lock()
 
     async def aclose(self) -> None:
         """Do nothing: the records stay as long as the vault object."""
 
-    async def _do(self, work: Callable[[Book, float], T], *, writes: bool = True) -> T:
+    async def _do(self, work: Callable[[RecordTable, float], T], *, writes: bool = True) -> T:
         with self._lock:
-            return work(self._book, self._clock())
+            return work(self._table, self._clock())

@@ -49,21 +49,21 @@ def find(given: KeyringBackend | bool) -> KeyringBackend:
 
 def read(ring: KeyringBackend, name: str, service: str = SERVICE) -> str | None:
     """Read an entry. Raises StoreError if the keyring fails."""
-    found: str | None = _told(lambda: ring.get_password(service, name), "be read")
+    found: str | None = _call(lambda: ring.get_password(service, name), "be read")
     return found
 
 
 def write(ring: KeyringBackend, name: str, text: str, service: str = SERVICE) -> None:
     """Write an entry. Raises StoreError if the keyring fails."""
-    _told(lambda: ring.set_password(service, name, text), "be written to")
+    _call(lambda: ring.set_password(service, name, text), "be written to")
 
 
 def drop(ring: KeyringBackend, name: str, service: str = SERVICE) -> None:
     """Delete an entry. Raises StoreError if the keyring fails."""
-    _told(lambda: ring.delete_password(service, name), "be written to")
+    _call(lambda: ring.delete_password(service, name), "be written to")
 
 
-def _told(ask: Any, what: str) -> Any:
+def _call(ask: Any, what: str) -> Any:
     try:
         return ask()
     except Exception as bad:  # each backend has its own errors

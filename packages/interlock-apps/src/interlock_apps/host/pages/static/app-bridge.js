@@ -44,7 +44,7 @@ export class Bridge {
     this.state = /** @type {"new" | "greeted" | "ready" | "over"} */ ("new");
     this.modes = /** @type {string[] | null} */ (null);
     this.waiting = /** @type {any[]} */ ([]);
-    this.told = new Set();
+    this.sent = new Set();
     this.asked = new Map();
     this.count = 0;
     this.left = AT_ONCE;
@@ -52,7 +52,7 @@ export class Bridge {
   }
 
   /** Handle a message from the app's window; an invalid one is dropped. @param {any} message */
-  hear(message) {
+  receive(message) {
     if (this.state === "over" || !isObject(message) || message.jsonrpc !== "2.0") return;
     const { id, method, params = {} } = message;
     const named = typeof id === "string" || (typeof id === "number" && Number.isFinite(id));
@@ -177,8 +177,8 @@ export class Bridge {
 
   /** Send the arguments of the call, once. @param {any} values */
   input(values) {
-    if (this.told.has("input")) return;
-    this.told.add("input");
+    if (this.sent.has("input")) return;
+    this.sent.add("input");
     this.tell("ui/notifications/tool-input", { arguments: values ?? {} });
   }
 
@@ -188,8 +188,8 @@ export class Bridge {
    * @param {string} reason
    */
   outcome(result, reason) {
-    if (!this.told.has("input") || this.told.has("outcome")) return;
-    this.told.add("outcome");
+    if (!this.sent.has("input") || this.sent.has("outcome")) return;
+    this.sent.add("outcome");
     if (result) this.tell("ui/notifications/tool-result", result);
     else this.tell("ui/notifications/tool-cancelled", { reason });
   }

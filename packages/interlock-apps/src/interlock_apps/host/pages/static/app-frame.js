@@ -92,8 +92,8 @@ export function AppFrame({ data, uri }) {
     if (!near) return;
     let over = false;
     let asking = /** @type {((yes: boolean) => void) | null} */ (null);
-    /** @type {import("./app-window.js").Told} */
-    const told = {
+    /** @type {import("./app-window.js").Component} */
+    const component = {
       ready: () => {
         if (!over) setState({ is: "shown" });
       },
@@ -138,7 +138,7 @@ export function AppFrame({ data, uri }) {
           { server, call, tool, session },
           got,
           granted,
-          told,
+          component,
         );
         give(shown.current, data);
       })

@@ -5,7 +5,7 @@ import { effect, typing } from "../kit/kit.js";
 import { Bridge, No } from "./app-bridge.js";
 import { looks } from "../kit/looks.js";
 import { act, line } from "../kit/net.js";
-import { appsOrigin, hearers, questions, serverById } from "./store.js";
+import { appsOrigin, eventListeners, questions, serverById } from "./store.js";
 import { whole } from "./structured.js";
 
 export const LEAST = 60;
@@ -57,17 +57,17 @@ async function until(type, key, begin) {
     });
   });
   done.catch(() => {}); // the caller gets the error below
-  const hear = ({ event }) => {
+  const receive = ({ event }) => {
     if (event.type !== type) return;
     if (event[key] === wanted) settle(event);
     else if (!wanted) seen.set(event[key], event);
   };
-  hearers.add(hear);
+  eventListeners.add(receive);
   try {
     wanted = await begin();
     return seen.get(wanted) ?? (await done);
   } finally {
-    hearers.delete(hear);
+    eventListeners.delete(receive);
     stop();
   }
 }
@@ -94,10 +94,10 @@ function variables() {
 }
 
 /**
- * What the component is told.
+ * The callbacks of the component that shows the window.
  * @typedef {{ready: () => void, height: (pixels: number) => void, mode: (mode: string) => void,
  *   crowded: () => void, consent: (text: string) => Promise<boolean>, gone: (words: string) =>
- *   void}} Told
+ *   void}} Component
  */
 
 export class AppWindow {
@@ -106,12 +106,12 @@ export class AppWindow {
    * @param {{server: string, call: string, tool: string, session: string}} whose
    * @param {any} opened what the host gave
    * @param {string[]} granted
-   * @param {Told} told
+   * @param {Component} component
    */
-  constructor(place, whose, opened, granted, told) {
+  constructor(place, whose, opened, granted, component) {
     this.whose = whose;
     this.opened = opened;
-    this.told = told;
+    this.component = component;
     this.mode = "inline";
     this.isShown = false;
     this.thefts = 0;
@@ -134,7 +134,7 @@ export class AppWindow {
       (message) => frame.contentWindow?.postMessage(message, this.origin),
       this.doing(),
     );
-    this.listen = /** @param {MessageEvent} event */ (event) => this.hear(event);
+    this.listen = /** @param {MessageEvent} event */ (event) => this.receive(event);
     window.addEventListener("message", this.listen);
     let first = true;
     this.unhear = effect(() => {
@@ -157,9 +157,9 @@ export class AppWindow {
   }
 
   /** @param {MessageEvent} event */
-  hear(event) {
+  receive(event) {
     if (event.source !== this.frame.contentWindow || event.origin !== this.origin) return;
-    if (event.data?.method !== "ui/notifications/sandbox-proxy-ready") this.bridge.hear(event.data);
+    if (event.data?.method !== "ui/notifications/sandbox-proxy-ready") this.bridge.receive(event.data);
     else if (!this.isShown) {
       this.isShown = true;
       const { html, csp } = this.opened;
@@ -171,7 +171,7 @@ export class AppWindow {
         },
         this.origin,
       );
-      this.told.ready();
+      this.component.ready();
     }
   }
 
@@ -246,7 +246,7 @@ export class AppWindow {
         if (answered.answer?.action !== "accept") throw new No("Link opening denied by user");
       },
       say: async (text) => {
-        if (!(await this.told.consent(text))) throw new No("Message sending denied");
+        if (!(await this.component.consent(text))) throw new No("Message sending denied");
         await act("say", { session, text });
       },
       note: async (content, structured) => {
@@ -262,9 +262,9 @@ export class AppWindow {
       },
       size: (height) => {
         if (this.mode === "inline")
-          this.told.height(Math.min(MOST, Math.max(LEAST, Math.ceil(height))));
+          this.component.height(Math.min(MOST, Math.max(LEAST, Math.ceil(height))));
       },
-      crowded: () => this.told.crowded(),
+      crowded: () => this.component.crowded(),
     };
   }
 
@@ -272,7 +272,7 @@ export class AppWindow {
   show(mode) {
     if (mode === this.mode || (mode !== "inline" && questions.value.size > 0)) return;
     this.mode = mode;
-    this.told.mode(mode);
+    this.component.mode(mode);
     requestAnimationFrame(() => {
       const { displayMode, containerDimensions } = this.context();
       this.bridge.changed({ displayMode, containerDimensions });
@@ -282,7 +282,7 @@ export class AppWindow {
   /** Close the app, after telling it. @param {string} words why, for the person */
   async close(words = "") {
     if (!alive.delete(this)) return;
-    this.told.gone(words);
+    this.component.gone(words);
     keepOn(this.frame);
     await this.bridge.end(words || "The app is no longer shown.");
     window.removeEventListener("message", this.listen);

@@ -14,7 +14,7 @@ import {
   useState,
   visible,
 } from "../kit/kit.js";
-import { asks, hearers, open, panel, servers } from "./store.js";
+import { asks, eventListeners, open, panel, servers } from "./store.js";
 import { act } from "../kit/net.js";
 
 const PAGE = 60;
@@ -158,9 +158,9 @@ export function AuditPanel() {
     return () => window.clearTimeout(timer);
   }, [words, server, kind, session]);
   useEffect(() => {
-    const hear = (noted) => noted.seq && setFresh((count) => count + 1);
-    hearers.add(hear);
-    return () => hearers.delete(hear);
+    const receive = (noted) => noted.seq && setFresh((count) => count + 1);
+    eventListeners.add(receive);
+    return () => eventListeners.delete(receive);
   }, []);
   return html`
     <div class="fields audit-filter">

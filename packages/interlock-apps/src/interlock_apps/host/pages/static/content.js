@@ -372,7 +372,7 @@ export function Content({ block, server = "", rich = false, whole = false }) {
     case "text":
       return rich
         ? html`<${Markdown} text=${block.text} />`
-        : html`<${Told} text=${block.text} whole=${whole} />`;
+        : html`<${ToolText} text=${block.text} whole=${whole} />`;
     case "image":
       return html`
         <${Picture}
@@ -440,7 +440,7 @@ export function Content({ block, server = "", rich = false, whole = false }) {
 }
 
 /** A text of a tool: JSON as a value, other text unchanged. */
-function Told({ text, whole = false }) {
+function ToolText({ text, whole = false }) {
   const value = useMemo(() => {
     if (!/^\s*[[{]/.test(text) || text.length > 200_000) return undefined;
     try {

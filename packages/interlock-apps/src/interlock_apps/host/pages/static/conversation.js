@@ -18,7 +18,7 @@ import {
 import { Settled, show } from "./ask.js";
 import { CallCard } from "./call-card.js";
 import { Content, Plain, Pointed, Value } from "./content.js";
-import { fenced } from "./fence.js";
+import { splitAtMarkers } from "./untrusted-text.js";
 import { Markdown } from "../kit/markdown.js";
 import { Question } from "./question.js";
 import { barred, reachable } from "../kit/net.js";
@@ -48,7 +48,7 @@ function SaidItem({ item }) {
       .filter((block) => !(block.type === "resource" && beside.has(block.resource.uri)))
       .flatMap((block) =>
         block.type === "text"
-          ? fenced(block.text).map((piece) => ({ type: "text", ...piece }))
+          ? splitAtMarkers(block.text).map((piece) => ({ type: "text", ...piece }))
           : [block],
       );
   // Attachments are shown below with their titles. Only an attachment known to the page itself is
@@ -302,10 +302,10 @@ function EndedItem({ item }) {
   const ok = reason === "done";
   const why = words && words !== CANCELLED ? html`<${Say} text=${words} />` : REASONS[reason];
   const retriable = !ok && talk(session).retriable.value === item;
-  if (!took && !retriable && (ok || item.told)) return null;
+  if (!took && !retriable && (ok || item.alreadyShown)) return null;
   return html`
     <div class=${cls("turn-end", !ok && "stopped")}>
-      ${!ok && !item.told && html`<span class="why">${why}</span>`}
+      ${!ok && !item.alreadyShown && html`<span class="why">${why}</span>`}
       ${took && html`<span class="quiet">${took}</span>`}
       ${retriable && html`<${TryAgain} session=${session} />`}
     </div>

@@ -568,7 +568,7 @@ export function RootsPanel() {
 }
 
 /** A rule in words. @param {any} rule */
-function told(rule) {
+function ruleInWords(rule) {
   const where = [
     rule.tool && rule.tool !== "*" ? rule.tool : "every tool",
     rule.server && rule.server !== "*" ? `of ${rule.server}` : "of every server",
@@ -601,7 +601,7 @@ export function RulesPanel() {
     </p>
     <ul class="offers">
       ${rules.value.map((rule) => {
-        const { where, hints } = told(rule);
+        const { where, hints } = ruleInWords(rule);
         const [icon, word] = DECISIONS[rule.decision] ?? ["ask", rule.decision];
         return html`
           <li key=${rule.id}>

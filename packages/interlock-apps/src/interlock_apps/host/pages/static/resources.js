@@ -20,7 +20,7 @@ import { Suggested, fits, suggestions } from "../kit/complete.js";
 import { Contents } from "./content.js";
 import { toFirstWrong } from "../kit/fields.js";
 import { act } from "../kit/net.js";
-import { attached, hearers, overlay, servers } from "./store.js";
+import { attached, eventListeners, overlay, servers } from "./store.js";
 
 const VARIABLE = /\{([+#./;?&]?)([^{}]+)\}/g;
 
@@ -400,19 +400,19 @@ function Look({ one, taken, onToggle }) {
         (bad) => aborting.signal.aborted || turn !== last || setState({ words: bad.message }),
       );
     };
-    const hear = ({ event }) =>
+    const receive = ({ event }) =>
       event.type === "resourceUpdated" &&
       event.server === one.server &&
       event.uri === one.uri &&
       read();
     const about = { server: one.server, uri: one.uri };
-    hearers.add(hear);
+    eventListeners.add(receive);
     // Some servers do not support subscriptions; the preview is still correct.
     act("watch", about).catch(() => {});
     read();
     return () => {
       aborting.abort();
-      hearers.delete(hear);
+      eventListeners.delete(receive);
       act("unwatch", about).catch(() => {});
     };
   }, []);

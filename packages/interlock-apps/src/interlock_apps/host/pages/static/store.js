@@ -1,7 +1,7 @@
 // @ts-check
 // The state of the page: the host's state, and the conversations built from events.
 import { batch, computed, signal } from "../kit/kit.js";
-import { unfenced } from "./fence.js";
+import { withoutMarked } from "./untrusted-text.js";
 import { Refused, act, line, listen } from "../kit/net.js";
 
 export const title = signal("Interlock");
@@ -36,7 +36,7 @@ export const drawer = signal(false);
 /** Log lines of servers, newest last. */
 export const logs = new Map();
 /** Listeners for every event (the audit log, apps). */
-export const hearers = new Set();
+export const eventListeners = new Set();
 
 export const hostQuestions = computed(() =>
   [...questions.value.values()].filter((one) => !one.session),
@@ -149,7 +149,7 @@ export class Talk {
   }
 
   /** @param {any} noted */
-  hear(noted) {
+  receive(noted) {
     if (this.loaded.value === "loading") this.held.push(noted);
     else if (this.loaded.value === "yes") this.take(noted);
   }
@@ -293,8 +293,8 @@ const TAKE = {
     talk.finish();
     talk.running.value = false;
     // The line above says so already.
-    const told = event.words !== "" && event.words === talk.failure;
-    const item = talk.add({ kind: "ended", at, event, told });
+    const alreadyShown = event.words !== "" && event.words === talk.failure;
+    const item = talk.add({ kind: "ended", at, event, alreadyShown });
     if (["failed", "refused"].includes(event.reason)) talk.retriable.value = item;
   },
   callProposed: (talk, event, at) => {
@@ -418,7 +418,7 @@ const HOST = {
       event.prompt
         ? serverById(event.server)?.prompts?.find((one) => one.name === event.prompt)?.title ||
             event.prompt
-        : (event.messages ?? []).map((message) => unfenced(texts(message.content))).find(Boolean),
+        : (event.messages ?? []).map((message) => withoutMarked(texts(message.content))).find(Boolean),
     );
   },
   taskGiven: (event) => runs(event.session, true),
@@ -565,14 +565,14 @@ function show(state, fresh) {
 }
 
 /** @param {any} message @param {boolean} fresh */
-function hear(message, fresh) {
+function receive(message, fresh) {
   if (message.kind === "state") return show(message.state, fresh);
   if (message.kind !== "noted") return;
   const { noted } = message;
   batch(() => {
     HOST[noted.event.type]?.(noted.event, noted);
-    if (noted.event.session) talk(noted.event.session).hear(noted);
-    for (const one of hearers) one(noted);
+    if (noted.event.session) talk(noted.event.session).receive(noted);
+    for (const one of eventListeners) one(noted);
   });
 }
 
@@ -604,5 +604,5 @@ function named() {
 export function begin() {
   current.value = named();
   window.addEventListener("popstate", () => open(named()));
-  listen(hear);
+  listen(receive);
 }

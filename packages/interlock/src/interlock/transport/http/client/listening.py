@@ -62,7 +62,7 @@ class ListeningStream:
             stream = self._stream
             before = stream.last
             began = loop.time()
-            heard = False
+            received = False
             try:
                 try:
                     response = await self._trips.listen(stream.last)
@@ -74,7 +74,7 @@ class ListeningStream:
                         stream.start()
                         async for chunk in response.chunks():
                             for message in stream.feed(chunk):
-                                heard = True
+                                received = True
                                 self._trips.receive(message, None)
                     finally:
                         await response.aclose()
@@ -86,7 +86,7 @@ class ListeningStream:
                 log.debug("the stream of the session broke: %s", bad)
             failed = (
                 0
-                if heard or stream.last != before or loop.time() - began >= _STEADY
+                if received or stream.last != before or loop.time() - began >= _STEADY
                 else failed + 1
             )
             await self._sleep(stream.wait(failed))
@@ -122,13 +122,13 @@ async def listen(x: Exchange, make: Handler, sleep: Sleep) -> AnyResult:
     failed = 0
     since = 0.0
     granted: t.SubscriptionFilter | None = None
-    lost = heard = False
+    lost = received = False
 
     def notify(method: str, params: Any) -> None:
-        nonlocal granted, since, lost, heard
+        nonlocal granted, since, lost, received
         x.notify(method, params)
         if method != "notifications/subscriptions/acknowledged":
-            heard = True
+            received = True
             return
         granted = params.notifications
         since = loop.time()
@@ -148,9 +148,9 @@ async def listen(x: Exchange, make: Handler, sleep: Sleep) -> AnyResult:
             if granted is None or not may_pass(bad.status):
                 raise
             log.warning("a subscription is begun again, for it was lost: %s", bad)
-        failed = 1 if not lost and (heard or loop.time() - since >= _STEADY) else failed + 1
+        failed = 1 if not lost and (received or loop.time() - since >= _STEADY) else failed + 1
         lost = True
-        heard = False
+        received = False
         await sleep(backoff(failed))
 
 

@@ -192,7 +192,7 @@ class Http:
         if era(opened.revision) is Era.HANDSHAKE:
             await self.trips.post(jsonrpc.notification(OPENED, b"{}"))
             if self._listens:
-                await self._begin_to_hear(hello)
+                await self._start_listening(hello)
         return opened
 
     async def _knock(self, x: Exchange) -> AnyResult:
@@ -423,19 +423,19 @@ class Http:
                     return
             await self._sleep(backoff(tried))
 
-    async def _begin_to_hear(self, hello: Hello) -> None:
+    async def _start_listening(self, hello: Hello) -> None:
         """Open the GET stream before the first call, because the server may drop notifications
         without a listener.
         """
-        hearing = ListeningStream(
+        listening = ListeningStream(
             self.trips, hello.notify, self._renew, self._subscribed, self.limit, self._sleep
         )
-        self._spawn(hearing.run())
+        self._spawn(listening.run())
         with contextlib.suppress(
             TimeoutError
         ):  # some servers send their response only with the first event
             async with asyncio.timeout(_LISTENING):
-                await hearing.begun.wait()
+                await listening.begun.wait()
 
     # -- sessions ----------------------------------------------------------------------------------
 

@@ -219,12 +219,12 @@ class SessionEndpoint:
         except Malformed as bad:
             await self._services.errors.send(x, error(400, bad.code, str(bad), id=bad.id))
             return
-        told = [event for event in events if isinstance(event, NotificationReceived)]
-        if told:
-            if not await self._notifications.run(told, x):
+        notifications = [event for event in events if isinstance(event, NotificationReceived)]
+        if notifications:
+            if not await self._notifications.run(notifications, x):
                 await self._services.errors.send(x, busy(None, "calls"))
                 return
-            events = [event for event in events if event not in told]
+            events = [event for event in events if event not in notifications]
         if not ids and not events:
             out = [frame for _, frame in connection.outgoing()]
             body = b",".join(out)

@@ -1,4 +1,4 @@
-"""The shelf: long results are kept in pages, and not more of them than it may hold."""
+"""The result store: long results are kept in pages, up to a limit in bytes."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from interlock_apps.host.loop.result_store import ResultStore
 
 @given(st.text(min_size=1, max_size=300), st.integers(1, 50))
 def test_pages_are_the_whole_text(text: str, size: int) -> None:
-    shelf = ResultStore(size, 10_000)
-    name = shelf.put(text)
-    pages = [shelf.read(name, page) or "" for page in range(1, shelf.pages(name) + 1)]
+    store = ResultStore(size, 10_000)
+    name = store.put(text)
+    pages = [store.read(name, page) or "" for page in range(1, store.pages(name) + 1)]
     assert "".join(pages) == text
     assert all(0 < len(page) <= size for page in pages)
     for page in (0, -1, len(pages) + 1):
-        assert shelf.read(name, page) is None
+        assert store.read(name, page) is None
 
 
 @given(
@@ -28,11 +28,11 @@ def test_it_never_holds_more_than_it_may(texts: list[str], most: int) -> None:
 
     The oldest go first, the newest stays in any case, and names are never given twice.
     """
-    shelf = ResultStore(10, most)
+    store = ResultStore(10, most)
     names = list[str]()
     for text in texts:
-        names.append(shelf.put(text))
-        there = [shelf.pages(name) > 0 for name in names]
+        names.append(store.put(text))
+        there = [store.pages(name) > 0 for name in names]
         assert there == sorted(there)
         assert there[-1]
         kept = sum(
@@ -43,5 +43,5 @@ def test_it_never_holds_more_than_it_may(texts: list[str], most: int) -> None:
             first = there.index(True)
             assert kept + len(texts[first - 1].encode()) > most
     assert len(set(names)) == len(names)
-    assert shelf.read("r0", 1) is None
-    assert shelf.pages("nothing") == 0
+    assert store.read("r0", 1) is None
+    assert store.pages("nothing") == 0

@@ -1,4 +1,4 @@
-"""The fence: whatever a server writes, its text begins and ends where the host says."""
+"""Markers around untrusted text: no server can write the end of its own text."""
 
 from __future__ import annotations
 
@@ -35,21 +35,21 @@ HOSTILE = st.lists(
 
 
 def test_marks_are_random() -> None:
-    """Nobody can write the end of a fence beforehand."""
+    """Nobody can write the end marker beforehand."""
     assert len({UntrustedTextMarker().mark for _ in range(50)}) == 50
     marker = UntrustedTextMarker()
     assert marker.mark in marker.system
 
 
 @given(HOSTILE, HOSTILE)
-def test_nobody_can_write_the_end_of_a_fence(text: str, what: str) -> None:
+def test_nobody_can_write_the_end_marker(text: str, what: str) -> None:
     """`SEC-21`: not even one who has learnt its mark: it stands at the beginning and at the end,
     and nowhere between.
     """
-    fenced = UntrustedTextMarker(MARK).wrap(text, what)
-    assert fenced.count(MARK) == 2
-    assert fenced.startswith(f"[[{MARK} ")
-    assert fenced.endswith(f"\n[[/{MARK}]]")
+    marked = UntrustedTextMarker(MARK).wrap(text, what)
+    assert marked.count(MARK) == 2
+    assert marked.startswith(f"[[{MARK} ")
+    assert marked.endswith(f"\n[[/{MARK}]]")
 
 
 @given(HOSTILE, HOSTILE, HOSTILE)
@@ -59,7 +59,7 @@ def test_nor_in_what_is_given_to_a_model(text: str, what: str, said: str) -> Non
     """
     budget = Budget(page=20)
     rendering = ResultRenderer(
-        budget, UntrustedTextMarker(MARK), ResultStore(budget.page, budget.shelf), clean
+        budget, UntrustedTextMarker(MARK), ResultStore(budget.page, budget.stored_results), clean
     )
     for shown in (
         rendering.result("u", CallToolResult(content=[TextContent(text=text)]), what),
