@@ -14,7 +14,7 @@ from interlock.testing import check_change_bus
 
 
 async def test_the_bus_in_memory_keeps_its_promises():
-    """All who listen hear everything, in order, in their own loop (`LSN-13`)."""
+    """Every listener receives every change in order, in its own loop (`LSN-13`)."""
 
     async def make() -> MemoryBus:
         return MemoryBus()
@@ -27,8 +27,8 @@ class Private(MemoryBus):
 
     def publish(self, change):
         """Tell one."""
-        for loop, hear in list(self._listeners.values())[:1]:
-            loop.call_soon_threadsafe(hear, change)
+        for loop, receive in list(self._listeners.values())[:1]:
+            loop.call_soon_threadsafe(receive, change)
 
 
 class Backwards(MemoryBus):
@@ -50,9 +50,9 @@ class Backwards(MemoryBus):
 class Clinging(MemoryBus):
     """Goes on telling those who stopped."""
 
-    def listen(self, hear):
+    def listen(self, receive):
         """Listen for ever."""
-        super().listen(hear)
+        super().listen(receive)
         return lambda: None
 
 
@@ -61,8 +61,8 @@ class Local(MemoryBus):
 
     def publish(self, change):
         """Tell them here and now."""
-        for _, hear in list(self._listeners.values()):
-            hear(change)
+        for _, receive in list(self._listeners.values()):
+            receive(change)
 
 
 class Echoing(MemoryBus):
@@ -97,13 +97,13 @@ class Bound(MemoryBus):
 
 
 BROKEN = {
-    Private: "all who listen hear all changes",
-    Backwards: "in order",
-    Clinging: "hears nothing more",
-    Local: "in the thread of its own loop",
-    Echoing: "all who listen hear all changes",
-    Lonely: "nobody listens",
-    Bound: "another thread publishes",
+    Private: "every listener receives every change once",
+    Backwards: "in the order of publication",
+    Clinging: "receives nothing more",
+    Local: "in the thread of the publisher",
+    Echoing: "every listener receives every change once",
+    Lonely: "without a listener is not an error",
+    Bound: "any thread may publish",
 }
 
 

@@ -121,7 +121,7 @@ async def test_the_guarded_fetcher_keeps_the_contract():
         return SafeFetch(loopback=True, proxies=Proxies())
 
     await check_fetch(make, refuses_redirects=True)
-    with pytest.raises(AssertionError, match="a redirect is an answer like any other"):
+    with pytest.raises(AssertionError, match="a redirect is returned like any other response"):
         await check_fetch(make)
 
 
@@ -369,30 +369,30 @@ async def test_who_gives_redirects_does_not_refuse_them():
 
     for maker, words in (
         (make, "a redirect did not raise Unreachable"),
-        (raising, "has not the status 307"),
+        (raising, "does not have the status 307"),
     ):
         with pytest.raises(AssertionError, match=words):
             await check_fetch(maker, refuses_redirects=True)
 
 
 BROKEN = {
-    Shouting: "a request goes out as it was given",
-    Forgetful: "a request goes out as it was given",
-    Capital: "names in lower case",
-    Following: "a redirect is an answer like any other",
-    Raising: "a redirect is an answer like any other",
-    Waiting: "comes piece by piece",
+    Shouting: "method, path, headers and body unchanged",
+    Forgetful: "method, path, headers and body unchanged",
+    Capital: "lower-case names",
+    Following: "a redirect is returned like any other response",
+    Raising: "a redirect is returned like any other response",
+    Waiting: "arrives piece by piece",
     Unbounded: "a byte more raises ProtocolError",
-    Trusting: "a connection that breaks raises ConnectionLost",
-    Plain: "a connection that breaks raises ConnectionLost",
-    Alarmed: "where nobody listens it raises Unreachable with some words, and not ConnectionLost",
-    Once: "a kept connection that the server has closed is no reason to fail",
-    Twice: "a kept connection that the server has closed is no reason to fail",
-    Again: "what may not come twice is ConnectionLost",
-    Lenient: "a header with a line's end in it raises ValueError",
-    Clinging: "closing an answer before its end closes the connection",
-    Stubborn: "cancelling closes the connection",
-    Endless: "closing it ends what is under way",
+    Trusting: "a broken connection raises ConnectionLost",
+    Plain: "a broken connection raises ConnectionLost",
+    Alarmed: "a port without a server raises Unreachable with a message",
+    Once: "a request that may be repeated succeeds",
+    Twice: "a request that may be repeated succeeds",
+    Again: "a request that must not be repeated raises ConnectionLost",
+    Lenient: "a header that contains a line break raises ValueError",
+    Clinging: "closing a response before its end closes the connection",
+    Stubborn: "cancelling a request closes its connection",
+    Endless: "closing the client ends running requests",
 }
 
 

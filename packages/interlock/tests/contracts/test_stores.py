@@ -203,45 +203,60 @@ def everlasting(load):
 
 BROKEN = {
     "overwriting": (breaking("records", "swap", overwriting), "one succeeds"),
-    "everlasting": (breaking("records", "load", everlasting), "as good as none"),
-    "no end of sessions": (breaking("sessions", "load", immortal), "over its end is gone"),
+    "everlasting": (breaking("records", "load", everlasting), "counts as absent"),
+    "no end of sessions": (breaking("sessions", "load", immortal), "an expired session is gone"),
     "too much room": (
         breaking("sessions", "create", roomy),
-        "no more sessions are kept than may be",
+        "store at most `most` sessions",
     ),
-    "blind saves": (breaking("sessions", "save", careless), "saved if it is still as it was"),
+    "blind saves": (
+        breaking("sessions", "save", careless),
+        "saved only if nothing except its end has changed",
+    ),
     "fixed ends": (breaking("sessions", "prolong", fixed), "the end of a session can be moved"),
     "lost fields": (
         breaking("sessions", "load", forgetful),
-        "found by every worker as it was kept",
+        "every worker finds a session unchanged",
     ),
     "events that stay": (
         breaking("sessions", "_forget", clinging),
-        "ending a session forgets it and its events",
+        "ending a session deletes it and its events",
     ),
     "one event too many": (
         breaking("events", "read", shifted),
-        "what comes after an event is replayed",
+        "the events after an event are replayed",
     ),
     "gaps unsaid": (
         breaking("events", "read", hiding),
-        "one that leaves a gap hides those before it",
+        "an event after a gap hides the events",
     ),
-    "streams without end": (breaking("events", "append", endless), "the end if that was noted"),
+    "streams without end": (
+        breaking("events", "append", endless),
+        "the end of the stream if it was appended",
+    ),
     "nothing forgotten": (
         breaking("events", "read", bottomless),
-        "of a session's streams that have ended a bounded part is kept",
+        "the ended streams that a session keeps are bounded",
     ),
-    "lost changes": (breaking("changes", "publish", deaf), "all who listen hear all notes"),
-    "changes twice": (breaking("changes", "publish", echoing), "all who listen hear all notes"),
-    "notes twice": (breaking("notes", "publish", echoing), "what another board has not at all"),
-    "any position": (breaking("notes", "replay", naive), "None since a position that never was"),
-    "gaps in changes": (breaking("changes", "replay", naive), "old notes go first"),
-    "one thread": (breaking("notes", "publish", local), "any thread may post"),
-    "two buckets": (breaking("rates", "acquire", generous), "a bucket gives what it holds"),
+    "lost changes": (
+        breaking("changes", "publish", deaf),
+        "every listener of a topic receives every note",
+    ),
+    "changes twice": (
+        breaking("changes", "publish", echoing),
+        "every listener of a topic receives every note",
+    ),
+    "notes twice": (breaking("notes", "publish", echoing), "no notes of other topics"),
+    "any position": (breaking("notes", "replay", naive), "None for a position that never existed"),
+    "gaps in changes": (breaking("changes", "replay", naive), "the oldest notes are dropped first"),
+    "one thread": (breaking("notes", "publish", local), "any thread may publish"),
+    "two buckets": (
+        breaking("rates", "acquire", generous),
+        "a token bucket grants its burst at once",
+    ),
     "workers for ever": (
         breaking("workers", "is_alive", eternal),
-        "lives until the time it named last",
+        "alive until the end of its last heartbeat",
     ),
 }
 
@@ -267,5 +282,5 @@ async def test_stores_that_are_shared_come_in_pairs():
     async def make():
         return [Alone()]
 
-    with pytest.raises(AssertionError, match="its `shared` is True"):
+    with pytest.raises(AssertionError, match="`shared` is True"):
         await check_store(make)

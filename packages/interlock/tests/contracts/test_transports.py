@@ -197,16 +197,16 @@ class Undead(Memory):
 
 
 BROKEN = {
-    Stubborn: "was agreed on",
-    Polite: "an unknown tool is an error",
-    Muddled: "`echo` gave|got another's answer|an error",
-    Narrow: "came back changed",
-    Deaf: "its exchange had heard",
-    Discreet: "the Hello's notify heard",
-    Meddling: "comes back as it is",
-    Unstoppable: "cancels the call at the server",
-    Sleepy: "closing wakes whoever waits",
-    Undead: "a call after closing gave",
+    Stubborn: "was negotiated",
+    Polite: "an unknown tool must be an error",
+    Muddled: "`echo` returned|got another's response|an error",
+    Narrow: "was returned changed|has another size",
+    Deaf: "its exchange received",
+    Discreet: "the Hello's notify received",
+    Meddling: "must be returned unanswered",
+    Unstoppable: "cancels its call at the server",
+    Sleepy: "closing ends waiting calls",
+    Undead: "a call after closing returned",
 }
 
 

@@ -117,14 +117,17 @@ def homely(put, vault):
 
 
 BROKEN = {
-    "letters folded": (breaking("get", folding), "found by everybody as it was"),
-    "keys of other kinds": (breaking("keys", all_kinds), "all that are kept of it"),
-    "added over": (breaking("add", overwriting), "of many who add at once one"),
-    "blind swaps": (breaking("swap", blind), "still is what was seen"),
-    "taken twice": (breaking("pop", copying), "of many who take at once one gets it"),
-    "removed twice": (breaking("remove", pleased), "whether there was something is said"),
-    "no ends": (breaking("put", endless), "no others"),
-    "cut short": (breaking("put", cutting), "larger ones and longer names are refused"),
+    "letters folded": (breaking("get", folding), "every program finds a value unchanged"),
+    "keys of other kinds": (breaking("keys", all_kinds), "lists all keys of a kind"),
+    "added over": (breaking("add", overwriting), "of many calls of `add` at once, one succeeds"),
+    "blind swaps": (breaking("swap", blind), "still the given one"),
+    "taken twice": (breaking("pop", copying), "of many calls of `pop` at once, one gets the value"),
+    "removed twice": (
+        breaking("remove", pleased),
+        "of many calls of `remove` at once, one returns True",
+    ),
+    "no ends": (breaking("put", endless), "no expired ones"),
+    "cut short": (breaking("put", cutting), "and too long names are refused"),
     "closed for ever": (breaking("aclose", final), "closed twice and used again"),
     "one loop": (breaking("put", homely), "several event loops"),
 }
@@ -147,5 +150,5 @@ async def test_vaults_that_are_shared_come_in_pairs():
     async def make(clock):
         return [Lonely(clock=clock)]
 
-    with pytest.raises(AssertionError, match="its `shared` is True"):
+    with pytest.raises(AssertionError, match="`shared` is True"):
         await check_vault(make)

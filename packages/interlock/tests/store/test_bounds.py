@@ -105,13 +105,13 @@ async def test_notes_grow_old(tmp_path):
     now = 1000.0
     store = SqliteStore(tmp_path / "store.db", clock=lambda: now)
     async with opened(store):
-        begin = {board: board.position for board in (store.changes, store.notes)}
-        for board in begin:
-            board.publish(b"1")
-            assert len(await board.replay(begin[board])) == 1
+        begin = {topic: topic.position for topic in (store.changes, store.notes)}
+        for topic in begin:
+            topic.publish(b"1")
+            assert len(await topic.replay(begin[topic])) == 1
         now += 300.0
-        for board in begin:
-            board.publish(b"2")
+        for topic in begin:
+            topic.publish(b"2")
         assert len(await store.changes.replay(begin[store.changes])) == 2
         assert await store.notes.replay(begin[store.notes]) is None
         now += 301.0

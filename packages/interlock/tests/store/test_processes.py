@@ -38,11 +38,11 @@ async def test_two_processes_hear_each_other(place: str):
     async with asyncio.timeout(30), opened(store):
         process = await start(ECHO, place)
         assert await process.stdout.readline() == b"ready\n"
-        ear = RecordingListener(store.notes)
+        listener = RecordingListener(store.notes)
         for n in range(20):
             store.notes.publish(b"ping %d" % n)
-        heard = await ear.hear(40)
-        assert [note for note in heard if note.startswith(b"pong")] == [
+        received = await listener.receive(40)
+        assert [note for note in received if note.startswith(b"pong")] == [
             b"pong %d" % n for n in range(20)
         ]
         store.notes.publish(b"over")
@@ -55,7 +55,7 @@ async def test_a_killed_process_leaves_a_store_that_can_be_used(place: str):
     """
     store = at(place)
     async with asyncio.timeout(30), opened(store):
-        ear = RecordingListener(store.changes)
+        listener = RecordingListener(store.changes)
         process = await start(BUSY, place)
         said = [int(await process.stdout.readline()) for _ in range(20)][-1]
         process.kill()
@@ -65,11 +65,11 @@ async def test_a_killed_process_leaves_a_store_that_can_be_used(place: str):
         assert all(data == b"%d" % number * 50 for number, data in replay.events)
         assert len(replay.events) >= said
         assert await store.sessions.load("s", now=time.time()) is not None
-        heard = await ear.hear(said)
-        assert heard == [b"%d" % n for n in range(len(heard))]
+        received = await listener.receive(said)
+        assert received == [b"%d" % n for n in range(len(received))]
         store.changes.publish(b"still here")
-        while ear.notes[-1] != b"still here":
-            await ear.hear(len(ear.heard) + 1)
+        while listener.notes[-1] != b"still here":
+            await listener.receive(len(listener.received) + 1)
         assert await store.sessions.end("s")
     if place.startswith("sqlite"):
         with sqlite3.connect(place.removeprefix("sqlite:")) as db:

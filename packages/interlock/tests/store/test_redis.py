@@ -28,10 +28,10 @@ def prefix() -> str:
     return f"interlock-test:{secrets.token_hex(8)}:"
 
 
-async def heard(ear: RecordingListener, note: bytes) -> None:
-    """Once this note was heard."""
-    while note not in ear.notes:
-        await ear.hear(len(ear.heard) + 1)
+async def until_received(listener: RecordingListener, note: bytes) -> None:
+    """Once this note was received."""
+    while note not in listener.notes:
+        await listener.receive(len(listener.received) + 1)
 
 
 @pytest.mark.database
@@ -46,9 +46,9 @@ async def test_a_server_that_goes_away_is_awaited(prefix: str, caplog):
     store = RedisStore(f"redis://127.0.0.1:{port}", prefix=prefix, patience=0.5)
     try:
         async with asyncio.timeout(30), opened(store):
-            ear = RecordingListener(store.changes)
+            listener = RecordingListener(store.changes)
             store.changes.publish(b"before")
-            await heard(ear, b"before")
+            await until_received(listener, b"before")
             position = store.changes.position
             server.terminate()
             with pytest.raises(StoreError, match=f"127.0.0.1:{port} does not answer"):
@@ -57,8 +57,8 @@ async def test_a_server_that_goes_away_is_awaited(prefix: str, caplog):
             store.events.append("secret", "t", 0, b"meanwhile", last=True)
             server = ValkeyServer(port=port)
             await asyncio.to_thread(server.start)
-            await heard(ear, b"meanwhile")
-            assert ear.notes == [b"before", b"meanwhile"]
+            await until_received(listener, b"meanwhile")
+            assert listener.notes == [b"before", b"meanwhile"]
             assert await store.events.read("secret", "t", -1) == Replay(((0, b"meanwhile"),), True)
             # It has come back without what it knew, and nobody is told that nothing was lost.
             assert await store.changes.replay(position) is None
@@ -75,18 +75,18 @@ async def test_a_server_that_forgets_everything_is_noticed(redis_url: str, prefi
     """
     store = RedisStore(redis_url, prefix=prefix)
     async with asyncio.timeout(30), opened(store):
-        ear = RecordingListener(store.notes)
+        listener = RecordingListener(store.notes)
         kept = session("s")
         await store.sessions.create(kept, most=9, now=kept.created)
         store.notes.publish(b"before")
-        await heard(ear, b"before")
+        await until_received(listener, b"before")
         position = store.notes.position
         async with Redis.from_url(redis_url) as client:
             await client.delete(*[key async for key in client.scan_iter(match=f"{prefix}*")])
         assert await store.sessions.load("s", now=kept.created) is None
         assert await store.sessions.count(now=kept.created) == 0
         store.notes.publish(b"after")
-        await heard(ear, b"after")
+        await until_received(listener, b"after")
         assert await store.notes.replay(position) is None
 
 
@@ -151,16 +151,16 @@ async def test_what_is_sent_again_is_put_up_once(redis_url: str, prefix: str):
     async with asyncio.timeout(30), proxy.listening() as port:
         store = RedisStore(f"redis://127.0.0.1:{port}", prefix=prefix)
         async with opened(store):
-            ear = RecordingListener(store.changes)
+            listener = RecordingListener(store.changes)
             for n in range(5):
                 proxy.armed = True
                 store.changes.publish(b"%d" % n)
                 store.events.append("s", "t", n, b"%d" % n, last=n == 4)
-                await heard(ear, b"%d" % n)
+                await until_received(listener, b"%d" % n)
                 assert await store.events.read("s", "t", n) == Replay((), n == 4)
             store.changes.publish(b"last")
-            await heard(ear, b"last")
-            assert ear.notes == [b"0", b"1", b"2", b"3", b"4", b"last"]
+            await until_received(listener, b"last")
+            assert listener.notes == [b"0", b"1", b"2", b"3", b"4", b"last"]
             assert [number for number, _ in (await store.events.read("s", "t", -1)).events] == [
                 0,
                 1,
@@ -179,9 +179,9 @@ async def test_a_socket_is_as_good_as_a_port(tmp_path):
     try:
         store = open_store(f"unix://{tmp_path}/s")
         async with opened(store):
-            ear = RecordingListener(store.notes)
+            listener = RecordingListener(store.notes)
             store.notes.publish(b"note")
-            assert await ear.hear(1) == [b"note"]
+            assert await listener.receive(1) == [b"note"]
     finally:
         server.terminate()
 

@@ -90,10 +90,10 @@ async def test_many_may_open_a_new_file_at_once(tmp_path):
     """Whoever comes first makes the tables; the others wait for them."""
     stores = [SqliteStore(tmp_path / "store.db") for _ in range(8)]
     await asyncio.gather(*(store.open() for store in stores))
-    ear = RecordingListener(stores[0].changes)
+    listener = RecordingListener(stores[0].changes)
     for store in stores:
         store.changes.publish(b"here")
-    assert await ear.hear(8) == [b"here"] * 8
+    assert await listener.receive(8) == [b"here"] * 8
     await asyncio.gather(*(store.aclose() for store in stores))
 
 

@@ -59,7 +59,7 @@ class RedisTopic:
         self._posted = 0
         self._confirmed = 0
         self._listeners = Listeners()
-        self._newest_received = 0
+        self._last_read = 0
 
     async def begin(self) -> None:
         """Start at the newest note. Existing listeners continue where they stopped."""
@@ -68,13 +68,13 @@ class RedisTopic:
         self._confirmed = 0
         await self._link.ask("SET", self._counter, _beginning(), "NX")
         newest = int(await self._link.ask("GET", self._counter))
-        if not self._listeners or not self._newest_received:
-            self._newest_received = newest
+        if not self._listeners or not self._last_read:
+            self._last_read = newest
 
     @property
     def position(self) -> str:
         """The position of the newest note that this worker has received."""
-        return str(self._newest_received)
+        return str(self._last_read)
 
     def publish(self, note: bytes) -> None:
         """Publish a note, from any thread."""
@@ -108,7 +108,7 @@ class RedisTopic:
 
     def receive(self, number: int, note: bytes) -> None:
         """Pass a received note to the listeners."""
-        self._newest_received = number
+        self._last_read = number
         self._listeners.put(note, number)
         self._listeners.wake()
 
@@ -156,7 +156,9 @@ class TopicListener:
                     key: f"{topic.position}-0" for key, topic in self._topics.items()
                 }
                 try:
-                    received: Any = await client.xread(positions, count=1000, block=int(_BLOCK * 1000))
+                    received: Any = await client.xread(
+                        positions, count=1000, block=int(_BLOCK * 1000)
+                    )
                 except Exception as bad:  # the connection failed: redis-py raises many types
                     if not pause:
                         log.warning(

@@ -38,15 +38,15 @@ class SqliteTopic:
         self._age = age
         self._reader: sqlite3.Connection | None = None
         self._listeners = Listeners()
-        self._newest_received = 0
+        self._last_read = 0
         self._posted = 0
         self._next_sweep = 0.0
 
     def attach(self, reader: sqlite3.Connection) -> None:
         """Start reading with this connection. Existing listeners continue where they stopped."""
         self._reader = reader
-        if not self._listeners or not self._newest_received:
-            self._newest_received = self._newest()
+        if not self._listeners or not self._last_read:
+            self._last_read = self._newest()
 
     def detach(self) -> None:
         """Stop reading."""
@@ -56,8 +56,8 @@ class SqliteTopic:
     def position(self) -> str:
         """The position of the newest note that this worker has received."""
         if not self._listeners:
-            self._newest_received = self._newest()
-        return str(self._newest_received)
+            self._last_read = self._newest()
+        return str(self._last_read)
 
     def publish(self, note: bytes) -> None:
         """Publish a note, from any thread."""
@@ -72,7 +72,7 @@ class SqliteTopic:
     def subscribe(self, receive: Receive) -> Callable[[], None]:
         """Call `receive` with each note and its position until the returned function is called."""
         if not self._listeners:
-            self._newest_received = self._newest()
+            self._last_read = self._newest()
         stop = self._listeners.add(receive)
         self._poll.wake()
         return stop
@@ -98,17 +98,17 @@ class SqliteTopic:
         query = (
             f"SELECT number, note FROM {self._table} WHERE number > ? ORDER BY number LIMIT 1000"
         )
-        while rows := self._reader.execute(query, (self._newest_received,)).fetchall():
+        while rows := self._reader.execute(query, (self._last_read,)).fetchall():
             for number, note in rows:
-                self._newest_received = number
+                self._last_read = number
                 self._listeners.put(note, number)
                 self._listeners.wake()
 
     def _newest(self) -> int:
         try:
-            return self._newest_received if self._reader is None else _newest(self._reader, self._table)
+            return self._last_read if self._reader is None else _newest(self._reader, self._table)
         except sqlite3.Error:
-            return self._newest_received  # an older position is valid too
+            return self._last_read  # an older position is valid too
 
     # -- in the writer's thread --------------------------------------------------------------------
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
 
 from ...transport.channel import Barriers, Channel, Pushing
 from ...wire.jsonrpc import Frame
-from .promises import promise_of
+from .promises import promise_of, require, within
 
 MakePair = Callable[[], Awaitable[tuple[Channel, Channel]]]
 
@@ -29,7 +28,7 @@ async def check_channel(make_pair: MakePair, *, patience: float = 10.0) -> None:
     """
     for step in _STEPS:
         one, other = await make_pair()
-        async with _within(patience, promise_of(step)):
+        async with within(patience, "a channel", promise_of(step)):
             try:
                 await step(one, other)
             finally:
@@ -38,7 +37,7 @@ async def check_channel(make_pair: MakePair, *, patience: float = 10.0) -> None:
 
 
 async def _carries(one: Channel, other: Channel) -> None:
-    """frames arrive as they were sent, in both directions"""
+    """frames arrive unchanged in both directions"""
     for sender, receiver in ((one, other), (other, one)):
         for frame in (
             b'{"jsonrpc":"2.0"}',
@@ -49,37 +48,37 @@ async def _carries(one: Channel, other: Channel) -> None:
         ):
             sender.send([frame])
             got = await _next(receiver)
-            _require(got == [frame], f"{frame!r} was sent and {got!r} arrived")
-    _require(
+            require(got == [frame], f"{frame!r} was sent and {got!r} arrived")
+    require(
         one.lost == "" and other.lost == "",
-        f"nothing was lost, yet `lost` says {one.lost or other.lost!r}",
+        f"nothing was lost, but `lost` is {one.lost or other.lost!r}",
     )
 
 
 async def _keeps_order(one: Channel, other: Channel) -> None:
-    """many frames arrive in order, none twice and none missing"""
+    """many frames arrive in order, without duplicates or gaps"""
     frames = [b'{"id":%d}' % n for n in range(5000)]
     one.send(frames[:1000])
     for frame in frames[1000:2000]:
         one.send([frame])
     one.send(frames[2000:])
     got = await _take(other, len(frames))
-    _require(got == frames, _first_difference(frames, got))
+    require(got == frames, _first_difference(frames, got))
 
 
 async def _carries_large(one: Channel, other: Channel) -> None:
-    """a frame of four megabytes arrives whole, and what follows it comes after it"""
+    """a frame of four megabytes arrives whole, and before later frames"""
     large = b'"' + b"x" * _LARGE + b'"'
     one.send([large, b"after"])
     got = await _take(other, 2)
-    _require(
+    require(
         got == [large, b"after"],
         f"frames of {_LARGE + 2} and 5 bytes were sent, frames of {[len(f) for f in got]} arrived",
     )
 
 
 async def _survives_cancelling(one: Channel, other: Channel) -> None:
-    """a `receive` that is cancelled loses nothing"""
+    """a cancelled `receive` loses no frame"""
     waiting = asyncio.create_task(other.receive())
     await asyncio.sleep(0)
     waiting.cancel()
@@ -87,42 +86,42 @@ async def _survives_cancelling(one: Channel, other: Channel) -> None:
     one.send([b"1"])
     one.send([b"2"])
     got = await _take(other, 2)
-    _require(
+    require(
         got == [b"1", b"2"],
         f"1 and 2 were sent after a `receive` was cancelled, and {got!r} arrived",
     )
 
 
 async def _pushes_back(one: Channel, other: Channel) -> None:
-    """`send` never waits, `queued` counts what is not written, and `drain` waits until the peer has
-    taken most of it
+    """`send` never waits, `queued` counts the bytes that are not written, and `drain` waits until
+    the peer has read most of them
     """
     block = b"y" * _BLOCK
     count = _MUCH // _BLOCK
     for _ in range(count):
         one.send([block])
-    _require(
+    require(
         one.queued > 0,
-        f"{_MUCH} bytes were sent to a peer that does not read, yet nothing is `queued`",
+        f"{_MUCH} bytes were sent to a peer that does not read, but `queued` is 0",
     )
     draining = asyncio.create_task(_drained(one))
     await asyncio.sleep(0)
-    _require(not draining.done(), f"`drain` did not wait although {one.queued} bytes are queued")
+    require(not draining.done(), f"`drain` did not wait although {one.queued} bytes are queued")
     got = await _take(other, count)
-    _require(
+    require(
         len(got) == count and all(frame == block for frame in got),
-        "what was sent while the peer did not read arrived changed",
+        "frames that were sent while the peer did not read arrived changed",
     )
     await draining
-    _require(
+    require(
         one.queued < len(block),
-        f"the peer has taken everything, yet {one.queued} bytes are `queued`",
+        f"the peer has read everything, but `queued` is {one.queued}",
     )
 
 
 async def _ends(one: Channel, other: Channel) -> None:
-    """what was sent before closing arrives, then the end, again and again; closing twice is no
-    fault
+    """frames sent before closing arrive, then every `receive` returns the end, and a channel can be
+    closed twice
     """
     frames = [b"z" * 100_000, b"last"]
     reading = asyncio.create_task(_take(other, 2))
@@ -130,20 +129,20 @@ async def _ends(one: Channel, other: Channel) -> None:
     await one.aclose()
     await one.aclose()
     got = await reading
-    _require(
+    require(
         got == frames,
         f"frames of {[len(f) for f in frames]} bytes were sent before closing, of"
         f" {[len(f) for f in got]} arrived",
     )
     for _ in range(2):
         end = await other.receive()
-        _require(end == [], f"the peer has closed, yet `receive` gave {end!r}")
+        require(end == [], f"the peer has closed, but `receive` returned {end!r}")
 
 
 async def _outlives_its_peer(one: Channel, other: Channel) -> None:
-    """once the peer has gone `send` drops what it is given without a fault, and `drain` returns"""
+    """after the peer has gone, `send` drops frames without an error, and `drain` returns"""
     await other.aclose()
-    _require(await one.receive() == [], "the peer has closed, yet `receive` gave frames")
+    require(await one.receive() == [], "the peer has closed, but `receive` returned frames")
     for _ in range(3):
         one.send([b"x" * 100_000])
         await one.drain()
@@ -154,7 +153,7 @@ async def _outlives_its_peer(one: Channel, other: Channel) -> None:
 
 
 async def _holds_back(one: Channel, other: Channel) -> None:
-    """one that has barriers sends everything in order, before and behind them"""
+    """a channel with barriers sends the frames before and after a barrier in order"""
     if not isinstance(one, Barriers):
         return
     frames = [b"%d" % n for n in range(20)]
@@ -163,11 +162,11 @@ async def _holds_back(one: Channel, other: Channel) -> None:
         one.barrier()
     await _turns()
     got = await _take(other, len(frames))
-    _require(got == frames, _first_difference(frames, got))
+    require(got == frames, _first_difference(frames, got))
 
 
 async def _pushes(one: Channel, other: Channel) -> None:
-    """one that pushes gives all frames in order, those too that came before, and tells the
+    """a channel that pushes passes on all frames in order, including earlier ones, and reports the
     end once
     """
     if not isinstance(other, Pushing):
@@ -176,74 +175,53 @@ async def _pushes(one: Channel, other: Channel) -> None:
     late = [b"%d" % n for n in range(100)]
     one.send(early)
     await _turns()
-    heard = _Heard(other, patient=False)
+    pushed = _PushedFrames(other, patient=False)
     one.send(late)
-    got = await heard.frames(len(early) + len(late))
-    _require(
+    got = await pushed.frames(len(early) + len(late))
+    require(
         got == early + late,
-        f"{len(early) + len(late)} frames were sent and {len(got)} were pushed, or in another"
+        f"{len(early) + len(late)} frames were sent, and {len(got)} were pushed, or in another"
         " order",
     )
     await one.aclose()
-    await heard.end()
+    await pushed.end()
     await _turns()
-    _require(heard.ends == 1, f"the end was told {heard.ends} times")
+    require(pushed.ends == 1, f"the end was reported {pushed.ends} times")
 
 
 async def _pushes_patiently(one: Channel, other: Channel) -> None:
-    """one that pushes patiently takes in no more while much is queued, then goes on, and hears that
-    the peer has gone all the same
+    """a channel that pushes patiently stops reading while much is queued, then continues, and still
+    reports that the peer has gone
     """
     if not isinstance(other, Pushing):
         return
     count = _MUCH // _BLOCK
-    heard = _Heard(
+    pushed = _PushedFrames(
         other,
         patient=True,
         on_frame=lambda frame: other.send([b"y" * _BLOCK] * count if frame == b"much" else []),
     )
     one.send([b"much"])
-    await heard.frames(1)
+    await pushed.frames(1)
     one.send([b"more"])
     await _turns()
-    _require(len(heard.got) == 1, f"{other.queued} bytes are queued, yet more was taken in")
+    require(len(pushed.got) == 1, f"{other.queued} bytes are queued, but more frames were read")
     await _take(one, count)
-    got = await heard.frames(2)
-    _require(
+    got = await pushed.frames(2)
+    require(
         got == [b"much", b"more"],
-        "what was left lying while much was queued was not taken in after",
+        "frames that waited while much was queued were not read afterwards",
     )
     one.send([b"much"])
-    await heard.frames(3)
+    await pushed.frames(3)
     await one.aclose()
-    await heard.end()
+    await pushed.end()
 
 
 # -- helpers --------------------------------------------------------------------------------------
 
 
-@asynccontextmanager
-async def _within(patience: float, what: str) -> AsyncIterator[None]:
-    """Convert a timeout, or any other error, to a message about the promise that is being
-    checked.
-    """
-    limit = asyncio.timeout(patience)
-    try:
-        async with limit:
-            yield
-    except AssertionError as bad:
-        raise AssertionError(f"a channel promises that {what}: {bad}") from None
-    except TimeoutError as bad:
-        if not limit.expired():
-            raise AssertionError(f"a channel promises that {what}: it raised {bad!r}") from bad
-        raise AssertionError(
-            f"a channel promises that {what}: it still waits after {patience:g} seconds"
-        ) from None
-    except Exception as bad:
-        raise AssertionError(f"a channel promises that {what}: it raised {bad!r}") from bad
-
-
-class _Heard:
+class _PushedFrames:
     """Collects the frames that a channel pushes."""
 
     def __init__(
@@ -256,29 +234,29 @@ class _Heard:
         self.got: list[Frame] = []
         self.ends = 0
         self._on_frame = on_frame
-        self._stirred = asyncio.Event()
+        self._woken = asyncio.Event()
         channel.push(self._take, self._end, patient=patient)
 
     async def frames(self, count: int) -> list[Frame]:
         while len(self.got) < count and not self.ends:
-            self._stirred.clear()
-            await self._stirred.wait()
+            self._woken.clear()
+            await self._woken.wait()
         return self.got
 
     async def end(self) -> None:
         while not self.ends:
-            self._stirred.clear()
-            await self._stirred.wait()
+            self._woken.clear()
+            await self._woken.wait()
 
     def _take(self, frames: list[Frame]) -> None:
         self.got += frames
         for frame in frames:
             self._on_frame(frame)
-        self._stirred.set()
+        self._woken.set()
 
     def _end(self) -> None:
         self.ends += 1
-        self._stirred.set()
+        self._woken.set()
 
 
 async def _turns() -> None:
@@ -289,9 +267,9 @@ async def _turns() -> None:
 
 async def _next(channel: Channel) -> list[Frame]:
     frames = await channel.receive()
-    _require(
+    require(
         frames != [],
-        "`receive` gave an empty list, which is the end, although the peer has not closed",
+        "`receive` returned the end (an empty list) although the peer has not closed",
     )
     return frames
 
@@ -313,11 +291,6 @@ def _first_difference(sent: list[Frame], got: list[Frame]) -> str:
         if one != other:
             return f"frame {index} was sent as {one!r} and arrived as {other!r}"
     return f"{len(sent)} frames were sent and {len(got)} arrived"
-
-
-def _require(holds: bool, otherwise: str) -> None:
-    if not holds:
-        raise AssertionError(otherwise)
 
 
 _STEPS = (

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 
 from ... import types as t
 from ...http11.fetch import ConnectionLost, Fetch, Request, Response
-from .promises import promise_of
+from .promises import promise_of, require, within
 
 MakeFetch = Callable[[], Awaitable[Fetch]]
 
@@ -53,23 +53,12 @@ async def check_fetch(
     ):
         fetch = await make_fetch()
         try:
-            async with asyncio.timeout(patience), _serving() as server:
+            async with (
+                within(patience, "an HTTP client", promise_of(step)),
+                _serving() as server,
+            ):
                 await step(fetch, server)
                 await fetch.aclose()
-        except AssertionError as bad:
-            raise AssertionError(
-                f"an HTTP client promises that {promise_of(step)}: {bad}"
-            ) from None
-        except TimeoutError:
-            raise AssertionError(
-                f"an HTTP client promises that {promise_of(step)}: it still waits after"
-                f" {patience:g}"
-                " seconds"
-            ) from None
-        except Exception as bad:
-            raise AssertionError(
-                f"an HTTP client promises that {promise_of(step)}: it raised {bad!r}"
-            ) from bad
         finally:
             await fetch.aclose()
 
@@ -185,7 +174,7 @@ async def _serving() -> AsyncIterator[_Server]:
 
 
 async def _sends(fetch: Fetch, server: _Server) -> None:
-    """a request goes out as it was given, in method, path, headers and body"""
+    """a request is sent with its method, path, headers and body unchanged"""
     headers = (
         ("Content-Type", "application/json"),
         ("Mcp-Name", "=?base64?w7w=?="),
@@ -196,64 +185,64 @@ async def _sends(fetch: Fetch, server: _Server) -> None:
         response = await fetch(Request(method, f"{server.url}/echo?q=%C3%BC", headers, body))
         await response.aclose()
         (first, seen, came) = server.seen[-1]
-        _require(
-            first.startswith(f"{method} /echo?q=%C3%BC HTTP/1."), f"the first line is {first!r}"
+        require(
+            first.startswith(f"{method} /echo?q=%C3%BC HTTP/1."), f"the request line is {first!r}"
         )
-        _require(came == body, f"the body {body!r} came as {came!r}")
+        require(came == body, f"the body {body!r} arrived as {came!r}")
         for name in ("Content-Type", "Mcp-Name"):
             given = [value for own, value in headers if own == name]
-            _require(
+            require(
                 seen.get(name.lower()) == given,
-                f"the header {name} came as {seen.get(name.lower())}, not as {given}",
+                f"the header {name} arrived as {seen.get(name.lower())}, not as {given}",
             )
-        _require(
+        require(
             ", ".join(seen.get("x-two", [])) == "1, 2",
-            f"two headers of one name came as {seen.get('x-two')}",
+            f"two headers of one name arrived as {seen.get('x-two')}",
         )
-        _require(len(seen.get("host", [])) == 1, f"there is one Host, not {seen.get('host')}")
+        require(len(seen.get("host", [])) == 1, f"there must be one Host, not {seen.get('host')}")
 
 
 async def _gives(fetch: Fetch, server: _Server) -> None:
-    """an answer has its status, its headers by names in lower case, joined where they came twice,
-    and its body
+    """a response has its status, its body, and its headers by lower-case names, with repeated
+    headers joined
     """
     response = await fetch(Request("POST", f"{server.url}/echo", (), b"body"))
-    _require(response.status == 201, f"the status was 201, not {response.status}")
-    _require(
+    require(response.status == 201, f"the status was 201, not {response.status}")
+    require(
         response.headers.get("x-two") == "a, b",
         f"two headers of one name are {response.headers.get('x-two')!r}",
     )
-    _require((got := await response.read(_LIMIT)) == b"body", f"the body is {got!r}")
+    require((got := await response.read(_LIMIT)) == b"body", f"the body is {got!r}")
     response = await fetch(Request("POST", f"{server.url}/none"))
-    _require((response.status, await response.read(0)) == (204, b""), "a 204 has no body")
+    require((response.status, await response.read(0)) == (204, b""), "a 204 has no body")
 
 
 async def _follows_nothing(fetch: Fetch, server: _Server) -> None:
-    """a redirect is an answer like any other"""
+    """a redirect is returned like any other response, and not followed"""
     response = await fetch(Request("POST", f"{server.url}/moved"))
     await response.aclose()
-    _require(
+    require(
         response.status == 307 and response.headers.get("location") == "/echo",
         f"the status is {response.status}",
     )
-    _require(len(server.seen) == 1, "it asked again by itself")
+    require(len(server.seen) == 1, "it asked again by itself")
 
 
 async def _refuses_redirects(fetch: Fetch, server: _Server) -> None:
-    """a redirect that is refused raises Unreachable with its status, and is not followed"""
+    """a redirect raises Unreachable with its status, and is not followed"""
     bad = await _raises(t.Unreachable, fetch(Request("POST", f"{server.url}/moved")), "a redirect")
-    _require(
+    require(
         isinstance(bad, t.Unreachable) and bad.status == 307,
-        f"what it raised has not the status 307: {bad!r}",
+        f"the error does not have the status 307: {bad!r}",
     )
-    _require(len(server.seen) == 1, "it asked again by itself")
+    require(len(server.seen) == 1, "it asked again by itself")
 
 
 async def _reads_large(fetch: Fetch, server: _Server) -> None:
-    """a megabyte goes out and comes back whole, many requests at once each get their own answer"""
+    """bodies of a megabyte arrive whole, and each concurrent request gets its own response"""
     body = bytes(range(256)) * 4096
     got = await (await fetch(Request("POST", f"{server.url}/echo", (), body))).read(len(body))
-    _require(got == body, f"{len(got)} bytes came, or others")
+    require(got == body, f"{len(got)} bytes of {len(body)} arrived, or they were changed")
 
     async def one(n: int) -> bytes:
         return await (await fetch(Request("POST", f"{server.url}/echo", (), b"%d" % n))).read(
@@ -261,28 +250,26 @@ async def _reads_large(fetch: Fetch, server: _Server) -> None:
         )
 
     answers = await asyncio.gather(*(one(n) for n in range(32)))
-    _require(answers == [b"%d" % n for n in range(32)], f"the answers were {answers}")
+    require(answers == [b"%d" % n for n in range(32)], f"the responses were {answers}")
 
 
 async def _reads_pieces(fetch: Fetch, server: _Server) -> None:
-    """a body that is read in pieces comes piece by piece, each before the next is sent, and has an
-    end
-    """
+    """a body arrives piece by piece, each before the next is sent, and ends"""
     pieces = (await fetch(Request("GET", f"{server.url}/pieces"))).chunks()
     for n in range(3):
         got = b""
         while len(got) < 7:
             got += await anext(pieces)
-        _require(got == b"piece %d" % n, f"piece {n} is {got!r}")
+        require(got == b"piece %d" % n, f"piece {n} is {got!r}")
         server.go.set()
-    _require(await anext(pieces, None) is None, "there is more after the end")
+    require(await anext(pieces, None) is None, "there is a piece after the end")
 
 
 async def _bounds(fetch: Fetch, server: _Server) -> None:
-    """a body of the limit is read, and one of a byte more raises ProtocolError"""
+    """a body of exactly the limit is read, and one of a byte more raises ProtocolError"""
     for size in (1000, 300_000):
         request = Request("POST", f"{server.url}/echo", (), bytes(size))
-        _require(
+        require(
             len(await (await fetch(request)).read(size)) == size,
             f"{size} bytes of {size} are within the limit",
         )
@@ -294,8 +281,8 @@ async def _bounds(fetch: Fetch, server: _Server) -> None:
 
 
 async def _says_breaks(fetch: Fetch, server: _Server) -> None:
-    """a connection that breaks raises ConnectionLost, in the head and in the body, and gives what
-    came before it in pieces
+    """a broken connection raises ConnectionLost, in the head and in the body, after the pieces that
+    arrived before it
     """
     await _raises(ConnectionLost, fetch(Request("POST", f"{server.url}/half")), "half a head")
     responses = [await fetch(Request("POST", f"{server.url}/short")) for _ in range(2)]
@@ -307,11 +294,11 @@ async def _says_breaks(fetch: Fetch, server: _Server) -> None:
     await _raises(
         ConnectionLost, _collect(responses[1], got), "a body that ends too early, read in pieces"
     )
-    _require(b"".join(got) == b"short", f"the pieces before the break are {got}")
+    require(b"".join(got) == b"short", f"the pieces before the break are {got}")
 
 
 async def _says_nonsense(fetch: Fetch, server: _Server) -> None:
-    """what is no HTTP raises Unreachable"""
+    """a response that is not HTTP raises Unreachable"""
     await _raises(
         t.Unreachable,
         fetch(Request("POST", f"{server.url}/nonsense")),
@@ -320,7 +307,7 @@ async def _says_nonsense(fetch: Fetch, server: _Server) -> None:
 
 
 async def _says_nobody(fetch: Fetch, server: _Server) -> None:
-    """where nobody listens it raises Unreachable with some words, and not ConnectionLost, as
+    """a port without a server raises Unreachable with a message, and not ConnectionLost, because
     nothing was sent
     """
     closed = await asyncio.start_server(server.talk, "127.0.0.1", 0)
@@ -330,23 +317,26 @@ async def _says_nobody(fetch: Fetch, server: _Server) -> None:
     bad = await _raises(
         t.Unreachable,
         fetch(Request("POST", f"http://127.0.0.1:{port}/")),
-        "a port where nobody listens",
+        "a port without a server",
     )
-    _require(not isinstance(bad, ConnectionLost), "it says that the request was lost")
-    _require(bool(str(bad).strip()), "it has no words")
+    require(
+        not isinstance(bad, ConnectionLost),
+        "it raised ConnectionLost, which says that the request may have been sent",
+    )
+    require(bool(str(bad).strip()), "the error has no message")
 
 
 async def _repeats(fetch: Fetch, server: _Server) -> None:
-    """a kept connection that the server has closed is no reason to fail what may come twice"""
+    """a request that may be repeated succeeds if the server has closed the pooled connection"""
     for _ in range(4):
         got = await (await fetch(Request("POST", f"{server.url}/last", again=True))).read(_LIMIT)
-        _require(got == b"last", f"the body is {got!r}")
-    _require(len(server.seen) == 4, f"four requests came as {len(server.seen)}")
+        require(got == b"last", f"the body is {got!r}")
+    require(len(server.seen) == 4, f"four requests arrived as {len(server.seen)}")
 
 
 async def _sends_once(fetch: Fetch, server: _Server) -> None:
-    """what may not come twice is ConnectionLost where the server closes without an answer, kept
-    connection or not, and is not sent again
+    """a request that must not be repeated raises ConnectionLost if the server closes without a
+    response, on new and pooled connections, and is not sent again
     """
     for _ in range(2):
         await (await fetch(Request("POST", f"{server.url}/echo"))).read(_LIMIT)
@@ -356,11 +346,11 @@ async def _sends_once(fetch: Fetch, server: _Server) -> None:
             "a request that the server swallowed",
         )
     came = [first.split(" ")[1] for first, _, _ in server.seen]
-    _require(came == ["/echo", "/nothing"] * 2, f"the server has seen {came}")
+    require(came == ["/echo", "/nothing"] * 2, f"the server received {came}")
 
 
 async def _refuses(fetch: Fetch, server: _Server) -> None:
-    """a header with a line's end in it raises ValueError, and nothing is sent"""
+    """a header that contains a line break raises ValueError, and nothing is sent"""
     for name, value in (
         ("A", "b\r\nC: d"),
         ("A", "b\nC: d"),
@@ -372,21 +362,21 @@ async def _refuses(fetch: Fetch, server: _Server) -> None:
             fetch(Request("POST", f"{server.url}/echo", ((name, value),))),
             f"the header {name!r}: {value!r}",
         )
-    _require(not server.seen, f"a request came: {server.seen}")
+    require(not server.seen, f"a request was sent: {server.seen}")
 
 
 async def _closes(fetch: Fetch, server: _Server) -> None:
-    """closing an answer before its end closes the connection"""
+    """closing a response before its end closes the connection"""
     response = await fetch(Request("GET", f"{server.url}/head"))
     pieces = response.chunks()
-    _require(await anext(pieces) == b"ok", "the first piece is there")
+    require(await anext(pieces) == b"ok", "the first piece did not arrive")
     await response.aclose()
     await server.gone.wait()
 
 
 async def _cancels(fetch: Fetch, server: _Server) -> None:
-    """cancelling closes the connection, whether the head or the body is waited for, and harms
-    nothing else
+    """cancelling a request closes its connection, in the head and in the body, and affects no other
+    request
     """
     for path in ("/never", "/head"):
         server.asked.clear()
@@ -395,20 +385,20 @@ async def _cancels(fetch: Fetch, server: _Server) -> None:
         await server.asked.wait()
         task.cancel()
         await asyncio.wait([task])
-        _require(task.cancelled(), "the task is not cancelled")
+        require(task.cancelled(), "the task is not cancelled")
         await server.gone.wait()
-    _require(
+    require(
         await _read(fetch, Request("POST", f"{server.url}/echo", (), b"on")) == b"on",
-        "it goes on working",
+        "a request after a cancelled one failed",
     )
 
 
 async def _ends(fetch: Fetch, server: _Server) -> None:
-    """closing it ends what is under way with Unreachable, and closing it twice is no fault"""
+    """closing the client ends running requests with Unreachable, and it can be closed twice"""
     task = asyncio.ensure_future(_read(fetch, Request("POST", f"{server.url}/never")))
     await server.asked.wait()
     await fetch.aclose()
-    await _raises(t.Unreachable, task, "a request under way")
+    await _raises(t.Unreachable, task, "a running request")
     await server.gone.wait()
     await fetch.aclose()
 
@@ -430,8 +420,3 @@ async def _raises(kind: type[Exception], doing: Awaitable[object], what: str) ->
     except Exception as bad:
         raise AssertionError(f"{what} raised {bad!r} instead of {kind.__name__}") from bad
     raise AssertionError(f"{what} did not raise {kind.__name__}")
-
-
-def _require(holds: bool, otherwise: str) -> None:
-    if not holds:
-        raise AssertionError(otherwise)

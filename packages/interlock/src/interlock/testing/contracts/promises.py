@@ -48,36 +48,36 @@ async def eventually(look: Callable[[], Awaitable[object]], wanted: object) -> N
 class RecordingListener:
     """A listener of a topic that records its messages, and the threads in which it was called."""
 
-    def __init__(self, board: Topic) -> None:
-        self.heard: list[tuple[bytes, str]] = []
+    def __init__(self, topic: Topic) -> None:
+        self.received: list[tuple[bytes, str]] = []
         self.positions: list[str] = []  # the position of the topic at each message
         self.threads: set[int] = set()
-        self._board = board
+        self._topic = topic
         self._loop = asyncio.get_running_loop()
-        self._stirred = asyncio.Event()
-        self.stop = board.subscribe(self._take)
+        self._woken = asyncio.Event()
+        self.stop = topic.subscribe(self._add)
 
     @property
     def notes(self) -> list[bytes]:
         """The received messages, without positions."""
-        return [note for note, _ in self.heard]
+        return [note for note, _ in self.received]
 
-    async def hear(self, count: int) -> list[bytes]:
+    async def receive(self, count: int) -> list[bytes]:
         """The received messages, after `count` of them, and after some further runs of the event
         loop.
         """
-        while len(self.heard) < count:
-            self._stirred.clear()
-            await self._stirred.wait()
+        while len(self.received) < count:
+            self._woken.clear()
+            await self._woken.wait()
         for _ in range(20):  # a duplicate would arrive at once
             await asyncio.sleep(0)
         return self.notes
 
-    def _take(self, note: bytes, position: str) -> None:
-        self.heard.append((note, position))
-        self.positions.append(self._board.position)
+    def _add(self, note: bytes, position: str) -> None:
+        self.received.append((note, position))
+        self.positions.append(self._topic.position)
         self.threads.add(threading.get_ident())
-        self._loop.call_soon_threadsafe(self._stirred.set)
+        self._loop.call_soon_threadsafe(self._woken.set)
 
 
 def promise_of(step: Callable[..., object]) -> str:

@@ -14,9 +14,7 @@ Step = Callable[[Store, Store], Awaitable[None]]
 
 
 async def _one_of_many_writes(one: Store, other: Store) -> None:
-    """of many that write a record where none is, one succeeds, and all workers read what it
-    wrote
-    """
+    """if many workers create the same record at once, one succeeds, and all read its data"""
     now = time.time()
     versions = await asyncio.gather(
         *(
@@ -27,78 +25,82 @@ async def _one_of_many_writes(one: Store, other: Store) -> None:
     )
     require(
         sum(version > 0 for version in versions) == 1,
-        f"20 wrote a record at once where none was, and the versions were {versions}",
+        f"20 calls created the same record at once, and the versions were {versions}",
     )
     for store in (one, other):
         record = await store.records.load("k", now=now)
         require(
             record is not None and record.version == max(versions),
-            f"the record has the version {max(versions)}, and a worker read {record}",
+            f"the version is {max(versions)}, and a worker read {record}",
         )
-    require(await other.records.load("l", now=now) is None, "a record is there that nobody wrote")
+    require(
+        await other.records.load("l", now=now) is None, "a record was found that was never written"
+    )
 
 
 async def _swaps_the_version_that_was(one: Store, other: Store) -> None:
-    """a record is replaced only at the version that was read, and versions only grow"""
+    """a record is replaced only if its version is the given one, and versions only increase"""
     now = time.time()
     first = await one.records.swap("k", b"a", was=0, until=now + 60, now=now)
     again = await other.records.swap("k", b"a", was=0, until=now + 60, now=now)
-    require(again == first, "the same data, written again, does not count as written")
+    require(again == first, "a repeated write of the same data was not reported as written")
     second = await other.records.swap("k", b"b", was=first, until=now + 60, now=now, body=b"x")
-    require(second > first, f"the version was {first}, and after a change it is {second}")
+    require(second > first, f"the version was {first}, and {second} after a change")
     require(
         not await one.records.swap("k", b"c", was=first, until=now + 60, now=now),
-        "a record was replaced at a version that it no longer had",
+        "a record was replaced although its version had changed",
     )
     record = await one.records.load("k", now=now)
     require(
         record is not None and (record.data, record.body) == (b"b", b"x"),
-        f"data b and body x were written, and {record} was read",
+        f"data b'b' and body b'x' were written, and {record} was read",
     )
     await one.records.remove("k", was=first)
     require(
         await other.records.load("k", now=now) is not None,
-        "a record was removed at a version that it no longer had",
+        "a record was removed although its version had changed",
     )
     await one.records.remove("k", was=second)
-    require(await other.records.load("k", now=now) is None, "a record that was removed is there")
+    require(await other.records.load("k", now=now) is None, "a removed record was found")
     third = await other.records.swap("k", b"d", was=0, until=now + 60, now=now)
-    require(third > second, f"a version was given twice: {second}, then {third} after the end")
+    require(third > second, f"the version did not increase after a removal: {second}, then {third}")
 
 
 async def _forgets_what_expired(one: Store, other: Store) -> None:
-    """a record that has expired is as good as none"""
+    """an expired record counts as absent"""
     now = time.time()
     await one.records.swap("k", b"a", was=0, until=now + 10, now=now)
-    require(await other.records.load("k", now=now + 9) is not None, "a record expired too early")
-    require(await other.records.load("k", now=now + 11) is None, "a record is read after its end")
+    require(
+        await other.records.load("k", now=now + 9) is not None, "a record expired before its end"
+    )
+    require(await other.records.load("k", now=now + 11) is None, "a record was found after its end")
     require(
         await other.records.swap("k", b"b", was=0, until=now + 60, now=now + 11) > 0,
-        "a record that expired is in the way of a new one",
+        "an expired record prevented a new one",
     )
 
 
 async def _survives_wrong_clocks(one: Store, other: Store) -> None:
-    """a record survives a wall clock that is an hour ahead or behind for a moment"""
+    """a record survives a wall clock that is briefly an hour ahead or behind"""
     now = time.time()
     await one.records.swap("k", b"a", was=0, until=now + 60, now=now)
     ahead = now + 3600
     await other.records.swap("l", b"b", was=0, until=ahead + 60, now=ahead)
     require(
         await one.records.load("k", now=now) is not None,
-        "a worker whose clock was ahead has removed a record, so that an action may run twice",
+        "a worker whose clock was ahead removed a record, so an action may run twice",
     )
     behind = now - 3600
     await other.records.swap("m", b"c", was=0, until=behind + 60, now=behind)
     require(
         await one.records.load("m", now=behind) is not None,
-        "a record that a worker wrote whose clock was behind is gone at once",
+        "a record written by a worker whose clock was behind was removed at once",
     )
 
 
 async def _bounds_bodies(one: Store, other: Store) -> None:
-    """one account holds bodies of bounded bytes, the oldest are dropped first, their data stays,
-    and others lose nothing
+    """the bytes of bodies are bounded for each account: the oldest bodies are dropped first, their
+    data is kept, and other accounts lose nothing
     """
     now = time.time()
     size = bounds.ACCOUNT_BYTES // 4 + 1
@@ -111,11 +113,11 @@ async def _bounds_bodies(one: Store, other: Store) -> None:
     require(
         [record is not None and record.data for record in records]
         == [b"0", b"1", b"2", b"3", b"4"],
-        "a record is gone because its account holds too many bytes",
+        "a record was removed because its account holds too many bytes",
     )
     require(
         [record is not None and len(record.body) for record in records] == [0, 0, size, size, size],
-        "the bodies that are kept are not the newest that have room",
+        "the kept bodies are not the newest ones within the limit",
     )
     kept = await one.records.load("z", now=now)
     require(kept is not None and kept.body == b"z", "a body of another account was dropped")
@@ -126,12 +128,12 @@ async def _bounds_bodies(one: Store, other: Store) -> None:
     kept = await one.records.load("k2", now=now)
     require(
         kept is not None and len(kept.body) == size,
-        "a body was dropped although another had made room",
+        "a body was dropped although a removed body had made room",
     )
 
 
 async def _lists_keys(one: Store, other: Store) -> None:
-    """the keys with a prefix are listed in order, a page at a time, on every worker"""
+    """every worker lists the keys with a prefix in order and in pages"""
     now = time.time()
     names = ("list:b", "list:a", "list:c*", "list:c?", "listen", "lis")
     for name in names:
@@ -139,7 +141,9 @@ async def _lists_keys(one: Store, other: Store) -> None:
     await one.records.swap("list:gone", b"gone", was=0, until=now + 1, now=now)
     await one.records.remove("list:b", was=await _version(one, "list:b", now))
     found = await other.records.keys("list:c", now=now + 2)
-    require(found == ["list:c*", "list:c?"], f"a part of the keys was listed as {found}")
+    require(
+        found == ["list:c*", "list:c?"], f"the keys with the prefix list:c were listed as {found}"
+    )
     found = await other.records.keys("list:", now=now + 2, most=2)
     require(found == ["list:a", "list:c*"], f"the first two keys were listed as {found}")
     found = await other.records.keys("list:", now=now + 2, after=found[-1], most=1)
@@ -152,11 +156,11 @@ async def _version(store: Store, key: str, now: float) -> int:
 
 
 async def _knows_itself(one: Store, other: Store) -> None:
-    """all workers that share a store know it by one identity"""
-    require(bool(one.records.identity), "a store that is open has no identity")
+    """all workers that share a store see the same identity"""
+    require(bool(one.records.identity), "an open store has no identity")
     require(
         one.records.identity == other.records.identity,
-        "two workers that share a store have two names for it",
+        "two workers that share a store see different identities",
     )
 
 

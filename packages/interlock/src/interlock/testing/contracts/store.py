@@ -12,7 +12,7 @@ from .promises import eventually, promise_of, require, within
 from .records import STEPS as RECORD_STEPS
 from .sessions import STEPS as SESSION_STEPS
 from .sessions import session
-from .topics import STEPS as BOARD_STEPS
+from .topics import STEPS as TOPIC_STEPS
 
 MakeStores = Callable[[], Awaitable[Sequence[Store]]]
 Step = Callable[[Store, Store], Awaitable[None]]
@@ -29,12 +29,12 @@ async def check_store(make_store: MakeStores, *, patience: float = 30.0) -> None
     Raises:
         AssertionError: A promise is broken; the message names it.
     """
-    for step in (*SESSION_STEPS, *BOARD_STEPS, *RECORD_STEPS, *_STEPS):
+    for step in (*SESSION_STEPS, *TOPIC_STEPS, *RECORD_STEPS, *_STEPS):
         stores = list(await make_store())
         async with within(patience, "a store", promise_of(step)):
             require(
                 len(stores) == (2 if stores[0].shared else 1),
-                f"its `shared` is {stores[0].shared}, yet `make_store` gave {len(stores)}",
+                f"`shared` is {stores[0].shared}, but `make_store` returned {len(stores)} stores",
             )
             try:
                 for store in stores:
@@ -45,8 +45,8 @@ async def check_store(make_store: MakeStores, *, patience: float = 30.0) -> None
                     await store.aclose()
 
 
-async def _gives_what_a_bucket_holds(one: Store, other: Store) -> None:
-    """a bucket gives what it holds and then what it gains, and never holds more than its burst"""
+async def _grants_rate_and_burst(one: Store, other: Store) -> None:
+    """a token bucket grants its burst at once, then its rate, and holds at most its burst"""
     now = time.time()
     waits = [
         await store.rates.acquire("k", rate=2.0, burst=3.0, now=now)
@@ -54,30 +54,30 @@ async def _gives_what_a_bucket_holds(one: Store, other: Store) -> None:
     ]
     require(
         waits[:3] == [0.0, 0.0, 0.0],
-        f"a bucket of 3 was asked for 3 tokens, and the waits were {waits[:3]}",
+        f"3 tokens were requested from a bucket of 3, and the waits were {waits[:3]}",
     )
     require(
         abs(waits[3] - 0.5) < 0.01,
-        f"a bucket that gains 2 a second is empty, and the wait was {waits[3]} seconds",
+        f"the wait at an empty bucket with a rate of 2 tokens a second was {waits[3]} seconds",
     )
     require(
         await one.rates.acquire("another", rate=2.0, burst=3.0, now=now) == 0.0,
-        "a bucket was empty because another one was",
+        "an empty bucket made another bucket empty",
     )
     require(
         await other.rates.acquire("k", rate=2.0, burst=3.0, now=now + waits[3]) == 0.0,
-        "there was no token after the seconds that were named",
+        "there was no token after the announced wait",
     )
     later = now + 3600.0
     waits = [await one.rates.acquire("k", rate=2.0, burst=3.0, now=later) for _ in range(4)]
     require(
         waits[:3] == [0.0, 0.0, 0.0] and waits[3] > 0.0,
-        f"after an hour a bucket of 3 was asked for 4 tokens: {waits}",
+        f"after an hour, 4 tokens were requested from a bucket of 3, and the waits were {waits}",
     )
 
 
-async def _never_gives_too_much(one: Store, other: Store) -> None:
-    """all workers together get no more from a bucket than it holds"""
+async def _shares_buckets(one: Store, other: Store) -> None:
+    """all workers together get at most the tokens that a bucket holds"""
     now = time.time()
     asked = [
         store.rates.acquire("k", rate=1.0, burst=10.0, now=now)
@@ -85,47 +85,50 @@ async def _never_gives_too_much(one: Store, other: Store) -> None:
         for store in (one, other)
     ]
     had = sum(wait == 0.0 for wait in await asyncio.gather(*asked))
-    require(had == 10, f"40 tokens were asked for at once from a bucket of 10, and {had} were had")
+    require(
+        had == 10, f"40 tokens were requested at once from a bucket of 10, and {had} were granted"
+    )
 
 
-async def _knows_who_lives(one: Store, other: Store) -> None:
-    """a worker lives until the time it named last, for every worker"""
+async def _tracks_live_workers(one: Store, other: Store) -> None:
+    """every worker sees a worker as alive until the end of its last heartbeat"""
     now = time.time()
-    require(not await one.workers.is_alive("w", now=now), "a worker that nobody has heard of lives")
+    require(not await one.workers.is_alive("w", now=now), "an unknown worker is alive")
     await one.workers.heartbeat("w", until=now + 10.0)
     for store in (one, other):
         require(
-            await store.workers.is_alive("w", now=now), "a worker does not live although it said so"
+            await store.workers.is_alive("w", now=now), "a worker with a heartbeat is not alive"
         )
         require(
-            not await store.workers.is_alive("v", now=now), "a worker lives because another does"
+            not await store.workers.is_alive("v", now=now),
+            "a heartbeat of one worker made another worker alive",
         )
     await one.workers.heartbeat("w", until=now + 20.0)
     require(
         await other.workers.is_alive("w", now=now + 15.0),
-        "a worker does not live although it said so again",
+        "a second heartbeat did not extend the first",
     )
     require(
-        not await other.workers.is_alive("w", now=now + 25.0), "a worker lives longer than it said"
+        not await other.workers.is_alive("w", now=now + 25.0),
+        "a worker is alive after the end of its heartbeat",
     )
     await one.workers.heartbeat("v", until=now + 20.0)
     await other.workers.withdraw("w")
     await other.workers.withdraw("nobody")
     for store in (one, other):
         require(
-            not await store.workers.is_alive("w", now=now), "a worker lives although it has ended"
+            not await store.workers.is_alive("w", now=now),
+            "a worker is alive after it was withdrawn",
         )
         require(
-            await store.workers.is_alive("v", now=now), "a worker has ended because another has"
+            await store.workers.is_alive("v", now=now), "withdrawing one worker withdrew another"
         )
     await one.workers.heartbeat("w", until=now + 20.0)
-    require(await other.workers.is_alive("w", now=now), "a worker that has ended cannot come back")
+    require(await other.workers.is_alive("w", now=now), "a withdrawn worker cannot return")
 
 
 async def _opens_again(one: Store, other: Store) -> None:
-    """a store that was closed can be opened again, and closed twice; who shares it finds all that
-    was kept
-    """
+    """a store can be closed twice and opened again, and other workers still find its data"""
     kept = session("s")
     now = kept.created
     await one.sessions.create(kept, most=9, now=now)
@@ -136,7 +139,7 @@ async def _opens_again(one: Store, other: Store) -> None:
     if one.shared:
         require(
             await other.sessions.load("s", now=now) == kept,
-            "closing a store took a session with it",
+            "closing a store deleted a session",
         )
         await eventually(lambda: _data(other, "s", "t"), [b"before"])
         await _refuses(one)
@@ -144,21 +147,21 @@ async def _opens_again(one: Store, other: Store) -> None:
     if one.shared:
         require(
             await one.sessions.load("s", now=now) == kept,
-            "a session that was kept is gone once the store is open again",
+            "a session was lost when the store was opened again",
         )
         require(
             await _data(one, "s", "t") == [b"before"],
-            "events that were noted are gone once the store is open again",
+            "events were lost when the store was opened again",
         )
     require(
         await one.sessions.create(session("t"), most=9, now=now),
-        "a store that is open again takes no session",
+        "a store that was opened again accepts no session",
     )
     position = one.changes.position
     one.changes.publish(b"after")
     require(
         await one.changes.replay(position) == [(b"after", await _newest(one, position))],
-        "a board that is open again lost a note",
+        "a topic that was opened again lost a note",
     )
 
 
@@ -169,7 +172,7 @@ async def _refuses(closed: Store) -> None:
         await closed.sessions.count(now=0.0)
     except StoreError:
         return
-    raise AssertionError("a store that is closed answers")
+    raise AssertionError("a closed store answers")
 
 
 async def _data(store: Store, id: str, stream: str) -> list[bytes]:
@@ -182,8 +185,8 @@ async def _newest(store: Store, position: str) -> str:
 
 
 _STEPS: tuple[Step, ...] = (
-    _gives_what_a_bucket_holds,
-    _never_gives_too_much,
-    _knows_who_lives,
+    _grants_rate_and_burst,
+    _shares_buckets,
+    _tracks_live_workers,
     _opens_again,
 )

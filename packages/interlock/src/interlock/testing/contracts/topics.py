@@ -9,169 +9,174 @@ from ...store.interface import Store
 from .promises import RecordingListener, require
 
 
-async def _everyone_hears_in_order(one: Store, other: Store) -> None:
-    """all who listen hear all notes in one order, their own too, and what another board has not at
-    all
+async def _delivers_in_order(one: Store, other: Store) -> None:
+    """every listener of a topic receives every note of all workers once, in the same order, and
+    no notes of other topics
     """
-    ears = [
+    listeners = [
         RecordingListener(one.changes),
         RecordingListener(one.changes),
         RecordingListener(other.changes),
     ]
-    quiet = RecordingListener(other.notes)
+    separate = RecordingListener(other.notes)
     for n in range(50):
         (one, other)[n % 2].changes.publish(b"%d" % n)
-    for ear in ears:
-        heard = await ear.hear(50)
+    for listener in listeners:
+        notes = await listener.receive(50)
         require(
-            sorted(heard) == sorted(b"%d" % n for n in range(50)),
-            f"50 notes were posted, and {len(heard)} heard: {heard}",
+            sorted(notes) == sorted(b"%d" % n for n in range(50)),
+            f"50 notes were published, and {len(notes)} were received: {notes}",
         )
         require(
-            ear.heard == ears[0].heard,
-            "two who listen heard the same notes in two orders, or at other positions",
+            listener.received == listeners[0].received,
+            "two listeners received the same notes in different orders or at different positions",
         )
         for mine in (0, 1):
-            own = [note for note in heard if int(note) % 2 == mine]
+            own = [note for note in notes if int(note) % 2 == mine]
             require(
                 own == sorted(own, key=int),
-                f"a worker posted in order, and what was heard is {own}",
+                f"a worker published notes in ascending order, and {own} was received",
             )
         require(
-            ear.positions == [position for _, position in ear.heard],
-            "`position` is not that of the note which is being heard",
+            listener.positions == [position for _, position in listener.received],
+            "during a delivery, `position` was not the position of the delivered note",
         )
     other.notes.publish(b"note")
     require(
-        await quiet.hear(1) == [b"note"],
-        f"one note was posted on this board, and {quiet.notes} heard",
+        await separate.receive(1) == [b"note"],
+        f"one note was published to this topic, and {separate.notes} were received",
     )
 
 
-async def _confirms_what_it_has(one: Store, other: Store) -> None:
-    """a note is there for every worker once its publication is confirmed"""
+async def _confirms_publication(one: Store, other: Store) -> None:
+    """every worker finds a note once its publication is confirmed"""
     begin = one.notes.position
     await one.notes.publish_confirmed(b"1")
     found = await other.notes.replay(begin)
     require(
         found is not None and [note for note, _ in found] == [b"1"],
-        f"a note was confirmed, and another worker found {found}",
+        f"the publication of one note was confirmed, and another worker found {found}",
     )
 
 
-async def _who_stopped_hears_no_more(one: Store, other: Store) -> None:
-    """who has stopped listening hears nothing more, and the others still do"""
-    gone = RecordingListener(one.notes)
-    there = RecordingListener(one.notes)
-    gone.stop()
-    gone.stop()
+async def _stops_delivery(one: Store, other: Store) -> None:
+    """a listener that was stopped receives nothing more, and the other listeners still do"""
+    stopped = RecordingListener(one.notes)
+    active = RecordingListener(one.notes)
+    stopped.stop()
+    stopped.stop()
     other.notes.publish(b"1")
-    require(await there.hear(1) == [b"1"], f"one note was posted, and {there.notes} heard")
-    require(gone.notes == [], f"{gone.notes} was heard by one who had stopped")
-    there.stop()
+    require(
+        await active.receive(1) == [b"1"],
+        f"one note was published, and {active.notes} were received",
+    )
+    require(stopped.notes == [], f"a stopped listener received {stopped.notes}")
+    active.stop()
     other.notes.publish(b"2")  # there is no listener
     late = RecordingListener(one.notes)
     position = one.notes.position
     other.notes.publish(b"3")
-    heard = await late.hear(1)
+    notes = await late.receive(1)
     # a message that another worker published just before may count as earlier or later
-    while heard[-1] != b"3":
-        heard = await late.hear(len(heard) + 1)
+    while notes[-1] != b"3":
+        notes = await late.receive(len(notes) + 1)
     require(
-        heard in ([b"3"], [b"2", b"3"]),
-        f"one who began to listen before the third note heard {heard}",
+        notes in ([b"3"], [b"2", b"3"]),
+        f"a listener that started before the third note received {notes}",
     )
     require(
-        position not in [place for _, place in late.heard],
-        "a note was heard that `position` had said was heard before",
+        position not in [place for _, place in late.received],
+        "a note was delivered again that `position` had already passed",
     )
 
 
-async def _any_thread_may_post(one: Store, other: Store) -> None:
-    """any thread may post, and who listens is called in their own loop"""
-    ears = [RecordingListener(one.notes), RecordingListener(other.notes)]
+async def _accepts_any_thread(one: Store, other: Store) -> None:
+    """any thread may publish, and a listener is called in the thread of its own event loop"""
+    listeners = [RecordingListener(one.notes), RecordingListener(other.notes)]
 
-    def post() -> None:
+    def publish() -> None:
         for n in range(20):
             one.notes.publish(b"%d" % n)
 
-    await asyncio.to_thread(post)
-    for ear in ears:
-        heard = await ear.hear(20)
+    await asyncio.to_thread(publish)
+    for listener in listeners:
+        notes = await listener.receive(20)
         require(
-            heard == [b"%d" % n for n in range(20)],
-            f"another thread posted 20 notes, and what was heard is {heard}",
+            notes == [b"%d" % n for n in range(20)],
+            f"another thread published 20 notes in order, and {notes} were received",
         )
         require(
-            ear.threads == {threading.get_ident()},
-            "a listener was called in another thread than that of its loop",
+            listener.threads == {threading.get_ident()},
+            "a listener was called in another thread than that of its event loop",
         )
 
 
-async def _a_loop_of_its_own_hears(one: Store, other: Store) -> None:
-    """one who listens in another loop than the store's is called there"""
+async def _delivers_to_other_loops(one: Store, other: Store) -> None:
+    """a listener in another event loop than the store's is called in its own loop"""
     here = asyncio.get_running_loop()
-    begun = asyncio.Event()
-    over = asyncio.Event()
-    heard: list[tuple[bytes, int]] = []
+    started = asyncio.Event()
+    finished = asyncio.Event()
+    received: list[tuple[bytes, int]] = []
 
     async def listen() -> None:
-        ear = RecordingListener(one.changes)
-        here.call_soon_threadsafe(begun.set)
-        await ear.hear(2)
-        heard.extend((note, ident) for note in ear.notes for ident in ear.threads)
-        ear.stop()
-        here.call_soon_threadsafe(over.set)
+        listener = RecordingListener(one.changes)
+        here.call_soon_threadsafe(started.set)
+        await listener.receive(2)
+        received.extend((note, ident) for note in listener.notes for ident in listener.threads)
+        listener.stop()
+        here.call_soon_threadsafe(finished.set)
 
     thread = threading.Thread(target=lambda: asyncio.run(listen()), daemon=True)
     thread.start()
-    await begun.wait()
+    await started.wait()
     other.changes.publish(b"1")
     one.changes.publish(b"2")
-    await over.wait()
+    await finished.wait()
     thread.join()
     ident = thread.ident or 0
     require(
-        sorted(heard) == [(b"1", ident), (b"2", ident)],
-        f"two notes were posted, and another loop heard {heard}",
+        sorted(received) == [(b"1", ident), (b"2", ident)],
+        f"two notes were published, and another event loop received {received}",
     )
 
 
-async def _tells_what_came_since(one: Store, other: Store) -> None:
-    """the notes after a position are there for every worker, also at the position of the last, and
-    also before anything is posted
+async def _replays_later_notes(one: Store, other: Store) -> None:
+    """`replay` returns the notes after a position on every worker, also after the newest note, and
+    also before the first
     """
     begin = one.changes.position
     require(
-        await one.changes.replay(begin) == [], "there were notes although nothing had been posted"
+        await one.changes.replay(begin) == [],
+        "`replay` returned notes before anything was published",
     )
-    ears = [RecordingListener(one.changes), RecordingListener(other.changes)]
+    listeners = [RecordingListener(one.changes), RecordingListener(other.changes)]
     for n in range(10):
         one.changes.publish(bytes([n]) * (1 + 1000 * n))
-    for ear in ears:
-        await ear.hear(10)
+    for listener in listeners:
+        await listener.receive(10)
+    received = listeners[0].received
     for store in (one, other):
         require(
-            await store.changes.replay(begin) == ears[0].heard,
-            "since the beginning there is not what was heard",
+            await store.changes.replay(begin) == received,
+            "`replay` from the start differs from what listeners received",
         )
-        for n, (_, position) in enumerate(ears[0].heard):
+        for n, (_, position) in enumerate(received):
             require(
-                await store.changes.replay(position) == ears[0].heard[n + 1 :],
-                "since a note there are not those that were heard after it",
+                await store.changes.replay(position) == received[n + 1 :],
+                "`replay` after a note differs from what listeners received after it",
             )
         require(
-            store.changes.position == ears[0].heard[-1][1],
-            "`position` is not that of the last note that was heard",
+            store.changes.position == received[-1][1],
+            "`position` is not the position of the last received note",
         )
     require(
-        all(place and place.isascii() and place.isprintable() for _, place in ears[0].heard),
-        "a position is no plain text",
+        all(place and place.isascii() and place.isprintable() for _, place in received),
+        "a position is not printable ASCII text",
     )
 
 
-async def _admits_what_it_does_not_know(one: Store, other: Store) -> None:
-    """there is None since a position that never was"""
+async def _rejects_unknown_positions(one: Store, other: Store) -> None:
+    """`replay` returns None for a position that never existed"""
     one.notes.publish(b"1")
     begin = one.notes.position
     for position in (
@@ -191,12 +196,14 @@ async def _admits_what_it_does_not_know(one: Store, other: Store) -> None:
         found = await one.notes.replay(position)
         require(
             found is None,
-            f"since {position[:40]!r}, which never was a position, there were {found}",
+            f"`replay` returned {found} for {position[:40]!r}, which never was a position",
         )
 
 
-async def _admits_what_it_has_forgotten(one: Store, other: Store) -> None:
-    """old notes go first, and there is None since a position some of whose followers are gone"""
+async def _drops_old_notes(one: Store, other: Store) -> None:
+    """the oldest notes are dropped first, and `replay` returns None if a note after the position
+    was dropped
+    """
     begin = one.changes.position
     for n in range(12_000):
         one.changes.publish(b"%d" % n)
@@ -204,31 +211,31 @@ async def _admits_what_it_has_forgotten(one: Store, other: Store) -> None:
             await one.changes.replay(
                 one.changes.position
             )  # so that the store's queue does not grow too long
-    ear = RecordingListener(one.changes)
+    listener = RecordingListener(one.changes)
     one.changes.publish(b"mark")
     one.changes.publish(b"last")
-    heard = await ear.hear(1)
-    while heard[-1] != b"last":
-        heard = await ear.hear(len(heard) + 1)
+    notes = await listener.receive(1)
+    while notes[-1] != b"last":
+        notes = await listener.receive(len(notes) + 1)
     require(
         await one.changes.replay(begin) is None,
-        "12,000 notes were kept, or given with some of them missing",
+        "12,000 notes were kept, or `replay` left some of them out",
     )
-    marked = next(place for note, place in ear.heard if note == b"mark")
+    marked = next(place for note, place in listener.received if note == b"mark")
     require(
         [note for note, _ in await one.changes.replay(marked) or []] == [b"last"],
-        "the newest notes are not kept",
+        "the newest notes were dropped",
     )
 
 
 STEPS = (
-    _everyone_hears_in_order,
-    _confirms_what_it_has,
-    _who_stopped_hears_no_more,
-    _any_thread_may_post,
-    _a_loop_of_its_own_hears,
-    _tells_what_came_since,
-    _admits_what_it_does_not_know,
-    _admits_what_it_has_forgotten,
+    _delivers_in_order,
+    _confirms_publication,
+    _stops_delivery,
+    _accepts_any_thread,
+    _delivers_to_other_loops,
+    _replays_later_notes,
+    _rejects_unknown_positions,
+    _drops_old_notes,
 )
 """Ordered: each step relies on those before it."""

@@ -51,7 +51,7 @@ async def check_vault(make_vault: MakeVaults, *, patience: float = 60.0) -> None
             shared = vaults[0].shared
             require(
                 len(vaults) == (2 if shared else 1),
-                f"its `shared` is {shared}, yet `make_vault` gave {len(vaults)}",
+                f"`shared` is {shared}, but `make_vault` returned {len(vaults)} vaults",
             )
             try:
                 await step(vaults[0], vaults[-1], clock)
@@ -61,27 +61,27 @@ async def check_vault(make_vault: MakeVaults, *, patience: float = 60.0) -> None
 
 
 async def _keeps_what_is_put(one: Vault, other: Vault, clock: Clock) -> None:
-    """what was put is found by everybody as it was, by any kind and any key, and nothing else is"""
+    """every program finds a value unchanged under any kind and any key, and no other value"""
     for number, (kind, key) in enumerate(_NAMES):
         require(
             await one.get(kind, key) is None,
-            f"something was found by {kind!r}, {key!r}, where nothing was kept",
+            f"a value was found under {kind!r}, {key!r} before one was stored",
         )
         await one.put(kind, key, b"%d" % number)
     for number, (kind, key) in enumerate(_NAMES):
         found = await other.get(kind, key)
         require(
             found == b"%d" % number,
-            f"by {kind!r}, {key!r} there was kept {b'%d' % number!r}, and found {found!r}",
+            f"{b'%d' % number!r} was stored under {kind!r}, {key!r}, and {found!r} was found",
         )
     for value in _VALUES:
         await other.put("token", "", value)
         found = await one.get("token", "")
-        require(found == value, f"{value!r} was kept, and {found!r} found")
+        require(found == value, f"{value!r} was stored, and {found!r} was found")
 
 
 async def _lists_keys(one: Vault, other: Vault, clock: Clock) -> None:
-    """the keys of a kind are all that are kept of it, in order, and no others"""
+    """`keys` lists all keys of a kind in order, and no expired ones"""
     for kind, key in _NAMES:
         await one.put(kind, key, b"")
     await one.put("token", "over", b"", until=clock() + 1.0)
@@ -94,149 +94,137 @@ async def _lists_keys(one: Vault, other: Vault, clock: Clock) -> None:
         found = await other.keys(kind)
         require(
             found == wanted,
-            f"of the kind {kind!r} there are the keys {wanted}, and listed are {found}",
+            f"the kind {kind!r} has the keys {wanted}, and {found} were listed",
         )
 
 
 async def _adds_once(one: Vault, other: Vault, clock: Clock) -> None:
-    """of many who add at once one is told that it did, and that one's value is kept"""
-    require(await one.add("k", "a", b"first"), "nothing was there, and yet nothing could be added")
+    """of many calls of `add` at once, one succeeds, and its value is stored"""
+    require(await one.add("k", "a", b"first"), "`add` failed although the key was absent")
     require(
-        not await other.add("k", "a", b"second"), "something was there, and yet something was added"
+        not await other.add("k", "a", b"second"), "`add` succeeded although the key was present"
     )
-    require(await one.get("k", "a") == b"first", "what could not be added is there")
+    require(await one.get("k", "a") == b"first", "a failed `add` changed the value")
     for turn in range(3):
         done = await asyncio.gather(
             *((one, other)[n % 2].add("k", f"turn {turn}", b"%d" % n) for n in range(12))
         )
-        require(sum(done) == 1, f"12 added at once, and {sum(done)} were told that they had")
+        require(sum(done) == 1, f"12 calls of `add` at once, and {sum(done)} succeeded")
         found = await other.get("k", f"turn {turn}")
         require(
             found == b"%d" % done.index(True),
-            f"{done.index(True)} was told that it had added, and {found!r} was found",
+            f"call {done.index(True)} succeeded, and {found!r} was found",
         )
 
 
 async def _swaps_what_was_seen(one: Vault, other: Vault, clock: Clock) -> None:
-    """what is kept is swapped for something else only if it still is what was seen, so that no
-    change is lost
+    """`swap` replaces a value only if it is still the given one (compare-and-swap), so no change is
+    lost
     """
-    require(not await one.swap("k", "a", b"", b"new"), "what was not there was swapped")
-    require(await one.get("k", "a") is None, "what was not there was swapped, and is there now")
+    require(not await one.swap("k", "a", b"", b"new"), "`swap` replaced an absent value")
+    require(await one.get("k", "a") is None, "a failed `swap` stored a value")
     await one.put("k", "a", b"0")
-    require(
-        not await other.swap("k", "a", b"1", b"2"), "what was not what had been seen was swapped"
-    )
-    require(await other.swap("k", "a", b"0", b"0"), "what was what had been seen was not swapped")
+    require(not await other.swap("k", "a", b"1", b"2"), "`swap` replaced a value that had changed")
+    require(await other.swap("k", "a", b"0", b"0"), "`swap` failed on an unchanged value")
 
     async def count(vault: Vault) -> None:
         for _ in range(4):
             while True:
                 was = await vault.get("k", "a")
-                require(was is not None, "what is swapped again and again was gone for a moment")
+                require(was is not None, "the value was absent during repeated swaps")
                 if await vault.swap("k", "a", was or b"", b"%d" % (int(was or b"0") + 1)):
                     break
 
     await asyncio.gather(*(count((one, other)[n % 2]) for n in range(4)))
     found = await one.get("k", "a")
-    require(found == b"16", f"4 counted to 4 each, at once, and together they came to {found!r}")
+    require(found == b"16", f"4 tasks added 4 each to a counter, and the total is {found!r}")
 
 
 async def _gives_to_one(one: Vault, other: Vault, clock: Clock) -> None:
-    """of many who take at once one gets it, and then it is gone"""
-    require(await one.pop("k", "a") is None, "something was taken where nothing was kept")
+    """of many calls of `pop` at once, one gets the value, and then it is gone"""
+    require(await one.pop("k", "a") is None, "`pop` returned an absent value")
     for turn in range(3):
         await one.put("k", "a", b"%d" % turn)
         await one.put("k", "b", b"stays")
         got = await asyncio.gather(*((one, other)[n % 2].pop("k", "a") for n in range(12)))
         require(
             sorted(filter(None, got)) == [b"%d" % turn],
-            f"12 took {turn} at once, and they got {got}",
+            f"12 calls of `pop` at once for the value {turn}, and they returned {got}",
         )
-        require(await other.get("k", "a") is None, "what was taken is still there")
-    require(await other.get("k", "b") == b"stays", "what nobody took is gone")
+        require(await other.get("k", "a") is None, "a popped value was found")
+    require(await other.get("k", "b") == b"stays", "`pop` removed another value")
 
 
 async def _removes(one: Vault, other: Vault, clock: Clock) -> None:
-    """what is removed is gone, and whether there was something is said to one of those who remove
-    it
-    """
-    require(not await one.remove("k", "a"), "something was removed where nothing was kept")
+    """a removed value is gone, and of many calls of `remove` at once, one returns True"""
+    require(not await one.remove("k", "a"), "`remove` succeeded on an absent value")
     await one.put("k", "a", b"")
     done = await asyncio.gather(*((one, other)[n % 2].remove("k", "a") for n in range(8)))
-    require(sum(done) == 1, f"8 removed one thing at once, and {sum(done)} were told that they had")
+    require(sum(done) == 1, f"8 calls of `remove` at once, and {sum(done)} returned True")
     require(
         await other.get("k", "a") is None and await other.keys("k") == [],
-        "what was removed is still there",
+        "a removed value was found",
     )
-    require(
-        await other.add("k", "a", b"again"), "what was removed stands in the way of something new"
-    )
+    require(await other.add("k", "a", b"again"), "a removed value prevented a new one")
 
 
 async def _ends(one: Vault, other: Vault, clock: Clock) -> None:
-    """what has come to its end is gone for everybody and for every method, and the last end that
-    was given counts
+    """an expired value is gone for every program and every method, and the last end that was set
+    counts
     """
     now = clock()
     for key in ("get", "swap", "take", "remove", "add", "longer", "for ever"):
         require(
             await one.add("k", key, b"v", until=now + 10.0),
-            "nothing was there, and yet nothing could be added",
+            "`add` failed although the key was absent",
         )
     await one.put("k", "shorter", b"v")
     await one.put("k", "longer", b"v", until=now + 20.0)
     await one.put("k", "for ever", b"v")
     require(
         await one.swap("k", "shorter", b"v", b"w", until=now + 5.0),
-        "what was what had been seen was not swapped",
+        "`swap` failed on an unchanged value",
     )
     clock.now = now + 9.5
-    require(await other.get("k", "get") == b"v", "something was gone before its end")
-    require(
-        not await other.add("k", "get", b"w"), "something was added over what was not at its end"
-    )
-    require(await other.get("k", "shorter") is None, "a swap did not bring its end forward")
+    require(await other.get("k", "get") == b"v", "a value expired before its end")
+    require(not await other.add("k", "get", b"w"), "`add` replaced a value that had not expired")
+    require(await other.get("k", "shorter") is None, "`swap` did not shorten the time to live")
     clock.now = now + 10.0
-    require(await other.get("k", "get") is None, "something was found at its end")
+    require(await other.get("k", "get") is None, "an expired value was found")
     require(
         not await one.swap("k", "swap", b"v", b"w"),
-        "something was swapped that had come to its end",
+        "`swap` replaced an expired value",
     )
-    require(await other.pop("k", "take") is None, "something was taken that had come to its end")
-    require(not await one.remove("k", "remove"), "something was removed that had come to its end")
+    require(await other.pop("k", "take") is None, "`pop` returned an expired value")
+    require(not await one.remove("k", "remove"), "`remove` succeeded on an expired value")
     require(
         await other.keys("k") == ["for ever", "longer"],
-        f"two of many have not come to their ends, and listed are {await other.keys('k')}",
+        f"two keys have not expired, and {await other.keys('k')} were listed",
     )
     require(
         await other.add("k", "add", b"new"),
-        "what had come to its end stood in the way of something new",
+        "an expired value prevented a new one",
     )
     require(
         await one.get("k", "add") == b"new",
-        "what was added where something had ended was not found",
+        "a value added after another had expired was not found",
     )
     clock.now = now + 1_000_000.0
     require(
         await other.keys("k") == ["add", "for ever"],
-        "what has no end has ended, or what has has not",
+        "a value without an end expired, or one with an end did not",
     )
     await one.put("k", "for ever", b"v", until=0.0)
-    require(
-        await other.get("k", "for ever") is None, "something was kept although its end had passed"
-    )
+    require(await other.get("k", "for ever") is None, "a value was stored with an end in the past")
     require(
         await other.swap("k", "add", b"new", b"new", until=0.0),
-        "what was what had been seen was not swapped",
+        "`swap` failed on an unchanged value",
     )
-    require(await one.keys("k") == [], "a swap with an end that had passed did not remove anything")
+    require(await one.keys("k") == [], "`swap` with an end in the past did not remove the value")
 
 
 async def _bounds_values(one: Vault, other: Vault, clock: Clock) -> None:
-    """values of one mebibyte are kept where the vault has room for them, larger ones and longer
-    names are refused, and nothing changes
-    """
+    """larger values than one mebibyte and too long names are refused, and change nothing"""
     await one.put("k", "a", b"small")
     for refused in (
         lambda: one.put("k", "a", b"x" * (_MOST + 1)),
@@ -250,26 +238,28 @@ async def _bounds_values(one: Vault, other: Vault, clock: Clock) -> None:
             await refused()
         except ValueError:
             continue
-        raise AssertionError("something was taken that is too large, or no time")
-    require(await other.get("k", "a") == b"small", "what could not be changed was")
-    require(await other.keys("k") == ["a"], "what could not be added is there")
+        raise AssertionError(
+            "a value or name above the limit, or an end that is not a number, was accepted"
+        )
+    require(await other.get("k", "a") == b"small", "a refused call changed a value")
+    require(await other.keys("k") == ["a"], "a refused call added a value")
     await one.put("k", "a", b"x" * 65_536)
-    require(await other.get("k", "a") == b"x" * 65_536, "64 KiB were not found as they were kept")
+    require(await other.get("k", "a") == b"x" * 65_536, "a value of 64 KiB was found changed")
 
 
 async def _outlives_who_keeps(one: Vault, other: Vault, clock: Clock) -> None:
-    """a vault may be closed twice and used again, and who shares it finds all that was kept"""
+    """a vault can be closed twice and used again, and other programs still find its values"""
     await one.put("k", "a", b"before")
     await one.aclose()
     await one.aclose()
-    require(await other.get("k", "a") == b"before", "closing a vault took a record with it")
-    require(await one.get("k", "a") == b"before", "a vault that is used again has lost a record")
+    require(await other.get("k", "a") == b"before", "closing a vault deleted a value")
+    require(await one.get("k", "a") == b"before", "a vault that was used again lost a value")
     await one.put("k", "a", b"after")
-    require(await other.pop("k", "a") == b"after", "a vault that is used again keeps nothing")
+    require(await other.pop("k", "a") == b"after", "a vault that was used again stored nothing")
 
 
 async def _serves_many_loops(one: Vault, other: Vault, clock: Clock) -> None:
-    """a vault may be used from several event loops, one after another and at once"""
+    """a vault can be used from several event loops, one after another and at once"""
 
     async def visit(number: int) -> bytes | None:
         await one.put("k", str(number), b"%d" % number)
@@ -278,21 +268,19 @@ async def _serves_many_loops(one: Vault, other: Vault, clock: Clock) -> None:
     await visit(0)
     for number in range(1, 4):
         found = await asyncio.to_thread(asyncio.run, visit(number))
-        require(
-            found == b"%d" % number, f"in another event loop {number} was kept and {found!r} found"
-        )
+        require(found == b"%d" % number, f"another event loop stored {number}, and found {found!r}")
     found_at_once = await asyncio.gather(
         *(asyncio.to_thread(asyncio.run, visit(number)) for number in range(4, 8))
     )
     require(
         found_at_once == [b"4", b"5", b"6", b"7"],
-        f"in four event loops at once 4 to 7 were kept, and {found_at_once} found",
+        f"four event loops stored 4 to 7 at once, and found {found_at_once}",
     )
-    require(len(await one.keys("k")) == 8, "what several event loops kept is not all there")
+    require(len(await one.keys("k")) == 8, "a value of one of several event loops was lost")
 
 
 async def _lets_one_in(one: Vault, other: Vault, clock: Clock) -> None:
-    """`hold_lease` lets one in at a time, also of those who use different vaults at one place"""
+    """`hold_lease` admits one holder at a time, also through different vaults at one location"""
     inside = 0
     most = 0
     turns = 0
@@ -309,7 +297,7 @@ async def _lets_one_in(one: Vault, other: Vault, clock: Clock) -> None:
     await asyncio.gather(*(enter((one, other)[n % 2]) for n in range(6)))
     require(
         (most, turns) == (1, 6),
-        f"6 wanted to be alone: {turns} were inside, {most} of them at once",
+        f"6 holders: {turns} had the lease, up to {most} at once",
     )
 
 
