@@ -241,6 +241,16 @@ class HandlerRun:
         self._journal = other.journal
 
     async def ask(self, request: t.InputRequest, key: str | None = None) -> t.InputResponse:
+        """Return the answer in the journal, or wait until the client's retry brings it.
+
+        Args:
+            request: The question.
+            key: Its key, which is unique in the call. By default it is made from the number and the
+                content of the question.
+
+        Raises:
+            McpError: The client cannot answer this kind of question, or the answer does not fit.
+        """
         if self.over:
             raise asyncio.CancelledError
         check_askable(request, self.capabilities)
@@ -285,6 +295,13 @@ class HandlerRun:
     async def once(
         self, name: str, do: Callable[[], Awaitable[Any]], *, idempotent: bool = False
     ) -> Any:
+        """Run an action at its first call, and return the recorded result at later ones.
+
+        Args:
+            name: The name of the step, which is unique in the call.
+            do: The action. Its result must be JSON data.
+            idempotent: Whether the action may run again if its outcome is unknown.
+        """
         key = self.journal.once_key(name)
         if key not in self.journal.entries:
             if self.steps is None:

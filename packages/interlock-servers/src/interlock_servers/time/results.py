@@ -190,6 +190,7 @@ def _change(change: OffsetChange) -> ClockChange:
 
 
 def target_of(moment: datetime, zone: tzinfo) -> ConvertedTime:
+    """A moment in another time zone, with the difference of the two offsets."""
     there = shown(moment, zone)
     ahead = (there.utcoffset() or timedelta()) - (moment.utcoffset() or timedelta())
     return ConvertedTime(**_fields(moment_of(there)), time_difference=signed(ahead))

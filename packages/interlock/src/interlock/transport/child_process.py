@@ -343,9 +343,11 @@ class StderrTail:
 
     @property
     def tail(self) -> str:
+        """The last lines of the stderr."""
         return self._kept.decode("utf-8", "replace")
 
     def attach(self, fd: int) -> None:
+        """Start to read a descriptor, and own it."""
         self._fd = fd
         if sys.platform == "win32":
             asyncio.get_running_loop().run_in_executor(None, self._read_blocking)
@@ -383,6 +385,7 @@ class StderrTail:
             self._take(chunk)
 
     def detach(self) -> None:
+        """Stop reading, close the descriptor, and pass on an unfinished line."""
         fd = self._fd
         self._fd = None
         if fd is not None:

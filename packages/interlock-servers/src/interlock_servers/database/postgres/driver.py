@@ -174,6 +174,7 @@ class ByteMeter(asyncio.Protocol):
         self._most = most
 
     def data_received(self, data: bytes) -> None:
+        """Count the bytes and pass them on, or close the connection above the limit."""
         self._count += len(data)
         if self._most:
             self.over = self.over or self._count > self._most
@@ -184,13 +185,17 @@ class ByteMeter(asyncio.Protocol):
             self._driver.data_received(data)
 
     def eof_received(self) -> bool | None:
+        """Pass the end of the input on."""
         return self._driver.eof_received()
 
     def connection_lost(self, exc: Exception | None) -> None:
+        """Pass the end of the connection on."""
         self._driver.connection_lost(exc)
 
     def pause_writing(self) -> None:
+        """Pass back-pressure on."""
         self._driver.pause_writing()
 
     def resume_writing(self) -> None:
+        """Pass the end of back-pressure on."""
         self._driver.resume_writing()

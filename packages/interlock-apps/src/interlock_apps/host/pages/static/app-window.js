@@ -159,7 +159,8 @@ export class AppWindow {
   /** @param {MessageEvent} event */
   receive(event) {
     if (event.source !== this.frame.contentWindow || event.origin !== this.origin) return;
-    if (event.data?.method !== "ui/notifications/sandbox-proxy-ready") this.bridge.receive(event.data);
+    if (event.data?.method !== "ui/notifications/sandbox-proxy-ready")
+      this.bridge.receive(event.data);
     else if (!this.isShown) {
       this.isShown = true;
       const { html, csp } = this.opened;

@@ -418,7 +418,9 @@ const HOST = {
       event.prompt
         ? serverById(event.server)?.prompts?.find((one) => one.name === event.prompt)?.title ||
             event.prompt
-        : (event.messages ?? []).map((message) => withoutMarked(texts(message.content))).find(Boolean),
+        : (event.messages ?? [])
+            .map((message) => withoutMarked(texts(message.content)))
+            .find(Boolean),
     );
   },
   taskGiven: (event) => runs(event.session, true),
