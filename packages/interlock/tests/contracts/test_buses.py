@@ -27,8 +27,8 @@ class Private(MemoryBus):
 
     def publish(self, change):
         """Tell one."""
-        for loop, receive in list(self._listeners.values())[:1]:
-            loop.call_soon_threadsafe(receive, change)
+        for listener in list(self._listeners)[:1]:
+            listener.loop.call_soon_threadsafe(listener.receive, change)
 
 
 class Backwards(MemoryBus):
@@ -37,8 +37,8 @@ class Backwards(MemoryBus):
     def publish(self, change):
         """Keep them back for a turn."""
         self.held = [change, *getattr(self, "held", [])]
-        for loop, _ in list(self._listeners.values())[:1]:
-            loop.call_soon_threadsafe(self._tell)
+        for listener in list(self._listeners)[:1]:
+            listener.loop.call_soon_threadsafe(self._tell)
 
     def _tell(self):
         held = self.held
@@ -61,8 +61,8 @@ class Local(MemoryBus):
 
     def publish(self, change):
         """Tell them here and now."""
-        for _, receive in list(self._listeners.values()):
-            receive(change)
+        for listener in list(self._listeners):
+            listener.receive(change)
 
 
 class Echoing(MemoryBus):

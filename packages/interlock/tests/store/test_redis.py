@@ -295,7 +295,7 @@ async def test_writes_that_nobody_waits_for_outlive_a_full_server(prefix: str, c
             opened(store),
             Redis.from_url(f"redis://127.0.0.1:{server.port}") as client,
         ):
-            ear = RecordingListener(store.notes)
+            listener = RecordingListener(store.notes)
             await client.config_set("maxmemory", 1)
             for n in range(10):
                 store.notes.publish(b"%d" % n)
@@ -305,8 +305,8 @@ async def test_writes_that_nobody_waits_for_outlive_a_full_server(prefix: str, c
             assert await store.events.read("secret", "t", -1) is None  # reads wait for no write
             await client.config_set("maxmemory", 0)
             await store.notes.publish_confirmed(b"confirmed")
-            heard = await ear.hear(11)
-            assert [note for note in heard if note != b"confirmed"] == [
+            received = await listener.receive(11)
+            assert [note for note in received if note != b"confirmed"] == [
                 b"%d" % n for n in range(10)
             ]
             replay = await store.events.read("secret", "t", -1)

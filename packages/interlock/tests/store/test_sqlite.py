@@ -123,7 +123,7 @@ async def test_writes_that_nobody_waits_for_outlive_a_lock(tmp_path):
     store = SqliteStore(tmp_path / "store.db")
     store._file.patience = 0.01
     async with opened(store):
-        ear = RecordingListener(store.notes)
+        listener = RecordingListener(store.notes)
         other = sqlite3.connect(tmp_path / "store.db", isolation_level=None)
         other.execute("BEGIN IMMEDIATE")
         for n in range(10):
@@ -135,7 +135,7 @@ async def test_writes_that_nobody_waits_for_outlive_a_lock(tmp_path):
             await store.notes.publish_confirmed(b"refused")
         other.execute("COMMIT")
         other.close()
-        assert await ear.hear(10) == [b"%d" % n for n in range(10)]
+        assert await listener.receive(10) == [b"%d" % n for n in range(10)]
         replay = await read(store, "s", "t")
         assert [data for _, data in replay.events] == [b"%d" % n for n in range(10)]
         assert replay.ended
@@ -146,7 +146,7 @@ async def test_writes_that_nobody_waits_for_outlive_a_full_disk(tmp_path):
     store = SqliteStore(tmp_path / "store.db")
     store._file._max_bytes = 512 * 1024
     async with opened(store):
-        ear = RecordingListener(store.notes)
+        listener = RecordingListener(store.notes)
         other = sqlite3.connect(tmp_path / "store.db", isolation_level=None)
         other.execute("CREATE TABLE filler AS SELECT zeroblob(600000) AS data")
         for n in range(10):
@@ -155,7 +155,7 @@ async def test_writes_that_nobody_waits_for_outlive_a_full_disk(tmp_path):
             await store.notes.publish_confirmed(b"refused" * 5000)
         other.execute("DROP TABLE filler")
         other.close()
-        assert await ear.hear(10) == [b"%d" % n * 5000 for n in range(10)]
+        assert await listener.receive(10) == [b"%d" % n * 5000 for n in range(10)]
 
 
 async def read(store: SqliteStore, session: str, stream: str) -> Replay:
