@@ -62,6 +62,35 @@ def test_import_loads_nothing_of_the_extras() -> None:
     assert strangers("import interlock", "pass") <= {"interlock", "msgspec"}
 
 
+SERVES = """
+import asyncio
+from interlock import Server
+from interlock.server.run.program import run
+from interlock.transport.http.app import HttpApp
+
+server = Server("plain")
+
+@server.tool
+async def greet() -> str:
+    return "Hello!"
+
+async def serve():
+    await server.enter()
+    await server.leave()
+
+asyncio.run(serve())
+"""
+
+
+def test_a_server_without_tasks_does_not_load_them() -> None:
+    """Neither the types nor the extension, as the loaded modules show."""
+    loaded = set(run(f"{SERVES}\nimport sys\nprint(*sys.modules)").split())
+    assert "interlock.transport.serve" in loaded
+    assert not {name for name in loaded if re.match(r"interlock\.(types\.)?tasks\b", name)}
+    with_tasks = f"{SERVES}\nfrom interlock import Tasks\nTasks()\nimport sys\nprint(*sys.modules)"
+    assert "interlock.types.tasks" in run(with_tasks).split()
+
+
 def test_the_pytest_plugin_is_light() -> None:
     """In pytest, the plugin loads only the modules that ``import interlock`` loads."""
     assert strangers("import pytest, interlock.testing.plugin", "import pytest") <= {

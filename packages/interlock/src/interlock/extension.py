@@ -27,7 +27,12 @@ from . import types as t
 from .exchange import AnyResult, Caller, Exchange, Handler, Middleware, RawResult
 from .logs import limited
 from .meta_keys import LABEL, NAME
-from .protocol.extensions import MIRRORED_NAMES, NO_EXTENSIONS, ExtensionMessages
+from .protocol.extensions import (
+    MIRRORED_NAMES,
+    NO_EXTENSIONS,
+    CoreDeclaration,
+    ExtensionMessages,
+)
 from .wire.revisions import HANDSHAKE_REVISIONS, METHODS, REVISIONS, Era, era, error_code
 
 log = limited("interlock.extension")
@@ -75,10 +80,12 @@ class CoreCapability(Struct, frozen=True):
     Attributes:
         name: The capability, such as "tasks" in 2025-11-25.
         settings: The settings of that capability, in place of the settings of the extension.
+        anonymous: The settings that a server declares to anonymous callers, if they differ.
     """
 
     name: str
     settings: t.JSONObject = {}
+    anonymous: t.JSONObject | None = None
 
 
 class Extension:
@@ -331,7 +338,7 @@ def messages_of(extensions: Iterable[Extension]) -> ExtensionMessages:
     keys: dict[str, Any] = {}
     revisions: dict[str, frozenset[str]] = {}
     owners: dict[str, str] = {}
-    core: dict[str, dict[str, tuple[str, t.JSONObject]]] = {}
+    core: dict[str, dict[str, CoreDeclaration]] = {}
     key_owners = {
         field.encode_name: "the core protocol"
         for field in msgspec.structs.fields(t.SubscriptionFilter)
@@ -343,9 +350,11 @@ def messages_of(extensions: Iterable[Extension]) -> ExtensionMessages:
         for revision, capability in extension.core.items():
             capabilities = core.setdefault(revision, {})
             if capability.name in capabilities:
-                owner = capabilities[capability.name][0]
+                owner = capabilities[capability.name].id
                 raise _taken(extension, "capability", capability.name, owner)
-            capabilities[capability.name] = (extension.id, capability.settings)
+            capabilities[capability.name] = CoreDeclaration(
+                extension.id, capability.settings, capability.anonymous
+            )
         for name, method in extension.methods.items():
             _claim(extension, "method", name, owners)
             requests[name] = method.params

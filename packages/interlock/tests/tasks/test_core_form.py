@@ -56,6 +56,16 @@ async def question(peer: Peer) -> dict[str, Any]:
         await peer.listen()
 
 
+async def notification(peer: Peer, method: str, **members: Any) -> dict[str, Any]:
+    """Wait for a notification whose params have these members, and return its params."""
+    while True:
+        for message in peer.heard:
+            params: dict[str, Any] = message.get("params", {})
+            if message.get("method") == method and members.items() <= params.items():
+                return params
+        await peer.listen()
+
+
 async def test_capabilities_and_tools_say_what_can_be_a_task() -> None:
     """`TK4-01`, `TKX-02`, `TKX-32`: the capability of the core in 2025-11-25, the extension later,
     neither before.
@@ -185,6 +195,27 @@ async def test_tasks_result_delivers_the_questions() -> None:
         assert result["content"][0]["text"] == "True True True"
 
 
+async def test_tasks_result_reports_the_status_and_the_progress() -> None:
+    """`TK4-22`, `TK4-14`: each status, and the progress with the token of the call."""
+    server = make_server()
+    async with connected(server) as peer:
+        wanted = {"name": "steps", "arguments": {}, "task": {}, "_meta": {"progressToken": "p"}}
+        id = (await peer.ask("tools/call", wanted))["result"]["task"]["taskId"]
+        waiting = peer.begin("tasks/result", {"taskId": id})
+        asked = await question(peer)
+        peer.say({"id": asked["id"], "result": YES})
+        working = await notification(peer, "notifications/tasks/status", status="working")
+        assert working["taskId"] == id
+        assert working.keys() >= {"ttl", "pollInterval", "createdAt", "lastUpdatedAt"}
+        progress = await notification(peer, "notifications/progress", progress=2)
+        assert progress["progressToken"] == "p"
+        assert progress["_meta"] == {RELATED_TASK: {"taskId": id}}
+        server.gate.set()
+        await notification(peer, "notifications/tasks/status", status="completed")
+        result = (await peer.answer(waiting))["result"]
+        assert result["content"][0]["text"] == "done"
+
+
 async def test_cancellation_is_done_before_the_answer() -> None:
     """`TK4-18`, `TK4-19`: once only; a task that has ended cannot be cancelled."""
     async with connected(make_server()) as peer:
@@ -229,6 +260,13 @@ async def test_anonymous_callers_have_no_list() -> None:
     async with connected(make_server(), anonymous=True) as peer:
         id = (await create(peer, "wait"))["taskId"]
         assert len(id) == 32
+        hello = {
+            "protocolVersion": R4,
+            "capabilities": {},
+            "clientInfo": {"name": "p", "version": "1"},
+        }
+        declared = (await peer.ask("initialize", hello))["result"]["capabilities"]["tasks"]
+        assert declared == {"cancel": {}, "requests": {"tools": {"call": {}}}}
         assert (await peer.ask("tasks/get", {"taskId": id}))["result"]["taskId"] == id
         assert await code(peer, "tasks/list") == -32601
 

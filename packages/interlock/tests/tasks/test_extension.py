@@ -148,6 +148,15 @@ def make_server(**options: Any) -> Offered:
         third = await ctx.confirm("Third?")
         return f"{first} {second} {third}"
 
+    @server.tool(task="optional")
+    async def steps(ctx: Context) -> str:
+        """A task with progress before and after a question."""
+        ctx.progress(1, 2, "first")
+        await ctx.confirm("Go on?")
+        ctx.progress(2, 2, "second")
+        await gate.wait()
+        return "done"
+
     @server.tool(task="optional", after=0.0)
     async def slow() -> str:
         """A call that becomes a task while it waits."""

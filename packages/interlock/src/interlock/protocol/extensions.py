@@ -23,6 +23,24 @@ MIRRORED_NAMES: Mapping[str, str] = {
 """The field of the params that the header `Mcp-Name` repeats, by method (`HDR-04`)."""
 
 
+class CoreDeclaration(Struct, frozen=True):
+    """A capability of the core protocol that is declared in place of an extension.
+
+    Attributes:
+        id: The extension.
+        settings: The settings.
+        anonymous: The settings for anonymous callers, if they differ.
+    """
+
+    id: str
+    settings: t.JSONObject
+    anonymous: t.JSONObject | None = None
+
+    def settings_for(self, *, anonymous: bool) -> t.JSONObject:
+        """Return the settings to declare."""
+        return self.settings if not anonymous or self.anonymous is None else self.anonymous
+
+
 class ExtensionMessages(Struct, frozen=True, kw_only=True):
     """The messages of all extensions that one side has.
 
@@ -39,8 +57,7 @@ class ExtensionMessages(Struct, frozen=True, kw_only=True):
         revisions: The revisions in which each extension, by its id, exists.
         request_revisions: The revisions of each request that not all of its extension's revisions
             have.
-        core: The capabilities that are declared in place of extensions, by revision and name, each
-            with the id of its extension and its settings.
+        core: The capabilities that are declared in place of extensions, by revision and name.
     """
 
     requests: Mapping[str, type[t.Params]] = {}
@@ -53,7 +70,7 @@ class ExtensionMessages(Struct, frozen=True, kw_only=True):
     owners: Mapping[str, str] = {}
     revisions: Mapping[str, frozenset[str]] = {}
     request_revisions: Mapping[str, frozenset[str]] = {}
-    core: Mapping[str, Mapping[str, tuple[str, t.JSONObject]]] = {}
+    core: Mapping[str, Mapping[str, CoreDeclaration]] = {}
 
     def asks(self, revision: str, method: str) -> bool:
         """Whether a revision has a request of an extension."""
@@ -65,25 +82,35 @@ class ExtensionMessages(Struct, frozen=True, kw_only=True):
 
     def tells(self, method: str, caller: Caller) -> bool:
         """Whether a notification of an extension may be sent to a client. The client must have
-        declared the extension.
+        declared the extension, unless its revision has the feature in its core.
         """
         if method not in self.notifications:
             return False
         owner = self.owners[method]
+        core = self.core.get(caller.revision, {}).values()
+        if any(capability.id == owner for capability in core):
+            return True
         declared = caller.capabilities.extensions or {}
         return owner in declared and caller.revision in self.revisions[owner]
 
-    def shown(self, capabilities: Capabilities, revision: str) -> Capabilities:
+    def shown(
+        self, capabilities: Capabilities, revision: str, *, anonymous: bool = False
+    ) -> Capabilities:
         """Return the capabilities to declare under a revision.
 
         Extensions that the revision does not have are removed. An extension whose feature the
         revision has in its core becomes a capability of the core.
+
+        Args:
+            capabilities: All capabilities.
+            revision: The revision.
+            anonymous: Whether they are declared to an anonymous caller.
         """
         offered = capabilities.extensions
         if not offered:
             return capabilities
         core = self.core.get(revision, {})
-        in_core = {id for id, _ in core.values()}
+        in_core = {capability.id for capability in core.values()}
         kept = {
             id: settings
             for id, settings in offered.items()
@@ -91,7 +118,11 @@ class ExtensionMessages(Struct, frozen=True, kw_only=True):
         }
         if in_core.isdisjoint(offered):
             return replace(capabilities, extensions=kept or None)
-        named = {name: settings for name, (id, settings) in core.items() if id in offered}
+        named = {
+            name: capability.settings_for(anonymous=anonymous)
+            for name, capability in core.items()
+            if capability.id in offered
+        }
         kind = self._with_core(type(capabilities))
         cut: Capabilities = decode(encode(capabilities, revision), kind)
         return replace(cut, extensions=kept or None, **named)
@@ -106,10 +137,10 @@ class ExtensionMessages(Struct, frozen=True, kw_only=True):
             revision: The revision.
         """
         entries = dict(declared.extensions or {})
-        for name, (id, _) in self.core.get(revision, {}).items():
+        for name, capability in self.core.get(revision, {}).items():
             settings = getattr(given, name, None)
             if isinstance(settings, dict) or settings is True:
-                entries[id] = {} if settings is True else settings
+                entries[capability.id] = {} if settings is True else settings
         if entries == (declared.extensions or {}):
             return declared
         return replace(declared, extensions=entries)

@@ -42,6 +42,10 @@ def _core_reader() -> Callable[[Frame], Any]:
     return request_reader(_core_requests())
 
 
+def _as_is(caller: Caller) -> Caller:
+    return caller
+
+
 class Identity:
     """What a server says of itself.
 
@@ -65,6 +69,7 @@ class Identity:
     ) -> None:
         self.info = info
         self.capabilities = capabilities
+        self._seen_as: Callable[[Caller], Caller] = _as_is
         self.instructions = instructions
         self.revisions = tuple(r for r in REVISIONS if r in revisions)
         self.handshakes = any(r in HANDSHAKE_REVISIONS for r in self.revisions)
@@ -92,7 +97,15 @@ class Identity:
         other = copy(self)
         capabilities = self.capabilities
         other.capabilities = lambda caller: capabilities(change(caller))
+        other._seen_as = change
         return other
+
+    def offered(self, caller: Caller) -> t.ServerCapabilities:
+        """Return the capabilities to declare to a caller, under its revision."""
+        anonymous = self._seen_as(caller).anonymous
+        return self.extensions.shown(
+            self.capabilities(caller), caller.revision, anonymous=anonymous
+        )
 
     def stamped(self, result: t.Result) -> t.Result:
         """A result with the members of the stateless era: `resultType`, and the server's info."""

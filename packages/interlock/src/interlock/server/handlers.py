@@ -404,9 +404,7 @@ class Handlers:
         identity = self._identity
         return t.DiscoverResult(
             supported_versions=list(reversed(identity.revisions)),
-            capabilities=identity.extensions.shown(
-                identity.capabilities(x.caller), x.caller.revision
-            ),
+            capabilities=identity.offered(x.caller),
             instructions=identity.instructions,
             ttl_ms=self._limits.list_ttl_ms,
             cache_scope="private" if self._visibility.has_hook else "public",

@@ -38,6 +38,7 @@ TaskMode = Literal["never", "optional", "required"]
 _PAGE = 100  # tasks on a page of tasks/list
 _MOST_WATCHED = 1000  # tasks of one subscription
 _CORE_SETTINGS: t.JSONObject = {"list": {}, "cancel": {}, "requests": {"tools": {"call": {}}}}
+_WITHOUT_LIST = {name: value for name, value in _CORE_SETTINGS.items() if name != "list"}
 _question = msgspec.json.Decoder(t.InputRequest).decode
 _encode = msgspec.json.Encoder().encode
 _decode_json = msgspec.json.Decoder().decode
@@ -75,6 +76,10 @@ class CallHandlers(Protocol):
 
     def find_tool(self, x: Exchange) -> Any:
         """Return the tool of a call, if the caller may use it. Raises McpError."""
+        ...
+
+    def handle(self, x: Exchange) -> Awaitable[AnyResult]:
+        """Handle an exchange, without middleware."""
         ...
 
 
@@ -145,7 +150,9 @@ class Tasks(Extension):
             results=TASKS.results,
             listens=TASKS.listens,
             revisions=TASKS.revisions,
-            core={r: CoreCapability("tasks", _CORE_SETTINGS) for r in CORE_REVISIONS},
+            core={
+                r: CoreCapability("tasks", _CORE_SETTINGS, _WITHOUT_LIST) for r in CORE_REVISIONS
+            },
             lifespan=self._live,
             middleware=[self._layer],
         )
@@ -243,10 +250,14 @@ class Tasks(Extension):
             raise t.McpError(
                 t.METHOD_NOT_FOUND, f"The tool {x.params.name} cannot be called as a task."
             )
-        ttl = self._limits.ttl
-        if wanted.ttl is not None:
-            ttl = min(max(wanted.ttl, 0) / 1000, self._limits.longest_ttl)
+        ttl = self._ttl_of(wanted)
         return views.core_created(await self._create(x, handler, ttl), self._poll_ms)
+
+    def _ttl_of(self, wanted: t.TaskMetadata) -> float | None:
+        """Return the time to live of a task, in seconds (`TK4-08`)."""
+        if wanted.ttl is None:
+            return self._limits.ttl
+        return min(max(wanted.ttl, 0) / 1000, self._limits.longest_ttl)
 
     def _record(self, x: Exchange, id: str, ttl: float | None) -> TaskRecord:
         now = self._wall()
@@ -256,6 +267,7 @@ class Tasks(Extension):
             tool=x.params.name,
             arguments=x.params.arguments,
             meta=x.params.meta,
+            progress_token=x.progress_token,
             caller=StoredCaller.of(x.caller),
             created=now,
             updated=now,
@@ -425,10 +437,22 @@ class Tasks(Extension):
         """
         owner = self._owner(x)
         id = x.params.task_id
-        with self.running.watching(task_key(owner, id)) as changed:
+        key = task_key(owner, id)
+        told: TaskRecord | None = None
+        progress: t.ProgressNotificationParams | None = None
+        with self.running.watching(key) as changed:
             while True:
                 changed.clear()
                 task = await self._find(x)
+                newest = self.running.progress_of(key)
+                if newest is not None and newest is not progress:
+                    progress = newest
+                    if (params := views.core_progress(task, newest)) is not None:
+                        x.notify("notifications/progress", params)
+                if told is not None and _is_news(task, told):
+                    status = views.core_notice(task, self._poll_ms)
+                    x.notify("notifications/tasks/status", status)
+                told = task
                 if task.is_terminal:
                     return _payload(task)
                 questions = {
@@ -488,7 +512,7 @@ class Tasks(Extension):
             if found is None:
                 return
             task = found[0]
-            if sent is None or task.updated != sent.updated or task.status != sent.status:
+            if sent is None or _is_news(task, sent):
                 x.notify("notifications/tasks", views.notice(task, self._poll_ms))
                 sent = task
             if task.is_terminal:
@@ -500,6 +524,10 @@ async def _run(call: PromotableCall, handler: Handler) -> AnyResult:
     """Run a call. What it asks by hand is an answer of the call, but a question of the task."""
     result = await handler(call.exchange)
     return await ask_by_hand(call.exchange, handler, result) if call.is_promoted else result
+
+
+def _is_news(task: TaskRecord, known: TaskRecord) -> bool:
+    return task.updated != known.updated or task.status != known.status
 
 
 def _names_tasks(x: Exchange) -> bool:

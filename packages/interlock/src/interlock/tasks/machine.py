@@ -14,7 +14,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 from msgspec.structs import replace
 
 from ..exchange import Caller, Principal
-from ..types.base import Implementation
+from ..types.base import Implementation, ProgressToken
 from ..types.lifecycle import ClientCapabilities
 from ..types.tasks import TERMINAL, TaskError, TaskStatus
 
@@ -59,6 +59,7 @@ class TaskRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
         tool: The tool.
         arguments: The JSON object of the arguments.
         meta: The author's part of the `_meta` of the call.
+        progress_token: The token of the call for notifications of progress, which 2025-11-25 sends.
         caller: The sender of the call.
         created: When the task was created, in seconds of the wall clock.
         updated: When the task changed last, in seconds of the wall clock.
@@ -81,6 +82,7 @@ class TaskRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
     tool: str
     arguments: Raw = Raw(b"{}")
     meta: Raw = Raw(b"{}")
+    progress_token: ProgressToken | None = None
     caller: StoredCaller
     created: float
     updated: float

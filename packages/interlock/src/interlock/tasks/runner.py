@@ -109,6 +109,7 @@ class LiveTask:
         "asker",
         "expiry",
         "is_stopped",
+        "progress",
         "record",
         "runner",
         "task",
@@ -123,6 +124,7 @@ class LiveTask:
         self.version = version
         self.asker = asker
         self.task: asyncio.Future[Any] | None = None
+        self.progress: t.ProgressNotificationParams | None = None  # the newest
         self.is_stopped = False  # the run has been cancelled by this module
         self.expiry: asyncio.TimerHandle | None = None
         self._writing = asyncio.Lock()
@@ -182,6 +184,14 @@ class LiveTask:
         self.adopt(*found)
         return not self.is_stopped
 
+    async def is_withdrawn(self) -> bool:
+        """Whether the client has cancelled the task, or the task has expired."""
+        try:
+            found = await self.runner.load(self.record.owner, self.record.id)
+        except StoreError:
+            return False
+        return found is None or found[0].status == "cancelled"
+
     def stop(self) -> None:
         """Cancel the run. Nothing that it does afterwards is recorded."""
         if not self.is_stopped:
@@ -196,6 +206,8 @@ class LiveTask:
         """Make progress the status message. Other notifications are not for tasks (`TKX-24`)."""
         if method != "notifications/progress":
             return
+        self.progress = params
+        self.runner.wake(self.key)
         total = "" if params.total is None else f" of {params.total:g}"
         self._message = params.message or f"{params.progress:g}{total}"
         if not self._is_reporting:
@@ -488,15 +500,21 @@ class TaskRunner:
 
     def announce(self, key: str) -> None:
         """Wake everyone who watches a task, on all workers."""
-        self._wake(key)
+        self.wake(key)
         self.messages.publish(_CHANGED, key)
 
-    def _wake(self, key: str) -> None:
+    def wake(self, key: str) -> None:
+        """Wake everyone who watches a task on this worker."""
         for event in self._watchers.get(key, ()):
             event.set()
 
+    def progress_of(self, key: str) -> t.ProgressNotificationParams | None:
+        """Return the newest progress of a task that this worker runs."""
+        live = self._live.get(key)
+        return None if live is None else live.progress
+
     def _changed_elsewhere(self, key: str, _: str) -> None:
-        self._wake(key)
+        self.wake(key)
         live = self._live.get(key)
         if live is not None:
             self.keep(live.refresh())

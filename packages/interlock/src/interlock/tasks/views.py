@@ -6,11 +6,12 @@ from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
-from msgspec import UNSET
+from msgspec import UNSET, Raw
 
 from .. import types as t
 from ..exchange import RawResult
 from ..types.tasks import (
+    RELATED_TASK,
     CreateTaskResult,
     Task,
     TaskStatus,
@@ -19,6 +20,13 @@ from ..types.tasks import (
 )
 from ..wire.codec import decode
 from .machine import TaskRecord
+
+
+class TaskProgress(t.ProgressNotificationParams, frozen=True, kw_only=True):
+    """The progress of a task. It keeps the token of the call, which has been answered (2025-11-25,
+    "Task Progress Notifications").
+    """
+
 
 _encode = msgspec.json.Encoder().encode
 _questions = msgspec.json.Decoder(t.InputRequest).decode
@@ -41,6 +49,29 @@ def notice(task: TaskRecord, poll_ms: int) -> TaskStatusNotificationParams:
     return TaskStatusNotificationParams(**_members(task, poll_ms), **_details(task))
 
 
+def core_notice(task: TaskRecord, poll_ms: int) -> TaskStatusNotificationParams:
+    """Return the params of `notifications/tasks/status` (2025-11-25)."""
+    members = _core_members(task, poll_ms)
+    members["core_ttl"] = members.pop("ttl_ms")
+    members["core_poll_interval"] = members.pop("poll_interval_ms")
+    return TaskStatusNotificationParams(**members)
+
+
+def core_progress(task: TaskRecord, progress: t.ProgressNotificationParams) -> TaskProgress | None:
+    """Return the params of `notifications/progress`, with the name of the task (`TK4-14`); None if
+    the call has no token.
+    """
+    if task.progress_token is None:
+        return None
+    return TaskProgress(
+        progress_token=task.progress_token,
+        progress=progress.progress,
+        total=progress.total,
+        message=progress.message,
+        meta=Raw(_encode({RELATED_TASK: {"taskId": task.id}})),
+    )
+
+
 def core_created(task: TaskRecord, poll_ms: int) -> RawResult:
     """Return the answer to a call that became a task under 2025-11-25 (`TK4-07`)."""
     return RawResult(_encode({"task": core_form(task, poll_ms)}))
@@ -61,11 +92,15 @@ def core_list(tasks: list[TaskRecord], poll_ms: int, next_cursor: str | None) ->
 
 def core_form(task: TaskRecord, poll_ms: int) -> t.JSONObject:
     """Return a task in the form of 2025-11-25, where a failed tool is a failed task (`TK4-21`)."""
+    return in_core_form(Task(**_core_members(task, poll_ms)))
+
+
+def _core_members(task: TaskRecord, poll_ms: int) -> dict[str, Any]:
     members = _members(task, poll_ms)
     if task.is_error:
         members["status"] = "failed"
         members["status_message"] = tool_result(task).text or "The tool failed."
-    return in_core_form(Task(**members))
+    return members
 
 
 def tool_result(task: TaskRecord) -> t.CallToolResult:

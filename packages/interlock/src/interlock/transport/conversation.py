@@ -59,7 +59,6 @@ from ..protocol.opening import (
 )
 from ..protocol.pass_through import passed_params, passed_result, passes
 from ..types.lifecycle import LOGGING_LEVELS
-from ..types.tasks import RELATED_TASK, TASKS_EXTENSION, related_to
 from ..wire.codec import decode, encode
 from ..wire.jsonrpc import Frame, Malformed, encode_id, encode_json
 from ..wire.revisions import METHODS, REVISIONS, Era, era
@@ -128,6 +127,8 @@ class Hello(Struct, kw_only=True):
         """
         capabilities = self.capabilities
         if self.tasks is not None and era(revision) is Era.HANDSHAKE:
+            from ..types.tasks import TASKS_EXTENSION  # late: no server needs it
+
             declared = {TASKS_EXTENSION: {}, **(capabilities.extensions or {})}
             capabilities = replace(capabilities, extensions=declared)
         return self.extensions.shown(capabilities, revision)
@@ -401,6 +402,8 @@ class Conversation:
             with pause_timeout():
                 answer = await asker.ask(request)
             if (about := task_of(request)) is not None:
+                from ..types.tasks import related_to  # late: few questions belong to tasks
+
                 answer = related_to(answer, about)  # `TK4-15`
             self.connection.respond(id, answer)
         except t.McpError as bad:
@@ -768,6 +771,8 @@ def task_of(request: t.InputRequest) -> str | None:
     """The id of the task that a question belongs to; None if it names none (2025-11-25)."""
     if request.params is None or request.params.meta is t.NOTHING:
         return None
+    from ..types.tasks import RELATED_TASK  # late: few questions have metadata
+
     try:
         named = decode(request.params.meta, dict[str, Any]).get(RELATED_TASK)
     except Malformed:

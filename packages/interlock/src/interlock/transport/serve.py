@@ -440,7 +440,8 @@ class Serving:
         if method in _DROPPABLE and self._queued() + self._unflushed > MOST_QUEUED:
             self._drop()
             return
-        if method == "notifications/progress" and params.progress_token != token:
+        is_progress = type(params) is t.ProgressNotificationParams  # not that of another request
+        if is_progress and params.progress_token != token:
             if token is None:
                 return  # the peer did not ask for progress
             params = replace(params, progress_token=token)  # it had another token

@@ -715,7 +715,7 @@ def _offered(identity: Identity, caller: Caller, *, can_notify: bool) -> t.Serve
     """The capabilities for a handshake-era peer; without change notifications if none can
     reach it.
     """
-    offered = identity.extensions.shown(identity.capabilities(caller), caller.revision)
+    offered = identity.offered(caller)
     if can_notify:
         return offered
     return replace(
