@@ -144,6 +144,8 @@ def test_its_face_is_that_of_the_other_client():
         "open",
         "invalidate",
         "send",
+        "send_call",
+        "task_support",
     }
     for name in (
         "call_tool",

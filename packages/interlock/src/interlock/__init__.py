@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from .settings import settings_of
     from .store.audit_log import AuditCheck
     from .tasks.extension import Tasks
+    from .tasks.forwarding import ForwardedTasks
     from .tasks.runner import TaskLimits
     from .transport.channel import Channel
     from .transport.conversation import ClientTransport
@@ -141,6 +142,7 @@ _ROOMS = {
     ".typed.uri_templates": ("Template",),
     ".settings": ("settings_of",),
     ".tasks.extension": ("Tasks",),
+    ".tasks.forwarding": ("ForwardedTasks",),
     ".tasks.runner": ("TaskLimits",),
     ".transport.channel": ("Channel",),
     ".transport.conversation": ("ClientTransport",),
@@ -217,6 +219,7 @@ __all__ = [
     "Fetch",
     "File",
     "Forbidden",
+    "ForwardedTasks",
     "Handler",
     "Http",
     "HttpFetch",

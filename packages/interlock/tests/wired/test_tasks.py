@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +19,12 @@ from interlock import (
     McpError,
     Server,
     TaskCancelled,
+    TaskLimits,
     ToolError,
 )
 from interlock.tasks import Tasks
 from interlock.transport.http.server.serve import listening_socket, serve_http
+from interlock.wire.revisions import REVISIONS
 from tests.client.peers import SECONDS
 
 R3, R4, R5 = "2025-06-18", "2025-11-25", "2026-07-28"
@@ -36,17 +38,23 @@ class Gate:
     def __init__(self) -> None:
         self.open = asyncio.Event()
         self.entered = asyncio.Semaphore(0)
+        self.cancelled = asyncio.Semaphore(0)
 
     async def passed(self) -> None:
         """Wait until the gate is open."""
         self.entered.release()
-        async with asyncio.timeout(SECONDS):
-            await self.open.wait()
+        try:
+            async with asyncio.timeout(SECONDS):
+                await self.open.wait()
+        except asyncio.CancelledError:
+            self.cancelled.release()
+            raise
 
 
-def lab(gate: Gate, store: str = "memory:") -> Server:
+def lab(gate: Gate, store: str = "memory:", revisions: Sequence[str] = REVISIONS) -> Server:
     """A server with tasks."""
-    server = Server("lab", extensions=[Tasks(store)])
+    limits = TaskLimits(poll=0.05)
+    server = Server("lab", revisions=revisions, extensions=[Tasks(store, limits=limits)])
 
     @server.tool(task="required")
     async def crunch(n: int, ctx: Context) -> int:

@@ -874,7 +874,46 @@ class Client:
             McpError: The server's answer is an error.
             Unreachable: The server does not respond, or the connection is lost.
         """
-        caller = self.caller
+        return await self._forward(exchange, self.caller)
+
+    async def send_call(
+        self, exchange: Exchange, *, as_task: bool = True, ttl: float | None = None
+    ) -> AnyResult | TaskHandle:
+        """Send a tool call as `send` does, and let the server make it a task. For gateways.
+
+        Args:
+            exchange: The exchange of a `tools/call`. Its asker also answers the questions of the
+                task.
+            as_task: Whether a call that can be a task should be one. Otherwise it becomes a task
+                only if the server requires that.
+            ttl: The time for which the server should keep the task, in seconds; only 2025-11-25
+                has it.
+
+        Returns:
+            The result, or a handle if the call has become a task.
+
+        Raises:
+            McpError: The server's answer is an error.
+            Unreachable: The server does not respond, or the connection is lost.
+        """
+        if self._tasks is not None:
+            return await self._tasks.forward(exchange, as_task=as_task, ttl=ttl)
+        if exchange.params.task is not None:
+            params = msgspec.structs.replace(exchange.params, task=None)
+            exchange = msgspec.structs.replace(exchange, params=params)
+        return await self.send(exchange)
+
+    async def task_support(self, tool: str) -> str | None:
+        """Return whether a tool can be called as a task: "forbidden", "optional" or "required"
+        (2025-11-25, "Tasks"). None means that the server decides it for each call (2026-07-28).
+
+        Raises:
+            McpError: The server answers with an error.
+            Unreachable: The server does not respond, or the connection is lost.
+        """
+        return "forbidden" if self._tasks is None else await self._tasks.support(tool)
+
+    async def _forward(self, exchange: Exchange, caller: Caller) -> AnyResult:
         if exchange.caller is not caller:
             theirs = exchange.caller
             if (theirs.trace, theirs.log_level) != (None, caller.log_level):
@@ -1124,6 +1163,12 @@ class _TasksLink:
         """Send an exchange."""
         exchange.caller = self._client._tasks_caller or self._client.caller
         return await self._client._carry(exchange)
+
+    async def forward(self, exchange: Exchange, *, declares: bool) -> AnyResult:
+        """Send an exchange on behalf of its sender."""
+        client = self._client
+        caller = client._tasks_caller if declares else None
+        return await client._forward(exchange, caller or client.caller)
 
     def filter_of(self, ids: list[str]) -> t.SubscriptionFilter:
         """The filter of `subscriptions/listen` for some tasks."""

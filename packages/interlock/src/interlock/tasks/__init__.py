@@ -8,15 +8,17 @@ from ..lazy_names import lazily
 
 if TYPE_CHECKING:
     from .extension import Tasks
+    from .forwarding import ForwardedTasks
     from .machine import TaskRecord
     from .messages import CORE_REVISIONS, TASKS
 
 _MODULES = {
     ".extension": ("Tasks",),
+    ".forwarding": ("ForwardedTasks",),
     ".machine": ("TaskRecord",),
     ".messages": ("CORE_REVISIONS", "TASKS"),
 }
 
-__all__ = ["CORE_REVISIONS", "TASKS", "TaskRecord", "Tasks"]
+__all__ = ["CORE_REVISIONS", "TASKS", "ForwardedTasks", "TaskRecord", "Tasks"]
 
 __getattr__, __dir__ = lazily(__name__, _MODULES)

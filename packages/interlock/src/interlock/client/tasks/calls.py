@@ -12,9 +12,10 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from ... import types as t
-from ...exchange import AnyResult, Asker, Caller, Exchange
+from ...exchange import AnyResult, Asker, Caller, Exchange, RawResult
 from ...logs import limited
 from ...types.tasks import (
+    TASKS_EXTENSION,
     CoreCreateTaskResult,
     CreateTaskResult,
     ListTasksRequestParams,
@@ -67,6 +68,10 @@ class TasksClient(Protocol):
 
     async def carry(self, exchange: Exchange) -> AnyResult:
         """Send an exchange."""
+        ...
+
+    async def forward(self, exchange: Exchange, *, declares: bool) -> AnyResult:
+        """Send an exchange on behalf of its sender; `declares` declares the tasks extension."""
         ...
 
     def filter_of(self, ids: list[str]) -> t.SubscriptionFilter:
@@ -194,19 +199,56 @@ class ServerTasks:
         def check(answer: t.CallToolResult) -> None:
             self._check(name, answer)
 
-        match result:
-            case t.CallToolResult():
-                check(result)
-                return TaskHandle.answered(result, options.asker)
-            case CoreCreateTaskResult(task=task) if params.task is not None:
-                state = replace(task, meta=result.meta)
-            case CreateTaskResult() if not self._by_request:
-                state = result
-            case _:
-                raise t.ProtocolError(
-                    f"The server answered tools/call with something else: {type(result).__name__}"
-                )
+        if isinstance(result, t.CallToolResult):
+            check(result)
+            return TaskHandle.answered(result, options.asker)
+        state = self._created(result, params)
         return self._handle(state.task_id, options.asker, state=state, check=check)
+
+    def _created(self, result: AnyResult, params: t.CallToolRequestParams) -> Task:
+        """Return the first state of the task that a call has become. Raises ProtocolError."""
+        match result:
+            case CoreCreateTaskResult(task=task) if params.task is not None:
+                return replace(task, meta=result.meta)
+            case CreateTaskResult() if not self._by_request:
+                return result
+        raise t.ProtocolError(
+            f"The server answered tools/call with something else: {type(result).__name__}"
+        )
+
+    async def forward(
+        self, x: Exchange, *, as_task: bool, ttl: float | None
+    ) -> AnyResult | TaskHandle:
+        """Send a tool call on behalf of its sender. Without `as_task` it becomes a task only if the
+        tool cannot be called otherwise.
+        """
+        params: t.CallToolRequestParams = x.params
+        wanted = ("required", "optional") if as_task else ("required",)
+        task: t.TaskMetadata | None = None
+        if await self._augments(params.name, wanted):
+            task = t.TaskMetadata(ttl=None if ttl is None else round(ttl * 1000))
+        params = replace(params, task=task)
+        # The answer of 2025-11-25 with a task does not say what it is, so it has to be decoded.
+        x = replace(x, params=params, received=None if task is not None else x.received)
+        declares = as_task or self._by_request
+        try:
+            result = await self._client.forward(x, declares=declares)
+        except t.McpError as bad:
+            if declares or not _needs_tasks(bad):
+                raise
+            result = await self._client.forward(x, declares=True)  # the first was not run
+        if isinstance(result, t.CallToolResult | RawResult):
+            return result
+        state = self._created(result, params)
+        return self._handle(state.task_id, x.asker, state=state)
+
+    async def support(self, tool: str) -> str | None:
+        """Return whether a tool can be called as a task; None if the server decides."""
+        if not self._by_request:
+            return None
+        await self._augments(tool, ())  # requests the list
+        found = (self._support or {}).get(tool) if self._may_augment else None
+        return found or "forbidden"
 
     def handle(self, id: str, asker: Asker | None = None) -> TaskHandle:
         """Return a handle for a task by its id."""
@@ -363,6 +405,13 @@ async def _tell(
 async def _finish(task: asyncio.Task[Any]) -> None:
     task.cancel()
     await asyncio.wait({task})
+
+
+def _needs_tasks(bad: t.McpError) -> bool:
+    """Whether a call was refused because it can only be a task (`TKX-05`)."""
+    if bad.code != t.MISSING_CLIENT_CAPABILITY or not isinstance(bad.data, dict):
+        return False
+    return _has(bad.data, "requiredCapabilities", "extensions", TASKS_EXTENSION)
 
 
 def _has(settings: t.JSONObject, *path: str) -> bool:
