@@ -7,14 +7,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
 from interlock.cli.program import program
-from tests.cli.programs import EVERYDAY, QUESTIONS
+from tests.cli.programs import EVERYDAY, QUESTIONS, listening
 
 Command = Callable[..., Result]
 Program = Callable[..., subprocess.CompletedProcess[str]]
@@ -81,6 +81,20 @@ def everyday(tmp_path: Path) -> Path:
 def questions(tmp_path: Path) -> Path:
     """A server whose tools ask."""
     return _written(tmp_path / "questions.py", QUESTIONS)
+
+
+@pytest.fixture(scope="session")
+def everyday_address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a running server of everyday.py, for tests that need not start one each."""
+    with listening(tmp_path_factory.mktemp("everyday") / "everyday.py", EVERYDAY) as address:
+        yield address
+
+
+@pytest.fixture(scope="session")
+def questions_address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a running server of questions.py, likewise."""
+    with listening(tmp_path_factory.mktemp("questions") / "questions.py", QUESTIONS) as address:
+        yield address
 
 
 def _written(path: Path, text: str) -> Path:

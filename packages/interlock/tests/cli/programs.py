@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
 EVERYDAY = '''
 import asyncio
 import os
@@ -192,3 +198,21 @@ for line in sys.stdin:
         answer["error"] = {"code": -32601, "message": "Method not found"}
     print(json.dumps(answer), flush=True)
 """
+
+
+@contextmanager
+def listening(path: Path, text: str) -> Iterator[str]:
+    """Write a server to a file and run it as a program that listens on a Unix socket beside it.
+
+    Yields its address, a target for the commands. Tests that are not about starting a server share
+    one.
+    """
+    path.write_text(text, encoding="utf-8")
+    where = ["--transport", "unix", "--path", str(path.with_suffix(".sock"))]
+    command = [sys.executable, "-m", "interlock", "run", str(path), *where]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        try:
+            yield process.stderr.readline().removeprefix("Listening at ").strip()
+        finally:
+            process.terminate()

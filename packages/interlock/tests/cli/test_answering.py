@@ -59,12 +59,17 @@ REFUSED: list[tuple[str, list[str], str]] = [
 @pytest.mark.parametrize("revision", [HANDSHAKE, STATELESS])
 @pytest.mark.parametrize("tool, options, expected", ANSWERED)
 def test_answered_from_the_command_line(
-    interlock: Command, questions: Path, tool: str, options: list[str], expected: str, revision: str
+    interlock: Command,
+    questions_address: str,
+    tool: str,
+    options: list[str],
+    expected: str,
+    revision: str,
 ) -> None:
     """By field for all questions, in order, or with yes and the defaults; alike in both eras
     (`ELI-12`, `ELI-13`).
     """
-    result = interlock("call", questions, tool, *options, "--revision", revision)
+    result = interlock("call", questions_address, tool, *options, "--revision", revision)
     assert (result.exit_code, result.stdout) == (0, f"{expected}\n"), result.stderr
 
 
@@ -72,12 +77,17 @@ def test_answered_from_the_command_line(
 @pytest.mark.parametrize("revision", [HANDSHAKE, STATELESS])
 @pytest.mark.parametrize("tool, options, words", UNANSWERED)
 def test_unanswered_is_code_2_and_says_how(
-    interlock: Command, questions: Path, tool: str, options: list[str], words: str, revision: str
+    interlock: Command,
+    questions_address: str,
+    tool: str,
+    options: list[str],
+    words: str,
+    revision: str,
 ) -> None:
     """Nothing is answered in a person's stead: the call is given up, and the question is shown with
     an example.
     """
-    result = interlock("call", questions, tool, *options, "--revision", revision)
+    result = interlock("call", questions_address, tool, *options, "--revision", revision)
     assert (result.exit_code, result.stdout) == (2, "")
     assert words in result.stderr
     assert "--yes" in result.stderr
@@ -85,17 +95,17 @@ def test_unanswered_is_code_2_and_says_how(
 
 @pytest.mark.parametrize("tool, options, words", REFUSED)
 def test_no_is_an_answer(
-    interlock: Command, questions: Path, tool: str, options: list[str], words: str
+    interlock: Command, questions_address: str, tool: str, options: list[str], words: str
 ) -> None:
     """The tool ends with its own words: code 1."""
-    result = interlock("call", questions, tool, *options)
+    result = interlock("call", questions_address, tool, *options)
     assert result.exit_code == 1
     assert words in result.stdout
 
 
-def test_yes_is_not_advised_to_who_has_said_it(interlock: Command, questions: Path) -> None:
+def test_yes_is_not_advised_to_who_has_said_it(interlock: Command, questions_address: str) -> None:
     """It names the fields without a default; what is left to say is --answers."""
-    result = interlock("call", questions, "book", "--yes")
+    result = interlock("call", questions_address, "book", "--yes")
     assert "--answers" in result.stderr
     assert "or take the defaults" not in result.stderr
 
@@ -114,12 +124,12 @@ def test_unanswered_for_machines(interlock: Command, questions: Path, tmp_path: 
     assert data["content"] == [{"type": "text", "text": "yes"}]
 
 
-def test_a_person_fills_in_a_form(questions: Path, home: Path) -> None:
+def test_a_person_fills_in_a_form(questions_address: str, home: Path) -> None:
     """Field by field with what each takes; what does not fit is asked again; defaults by return; a
     last look before it goes.
     """
     shown, code = at_terminal(
-        ["call", str(questions), "book"],
+        ["call", questions_address, "book"],
         [
             ("row: a whole number\r\n", "ten\n"),
             ("This must be a whole number.", ""),
@@ -184,33 +194,40 @@ def test_a_person_fills_in_a_form(questions: Path, home: Path) -> None:
     ],
 )
 def test_a_person_may_say_no(
-    questions: Path, home: Path, tool: str, answers: list[tuple[str, str]], code: int, words: str
+    questions_address: str,
+    home: Path,
+    tool: str,
+    answers: list[tuple[str, str]],
+    code: int,
+    words: str,
 ) -> None:
     """No, nothing (Ctrl-D), or yes to an address, which is shown whole with its host (`ELI-25`,
     `ELI-26`).
     """
-    shown, found = at_terminal(["call", str(questions), tool], answers)
+    shown, found = at_terminal(["call", questions_address, tool], answers)
     assert found == code, shown
     assert words in shown.splitlines()[-1]
 
 
-def test_an_interrupt_at_a_prompt(questions: Path, home: Path) -> None:
+def test_an_interrupt_at_a_prompt(questions_address: str, home: Path) -> None:
     """Ctrl-C ends the command at once: nothing waits for a line that nobody will type."""
-    shown, code = at_terminal(["call", str(questions), "confirm"], [("Yes [y/N]: ", "\x03")])
+    shown, code = at_terminal(["call", questions_address, "confirm"], [("Yes [y/N]: ", "\x03")])
     assert code == 130
     assert shown.splitlines()[-1] == "Interrupted."
 
 
-def test_a_terminal_gets_no_control_characters_and_no_binary(everyday: Path, home: Path) -> None:
+def test_a_terminal_gets_no_control_characters_and_no_binary(
+    everyday_address: str, home: Path
+) -> None:
     """What a stranger sends cannot move the cursor or ring the bell; bytes are for files; colours
     are ours.
     """
-    shown, code = at_terminal(["call", str(everyday), "bell"], [])
+    shown, code = at_terminal(["call", everyday_address, "bell"], [])
     assert (shown, code) == ("⟨U+001B⟩[31mred⟨U+0007⟩\n", 0)
-    shown, code = at_terminal(["read", str(everyday), "photo://one"], [])
+    shown, code = at_terminal(["read", everyday_address, "photo://one"], [])
     assert code == 2
     assert "photo://one is image/jpeg, 4 bytes, which a terminal cannot show." in shown
-    shown, code = at_terminal(["call", str(everyday), "work"], [])
+    shown, code = at_terminal(["call", everyday_address, "work"], [])
     assert "[############............]  50% half" in shown
     assert shown.endswith("worked\n")
-    assert "\x1b[36m  add\x1b[0m" in at_terminal(["list", str(everyday), "--tools"], [])[0]
+    assert "\x1b[36m  add\x1b[0m" in at_terminal(["list", everyday_address, "--tools"], [])[0]

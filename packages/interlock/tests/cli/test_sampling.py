@@ -4,13 +4,14 @@ and not offered otherwise.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
 
 from interlock.cli.answers.sampling import MOST_SAMPLES
 from tests.cli.conftest import Command
+from tests.cli.programs import listening
 from tests.commands.hosting import ran_here
 from tests.models.providers import Act, Answer, Site
 
@@ -39,12 +40,11 @@ def offered(ctx: Context) -> str:
 """
 
 
-@pytest.fixture
-def curious(tmp_path: Path) -> Path:
-    """A server whose tool asks a model."""
-    path = tmp_path / "curious.py"
-    path.write_text(CURIOUS, encoding="utf-8")
-    return path
+@pytest.fixture(scope="module")
+def curious(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a server whose tool asks a model."""
+    with listening(tmp_path_factory.mktemp("curious") / "curious.py", CURIOUS) as address:
+        yield address
 
 
 @pytest.fixture
@@ -66,7 +66,7 @@ GIVEN: list[tuple[list[str], str]] = [
 @pytest.mark.parametrize("revision", [HANDSHAKE, STATELESS])
 @pytest.mark.parametrize("options, expected", GIVEN)
 def test_answered_with_texts(
-    interlock: Command, curious: Path, options: list[str], expected: str, revision: str
+    interlock: Command, curious: str, options: list[str], expected: str, revision: str
 ) -> None:
     """In their order, and the last one from then on."""
     Path("answer.txt").write_text("from a file", encoding="utf-8")
@@ -75,7 +75,7 @@ def test_answered_with_texts(
 
 
 @pytest.mark.parametrize("revision", [HANDSHAKE, STATELESS])
-async def test_answered_by_a_model(curious: Path, home: Path, site: Site, revision: str) -> None:
+async def test_answered_by_a_model(curious: str, home: Path, site: Site, revision: str) -> None:
     """Through the host's adapters; the person sees what is asked and said, and its length is
     bounded.
     """
@@ -89,7 +89,7 @@ async def test_answered_by_a_model(curious: Path, home: Path, site: Site, revisi
     assert 90_000 not in asked.body.values()
 
 
-async def test_a_model_that_fails(curious: Path, home: Path, site: Site) -> None:
+async def test_a_model_that_fails(curious: str, home: Path, site: Site) -> None:
     """The person hears why; the server only that there is no answer."""
     site.acts = [Act(status=401, body={"error": {"message": "Incorrect API key"}})]
     ended = await ran_here("call", curious, "wonder", "--model", f"openai:m@{site.openai}")
@@ -99,7 +99,7 @@ async def test_a_model_that_fails(curious: Path, home: Path, site: Site) -> None
 
 
 async def test_a_server_asks_a_model_so_often_and_no_more(
-    curious: Path, home: Path, site: Site
+    curious: str, home: Path, site: Site
 ) -> None:
     """What it says costs money."""
     site.acts = [Act(Answer(("A cat",)))]
@@ -115,14 +115,14 @@ async def test_a_server_asks_a_model_so_often_and_no_more(
     [([], "none"), (["--sample", "x"], "plain"), (["--model", "ollama:x"], "tools")],
 )
 def test_declared_only_where_it_is_answered(
-    interlock: Command, curious: Path, options: list[str], expected: str, revision: str
+    interlock: Command, curious: str, options: list[str], expected: str, revision: str
 ) -> None:
     """And tools only where a model is there that can use them (`SAM-05`)."""
     result = interlock("call", curious, "offered", *options, "--revision", revision)
     assert result.stdout == f"{expected}\n"
 
 
-def test_unanswered_says_how(interlock: Command, curious: Path) -> None:
+def test_unanswered_says_how(interlock: Command, curious: str) -> None:
     """The refusal of the server names the capability; the command names the options."""
     result = interlock("call", curious, "wonder")
     assert result.exit_code != 0
@@ -137,7 +137,7 @@ def test_unanswered_says_how(interlock: Command, curious: Path) -> None:
         (["--model", "nobody:x"], "There is no model nobody:x"),
     ],
 )
-def test_wrong_usage(interlock: Command, curious: Path, options: list[str], words: str) -> None:
+def test_wrong_usage(interlock: Command, curious: str, options: list[str], words: str) -> None:
     """Code 2, before anything is started."""
     result = interlock("call", curious, "wonder", *options)
     assert result.exit_code == 2

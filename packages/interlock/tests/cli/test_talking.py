@@ -52,9 +52,9 @@ def test_list_for_people(interlock: Command, everyday: Path) -> None:
 
 
 @pytest.mark.parametrize("revision", [HANDSHAKE, STATELESS])
-def test_list_for_machines(interlock: Command, everyday: Path, revision: str) -> None:
+def test_list_for_machines(interlock: Command, everyday_address: str, revision: str) -> None:
     """The protocol's own JSON, the same in both eras but for the revision."""
-    result = interlock("list", everyday, "--json", "--revision", revision)
+    result = interlock("list", everyday_address, "--json", "--revision", revision)
     assert (result.exit_code, result.stderr) == (0, "")
     data = json.loads(result.stdout)
     assert data["server"] == {"name": "everyday", "version": "1.2"}
@@ -72,9 +72,9 @@ def test_list_for_machines(interlock: Command, everyday: Path, revision: str) ->
     assert data["tools"][0]["inputSchema"]["required"] == ["a"]
 
 
-def test_list_of_one_kind(interlock: Command, everyday: Path) -> None:
+def test_list_of_one_kind(interlock: Command, everyday_address: str) -> None:
     """Only what is asked for is asked of the server."""
-    result = interlock("list", everyday, "--prompts", "-v")
+    result = interlock("list", everyday_address, "--prompts", "-v")
     assert "Tools" not in result.stdout
     assert "greet (name, style?)" in result.stdout
     assert "prompts/list" in result.stderr
@@ -118,13 +118,13 @@ def test_a_tool_can_be_called_where_no_tools_are_listed(
     assert json.loads(interlock("schema", "--", *lacking, "tools/list").stdout) == {}
 
 
-def test_schema(interlock: Command, everyday: Path) -> None:
+def test_schema(interlock: Command, everyday_address: str) -> None:
     """Of one tool, or of all by name; one that is not there is the server's refusal."""
-    one = json.loads(interlock("schema", everyday, "add").stdout)
+    one = json.loads(interlock("schema", everyday_address, "add").stdout)
     assert one["inputSchema"]["properties"]["b"] == {"type": "integer", "default": 2}
     assert one["outputSchema"]["properties"]["result"] == {"type": "integer"}
-    assert json.loads(interlock("schema", everyday).stdout)["add"] == one
-    missing = interlock("schema", everyday, "nothing")
+    assert json.loads(interlock("schema", everyday_address).stdout)["add"] == one
+    missing = interlock("schema", everyday_address, "nothing")
     assert missing.exit_code == 3
     assert "lists no tool nothing; it lists add, echo" in missing.stderr
 
@@ -155,34 +155,34 @@ CALLS: list[tuple[list[str], str]] = [
 @pytest.mark.parametrize(
     "words, shown", CALLS, ids=lambda given: " ".join(given) if isinstance(given, list) else ""
 )
-def test_call(interlock: Command, everyday: Path, words: list[str], shown: str) -> None:
+def test_call(interlock: Command, everyday_address: str, words: list[str], shown: str) -> None:
     """A tool's words, and only these, on stdout; code 0."""
-    result = interlock("call", everyday, *words)
+    result = interlock("call", everyday_address, *words)
     assert (result.exit_code, result.stdout) == (0, shown), result.stderr
 
 
-def test_call_for_machines(interlock: Command, everyday: Path) -> None:
+def test_call_for_machines(interlock: Command, everyday_address: str) -> None:
     """The result as the protocol has it; an object after --json is arguments, --json alone is the
     output.
     """
     result = interlock(
-        "call", everyday, "tagged", "--json", '{"depth": 2}', "tags=1", "tags=two", "--json"
+        "call", everyday_address, "tagged", "--json", '{"depth": 2}', "tags=1", "tags=two", "--json"
     )
     assert json.loads(result.stdout)["structuredContent"] == {"tags": ["1", "two"], "depth": 2}
     assert json.loads(result.stdout).keys() == {"content", "structuredContent"}
 
 
-def test_structured_content_is_shown_once(interlock: Command, everyday: Path) -> None:
+def test_structured_content_is_shown_once(interlock: Command, everyday_address: str) -> None:
     """Its text is the same in other words, so that one is enough."""
-    assert json.loads(interlock("call", everyday, "tagged", "tags=a").stdout) == {
+    assert json.loads(interlock("call", everyday_address, "tagged", "tags=a").stdout) == {
         "tags": ["a"],
         "depth": 0,
     }
 
 
-def test_a_picture_is_saved(interlock: Command, everyday: Path) -> None:
+def test_a_picture_is_saved(interlock: Command, everyday_address: str) -> None:
     """Its bytes, where -o says."""
-    result = interlock("call", everyday, "picture", "-o", "p.png")
+    result = interlock("call", everyday_address, "picture", "-o", "p.png")
     assert Path("p.png").read_bytes() == b"\x89PNG\r\n"
     assert "Wrote 6 bytes to p.png." in result.stderr
 
@@ -218,61 +218,65 @@ def test_verbose_shows_every_frame(interlock: Command, everyday: Path, revision:
     assert answers[frames[-1][1]["id"]]["structuredContent"] == {"result": 3}
 
 
-def test_a_call_without_arguments_sends_an_empty_object(interlock: Command, everyday: Path) -> None:
+def test_a_call_without_arguments_sends_an_empty_object(
+    interlock: Command, everyday_address: str
+) -> None:
     """Many servers refuse a call that lacks the member."""
-    result = interlock("call", everyday, "work", "-v")
+    result = interlock("call", everyday_address, "work", "-v")
     (sent,) = [line for line in result.stderr.splitlines() if '"method":"tools/call"' in line]
     assert '"arguments":{}' in sent
 
 
-def test_roots(interlock: Command, everyday: Path, tmp_path: Path) -> None:
+def test_roots(interlock: Command, everyday_address: str, tmp_path: Path) -> None:
     """The folders that a server may work in are those that were named."""
-    result = interlock("call", everyday, "folders", "--root", tmp_path, "--root", ".")
+    result = interlock("call", everyday_address, "folders", "--root", tmp_path, "--root", ".")
     assert json.loads(result.stdout) == [tmp_path.as_uri(), Path.cwd().as_uri()]
 
 
-def test_read(interlock: Command, everyday: Path) -> None:
+def test_read(interlock: Command, everyday_address: str) -> None:
     """Text and bytes as they are, where no terminal is; -o to a file; JSON for machines."""
-    assert interlock("read", everyday, "note://milk").stdout == "a note on milk"
-    assert interlock("read", everyday, "photo://one").stdout_bytes == b"\xff\xd8\xff\x00"
-    assert interlock("read", everyday, "photo://one", "-o", "one.jpg").exit_code == 0
+    assert interlock("read", everyday_address, "note://milk").stdout == "a note on milk"
+    assert interlock("read", everyday_address, "photo://one").stdout_bytes == b"\xff\xd8\xff\x00"
+    assert interlock("read", everyday_address, "photo://one", "-o", "one.jpg").exit_code == 0
     assert Path("one.jpg").read_bytes() == b"\xff\xd8\xff\x00"
-    (contents,) = json.loads(interlock("read", everyday, "photo://one", "--json").stdout)[
+    (contents,) = json.loads(interlock("read", everyday_address, "photo://one", "--json").stdout)[
         "contents"
     ]
     assert contents == {"uri": "photo://one", "mimeType": "image/jpeg", "blob": "/9j/AA=="}
 
 
-def test_prompt(interlock: Command, everyday: Path) -> None:
+def test_prompt(interlock: Command, everyday_address: str) -> None:
     """Its messages; numbers are strings too."""
     assert (
-        interlock("prompt", everyday, "greet", "name=7", "style=odd").stdout
+        interlock("prompt", everyday_address, "greet", "name=7", "style=odd").stdout
         == "user:\nGreet 7 in a odd way.\n"
     )
-    assert interlock("prompt", everyday, "greet").exit_code == 3
-    data = json.loads(interlock("prompt", everyday, "greet", "name=Bo", "--json").stdout)
+    assert interlock("prompt", everyday_address, "greet").exit_code == 3
+    data = json.loads(interlock("prompt", everyday_address, "greet", "name=Bo", "--json").stdout)
     assert data["messages"][0]["content"]["text"] == "Greet Bo in a plain way."
 
 
-def test_complete(interlock: Command, everyday: Path) -> None:
+def test_complete(interlock: Command, everyday_address: str) -> None:
     """Suggestions by what was typed and by what is known besides."""
-    assert interlock("complete", everyday, "greet", "style", "p").stdout.split() == [
+    assert interlock("complete", everyday_address, "greet", "style", "p").stdout.split() == [
         "plain",
         "polite",
         "pirate",
     ]
-    assert interlock("complete", everyday, "greet", "style").stdout.split() == [
+    assert interlock("complete", everyday_address, "greet", "style").stdout.split() == [
         "plain",
         "polite",
         "pirate",
     ]
     assert (
-        interlock("complete", everyday, "greet", "style", "po", "--with", "name=king").stdout
+        interlock(
+            "complete", everyday_address, "greet", "style", "po", "--with", "name=king"
+        ).stdout
         == "polite\n"
     )
-    assert json.loads(interlock("complete", everyday, "greet", "style", "pi", "--json").stdout)[
-        "values"
-    ] == ["pirate"]
+    assert json.loads(
+        interlock("complete", everyday_address, "greet", "style", "pi", "--json").stdout
+    )["values"] == ["pirate"]
 
 
 # -- targets ---------------------------------------------------------------------------------------
@@ -432,29 +436,29 @@ def test_sockets(interlock: Command, listening: list[str], tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("revision", [HANDSHAKE, STATELESS])
-def test_exit_codes(interlock: Command, everyday: Path, revision: str) -> None:
+def test_exit_codes(interlock: Command, everyday_address: str, revision: str) -> None:
     """1: the tool failed. 3: the server refused. Words for people on stderr."""
-    failed = interlock("call", everyday, "fail", "--revision", revision)
+    failed = interlock("call", everyday_address, "fail", "--revision", revision)
     assert (failed.exit_code, failed.stdout, failed.stderr) == (
         1,
         "no luck\n",
         "The tool failed:\n",
     )
-    refused = interlock("call", everyday, "ad", "a=1", "--revision", revision)
+    refused = interlock("call", everyday_address, "ad", "a=1", "--revision", revision)
     assert refused.exit_code == 3
     assert refused.stderr == (
         "The server lists no tool 'ad'. Did you mean 'add'?\n"
         "Error: Unknown tool: ad (code -32602)\n"
     )
-    assert interlock("read", everyday, "no://where", "--revision", revision).exit_code == 3
+    assert interlock("read", everyday_address, "no://where", "--revision", revision).exit_code == 3
 
 
-def test_errors_for_machines(interlock: Command, everyday: Path, tmp_path: Path) -> None:
+def test_errors_for_machines(interlock: Command, everyday_address: str, tmp_path: Path) -> None:
     """One JSON document on stdout, whatever happens, with the same codes."""
-    failed = interlock("call", everyday, "fail", "--json")
+    failed = interlock("call", everyday_address, "fail", "--json")
     assert failed.exit_code == 1
     assert json.loads(failed.stdout)["isError"] is True
-    refused = interlock("call", everyday, "nothing", "--json")
+    refused = interlock("call", everyday_address, "nothing", "--json")
     assert refused.exit_code == 3
     assert json.loads(refused.stdout) == {
         "error": {"kind": "refused", "message": "Unknown tool: nothing", "code": -32602}
@@ -525,10 +529,10 @@ def test_an_interrupt_is_130_and_leaves_nothing_running(everyday: Path, home: Pa
 
 
 def test_a_reader_that_goes_away_is_no_traceback(
-    program_run: Program, everyday: Path, home: Path
+    program_run: Program, everyday_address: str, home: Path
 ) -> None:
     """`interlock ... | head -1`."""
-    command = f"'{sys.executable}' -m interlock schema '{everyday}' | head -1"
+    command = f"'{sys.executable}' -m interlock schema '{everyday_address}' | head -1"
     result = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=60)
     assert result.stdout == "{\n"
     assert result.stderr == ""
