@@ -2,6 +2,22 @@
 
 from __future__ import annotations
 
-from tests.cli.conftest import everyday, home, interlock, program_run, questions
+from tests.cli.conftest import (
+    everyday,
+    everyday_address,
+    home,
+    interlock,
+    program_run,
+    questions,
+    questions_address,
+)
 
-__all__ = ["everyday", "home", "interlock", "program_run", "questions"]
+__all__ = [
+    "everyday",
+    "everyday_address",
+    "home",
+    "interlock",
+    "program_run",
+    "questions",
+    "questions_address",
+]

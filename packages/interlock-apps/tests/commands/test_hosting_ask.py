@@ -48,8 +48,16 @@ TOKEN = "tok-3141592653589793"
 
 
 @pytest.fixture
-def servers(home: Path, everyday: Path) -> Path:
-    """A configuration of one server."""
+def servers(home: Path, everyday_address: str) -> Path:
+    """A configuration of one server, which runs already: most tests are not about starting it."""
+    entries = {"everyday": {"url": everyday_address}}
+    (home / "servers.json").write_text(json.dumps({"mcpServers": entries}), encoding="utf-8")
+    return home / "servers.json"
+
+
+@pytest.fixture
+def programs(home: Path, everyday: Path) -> Path:
+    """A configuration of one server, which the command starts as a program."""
     return written(home / "servers.json", {"everyday": everyday})
 
 
@@ -75,7 +83,7 @@ def said(site: Site, at: int = -1) -> str:
 # -- answers ---------------------------------------------------------------------------------------
 
 
-async def test_an_answer(servers: Path, policy: Path, site: Site) -> None:
+async def test_an_answer(programs: Path, policy: Path, site: Site) -> None:
     """The answer alone on stdout, what was called on stderr; the model has got the result
     (`HST-01`).
     """
@@ -84,7 +92,7 @@ async def test_an_answer(servers: Path, policy: Path, site: Site) -> None:
         "What is",
         "1 + 2?",
         "-c",
-        servers,
+        programs,
         "-m",
         f"openai:m@{site.openai}",
         "--policy",
@@ -94,8 +102,8 @@ async def test_an_answer(servers: Path, policy: Path, site: Site) -> None:
     assert "called: add of everyday" in ended.err
     assert "What is 1 + 2?" in said(site, 0)
     assert '"role": "tool"' in said(site)
-    assert (servers.parent / "interlock.lock").is_file()
-    assert (servers.parent / ".local/share/interlock/host/log.db").is_file()
+    assert (programs.parent / "interlock.lock").is_file()
+    assert (programs.parent / ".local/share/interlock/host/log.db").is_file()
 
 
 async def test_nothing_is_called_that_no_rule_allows(servers: Path, site: Site) -> None:
@@ -676,10 +684,10 @@ async def test_exit_codes(servers: Path, policy: Path, site: Site) -> None:
     assert (ended.code, json.loads(ended.out)["reason"]) == (1, "steps")
 
 
-async def test_an_interrupt(servers: Path, policy: Path, site: Site) -> None:
+async def test_an_interrupt(programs: Path, policy: Path, site: Site) -> None:
     """Ctrl-C ends the turn, the servers and the command, with 130."""
     site.acts = [Act(hang=True)]
-    process = await started("ask", "hello", "-c", servers, "-m", f"openai:m@{site.openai}")
+    process = await started("ask", "hello", "-c", programs, "-m", f"openai:m@{site.openai}")
     async with asyncio.timeout(PATIENCE):
         await site.begun.wait()
     process.send_signal(signal.SIGINT)
@@ -688,7 +696,7 @@ async def test_an_interrupt(servers: Path, policy: Path, site: Site) -> None:
     assert b"Traceback" not in err
 
 
-def test_a_reader_that_leaves(servers: Path) -> None:
+def test_a_reader_that_leaves(programs: Path) -> None:
     """Whoever reads only the first line, as `head` does, breaks nothing and sees no traceback."""
     command = [
         sys.executable,
@@ -697,7 +705,7 @@ def test_a_reader_that_leaves(servers: Path) -> None:
         "ask",
         "hello",
         "-c",
-        str(servers),
+        str(programs),
         "-m",
         "planner",
         "--events",
