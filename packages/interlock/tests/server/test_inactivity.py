@@ -5,6 +5,9 @@ question is open, and leave nothing behind.
 from __future__ import annotations
 
 import asyncio
+import gc
+import weakref
+from contextvars import ContextVar
 from typing import Any
 
 import pytest
@@ -180,3 +183,32 @@ async def test_a_call_that_returns_although_its_time_is_over_is_not_cancelled():
     assert await asyncio.create_task(return_anyway()) == 0
     timeouts.close()
     await asyncio.wait({watched.task})
+
+
+async def test_the_clock_does_not_keep_the_context_of_a_call() -> None:
+    """The first call starts the clock, which ticks on when that call has ended."""
+
+    class Large:
+        """A value of the call, such as its arguments."""
+
+    timeouts = InactivityTimeouts(PATIENCE, asyncio.get_running_loop())
+    variable: ContextVar[Large] = ContextVar("variable")
+    kept: list[weakref.ref[Large]] = []
+    exchange = Exchange("tools/call", None, Caller(NEWEST))
+    environment = Server("x").environment
+
+    async def run() -> None:
+        value = Large()
+        kept.append(weakref.ref(value))
+        variable.set(value)
+        call = RunningCall(exchange=exchange, environment=environment, loop=timeouts.loop)
+        timeouts.add(call)
+        del timeouts.calls[call]
+
+    await asyncio.create_task(run())
+    await asyncio.sleep(0)  # the loop has let go of the task
+    gc.collect()
+    try:
+        assert [reference() for reference in kept] == [None]
+    finally:
+        timeouts.close()

@@ -7,6 +7,7 @@ nor a look at the time.
 from __future__ import annotations
 
 import asyncio
+import contextvars
 from typing import Any
 
 from ... import types as t
@@ -43,7 +44,7 @@ class InactivityTimeouts:
         """Watch a call that runs in the current task."""
         self.calls[call] = asyncio.current_task(self.loop)
         if self._timer is None:
-            self._timer = self.loop.call_later(self._seconds / _TICKS, self._tick)
+            self._start_timer()
 
     def discard_expired(self, call: RunningCall) -> t.TimedOut | None:
         """Remove a call whose time was over, and undo its cancellation.
@@ -83,4 +84,9 @@ class InactivityTimeouts:
         self.check()
         self._timer = None
         if self.calls:
-            self._timer = self.loop.call_later(self._seconds / _TICKS, self._tick)
+            self._start_timer()
+
+    def _start_timer(self) -> None:
+        # In a context of its own: it would keep the context of the call that starts it.
+        pause = self._seconds / _TICKS
+        self._timer = self.loop.call_later(pause, self._tick, context=contextvars.Context())
