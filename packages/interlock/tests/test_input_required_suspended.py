@@ -688,3 +688,27 @@ async def test_a_wall_clock_that_jumps_for_a_moment_repeats_nothing(jump: float)
     assert said(await call.retry(first, "a")) == "a"
     assert acted == ["a"]
     await here.aclose()
+
+
+async def test_a_wall_clock_that_is_set_back_for_good_leaves_no_state_valid() -> None:
+    """A state that was sealed with a clock a year ahead ends, and so does the record of its use."""
+    now = [1e9]
+    records = MemoryStore().records
+    layer = rounds(records=records, wall_clock=lambda: now[0])
+    acted: list[str] = []
+
+    async def body(x: Exchange) -> str:
+        acted.append(await answer_of(x, "first?"))
+        return "done"
+
+    now[0] += 365 * 86_400
+    used = Retries(layer, body)
+    first = await used.call()
+    assert said(await used.retry(first, "a")) == "done"
+    unused = await Retries(layer, body).call()
+    now[0] -= 365 * 86_400
+    for state in (first, unused):
+        with pytest.raises(t.McpError, match="expired"):
+            await used.retry(state, "a")
+    assert acted == ["a"]
+    await layer.aclose()

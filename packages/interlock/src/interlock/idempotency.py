@@ -19,6 +19,7 @@ import msgspec
 from msgspec import Struct
 
 from .caches import BoundedCache
+from .store.bounds import CLOCK_TOLERANCE
 from .store.interface import Record, RecordStore
 from .types.errors import INTERNAL_ERROR, INVALID_PARAMS, McpError
 
@@ -133,7 +134,8 @@ class Claim:
         """
         ended = ActionState(self.state.worker, self.state.attempt, True, self.state.digest)
         actions = self._actions
-        if actions.wall_clock() >= self._until:  # the record has expired, so no retry can find it
+        # The record has expired, so no retry can find it.
+        if actions.wall_clock() >= self._until + CLOCK_TOLERANCE:
             actions.close(self)
             return True
         try:

@@ -47,7 +47,7 @@ from .logs import limited
 from .outcomes import outcome_of, record_error, record_result
 from .protocol.journal import Journal
 from .quotas import DEFAULT_SHARE, Quota, holder_of
-from .store.bounds import RECORD_SLACK
+from .store.bounds import CLOCK_TOLERANCE
 from .store.interface import RecordStore
 from .wire.codec import decode
 from .wire.jsonrpc import Malformed
@@ -801,13 +801,11 @@ class SuspendedCalls:
     async def _claim(
         self, ticket: _Ticket, x: Exchange, is_idempotent: bool
     ) -> Claim | EndedAction:
-        """Record that the code after a question begins. The record outlives the requestState by
-        hours, because the wall clock may be behind for a moment while it is written.
-        """
+        """Record that the code after a question begins."""
         return await self._actions.claim(
             _round_key(ticket),
             account=_account(x),
-            seconds=self.seal.seconds + RECORD_SLACK,
+            seconds=self.seal.seconds,
             idempotent=is_idempotent,
         )
 
@@ -1317,9 +1315,9 @@ class SuspendedCalls:
         if state is None:
             return _Ticket()
         try:
-            return msgspec.convert(
-                self.seal.open(state, _binding(x, self.server), self.wall_clock()), _Ticket
-            )
+            binding = _binding(x, self.server)
+            opened = self.seal.open(state, binding, self.wall_clock(), tolerance=CLOCK_TOLERANCE)
+            return msgspec.convert(opened, _Ticket)
         except (BadSeal, msgspec.ValidationError) as bad:
             raise t.McpError(t.INVALID_PARAMS, f"Invalid requestState: {bad}") from None
 

@@ -32,7 +32,8 @@ async def main():
     while True:
         body = n.to_bytes(8, "big") * 512
         await store._writer.ask(lambda db: [
-            db.execute("INSERT INTO records VALUES (?, ?, ?, '', x'', ?)",
+            db.execute("INSERT INTO records (key, version, until, account, data, body)"
+                       " VALUES (?, ?, ?, '', x'', ?)",
                 (f"{side}{n}", n, time.time() + 3600, body))
             for side in "lr"
         ] and None)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
+import sqlite3
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -188,6 +189,34 @@ async def test_a_retry_that_is_sent_to_all_workers_acts_once(workers: Cluster) -
             asked = await transports[n % 3](call(name))
             copies = [transports[place % 3](call(name, asked)) for place in range(5)]
             results = [*await asyncio.gather(*copies), await transports[1](call(name, asked))]
-            texts = {r.decode().text if isinstance(r, RawResult) else r.text for r in results}
+            texts = {text(result) for result in results}
             assert texts == {f"did {name}"}
             assert sum(line.endswith(f"acts {name}") for line in marks(workers.folder)) == 1
+
+
+async def test_a_worker_that_ends_in_good_order_gives_up_its_lease(tmp_path: Path) -> None:
+    """The other worker continues its suspended calls at once, and does not wait until the last
+    heartbeat has expired.
+    """
+    file = tmp_path / "store.db"
+    options: dict[str, Any] = {"store": f"sqlite://{file}", "grace": 0.5}
+    ending = Program(tmp_path, **options).ready()
+    staying = Program(tmp_path, **options).ready()
+    try:
+        async with Client(ending.url, revision=R5, elicit=print) as client:
+            asked = await client._transport(call("left"))
+        with contextlib.closing(sqlite3.connect(file)) as db:
+            leases = "SELECT count(*) FROM workers"
+            assert db.execute(leases).fetchone() == (2,)
+            assert await asyncio.to_thread(ending.end) == 0
+            assert db.execute(leases).fetchone() == (1,)
+        async with Client(staying.url, revision=R5, elicit=print) as client:
+            assert text(await client._transport(call("left", asked))) == "did left"
+    finally:
+        ending.close()
+        staying.close()
+
+
+def text(result: Any) -> str:
+    """The text of a result, decoded or not."""
+    return str(result.decode().text if isinstance(result, RawResult) else result.text)

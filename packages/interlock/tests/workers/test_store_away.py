@@ -191,19 +191,50 @@ def test_workers_end_in_good_order_though_redis_is_gone(valkey: Valkey, tmp_path
         program.close()
 
 
+class Clocks:
+    """The clock of the event loop and the wall clock, which go on and jump by hand."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now = 1000.0
+        self.offset = 1e9
+        monkeypatch.setattr(asyncio.get_running_loop(), "time", lambda: self.now)
+
+    def wall(self) -> float:
+        return self.now + self.offset
+
+
 async def test_a_silent_worker_counts_as_living_until_it_had_time_to_speak(monkeypatch):
     """Where the store was away, nobody's sign of life is there at first: no call is given up before
     all have had time for one."""
-    messages = WorkerMessages(MemoryStore())
-    loop = asyncio.get_running_loop()
+    clocks = Clocks(monkeypatch)
+    messages = WorkerMessages(MemoryStore(), wall_clock=clocks.wall)
     assert await messages.is_alive("other")
-    beating = asyncio.ensure_future(messages.beat())
-    await asyncio.sleep(0)
+    await messages.beat_once()
     assert await messages.is_alive("other")
     assert await messages.is_alive(messages.worker)
-    now = loop.time()
-    monkeypatch.setattr(loop, "time", lambda: now + 4)
+    clocks.now += 4
     assert not await messages.is_alive("other")
     assert await messages.is_alive(messages.worker)
-    beating.cancel()
-    await asyncio.gather(beating, return_exceptions=True)
+
+
+@pytest.mark.parametrize("jump", [-86_400.0, -3600.0, 60.0, 86_400.0])
+async def test_a_jump_of_the_wall_clock_kills_no_worker_and_keeps_none_alive(monkeypatch, jump):
+    """Right after the jump the last heartbeats have wrong times, so workers have time to send one
+    more. A worker that has died meanwhile is dead after that, also if the clock was set back.
+    """
+    clocks = Clocks(monkeypatch)
+    store = MemoryStore()
+    mine, living, dying = (WorkerMessages(store, wall_clock=clocks.wall) for _ in range(3))
+    for messages in (mine, living, dying):
+        await messages.beat_once()
+    clocks.now += 4
+    assert await mine.is_alive(living.worker)
+    clocks.offset += jump
+    assert await mine.is_alive(living.worker)
+    assert await mine.is_alive(dying.worker)
+    for _ in range(5):
+        clocks.now += 2
+        await mine.beat_once()
+        await living.beat_once()
+        assert await mine.is_alive(living.worker)
+    assert not await mine.is_alive(dying.worker)

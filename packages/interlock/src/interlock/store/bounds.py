@@ -29,6 +29,10 @@ NOTES_AGE = 60.0
 # Seconds after which no worker asks for a dead worker any more.
 WORKER_AGE = 86_400.0
 
+# The longest lifetime of a heartbeat, in seconds. A heartbeat that ends later was sent with a clock
+# that was ahead, and does not count: its worker would count as alive until the clock gets there.
+HEARTBEAT_SECONDS = 60.0
+
 # The maximum of queued writes, in commands and in bytes. Further writes are dropped.
 WAITING = 10_000
 WAITING_BYTES = 64 * 1024 * 1024
@@ -37,6 +41,7 @@ WAITING_BYTES = 64 * 1024 * 1024
 ACCOUNT_BYTES = 16 * 1024 * 1024
 ACCOUNT_RECORDS = 250_000
 
-# The seconds for which an expired record is kept, unless its account is full. If the wall clock
-# jumps ahead and is put right again, the record of an action that has run is still there.
-RECORD_SLACK = 7200.0
+# The seconds by which a wall clock may be wrong for a moment, before it is set right. A record
+# exists for that long after its end, unless its account is full: if it were written or removed with
+# a wrong clock, an action would run twice.
+CLOCK_TOLERANCE = 7200.0

@@ -250,9 +250,12 @@ class RecordStore(Protocol):
     """Stores the records of actions that must happen once (used states, outcomes of calls,
     idempotency keys).
 
-    An expired record does not exist for any method with a `now` parameter. The store removes it
-    hours later: the clock that said so may have been wrong for a moment, and without its record an
-    action runs twice.
+    A record exists for `bounds.CLOCK_TOLERANCE` seconds after its end. The clock with which it was
+    written, or with which it is read, may be wrong for a moment, and without its record an action
+    runs twice. After that time it does not exist for any method with a `now` parameter.
+
+    If the wall clock is set back for good by more than that, records from before end when as much
+    time has passed as they were written for.
     """
 
     @property
@@ -325,7 +328,10 @@ class WorkerStore(Protocol):
     """Heartbeats of workers."""
 
     async def heartbeat(self, worker: str, *, until: float) -> None:
-        """Record that this worker is alive until then (seconds of the wall clock)."""
+        """Record that this worker is alive until then (seconds of the wall clock).
+
+        A heartbeat for more than `bounds.HEARTBEAT_SECONDS` seconds does not count.
+        """
         ...
 
     async def is_alive(self, worker: str, *, now: float) -> bool:

@@ -17,6 +17,7 @@ from .errors import StoreError
 from .interface import Store
 
 _MISSED = 4.0  # heartbeats that may be missing before a worker counts as gone
+_JUMP = 1.0  # seconds by which the wall clock differs from the clock of the loop after a jump
 
 Receiver = Callable[[str, str], None]
 """Called with the session and the payload of a message."""
@@ -46,15 +47,24 @@ class WorkerMessages:
     Args:
         store: The store that the workers share.
         heartbeat: The time between two heartbeats, in seconds.
+        wall_clock: The wall clock, in seconds.
     """
 
-    def __init__(self, store: Store, *, heartbeat: float = 2.0) -> None:
+    def __init__(
+        self,
+        store: Store,
+        *,
+        heartbeat: float = 2.0,
+        wall_clock: Callable[[], float] = time.time,
+    ) -> None:
         self.worker = os.urandom(6).hex()
         self._heartbeat = heartbeat
+        self._wall_clock = wall_clock
         self._store = store
         self._receivers: dict[str, list[Receiver]] = {}
         self._echoed: dict[str, Receiver] = {}
         self._beating_since: float | None = None  # on the clock of the event loop
+        self._offset = 0.0  # between that clock and the wall clock
         self.is_store_away = False  # whether the last heartbeat did not reach the store
         self._stop: Callable[[], object] = bool
 
@@ -123,12 +133,17 @@ class WorkerMessages:
         """Whether a worker is alive, as far as this worker knows.
 
         If the store was unavailable until just now, the other worker's heartbeat may still be
-        missing.
+        missing. If the wall clock has jumped, its heartbeat still has the old time.
         """
+        now = asyncio.get_running_loop().time()
+        if abs(self._wall_clock() - now - self._offset) > _JUMP:
+            self._offset = self._wall_clock() - now
+            if self._beating_since is not None:
+                self._beating_since = now
         since = self._beating_since
-        if since is None or asyncio.get_running_loop().time() - since < self._heartbeat * 1.5:
+        if since is None or now - since < self._heartbeat * 1.5:
             return True
-        return await self._store.workers.is_alive(worker, now=time.time())
+        return await self._store.workers.is_alive(worker, now=self._wall_clock())
 
     async def withdraw(self) -> None:
         """Say in the store that this worker has ended in good order, so that no other worker waits
@@ -147,7 +162,7 @@ class WorkerMessages:
     async def beat_once(self) -> bool:
         """Send one heartbeat. Returns whether the store has it."""
         try:
-            until = time.time() + self._heartbeat * _MISSED
+            until = self._wall_clock() + self._heartbeat * _MISSED
             await self._store.workers.heartbeat(self.worker, until=until)
         except StoreError:
             self.is_store_away = True
@@ -156,4 +171,5 @@ class WorkerMessages:
         self.is_store_away = False
         if self._beating_since is None:
             self._beating_since = asyncio.get_running_loop().time()
+            self._offset = self._wall_clock() - self._beating_since
         return True

@@ -321,7 +321,7 @@ class TaskRunner:
         self.records = records
         self.limits = limits
         self.wall_clock = wall_clock
-        self.messages = WorkerMessages(store, heartbeat=_HEARTBEAT)
+        self.messages = WorkerMessages(store, heartbeat=_HEARTBEAT, wall_clock=wall_clock)
         self.actions = Actions(records, self.messages, wall_clock=wall_clock)
         self._run_again = run_again
         self._may_run_again = may_run_again
@@ -402,8 +402,12 @@ class TaskRunner:
         Raises:
             StoreError: The store failed.
         """
-        record = await self.records.load(task_key(owner, id), now=self.wall_clock())
-        return None if record is None else (_decode(record.data), record.version)
+        now = self.wall_clock()
+        record = await self.records.load(task_key(owner, id), now=now)
+        if record is None:
+            return None
+        task = _decode(record.data)
+        return (task, record.version) if _exists(task, now) else None
 
     async def swap(self, task: TaskRecord, was: int) -> int:
         """Write a task over a version of its record. Returns the new version, 0 for a conflict."""
@@ -452,8 +456,8 @@ class TaskRunner:
         found = []
         for key in await self.records.keys(prefix, now=now, after=after, most=most):
             record = await self.records.load(key, now=now)
-            if record is not None:
-                found.append((key, _decode(record.data)))
+            if record is not None and _exists(task := _decode(record.data), now):
+                found.append((key, task))
         return found
 
     async def make_room(self, owner: str) -> None:
@@ -633,11 +637,12 @@ class TaskRunner:
     async def _take_over(self, key: str, alive: set[str]) -> None:
         """Take over a task, unless a living worker runs it."""
         while True:
-            stored = await self.records.load(key, now=self.wall_clock())
+            now = self.wall_clock()
+            stored = await self.records.load(key, now=now)
             if stored is None:
                 return
             task = _decode(stored.data)
-            if task.is_terminal or task.worker in alive:
+            if not _exists(task, now) or task.is_terminal or task.worker in alive:
                 return
             if task.worker and await self.messages.is_alive(task.worker):
                 alive.add(task.worker)
@@ -671,6 +676,11 @@ class TaskRunner:
             progress_token="task",
             replayed=True,
         )
+
+
+def _exists(task: TaskRecord, now: float) -> bool:
+    """Whether a task has not expired. Its record is kept for longer."""
+    return task.until is None or task.until >= now
 
 
 def _doubt() -> TaskError:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import math
 import os
 from collections.abc import Sequence
 from typing import Any
@@ -65,8 +66,16 @@ class Seal:
             sealed = b"m" + _mac(self._keys[0], body, binding) + body
         return base64.urlsafe_b64encode(sealed).decode().rstrip("=")
 
-    def open(self, state: str, binding: bytes, now: float) -> Any:
-        """Return the sealed value. Raises BadSeal."""
+    def open(self, state: str, binding: bytes, now: float, *, tolerance: float = math.inf) -> Any:
+        """Return the sealed value. Raises BadSeal.
+
+        Args:
+            state: The sealed state.
+            binding: Identifies the request.
+            now: The wall clock in seconds.
+            tolerance: By how many seconds the clock may have been ahead when the state was sealed.
+                Otherwise a state from before the clock was set back would be valid for too long.
+        """
         try:
             sealed = base64.b64decode(
                 state + "=" * (-len(state) % 4), altchars=b"-_", validate=True
@@ -80,7 +89,7 @@ class Seal:
             until, payload = _decode(body)
         except msgspec.DecodeError:
             raise BadSeal("it is not a state that this server gave") from None
-        if until < now:
+        if not now <= until <= now + self.seconds + tolerance:
             raise BadSeal("it has expired; start the request again")
         return payload
 

@@ -14,6 +14,7 @@ from ..interface import Record
 
 class _ExpiringRecord(Struct):
     record: Record
+    written: float
     until: float
     account: str
 
@@ -37,11 +38,12 @@ class MemoryRecords:
         self._ends: list[tuple[float, str]] = []
         self._accounts: dict[str, _Account] = {}
         self._version = 0
+        self._latest = 0.0  # the time of the last write, on the wall clock
 
     async def load(self, key: str, *, now: float) -> Record | None:
         """Return the record with this key, if it exists."""
         kept = self._kept.get(key)
-        return kept.record if kept is not None and kept.until >= now else None
+        return kept.record if kept is not None and _exists(kept, now) else None
 
     async def swap(
         self,
@@ -55,11 +57,11 @@ class MemoryRecords:
         account: str = "",
     ) -> int:
         """Write a record if it still has the version `was`; otherwise return 0."""
-        self._sweep(now - bounds.RECORD_SLACK)
+        if now < self._latest - bounds.CLOCK_TOLERANCE:
+            self._correct(now)
+        self._latest = now
+        self._sweep(now - bounds.CLOCK_TOLERANCE)
         known = self._kept.get(key)
-        if known is not None and known.until < now:
-            self._forget(key)
-            known = None
         if known is not None and known.record.data == data:
             return known.record.version
         if was != (0 if known is None else known.record.version):
@@ -73,7 +75,7 @@ class MemoryRecords:
         if known is not None:
             self._forget(key)
         self._version += 1
-        kept = _ExpiringRecord(Record(self._version, data), until, account)
+        kept = _ExpiringRecord(Record(self._version, data), now, until, account)
         self._kept[key] = kept
         holder = self._accounts.setdefault(account, _Account())
         holder.records += 1
@@ -99,7 +101,7 @@ class MemoryRecords:
         found = (
             key
             for key, kept in self._kept.items()
-            if key > after and key.startswith(prefix) and kept.until >= now
+            if key > after and key.startswith(prefix) and _exists(kept, now)
         )
         return heapq.nsmallest(most, found)
 
@@ -119,6 +121,14 @@ class MemoryRecords:
         if not holder.records:
             del self._accounts[kept.account]
 
+    def _correct(self, now: float) -> None:
+        """Move the ends of records that were written with a clock that was ahead."""
+        for key, kept in self._kept.items():
+            if kept.written > now + bounds.CLOCK_TOLERANCE:
+                kept.until -= kept.written - now
+                kept.written = now
+                heapq.heappush(self._ends, (kept.until, key))
+
     def _sweep(self, now: float) -> None:
         """Remove records that expired before `now`."""
         while self._ends and self._ends[0][0] < now:
@@ -126,3 +136,7 @@ class MemoryRecords:
             kept = self._kept.get(key)
             if kept is not None and kept.until < now:
                 self._forget(key)
+
+
+def _exists(kept: _ExpiringRecord, now: float) -> bool:
+    return kept.until >= now - bounds.CLOCK_TOLERANCE

@@ -22,7 +22,7 @@ class MemoryWorkers:
     async def is_alive(self, worker: str, *, now: float) -> bool:
         """Whether a worker is alive."""
         until = self._until.get(worker)
-        return until is not None and until >= now
+        return until is not None and now <= until <= now + bounds.HEARTBEAT_SECONDS
 
     async def withdraw(self, worker: str) -> None:
         """Record that a worker has ended in good order."""

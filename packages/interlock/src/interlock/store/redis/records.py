@@ -10,8 +10,9 @@ from ..errors import StoreError
 from ..interface import Record
 from .connection import Link
 
-# The server's own expiry only cleans up, after a time that does not depend on its clock.
-_SLACK = int(bounds.RECORD_SLACK * 1000)  # milliseconds
+# The server's own expiry counts from the write, so a record that was written with a clock that was
+# ahead ends too.
+_TOLERANCE = int(bounds.CLOCK_TOLERANCE * 1000)  # milliseconds
 _SPECIAL = re.compile(r"[*?\[\]^\\-]")  # the characters of a pattern that do not match themselves
 
 # An account has three keys: the expiry of its records, the expiry of those with bodies, and the
@@ -37,25 +38,30 @@ end
 """
 
 # KEYS: identity, record. ARGV: prefix, key, data, was, until, now, body, account, identity, most
-# bytes, most records, slack.
+# bytes, most records, tolerance, oldest end.
 _SWAP = (
     _FORGET
     + b"""
 if redis.call('GET', KEYS[1]) ~= ARGV[9] then return -2 end
 local prefix, id, now = ARGV[1], ARGV[2], tonumber(ARGV[6])
 local version, data, till = unpack(redis.call('HMGET', KEYS[2], 'v', 'd', 'u'))
-if version and tonumber(till) < now then
+if version and tonumber(till) < tonumber(ARGV[13]) then
   forget(prefix, id)
   version = false
 end
 if version and data == ARGV[3] then return tonumber(version) end
 if tonumber(version or 0) ~= tonumber(ARGV[4]) then return 0 end
 local account = prefix .. ':account:' .. ARGV[8]
-for _, old in ipairs(redis.call('ZRANGEBYSCORE', account, '-inf', '(' .. ARGV[6])) do
-  drop_body(account, old)
-  redis.call('ZREM', account, old)
+local function sweep(till)
+  for _, old in ipairs(redis.call('ZRANGEBYSCORE', account, '-inf', '(' .. till)) do
+    forget(prefix, old)
+  end
 end
-if not version and redis.call('ZCARD', account) >= tonumber(ARGV[11]) then return -1 end
+sweep(ARGV[13])
+if not version and redis.call('ZCARD', account) >= tonumber(ARGV[11]) then
+  sweep(ARGV[6])
+  if redis.call('ZCARD', account) >= tonumber(ARGV[11]) then return -1 end
+end
 forget(prefix, id)
 local new = redis.call('INCR', prefix .. ':version')
 redis.call('HSET', KEYS[2], 'v', new, 'd', ARGV[3], 'u', ARGV[5], 'a', ARGV[8])
@@ -113,7 +119,7 @@ class RedisRecords:
         version, data, body, until = await self._link.ask(
             "HMGET", self._prefix + key, "v", "d", "b", "u"
         )
-        if version is None or float(until) < now:
+        if version is None or float(until) < now - bounds.CLOCK_TOLERANCE:
             return None
         return Record(int(version), data, body or b"")
 
@@ -141,7 +147,8 @@ class RedisRecords:
             self.identity,
             bounds.ACCOUNT_BYTES,
             bounds.ACCOUNT_RECORDS,
-            _SLACK,
+            _TOLERANCE,
+            repr(now - bounds.CLOCK_TOLERANCE),
         )
         version = int(
             await self._link.ask("EVAL", _SWAP, 2, self._identity_key, self._prefix + key, *values)

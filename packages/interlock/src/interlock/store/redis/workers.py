@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .. import bounds
 from .connection import Link
 
 # extra seconds for a key, because the clocks of workers and server may differ
@@ -24,7 +25,7 @@ class RedisWorkers:
     async def is_alive(self, worker: str, *, now: float) -> bool:
         """Whether a worker is alive."""
         until = await self._link.ask("GET", self._prefix + worker)
-        return until is not None and float(until) >= now
+        return until is not None and now <= float(until) <= now + bounds.HEARTBEAT_SECONDS
 
     async def withdraw(self, worker: str) -> None:
         """Record that a worker has ended in good order."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from math import inf
 
 from .. import bounds
 from ..errors import StoreError
@@ -18,6 +19,7 @@ class SqliteRecords:
     def __init__(self, writer: Writer) -> None:
         self._writer = writer
         self.identity = ""
+        self._latest = inf  # the time of the last write, on the wall clock
 
     async def open(self) -> None:
         """Read the identity of the file."""
@@ -43,7 +45,10 @@ class SqliteRecords:
             body = b""
 
         def work(db: sqlite3.Connection) -> int:
-            _sweep(db, now - bounds.RECORD_SLACK)
+            if now < self._latest - bounds.CLOCK_TOLERANCE:
+                _correct(db, now)
+            self._latest = now
+            _sweep(db, now - bounds.CLOCK_TOLERANCE)
             known = _load(db, key, now)
             if known is not None and known.data == data:
                 return known.version
@@ -57,8 +62,9 @@ class SqliteRecords:
             db.execute("UPDATE record_store SET version = version + 1")
             ((version,),) = db.execute("SELECT version FROM record_store").fetchall()
             db.execute(
-                "INSERT INTO records VALUES (?, ?, ?, ?, ?, ?)",
-                (key, version, until, account, data, body),
+                "INSERT INTO records (key, version, written, until, account, data, body)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?)",
+                (key, version, now, until, account, data, body),
             )
             records, size = _holds(db, account)
             size = _make_room(db, account, size + len(body))
@@ -90,9 +96,10 @@ class SqliteRecords:
         found = """SELECT key FROM records WHERE key > ? AND key >= ? AND key < ? AND until >= ?
                        ORDER BY key LIMIT ?"""
         end = prefix[:-1] + chr(ord(prefix[-1]) + 1)
+        arguments = (after, prefix, end, now - bounds.CLOCK_TOLERANCE, most)
 
         def work(db: sqlite3.Connection) -> list[str]:
-            return [key for (key,) in db.execute(found, (after, prefix, end, now, most)).fetchall()]
+            return [key for (key,) in db.execute(found, arguments).fetchall()]
 
         return await self._writer.ask(work)
 
@@ -104,7 +111,7 @@ def _identity(db: sqlite3.Connection) -> str:
 
 def _load(db: sqlite3.Connection, key: str, now: float) -> Record | None:
     found = "SELECT version, data, body FROM records WHERE key = ? AND until >= ?"
-    rows = db.execute(found, (key, now)).fetchall()
+    rows = db.execute(found, (key, now - bounds.CLOCK_TOLERANCE)).fetchall()
     return Record(*rows[0]) if rows else None
 
 
@@ -140,6 +147,16 @@ def _forget(db: sqlite3.Connection, key: str) -> None:
             (size, account),
         )
         db.execute("DELETE FROM record_accounts WHERE account = ? AND records <= 0", (account,))
+
+
+def _correct(db: sqlite3.Connection, now: float) -> None:
+    """Move the ends of records that were written with a clock that was ahead."""
+    wrong = now + bounds.CLOCK_TOLERANCE
+    db.execute(
+        "UPDATE records SET until = until - (written - ?), written = ?"
+        " WHERE until > ? AND written > ?",
+        (now, now, wrong, wrong),
+    )
 
 
 def _sweep(db: sqlite3.Connection, now: float) -> None:

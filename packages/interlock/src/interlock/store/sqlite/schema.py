@@ -109,6 +109,11 @@ def _add_holders(db: sqlite3.Connection) -> None:
         db.execute(statement)
 
 
+def _add_written(db: sqlite3.Connection) -> None:
+    """Add the time of the wall clock at which a record was written."""
+    db.execute("ALTER TABLE records ADD COLUMN written REAL NOT NULL DEFAULT 0")
+
+
 def mark_restored(db: sqlite3.Connection) -> None:
     """Make a store that was restored from a backup another store than the one that was backed up.
 
@@ -128,5 +133,5 @@ def mark_restored(db: sqlite3.Connection) -> None:
 SCHEMA = SqliteSchema(
     name="store",
     application=0x494C4B53,
-    migrations=(_make_tables, _add_state, _add_records, _add_holders),
+    migrations=(_make_tables, _add_state, _add_records, _add_holders, _add_written),
 )

@@ -28,7 +28,8 @@ class SqliteWorkers:
         return await self._writer.ask(
             lambda db: bool(
                 db.execute(
-                    "SELECT 1 FROM workers WHERE id = ? AND until >= ?", (worker, now)
+                    "SELECT 1 FROM workers WHERE id = ? AND until BETWEEN ? AND ?",
+                    (worker, now, now + bounds.HEARTBEAT_SECONDS),
                 ).fetchall()
             )
         )

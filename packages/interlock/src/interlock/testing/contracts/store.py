@@ -112,6 +112,11 @@ async def _tracks_live_workers(one: Store, other: Store) -> None:
         not await other.workers.is_alive("w", now=now + 25.0),
         "a worker is alive after the end of its heartbeat",
     )
+    await one.workers.heartbeat("ahead", until=now + 86_400.0)
+    require(
+        not await other.workers.is_alive("ahead", now=now),
+        "a worker lives for a day because the clock was ahead when it said so",
+    )
     await one.workers.heartbeat("v", until=now + 20.0)
     await other.workers.withdraw("w")
     await other.workers.withdraw("nobody")
