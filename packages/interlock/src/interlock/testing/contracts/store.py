@@ -115,7 +115,7 @@ async def _tracks_live_workers(one: Store, other: Store) -> None:
     await one.workers.heartbeat("ahead", until=now + 86_400.0)
     require(
         not await other.workers.is_alive("ahead", now=now),
-        "a worker lives for a day because the clock was ahead when it said so",
+        "a worker is alive for a day because its clock was ahead when it sent a heartbeat",
     )
     await one.workers.heartbeat("v", until=now + 20.0)
     await other.workers.withdraw("w")
