@@ -4,7 +4,7 @@ Result. Transports make exchanges, and middleware wraps handlers.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Generator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from functools import lru_cache
 from typing import Any, Protocol
@@ -228,8 +228,22 @@ def silent(method: str, params: Any) -> None:
     """The `notify` of an exchange without a listener: it drops notifications."""
 
 
-async def ready() -> None:
-    """The `drain` of an exchange without backpressure: it returns at once."""
+class _Ready:
+    """An awaitable that is done. Many calls await one, so all share it."""
+
+    __slots__ = ()
+
+    def __await__(self) -> Generator[Any, None, None]:
+        return
+        yield
+
+
+_READY = _Ready()
+
+
+def ready() -> Awaitable[None]:
+    """The `drain` of an exchange without backpressure: awaiting it returns at once."""
+    return _READY
 
 
 class HttpRequest(Struct, frozen=True):

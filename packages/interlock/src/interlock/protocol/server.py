@@ -14,10 +14,10 @@ from msgspec.structs import replace
 
 from .. import types as t
 from ..exchange import AnyResult, Caller, Principal, RawResult
-from ..wire import jsonrpc
+from ..wire import jsonrpc, sse
 from ..wire.codec import decode, encode
 from ..wire.jsonrpc import READ_ERRORS, Envelope, Frame, Malformed
-from ..wire.revisions import METHODS, STATELESS_REVISIONS, error_code
+from ..wire.revisions import METHODS, STATELESS_REVISIONS, error_code, speaks
 from .error_codes import sendable
 from .events import NotificationReceived, RequestReceived
 from .identity import Identity
@@ -268,8 +268,8 @@ def subscription_result(id: t.RequestId, result: AnyResult) -> AnyResult:
 
 
 class SubscriptionNotices:
-    """Encodes notifications for subscriptions. The same notification to many of them is encoded
-    once: only the ID of the subscription differs.
+    """Encodes notifications for subscriptions, as events of their streams. The same notification to
+    many of them is encoded once: only the ID of the subscription differs.
     """
 
     __slots__ = ("_after", "_before", "_identity", "_method", "_params", "_revision")
@@ -282,24 +282,26 @@ class SubscriptionNotices:
         self._before = b""
         self._after = b""
 
-    def frame(self, event: RequestReceived, method: str, params: Any) -> Frame | None:
-        """The notification for a subscription; None where it may not carry such a one."""
-        caller = event.caller
-        if method in _NOT_FOR_LISTENERS or not self._identity.may_notify(caller, method):
-            return None
+    def event(self, id: t.RequestId, caller: Caller, method: str, params: Any) -> bytes:
+        """The notification for a subscription; empty where it may not carry such a one."""
         if (
             params is not self._params
             or method != self._method
             or caller.revision != self._revision
         ):
+            if method in _NOT_FOR_LISTENERS or not self._identity.may_notify(caller, method):
+                return b""
             # A NUL stands for the ID: encoded JSON contains none.
             named = replace(params, meta=Raw(b'{"%b":\0}' % SUBSCRIPTION_ID.encode()))
             frame = jsonrpc.notification(method, encode(named, caller.revision))
-            self._before, _, self._after = frame.partition(b"\0")
-            self._params = params
+            self._before, _, self._after = sse.event(frame).partition(b"\0")
+            # Whether a caller may have the notification of an extension depends on the caller.
+            self._params = params if speaks(caller.revision, method) else None
             self._method = method
             self._revision = caller.revision
-        return self._before + jsonrpc.encode_id(event.id) + self._after  # type: ignore[arg-type]  # a peer's request: its ID
+        if type(id) is int:
+            return b"%b%d%b" % (self._before, id, self._after)
+        return self._before + jsonrpc.encode_id(id) + self._after
 
 
 def subscription_params(id: t.RequestId, method: str, params: Any) -> Any:

@@ -78,8 +78,9 @@ class PostResponse:
         # later
         self.detached = False
         self.number = 0  # of the last event
-        self._frames: list[Frame] = []
-        self._pieces: list[bytes] = []
+        # Made when they are needed, because most streams are silent.
+        self._frames: Sequence[Frame] = ()
+        self._pieces: list[bytes] | None = None
         self.waiting = 0  # bytes to be written
 
     def put(self, frames: list[Frame], *, left: int) -> None:
@@ -88,10 +89,10 @@ class PostResponse:
         """
         self.ended = left == 0
         if not self.events:
-            self._frames += filter(is_answer, frames)
+            self._frames = [*self._frames, *filter(is_answer, frames)]
             return
         if not self.begun and all(map(is_answer, frames)):
-            self._frames += frames
+            self._frames = [*self._frames, *frames]
             return
         if not self.begun and frames:
             self.start_stream()
@@ -119,7 +120,7 @@ class PostResponse:
         if comment and not self._pieces:
             self._add(COMMENT)
         frames = self._frames
-        self._frames = []
+        self._frames = ()
         for index, frame in enumerate(frames):
             self._send(frame, last=self.ended and index == len(frames) - 1)
 
@@ -151,7 +152,7 @@ class PostResponse:
     def lose(self) -> None:
         """The client has gone from this connection."""
         self.detached = True
-        self._pieces.clear()
+        self._pieces = None
         self.waiting = 0
 
     def next_piece(self) -> bytes:
@@ -159,7 +160,7 @@ class PostResponse:
         pieces = self._pieces
         if not pieces:
             return b""
-        self._pieces = []
+        self._pieces = None
         self.waiting = 0
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
@@ -173,6 +174,8 @@ class PostResponse:
 
     def _add(self, piece: bytes) -> None:
         if not self.detached:  # else it would gather, with nobody there to take it
+            if self._pieces is None:
+                self._pieces = []
             self._pieces.append(piece)
             self.waiting += len(piece)
 

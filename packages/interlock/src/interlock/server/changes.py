@@ -221,13 +221,10 @@ class Listener:
         remembers: object = bus
         self._concerns = concerns
         self._bus = remembers if isinstance(remembers, Remembering) else None
-        lists = (
-            wanted.tools_list_changed,
-            wanted.prompts_list_changed,
-            wanted.resources_list_changed,
-        )
-        self._kinds: tuple[Kind, ...] = tuple(
-            kind for kind, wanted_list in zip(LISTS, lists, strict=True) if wanted_list
+        self._kinds = _kinds(
+            bool(wanted.tools_list_changed),
+            bool(wanted.prompts_list_changed),
+            bool(wanted.resources_list_changed),
         )
         self._uris = (
             frozenset(wanted.resource_subscriptions) if wanted.resource_subscriptions else _NONE
@@ -350,6 +347,11 @@ class Listener:
         return uri in self._uris or any(
             uri.startswith(f"{watched.rstrip('/')}/") for watched in self._uris
         )
+
+
+@lru_cache  # shared by all listeners
+def _kinds(*are_told: bool) -> tuple[Kind, ...]:
+    return tuple(kind for kind, is_told in zip(LISTS, are_told, strict=True) if is_told)
 
 
 @lru_cache(maxsize=64)  # each listener has the same one, which can be encoded once for all

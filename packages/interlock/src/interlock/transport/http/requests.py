@@ -40,13 +40,23 @@ EVENT_HEADERS: Pairs = (
 Challenge = Callable[[Sequence[str]], Sequence[tuple[bytes, bytes]]]
 
 
+class ResponseOwner(Protocol):
+    """Writes a response that a ResponseHolder holds."""
+
+    def client_gone(self) -> None:
+        """Clean up after the client has disconnected."""
+        ...
+
+    def continue_writing(self) -> None:
+        """Write what is queued: the write buffer has room."""
+        ...
+
+
 class ResponseHolder(Protocol):
     """Holds an open response, so that no task has to wait for it."""
 
-    def hold(self, gone: Callable[[], None], room: Callable[[], None]) -> bool:
-        """Take over the response; False if that is impossible. `gone` is called when the client has
-        disconnected, `room` when the write buffer has room again.
-        """
+    def hold(self, owner: ResponseOwner) -> bool:
+        """Take over the response for its owner; False if that is impossible."""
         ...
 
     @property

@@ -5,9 +5,10 @@ arrive.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Awaitable, Callable
+from typing import Any, Protocol
 
+from ...exchange import ready
 from ...protocol.handshake.server import ServerConnection
 from ...protocol.http import EVENTS, JSON
 from ...protocol.streams import PostResponse
@@ -19,17 +20,25 @@ _PATIENCE = 256 * 1024
 _STALLED = 60.0  # seconds without any read after which a client counts as gone
 
 
+class Closable(Protocol):
+    """The stream that a response belongs to."""
+
+    def close(self) -> None:
+        """Clean up after the response has ended."""
+        ...
+
+
 class ResponseWriter:
     """One response. `answer` determines its form. `cancels` says whether the client's disconnect
     cancels the request (stateless era).
     """
 
     __slots__ = (
-        "_done",
         "_flushing",
         "_holder",
         "_loop",
         "_open",
+        "_owner",
         "_request",
         "_room",
         "age",
@@ -64,7 +73,7 @@ class ResponseWriter:
         self._open = False  # whether the head of the event stream was sent
         self._room: asyncio.Event | None = None
         self._holder: ResponseHolder | None = None
-        self._done: Callable[[], None] | None = None
+        self._owner: Closable | None = None
         self._loop = asyncio.get_running_loop()
 
     def transmit(self, out: list[tuple[Any, Frame]]) -> None:
@@ -74,13 +83,17 @@ class ResponseWriter:
             self.answer.put([frame for _, frame in out], left=self.connection.unanswered)
             self._tell()
 
-    def send(self, frame: Frame, *, is_last: bool) -> None:
-        """Queue one frame; `is_last` if it answers the only request."""
-        self.answer.put([frame], left=0 if is_last else 1)
+    def send_last(self, frame: Frame) -> None:
+        """Queue the response to the only request."""
+        self.answer.put([frame], left=0)
         self._tell()
 
     def push(self, piece: bytes) -> None:
-        """Queue an encoded event."""
+        """Queue an encoded event, or write it at once to a held response."""
+        holder = self._holder
+        if holder is not None and not self.answer.waiting and not holder.is_paused:
+            holder.write(piece)
+            return
         self.answer.push(piece)
         self._tell()
 
@@ -121,8 +134,11 @@ class ResponseWriter:
         """The number of bytes that are queued for writing."""
         return self.answer.waiting
 
-    async def drain(self) -> None:
+    def drain(self) -> Awaitable[None]:
         """Wait until the queue is short."""
+        return ready() if self.answer.waiting <= _PATIENCE else self._drain()
+
+    async def _drain(self) -> None:
         while self.answer.waiting > _PATIENCE:
             if self._room is None:
                 self._room = asyncio.Event()
@@ -135,10 +151,10 @@ class ResponseWriter:
         assert self._request is not None
         return self._request.receive
 
-    async def rest(self, done: Callable[[], None]) -> bool:
+    async def rest(self, owner: Closable) -> bool:
         """Leave an open event stream to its connection. Then the task that sends it may end.
 
-        `done` is called once the stream has ended. False, and nothing is changed, if the server
+        `owner` is closed once the stream has ended. False, and nothing is changed, if the server
         does not support this.
         """
         holder = None if self._request is None else self._request.holder
@@ -146,20 +162,15 @@ class ResponseWriter:
             return False
         if self._flushing is not None:
             await self._flushing
-        if (
-            not self._open
-            or self.answer.ended
-            or self.answer.detached
-            or not holder.hold(self._gone, self._pour)
-        ):
+        if not self._open or self.answer.ended or self.answer.detached or not holder.hold(self):
             return False
         self._holder = holder
-        self._done = done
+        self._owner = owner
         self._request = None
-        self._pour()
+        self.continue_writing()
         return True
 
-    def _pour(self) -> None:
+    def continue_writing(self) -> None:
         """Write queued data to a held response."""
         holder = self._holder
         answer = self.answer
@@ -174,7 +185,7 @@ class ResponseWriter:
             holder.finish()
             self._over()
 
-    def _gone(self) -> None:
+    def client_gone(self) -> None:
         """Clean up after the client of a held response is gone."""
         self._holder = None
         self.answer.lose()
@@ -183,15 +194,15 @@ class ResponseWriter:
         self._over()
 
     def _over(self) -> None:
-        done = self._done
-        self._done = None
-        if done is not None:
-            done()
+        owner = self._owner
+        self._owner = None
+        if owner is not None:
+            owner.close()
 
     def _tell(self) -> None:
         answer = self.answer
         if self._holder is not None:
-            self._pour()
+            self.continue_writing()
             return
         if self.first is not None and (answer.begun or answer.ended) and not self.first.done():
             self.first.set_result(None)

@@ -71,7 +71,7 @@ class Subscriptions:
                 status = status_of(stream.error)
                 await reply.finish(*services.errors.status(request, stream.denied, 1, status))
             else:
-                is_held = await reply.rest(stream.close)
+                is_held = await reply.rest(stream)
                 if not is_held:
                     await gone(request.receive)
         finally:
@@ -180,10 +180,16 @@ class SubscriptionStream:
 
     def notify(self, method: str, params: Any) -> None:
         """Send a notification of the subscription."""
-        if not self.reply.answer.ended:
-            frame = self._subscriptions.notices.frame(self.event, method, params)
-            if frame is not None:
-                self.reply.send(frame, is_last=False)
+        answer = self.reply.answer
+        if answer.ended:
+            return
+        event = self.event
+        id: t.RequestId = event.id  # type: ignore[assignment]  # a peer's request: its ID
+        piece = self._subscriptions.notices.event(id, event.caller, method, params)
+        if piece:
+            if not answer.begun:
+                answer.start_stream()
+            self.reply.push(piece)
 
     def respond(self, event: RequestReceived, result: AnyResult) -> None:
         """Answer the request."""
@@ -191,7 +197,7 @@ class SubscriptionStream:
             id: t.RequestId = event.id  # type: ignore[assignment]  # a peer's request: its ID
             identity = self._subscriptions.services.identity
             named = subscription_result(id, result)
-            self.reply.send(result_frame(identity, id, named, event.caller.revision), is_last=True)
+            self.reply.send_last(result_frame(identity, id, named, event.caller.revision))
 
     def fail(self, event: RequestReceived, error: t.McpError) -> None:
         """Answer the request with an error."""
@@ -203,7 +209,7 @@ class SubscriptionStream:
         self.error, frame = error_frame(
             id, error.code, error.message, error.data, event.caller.revision
         )
-        self.reply.send(frame, is_last=True)
+        self.reply.send_last(frame)
 
     def end(self, event: RequestReceived) -> None:
         """End the stream, if the request was cancelled and so has no answer."""

@@ -114,7 +114,7 @@ class GetStreams:
                 return
             reply.start_stream(comment=True)
             stream.start(session)
-            is_held = await reply.rest(stream.close)
+            is_held = await reply.rest(stream)
             if not is_held:
                 await gone(x.receive)
         finally:

@@ -14,8 +14,9 @@ from ....addresses import network_of
 from ....compact_event import CompactEvent
 from ....eager import start_eagerly
 from ....logs import limited
+from ..requests import ResponseOwner
 from .connection_table import ConnectionTable
-from .cycle import LARGE, RequestBody, RequestCycle
+from .cycle import LARGE, HeldResponse, RequestBody, RequestCycle
 from .forwarded import TrustedProxies
 from .limits import ConnectionLimits
 from .parser import RequestParser
@@ -87,7 +88,6 @@ class _Wait(Enum):
     LINGER = "the end of a request that was refused"
 
 
-_FORGOTTEN = RequestHead("", b"", [])  # the head of a response that may last long
 _BODY = 1  # reasons why reading is paused
 _PIPELINE = 2
 
@@ -132,9 +132,9 @@ class Connection(asyncio.Protocol):
         self._transport: asyncio.Transport
         self._parser: RequestParser | None = None
         self._reading: RequestBody | None = None  # the body that is arriving
-        self._current: RequestCycle | None = None  # the current response
+        self._current: RequestCycle | HeldResponse | None = None  # the current response
         self._queue: list[RequestCycle] = []  # the responses behind it, the oldest first
-        self._held: tuple[RequestCycle, Callable[[], None], Callable[[], None]] | None = None
+        self._held: HeldResponse | None = None  # the current response, if it is held
         self._scope: dict[str, Any] | None = None  # the common part of all scopes
         self._is_trusted = False  # whether the client is a trusted proxy
         self._writable: CompactEvent | None = None
@@ -185,7 +185,7 @@ class Connection(asyncio.Protocol):
         held = self._held
         self._held = None
         if held is not None:
-            held[1]()
+            held.owner.client_gone()
 
     def data_received(self, data: bytes) -> None:
         """Process received bytes."""
@@ -221,7 +221,7 @@ class Connection(asyncio.Protocol):
         if self._writable is not None:
             self._writable.set()
         if self._held is not None:
-            self._held[2]()
+            self._held.owner.continue_writing()
         if self._queue:
             self._run_queue()
 
@@ -439,7 +439,7 @@ class Connection(asyncio.Protocol):
             self._writable.clear()
             await self._writable.wait()
 
-    def response_completed(self, cycle: RequestCycle) -> None:
+    def response_completed(self, cycle: RequestCycle | HeldResponse) -> None:
         """Process the end of a response, after its last byte."""
         self._current = None
         cycle.close()
@@ -461,26 +461,31 @@ class Connection(asyncio.Protocol):
 
     # -- held responses (no task waits for them) ---------------------------------------------------
 
-    def hold(self, gone: Callable[[], None], room: Callable[[], None]) -> bool:
+    def hold(self, owner: ResponseOwner) -> bool:
         """Hold an open response on this connection, so that its task may end.
 
         From then on `write` sends its body and `finish` ends it. This way a silent stream keeps
         neither a task nor a request.
 
         Args:
-            gone: Called once the client has disconnected.
-            room: Called when the client has read enough to write again.
+            owner: Writes the response.
 
         Returns:
             False if the response cannot be held.
         """
         cycle = self._current
-        if cycle is None or self._queue or not cycle.is_open or cycle.is_complete or cycle.is_gone:
+        if (
+            not isinstance(cycle, RequestCycle)
+            or self._queue
+            or not cycle.is_open
+            or cycle.is_complete
+            or cycle.is_gone
+        ):
             return False
         cycle.is_gone = True  # for its task the response is done
-        held = self._current = cycle.held(_FORGOTTEN)
-        held.is_gone = True
-        self._held = (held, gone, room)
+        cycle.shrink()
+        self._held = HeldResponse(owner, cycle.framing, keep_alive=cycle.keep_alive)
+        self._current = self._held
         self._scope = None
         parser = self._parser
         if parser is not None and not parser.in_head and not parser.in_body and not parser.rest:
@@ -489,21 +494,24 @@ class Connection(asyncio.Protocol):
 
     def write(self, piece: bytes) -> None:
         """Write a piece of the body of the held response."""
-        assert self._held is not None
-        chunked = self._held[0].framing is Framing.CHUNKED
-        self.send_bytes(b"%x\r\n%b\r\n" % (len(piece), piece) if chunked else piece)
+        held = self._held
+        assert held is not None
+        if len(piece) > LARGE:
+            self._server.on_large()
+        if held.framing is Framing.CHUNKED:
+            piece = b"%x\r\n%b\r\n" % (len(piece), piece)
+        self._transport.write(piece)
 
     def finish(self) -> None:
         """End the held response."""
-        assert self._held is not None
-        cycle = self._held[0]
+        held = self._held
+        assert held is not None
         self._held = None
-        if cycle.framing is Framing.CHUNKED:
+        if held.framing is Framing.CHUNKED:
             self._transport.write(LAST_CHUNK)
         else:
-            cycle.keep_alive = False
-        cycle.is_complete = True
-        self.response_completed(cycle)
+            held.keep_alive = False
+        self.response_completed(held)
 
     # -- refusals and the end ----------------------------------------------------------------------
 

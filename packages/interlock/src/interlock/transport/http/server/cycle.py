@@ -20,6 +20,7 @@ from ..requests import (
     Challenge,
     PreparedHead,
     ResponseHolder,
+    ResponseOwner,
 )
 from .request import RequestHead, split_target
 from .response import LAST_CHUNK, Framing, make_head
@@ -28,6 +29,7 @@ App = Callable[[Any, Any, Any], Awaitable[None]]
 Message = MutableMapping[str, Any]
 LARGE = 64 * 1024
 """The size in bytes above which a piece is written separately instead of being copied."""
+NO_TEMPLATE: dict[str, Any] = {}
 _MOST_WAITING = 64 * 1024  # buffered bytes of a body above which receiving pauses
 
 
@@ -234,7 +236,7 @@ class RequestCycle:
         self.principal: Principal | None = None
         self._prepared: PreparedHead | None = None
         self.body = b""
-        self.template: dict[str, Any] = {}
+        self.template = NO_TEMPLATE
         self.origin: tuple[Any, str] | None = None
         self.framing = Framing.NONE
         self.has_begun = False
@@ -332,15 +334,13 @@ class RequestCycle:
         if self._incoming is not None:
             self._incoming.close()
 
-    def held(self, forgotten: RequestHead) -> RequestCycle:
-        """Return a stand-in for an open response that the connection holds. It keeps nothing of the
-        request.
+    def shrink(self) -> None:
+        """Drop what only an app behind ASGI needs, because a handler may keep this request for as
+        long as its response is open.
         """
-        other = RequestCycle(self._connection, forgotten)
-        other.framing = self.framing
-        other.keep_alive = self.keep_alive
-        other.has_begun = True
-        return other
+        if self.origin is None:
+            self.origin = (self.template["client"], self.template["scheme"])
+        self.template = NO_TEMPLATE
 
     # -- the response ------------------------------------------------------------------------------
 
@@ -467,3 +467,32 @@ class RequestCycle:
             raise
         self._connection.send_bytes(self._start)
         self._start = b""
+
+
+class HeldResponse:
+    """An open response that its connection holds. It keeps nothing of the request.
+
+    Attributes:
+        owner: Writes the body.
+        framing: How the end of the body is marked.
+        keep_alive: Whether another response may follow on the connection.
+        is_gone: Whether the client has disconnected.
+    """
+
+    __slots__ = ("framing", "is_gone", "keep_alive", "owner")
+
+    has_begun = True
+
+    def __init__(self, owner: ResponseOwner, framing: Framing, *, keep_alive: bool) -> None:
+        self.owner = owner
+        self.framing = framing
+        self.keep_alive = keep_alive
+        self.is_gone = False
+
+    def reads(self, incoming: RequestBody) -> bool:
+        """Return False: the request has arrived."""
+        return False
+
+    def close(self, *, is_gone: bool = False) -> None:
+        """End the response."""
+        self.is_gone = is_gone
