@@ -32,6 +32,8 @@ WITH_CODE = [
 SET = re.compile(r"[A-Z_]+=.*")  # a variable for one command
 # Commands that the tests do not run, because they would install packages or never end.
 NOT_RUN = ("make ", "git clone ", "pip install ")
+KEYS = {"OLD": "11" * 32, "NEW": "22" * 32}  # the keys that pages name so
+CALL = "4711-12"  # the ID of a call on a page; the part before the hyphen is a process
 
 
 @pytest.mark.parametrize("name", WITH_CODE)
@@ -43,6 +45,8 @@ def test_what_a_page_shows_works(name: str, tmp_path: Path) -> None:
     text = re.sub(
         r"(?<=[:=])8000\b", str(free_port()), PAGES[name]
     )  # the port of the page, which may be in use here
+    jobs: list[subprocess.Popen[str]] = []
+    call = CALL  # what the server prints in its place
     with contextlib.ExitStack() as page:
         for block in blocks(text, name):
             if block.language in ("python", "html"):
@@ -52,21 +56,34 @@ def test_what_a_page_shows_works(name: str, tmp_path: Path) -> None:
                 files[block.title] = block.text
                 (tmp_path / block.title).write_text(block.text, encoding="utf-8")
             elif block.language == "console":
-                for command in commands(block):
-                    if not command.line.startswith(NOT_RUN):
-                        ran.append(command.line)
-                        if command.line.endswith(" &"):
-                            page.enter_context(running(command, tmp_path))
-                        else:
-                            check(command, tmp_path)
+                for shown in commands(block):
+                    command = with_call(shown, call)
+                    if command.line.startswith(NOT_RUN):
+                        continue
+                    ran.append(command.line)
+                    if command.line.endswith(" &"):
+                        jobs.append(page.enter_context(running(command, tmp_path)))
+                    elif command.line.startswith("wait %"):
+                        wait(jobs[int(command.line.removeprefix("wait %")) - 1], command)
+                    else:
+                        call = check(command, tmp_path) or call
             elif block.language == "json":
                 msgspec.json.decode(block.text)
     left = [title for title in files if not used(title, files, ran)]
     assert not left, f"{name}: nothing runs {', '.join(left)}"
 
 
-def check(command: Command, folder: Path) -> None:
-    """Run a command in a folder, and compare what it prints.
+def with_call(command: Command, call: str) -> Command:
+    """A command with the ID of a call and the process of a call that the server printed."""
+    for sample, value in ((CALL, call), (CALL.partition("-")[0], call.partition("-")[0])):
+        line = command.line.replace(sample, value)
+        command = Command(line, command.output.replace(sample, value), command.where)
+    return command
+
+
+def check(command: Command, folder: Path) -> str:
+    """Run a command in a folder, and compare what it prints. Returns the ID of a call if it prints
+    one in place of that on the page.
 
     A nonzero exit code is in brackets at the end.
     """
@@ -79,10 +96,12 @@ def check(command: Command, folder: Path) -> None:
                     done.pid, signal.SIGKILL
                 )  # the processes of a program that hangs or fails
     output += f"[exit code {done.returncode}]" if done.returncode else ""
-    assert agrees(command.output, output), (
+    assert agrees(command.output.replace(CALL, "..."), output), (
         f"{command.where}: {command.line}\n--- wanted\n{command.output}\n--- got\n{output}\n"
         f"{errors}"
     )
+    found = re.search(r"\b\d+-\d+\b", output) if CALL in command.output else None
+    return found[0] if found is not None else ""
 
 
 def started(command: Command, folder: Path) -> subprocess.Popen[str]:
@@ -90,6 +109,10 @@ def started(command: Command, folder: Path) -> subprocess.Popen[str]:
     typed = shlex.split(command.line.removesuffix(" &"))
     words = list(itertools.dropwhile(SET.fullmatch, typed))
     told = dict(word.split("=", 1) for word in typed[: -len(words)])
+    told = {
+        name: ",".join(KEYS.get(part, part) for part in value.split(","))
+        for name, value in told.items()
+    }
     python = {
         "python": [],
         "interlock": ["-m", "interlock"],
@@ -121,9 +144,9 @@ def started(command: Command, folder: Path) -> subprocess.Popen[str]:
 
 
 @contextlib.contextmanager
-def running(command: Command, folder: Path) -> Iterator[None]:
+def running(command: Command, folder: Path) -> Iterator[subprocess.Popen[str]]:
     """A command with `&` at its end: it prints the output of the page, runs until the end of the
-    page, and exits without an error."""
+    page or until the page waits for it, and exits without an error."""
     with started(command, folder) as process:
         try:
             assert process.stderr is not None
@@ -131,12 +154,20 @@ def running(command: Command, folder: Path) -> Iterator[None]:
             assert agrees(command.output, said), (
                 f"{command.where}: {command.line}\n--- wanted\n{command.output}\n--- got\n{said}"
             )
-            yield
+            yield process
             process.terminate()
             assert process.wait(60) == 0, process.stderr.read()
         finally:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
+
+
+def wait(job: subprocess.Popen[str], command: Command) -> None:
+    """Wait until a command in the background has ended, and compare what it printed last."""
+    assert job.stderr is not None
+    assert job.wait(60) == 0
+    said = job.stderr.read()
+    assert agrees(command.output, said), f"{command.where}: {said}"
 
 
 def free_port() -> int:
