@@ -15,6 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.architecture.source import Source, SourceTree
+
 LIBRARY = "packages/interlock/src/interlock"
 APPS = "packages/interlock-apps/src/interlock_apps"
 ISSUER = "packages/interlock-issuer/src/interlock_issuer"
@@ -47,6 +49,7 @@ REPLACED_NAMES = {
     "Roads": "HttpClients",
     "Sheet": "SchemaBuilder",
     "adrift": "dangling_relations",
+    "errand_to": "authorization_request",
     "firm": "uncancellable",
     "guise": "adapter",
     "heed": "handle_response",
@@ -55,6 +58,31 @@ REPLACED_NAMES = {
     "outdate": "invalidate",
     "unhurried": "pause_timeout",
     "untie": "break_cycles",
+}
+# Names that are ordinary words, so that only identifiers are searched for them.
+REPLACED_IDENTIFIERS = {
+    "Book": "RecordTable",
+    "BookVault": "TableVault",
+    "_Room": "_LoopReceivers",
+    "_heard": "the precise verb",
+    "_journey": "_pending_login",
+    "_older_knock": "_probe_older_server",
+    "_see_off": "_wait_until_ended",
+    "_shelf": "_repository",
+    "_tell": "the precise verb, such as _notify",
+    "_told": "the precise noun or verb",
+    "board": "topic",
+    "boards": "topics",
+    "desk": "the precise noun, such as mailer",
+    "hear": "receive",
+    "heard": "received",
+    "hears": "receivers",
+    "hurry": "end_grace_period",
+    "shelves": "feature_lists",
+    "stir": "wake",
+    "tell": "notify, publish or on_step",
+    "told": "the precise noun, such as parameters",
+    "unheard": "ignore_notice",
 }
 # Phrases that read as translated, with what replaced them in messages, help texts and comments.
 REPLACED_PHRASES = {
@@ -141,6 +169,25 @@ def test_replaced_phrases_and_names_do_not_come_back(top: Path) -> None:
             for name, instead in REPLACED_NAMES.items()
             if path.suffix == ".py" and name in text and re.search(rf"\b{name}\b", text)
         ]
+    assert not found, "\n".join(found)
+
+
+def identifiers(source: Source) -> Iterator[tuple[str, int]]:
+    """The identifiers of a file, with their lines: definitions, parameters, names, attributes."""
+    for node, _ in source.nodes:
+        for field in ("id", "attr", "arg", "name"):
+            if isinstance(name := getattr(node, field, None), str):
+                yield name, getattr(node, "lineno", 0)
+
+
+def test_replaced_identifiers_do_not_come_back(source_tree: SourceTree) -> None:
+    """The words themselves may stand in sentences."""
+    found = [
+        f"{source.where}:{line}: {name}; the name is {REPLACED_IDENTIFIERS[name]}"
+        for source in source_tree.sources
+        for name, line in identifiers(source)
+        if name in REPLACED_IDENTIFIERS
+    ]
     assert not found, "\n".join(found)
 
 

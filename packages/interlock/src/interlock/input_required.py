@@ -1056,7 +1056,7 @@ class SuspendedCalls:
         held = call.request
         x = replace(
             held,
-            notify=lambda method, params: self._tell(retry, method, params),
+            notify=lambda method, params: self._publish_notification(retry, method, params),
             caller=replace(held.caller, principal=retry.principal or held.caller.principal),
             progress_token=retry.token,
             drain=ready,
@@ -1080,7 +1080,7 @@ class SuspendedCalls:
         payload = msgspec.json.encode(_Refusal.of(retry.name, bad)).decode()
         self._peers.publish(_REFUSED, retry.sender, payload)
 
-    def _tell(self, retry: _ForwardedRetry, method: str, params: Any) -> None:
+    def _publish_notification(self, retry: _ForwardedRetry, method: str, params: Any) -> None:
         payload = msgspec.json.encode((retry.name, method, params)).decode()
         self._peers.publish(_NOTIFICATION, retry.sender, payload)
 

@@ -14,7 +14,7 @@ import pytest
 import interlock
 from interlock import Client, Context, Server
 from interlock.auth import EnterpriseManaged
-from interlock.auth.oauth.codes import code_from, errand_to
+from interlock.auth.oauth.codes import authorization_request, code_from
 from interlock.auth.oauth.documents import ServerMetadata
 from interlock.auth.oauth.errors import Culprit, Unauthorized
 from interlock.exchange import Principal
@@ -141,7 +141,7 @@ def test_an_answer_without_our_state_is_none(state: str) -> None:
         authorization_endpoint=f"{ISSUER}/authorize",
         token_endpoint=f"{ISSUER}/token",
     )
-    sent_request = errand_to(
+    sent_request = authorization_request(
         metadata, state="mine", verifier="v" * 43, redirect_uri="http://127.0.0.1:1/callback"
     )
     with pytest.raises(Unauthorized):

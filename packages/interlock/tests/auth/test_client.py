@@ -68,7 +68,7 @@ async def test_a_token_is_nowhere_but_in_its_header(caplog: pytest.LogCaptureFix
     world = World()
     auth = login(world)
     told: list[Any] = []
-    auth.tell = told.append
+    auth.on_step = told.append
     async with client(world, auth) as c:
         await call(c)
         world.revoke()

@@ -136,7 +136,7 @@ def test_calls_that_take_too_long_are_answered() -> None:
     bench = Bench().up()
     bench.says(id=1, method="tools/call")
     bench.relay.changed()
-    bench.relay.hurry()
+    bench.relay.end_grace_period()
     (answer,) = bench.client()
     assert (answer["id"], answer["error"]["code"]) == (1, -32603)
     assert "restarted with a newer version" in answer["error"]["message"]
@@ -449,7 +449,7 @@ steps = st.one_of(
     st.tuples(st.just("fail"), ids),
     st.tuples(st.just("ask"), ids),
     st.tuples(st.just("reply"), ids),
-    st.tuples(st.sampled_from(["initialized", "changed", "hurry", "ended", "probe"])),
+    st.tuples(st.sampled_from(["initialized", "changed", "end_grace_period", "ended", "probe"])),
 )
 
 
@@ -501,8 +501,8 @@ def test_every_request_gets_one_answer(path: list[tuple[Any, ...]]) -> None:
                 bench.says(method="notifications/initialized")
             case "changed":
                 bench.relay.changed()
-            case "hurry":
-                bench.relay.hurry()
+            case "end_grace_period":
+                bench.relay.end_grace_period()
             case "ended":
                 bench.relay.child_ended("gone")
                 at_child.clear()

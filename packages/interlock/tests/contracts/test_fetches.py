@@ -277,10 +277,10 @@ class Plain(Faulty):
 class Once(Faulty):
     """Gives up where a kept connection was closed."""
 
-    def _take(self, pool, *, fresh=False):
+    def _acquire_connection(self, pool, *, fresh=False):
         if fresh:
             raise Unreachable("the connection was closed")
-        return super()._take(pool)
+        return super()._acquire_connection(pool)
 
 
 class Again(Faulty):

@@ -88,4 +88,4 @@ async def test_a_loop_that_has_ended_is_forgotten():
     listener = RecordingListener(topic)
     topic.publish(b"1")
     assert listener.notes == [b"1"]
-    assert set(topic._listeners._rooms) == {asyncio.get_running_loop()}
+    assert set(topic._listeners._loops) == {asyncio.get_running_loop()}

@@ -239,7 +239,7 @@ class Toolbox:
         return found[: max(0, limit)]
 
     def _ranked(self, words: str) -> list[ServerTool]:
-        self._tell_index()
+        self._update_index()
         ranked = []
         for (server, tool), _ in self._index.search(words):
             items = self._named.get(self._naming(server, tool), [])
@@ -248,7 +248,7 @@ class Toolbox:
         exact = words.strip()
         return sorted(ranked, key=lambda item: exact not in (item.name, item.tool.name))
 
-    def _tell_index(self) -> None:
+    def _update_index(self) -> None:
         """Update the index; unchanged tools are not indexed again."""
         for server in sorted(self._stale):
             new = {(server, item.tool.name): item.tool for item in self._had.get(server, ())}

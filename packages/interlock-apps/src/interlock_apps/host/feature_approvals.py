@@ -75,7 +75,7 @@ class FeatureApprovals:
         else:
             differences = self._pins.first(server, _pinned_features(features))
             self._publish(Pinned(server=server, kind="server", name=server, how="first"))
-        self._let_in(features, differences)
+        self._add_approved_tools(features, differences)
         self._warn(features)
         asking = self._asking.get(server)
         if self._open[server] and (asking is None or asking.done()):
@@ -121,7 +121,9 @@ class FeatureApprovals:
             task.cancel()
         await asyncio.gather(*asking, return_exceptions=True)
 
-    def _let_in(self, features: OfferedFeatures, differences: list[PinDifference]) -> None:
+    def _add_approved_tools(
+        self, features: OfferedFeatures, differences: list[PinDifference]
+    ) -> None:
         """Put a server's tools into the toolbox, and block what differs from its approval."""
         server = features.server
         # A removed feature is harmless; its approval stays.
@@ -228,7 +230,7 @@ class FeatureApprovals:
                 self._publish_pin(server, difference, "refused")
         features = self._servers.get(server)
         if approved and features is not None and features.state == "up":
-            self._let_in(features, self._pins.seen(server, _pinned_features(features)))
+            self._add_approved_tools(features, self._pins.seen(server, _pinned_features(features)))
 
     def _publish_pin(
         self, server: str, difference: PinDifference, how: Literal["approved", "refused"]

@@ -182,7 +182,7 @@ class RunningTasks:
             event = noted.event
             if isinstance(event, TaskBegan) and event.call not in gone | self._open.keys():
                 task = OpenTask(self._request(event), event.arguments, event.task)
-                work = self._follow(task, self._teller(task.request))
+                work = self._follow(task, self._progress_publisher(task.request))
                 self._adopt(task, asyncio.get_running_loop().create_task(work))
 
     async def aclose(self) -> None:
@@ -207,11 +207,11 @@ class RunningTasks:
             by=event.by,
         )
 
-    def _teller(self, request: CallRequest) -> OnProgress:
-        def tell(params: ProgressNotificationParams) -> None:
+    def _progress_publisher(self, request: CallRequest) -> OnProgress:
+        def publish_progress(params: ProgressNotificationParams) -> None:
             self._events.publish(progress_event(request, params))
 
-        return tell
+        return publish_progress
 
     def _adopt(self, task: OpenTask, work: asyncio.Task[CallOutcome]) -> None:
         self._open[task.request.call] = task

@@ -308,7 +308,7 @@ class Session:
         self._ended = None
         self._begun = False
         self._stopping = False
-        self._work = asyncio.get_running_loop().create_task(self._work_off())
+        self._work = asyncio.get_running_loop().create_task(self._run_turn_to_end())
         return self._work
 
     def _refuse_if_busy(self) -> None:
@@ -330,7 +330,7 @@ class Session:
                 left = self._services.budget.seconds
             await asyncio.wait({work}, timeout=max(left, LEAST_WAIT))
 
-    async def _work_off(self) -> TurnEnded:
+    async def _run_turn_to_end(self) -> TurnEnded:
         self._begun = True
         ended = self._ended = await self._drive()
         self._work = None

@@ -179,7 +179,11 @@ async def _until_signalled(issuer: Issuer, door: socket.socket, proxies: Sequenc
     app: Any = _App(issuer)  # which is an endpoint as far as the web server needs one
     serving = asyncio.ensure_future(
         serve_http(
-            app, door, grace=1.0, proxies=proxies, on_ready=lambda _: _tell(issuer.settings.url)
+            app,
+            door,
+            grace=1.0,
+            proxies=proxies,
+            on_ready=lambda _: _print_instructions(issuer.settings.url),
         )
     )
     loop = asyncio.get_running_loop()
@@ -189,7 +193,7 @@ async def _until_signalled(issuer: Issuer, door: socket.socket, proxies: Sequenc
         await serving
 
 
-def _tell(url: str) -> None:
+def _print_instructions(url: str) -> None:
     note(f"The authorization server is at {url}", fg="green")
     note("To accept its tokens in a server:")
     note(

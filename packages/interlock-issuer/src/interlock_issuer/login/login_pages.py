@@ -104,7 +104,7 @@ class LoginPages(ABC):
         """Who is logged in here and still may be."""
 
     @abstractmethod
-    async def _let_in(self, visit: Visit, word: str) -> Response | None:
+    async def _require_login(self, visit: Visit, word: str) -> Response | None:
         """Have somebody log in first, and then go on with what `word` refers to.
 
         None where consent comes first.
@@ -158,7 +158,7 @@ class LoginPages(ABC):
                 pending.id, "login_required" if session is None else "consent_required"
             )
         word = f"p{pending.id}"
-        if session is None and (reply := await self._let_in(visit, word)) is not None:
+        if session is None and (reply := await self._require_login(visit, word)) is not None:
             return reply
         return visit.to("/consent", at=visit.browser.refer(word))
 
@@ -208,7 +208,7 @@ class LoginPages(ABC):
             self._must_be_ours(visit, fields)
         pending, word = await self._pending(visit, fields)
         session = await self._logged_in(visit)
-        if session is None and (reply := await self._let_in(visit, word)) is not None:
+        if session is None and (reply := await self._require_login(visit, word)) is not None:
             return reply
         if not posted:
             if session is not None and await consents.covers(visit.vault, session.subject, pending):
@@ -268,7 +268,7 @@ class LoginPages(ABC):
             user_code = query_parameters(visit.request).get("user_code", "")[:40]
             if (
                 await self._logged_in(visit) is None
-                and (reply := await self._let_in(visit, f"d{user_code}")) is not None
+                and (reply := await self._require_login(visit, f"d{user_code}")) is not None
             ):
                 return reply
             return self._show(
@@ -304,7 +304,7 @@ class LoginPages(ABC):
         word = visit.browser.meant(form.get("at", ""))
         await visit.browser.log_out(visit.vault)
         left = visit.renewed(visit.browser.renewed())
-        if word and (reply := await self._let_in(left, word)) is not None:
+        if word and (reply := await self._require_login(left, word)) is not None:
             return reply
         if word:
             return left.to("/consent", at=left.browser.refer(word))

@@ -50,7 +50,7 @@ class LocalUsers(LoginPages):
         account = await self.accounts.find(session.subject)
         return session if account is not None and session.mark == _mark(account) else None
 
-    async def _let_in(self, visit: Visit, word: str) -> Response | None:
+    async def _require_login(self, visit: Visit, word: str) -> Response | None:
         return visit.to("/login", at=visit.browser.refer(word))
 
     async def _agreed(

@@ -188,7 +188,7 @@ class Upstream(LoginPages):
     async def _logged_in(self, visit: Visit) -> Session | None:
         return await visit.browser.session(visit.vault)
 
-    async def _let_in(self, visit: Visit, word: str) -> Response | None:
+    async def _require_login(self, visit: Visit, word: str) -> Response | None:
         return None  # consent comes first, and the log-in after it
 
     def _with_upstream(self, consent: page_templates.Consent) -> page_templates.Consent:
@@ -245,7 +245,7 @@ class Upstream(LoginPages):
             return self._error_page("Method not allowed", "This page accepts GET only.", status=405)
         given = query_parameters(visit.request)
         state = given.get("state", "")
-        login = await self._journey(visit, state)
+        login = await self._pending_login(visit, state)
         if login is None:
             return self._error_page("Start again", _STRANGE)
         base = visit.server.settings.url
@@ -275,7 +275,7 @@ class Upstream(LoginPages):
             f"{self.provider.name} denied the login.",
         )
 
-    async def _journey(self, visit: Visit, state: str) -> _LoginState | None:
+    async def _pending_login(self, visit: Visit, state: str) -> _LoginState | None:
         """What was set down for this state and this browser.
 
         Nobody gets it twice, and no other browser can use it up.

@@ -99,8 +99,8 @@ def _join(table: Table, tables: Sequence[Table], names: Names) -> Example | None
         if other is None or not key.to or len(key.to) != len(key.columns):
             continue
         shown = [
-            f"a.{quoted(_telling(table).name)} AS first",
-            f"b.{quoted(_telling(other).name)} AS second",
+            f"a.{quoted(_descriptive_column(table).name)} AS first",
+            f"b.{quoted(_descriptive_column(other).name)} AS second",
         ]
         on = " AND ".join(
             f"a.{quoted(one)} = b.{quoted(to)}" for one, to in zip(key.columns, key.to, strict=True)
@@ -161,7 +161,7 @@ def _target(key: ForeignKey, tables: Sequence[Table]) -> Table | None:
     return found if found is not None and _can_be_shown(found) else None
 
 
-def _telling(table: Table) -> Column:
+def _descriptive_column(table: Table) -> Column:
     """The most descriptive column: a name or title, else the key, else the first."""
     for wanted in ("name", "title", "label", "email", "code", "number"):
         for column in table.columns:

@@ -30,7 +30,7 @@ from .results import Redirect, Robots
 from .robots import MOST, RobotsRules
 from .settings import FetchSettings
 
-Tell = Callable[[int, int], None]
+OnProgress = Callable[[int, int], None]
 """Receives the number of bytes so far and in total."""
 Check = Callable[[str, Mapping[str, str]], None]
 """Checks the URL and headers of a response before its body is read.
@@ -70,7 +70,7 @@ class _Call(NamedTuple):
     whose: str | None
     fresh: bool
     check: Check | None
-    tell: Tell | None
+    on_progress: OnProgress | None
 
     def place(self, url: str) -> str:
         """The cache key of a response for this caller; URLs contain no space."""
@@ -115,7 +115,7 @@ class WebFetcher:
         whose: str | None = None,
         fresh: bool = False,
         check: Check | None = None,
-        tell: Tell | None = None,
+        on_progress: OnProgress | None = None,
     ) -> FetchedResponse:
         """Fetch a URL.
 
@@ -126,7 +126,7 @@ class WebFetcher:
         what others read. Callers without an identity share one. Raises ToolError, with advice, for
         anything that is not a page.
         """
-        call = _Call(whose, fresh, check, tell)
+        call = _Call(whose, fresh, check, on_progress)
         if watched:
             robots: Robots = "not asked"
         elif self.settings.robots == "ask":
@@ -232,7 +232,7 @@ class WebFetcher:
                 body = b""
                 if status < 300:
                     self._look(url, status, headers, call.check)
-                    body = await _body(answer, self.settings.bytes, call.tell)
+                    body = await _body(answer, self.settings.bytes, call.on_progress)
             finally:
                 await answer.aclose()
         return CachedResponse(
@@ -324,15 +324,15 @@ class WebFetcher:
         return self.now() + seconds
 
 
-async def _body(answer: Response, most: int, tell: Tell | None) -> bytes:
-    """Read a body to its end; `tell` receives the progress if the size is known.
+async def _body(answer: Response, most: int, on_progress: OnProgress | None) -> bytes:
+    """Read a body to its end; `on_progress` receives the progress if the size is known.
 
     Raises ProtocolError over `most` bytes.
     """
     length = answer.headers.get("content-length", "")
     total = (
         int(length)
-        if tell is not None
+        if on_progress is not None
         and length.isdigit()
         and len(length) < 16
         and "content-encoding" not in answer.headers
@@ -345,8 +345,8 @@ async def _body(answer: Response, most: int, tell: Tell | None) -> bytes:
         size += len(piece)
         if size > most:
             raise ProtocolError(f"the answer has more than {most} bytes")
-        if total and tell is not None:
-            tell(size, total)
+        if total and on_progress is not None:
+            on_progress(size, total)
     return b"".join(pieces)
 
 

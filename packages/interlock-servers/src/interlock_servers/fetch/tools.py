@@ -74,7 +74,9 @@ class DocumentReader:
             watched=watched,
             whose=self._whose(ctx),
             fresh=fresh,
-            tell=lambda size, total: ctx.progress(size, total, f"{errors.amount(size)} have come"),
+            on_progress=lambda size, total: ctx.progress(
+                size, total, f"{errors.amount(size)} have come"
+            ),
             check=lambda at, headers: wanted(self.settings, at, headers),
         )
         self.remember(ctx, url)

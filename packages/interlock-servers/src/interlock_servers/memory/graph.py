@@ -192,7 +192,7 @@ class Graph:
 
     @contextmanager
     def _connected(self, progress: CallProgress) -> Iterator[sqlite3.Connection]:
-        db = self._take()
+        db = self._open_connection()
         try:
             db.set_progress_handler(lambda: 1 if progress.over else 0, _LOOKS)
             yield db
@@ -203,7 +203,7 @@ class Graph:
             else:
                 self._give_back(db)
 
-    def _take(self) -> sqlite3.Connection:
+    def _open_connection(self) -> sqlite3.Connection:
         """A connection to the current file, which is created if it is missing."""
         with self._lock:
             file = self._seen()

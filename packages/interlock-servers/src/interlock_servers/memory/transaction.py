@@ -279,10 +279,10 @@ class Transaction:
         """The entities that the change affects."""
         return {name for step in self.steps for name in (step.name, step.other) if name}
 
-    def finish(self, tell: Callable[[int, int], None]) -> None:
+    def finish(self, on_progress: Callable[[int, int], None]) -> None:
         """Update the index and record the change; without steps do nothing.
 
-        `tell` receives how many of how many entities are indexed; it raises to stop.
+        `on_progress` receives how many of how many entities are indexed; it raises to stop.
         """
         if not self.steps:
             return
@@ -290,7 +290,7 @@ class Transaction:
         if self.indexed and schema.thinned_out(self.db, len(ids)):
             ids.clear()
         for first in range(0, len(ids), _LOOKS):
-            tell(first, len(ids))
+            on_progress(first, len(ids))
             (schema.index if self.indexed else schema.mark_stale)(
                 self.db, ids[first : first + _LOOKS]
             )

@@ -240,7 +240,7 @@ async def cancel_booking(
     ):
         return _cancellation(False, f"The user did not agree: {known.id} was not changed.", known)
     await ctx.once("cancel", asyncio.to_thread, ledger.cancel, ctx.lifespan_state, known.id)
-    _tell(ctx, known.id)
+    _notify_clients(ctx, known.id)
     return _cancellation(
         True,
         f"{known.id} is cancelled.",
@@ -292,7 +292,7 @@ async def _booked(
     name = await ctx.once(
         "book", asyncio.to_thread, ledger.book, ctx.lifespan_state, reference, year, final
     )
-    _tell(ctx, name)
+    _notify_clients(ctx, name)
     booking = await asyncio.to_thread(ledger.find, ctx.lifespan_state, name)
     return _outcome(f"Booked: {name}, {_title(booking)}, {dollars(booking.total)} in all.", booking)
 
@@ -366,7 +366,7 @@ def _title(booking: Booking) -> str:
     return f"{booking.outbound.id}, {booking.outbound.origin} to {booking.outbound.destination}"
 
 
-def _tell(ctx: Context[TravelDatabase], name: str) -> None:
+def _notify_clients(ctx: Context[TravelDatabase], name: str) -> None:
     """Notify clients of a change; a new booking is also a new resource."""
     show(ctx.server, name)
     ctx.updated(BOOKINGS)

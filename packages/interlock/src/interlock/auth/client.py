@@ -86,7 +86,7 @@ class Authorization:
         assume_pkce: bool = False,
         agent: Callable[[], Agent] | None = None,
         fetch: Fetch | None = None,
-        tell: Callable[[Note], None] | None = None,
+        on_step: Callable[[Note], None] | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.way = way
@@ -98,7 +98,7 @@ class Authorization:
         self.assume_pkce = assume_pkce
         self.agent = agent
         self.fetch = fetch
-        self.tell = tell
+        self.on_step = on_step
         self.clock = clock
         self._vault = vault
         self._own_vault: Vault | None = None
@@ -339,7 +339,7 @@ class Access:
                 issuer=grant.issuer, client_id=grant.client_id
             )
             return await perform(
-                revoke(grant, member, self._means(grant)), clients, tell=whole.tell
+                revoke(grant, member, self._means(grant)), clients, on_step=whole.on_step
             )
         finally:
             await self.forget()
@@ -402,7 +402,7 @@ class Access:
                     else await self._refreshed(used, challenge, clients)
                 )
                 if grant is not None:
-                    return self._take(grant)
+                    return self._use_grant(grant)
                 if not self._flight.wanted:
                     raise asyncio.CancelledError  # the tokens were deleted during the refresh
                 if challenge is None:  # the server has to send its challenge first
@@ -422,14 +422,16 @@ class Access:
             agent = whole.agent() if whole.agent is not None else None
             with vaulted():
                 grant = await perform(
-                    procedure, clients, agent=agent, vault=whole.vault, tell=whole.tell
+                    procedure, clients, agent=agent, vault=whole.vault, on_step=whole.on_step
                 )
             await self._keep(grant)
-            return self._take(grant, "granted")
+            return self._use_grant(grant, "granted")
         finally:
             await clients.aclose()
 
-    def _take(self, grant: Grant, new: Literal["", "refreshed", "granted"] | None = None) -> Grant:
+    def _use_grant(
+        self, grant: Grant, new: Literal["", "refreshed", "granted"] | None = None
+    ) -> Grant:
         """Sign requests with this grant from now on."""
         if grant is not self._grant:
             self._grant = grant
@@ -476,7 +478,7 @@ class Access:
                 if kept is None or kept.refresh_token is None:
                     return None
                 if challenge is not None and not await perform(
-                    still_trusted(self.url, challenge, kept), clients, tell=whole.tell
+                    still_trusted(self.url, challenge, kept), clients, on_step=whole.on_step
                 ):
                     return None
                 member = await self._member(kept)
@@ -501,7 +503,7 @@ class Access:
         whole = self._whole
         try:
             grant = await perform(
-                renewed(kept, member, self._means(kept)), clients, tell=whole.tell
+                renewed(kept, member, self._means(kept)), clients, on_step=whole.on_step
             )
         except Unauthorized as bad:
             if bad.code not in ("invalid_grant", "invalid_client", "unauthorized_client"):
@@ -511,7 +513,7 @@ class Access:
             await self._keep(replace(kept, refresh_token=None), was)  # so that it is not sent again
             return None
         await self._keep(grant, was)
-        return self._take(grant, "refreshed")
+        return self._use_grant(grant, "refreshed")
 
     async def _member(self, grant: Grant) -> Member | None:
         """The registration of the client that received a grant."""

@@ -95,7 +95,7 @@ async def perform(
     *,
     agent: Agent | None = None,
     vault: Vault | None = None,
-    tell: Callable[[Note], None] | None = None,
+    on_step: Callable[[Note], None] | None = None,
 ) -> R:
     """Run a procedure and return its result; the agent is closed at the end. Raises what the
     procedure raises.
@@ -104,7 +104,7 @@ async def perform(
         step: Step = next(procedure)
         while True:
             try:
-                came = await _carry(step, clients, agent, vault, tell)
+                came = await _carry(step, clients, agent, vault, on_step)
             except t.Unreachable as bad:
                 step = procedure.throw(bad)
             else:
@@ -123,7 +123,7 @@ async def _carry(
     clients: HttpClients,
     agent: Agent | None,
     vault: Vault | None,
-    tell: Callable[[Note], None] | None,
+    on_step: Callable[[Note], None] | None,
 ) -> object:
     match step:
         case SendRequest():
@@ -135,8 +135,8 @@ async def _carry(
         case Listen() | Visit() | ShowCode():
             return await _reach(step, agent, vault)
         case Note():
-            if tell is not None:
-                tell(step)
+            if on_step is not None:
+                on_step(step)
         case SaveRegistration():
             await _remember(vault, step)
         case Wait():

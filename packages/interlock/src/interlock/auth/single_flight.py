@@ -68,7 +68,7 @@ class SingleFlight(Generic[R]):
                 run = self._run = _SharedRun(asyncio.get_running_loop().create_task(begin()))
                 run.task.add_done_callback(self._done)
             elif run.given_up or run.task.get_loop() is not asyncio.get_running_loop():
-                await self._see_off(run)
+                await self._wait_until_ended(run)
                 continue
             run.waiting += 1
             try:
@@ -82,7 +82,7 @@ class SingleFlight(Generic[R]):
             if not run.task.cancelled():
                 return run.task.result()
 
-    async def _see_off(self, run: _SharedRun[R]) -> None:
+    async def _wait_until_ended(self, run: _SharedRun[R]) -> None:
         """Wait until cancelled work has ended; the work of a closed event loop has ended
         already.
         """

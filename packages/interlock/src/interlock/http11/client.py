@@ -103,10 +103,10 @@ class HttpFetch:
         )
         first = head(request, to)
         again = request.again or request.method in _HARMLESS
-        connection = pool.idle.pop() if pool.idle else await self._take(pool)
+        connection = pool.idle.pop() if pool.idle else await self._acquire_connection(pool)
         if not again and connection.kept and connection.is_spent():
             connection.fail(StaleConnection())
-            connection = await self._take(pool, fresh=True)
+            connection = await self._acquire_connection(pool, fresh=True)
         answer = connection.send(first, request.body, bodiless=request.method == "HEAD")
         try:
             await (answer.arrive() if self.head_seconds is None else self._in_time(answer, to))
@@ -115,7 +115,7 @@ class HttpFetch:
                 raise ConnectionLost(
                     f"{to.site} closed the connection before it answered."
                 ) from None
-            connection = await self._take(pool, fresh=True)
+            connection = await self._acquire_connection(pool, fresh=True)
             answer = connection.send(first, request.body, bodiless=request.method == "HEAD")
             try:
                 await (answer.arrive() if self.head_seconds is None else self._in_time(answer, to))
@@ -162,7 +162,7 @@ class HttpFetch:
         self._loop = asyncio.get_running_loop()
         self._forget()
 
-    async def _take(self, pool: _Pool, *, fresh: bool = False) -> HttpConnection:
+    async def _acquire_connection(self, pool: _Pool, *, fresh: bool = False) -> HttpConnection:
         """Return a connection: an idle one unless it must be fresh, a new one if the limit permits,
         or the first one that becomes free.
         """
@@ -184,7 +184,7 @@ class HttpFetch:
         if connection is None:
             return await self._open(pool)
         if connection.lost:  # it was lost after it was passed on
-            return await self._take(pool)
+            return await self._acquire_connection(pool)
         return connection
 
     def _pass_on(self, pool: _Pool, connection: HttpConnection | None) -> None:

@@ -98,7 +98,7 @@ class HttpConnection(asyncio.Protocol):
         may or may not call `connection_lost` then.
         """
         self.lost = True
-        self.on_lost = _nobody
+        self.on_lost = _ignore_loss
         self._parser = self._feed = None
         if self._transport is not None:
             self._transport.abort()
@@ -192,7 +192,7 @@ class HttpConnection(asyncio.Protocol):
                 )
             )
         elif answer.status:
-            answer.stir()
+            answer.wake()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """End the response, because the connection has closed."""
@@ -406,7 +406,7 @@ class IncomingResponse:
         if self._size > self._room:
             self._connection.pause()
 
-    def stir(self) -> None:
+    def wake(self) -> None:
         """Wake the waiting caller."""
         waiter = self._waiter
         if waiter is not None and not waiter.done():
@@ -416,7 +416,7 @@ class IncomingResponse:
         """End the response, with an error if it is incomplete."""
         self.ended = True
         self._error = error
-        self.stir()
+        self.wake()
 
 
 class BodyChunks:
@@ -450,7 +450,7 @@ class BodyChunks:
         return bytes(whole)
 
 
-def _nobody(connection: HttpConnection) -> None:
+def _ignore_loss(connection: HttpConnection) -> None:
     """Ignore the loss of an abandoned connection."""
 
 

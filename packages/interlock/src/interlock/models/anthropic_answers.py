@@ -41,7 +41,7 @@ class BlockReader:
         self._numbers: dict[str, int] = {}
         self._stop: Stop = "endTurn"
 
-    def take(self, name: str, data: bytes) -> list[Delta]:
+    def process_event(self, name: str, data: bytes) -> list[Delta]:
         """Process the next event. Unknown types are ignored, as the API requires."""
         event = object_of(parsed(data))
         kind = text_of(event, "type") or name

@@ -85,7 +85,7 @@ def begun_and_ended_by_user(talk: list[RoleTurn]) -> list[RoleTurn]:
 
 def without_tools(talk: list[RoleTurn]) -> list[RoleTurn]:
     """The conversation for a model that does not support tools: calls and results become text."""
-    told = []
+    turns = []
     for turn in talk:
         blocks: list[SamplingContent] = []
         for block in turn.blocks:
@@ -95,8 +95,8 @@ def without_tools(talk: list[RoleTurn]) -> list[RoleTurn]:
                 blocks.extend(_result_as_text(block))
             else:
                 blocks.append(block)
-        told.append(RoleTurn(turn.role, blocks))
-    return told
+        turns.append(RoleTurn(turn.role, blocks))
+    return turns
 
 
 def _is_empty(block: SamplingContent) -> bool:
@@ -137,15 +137,15 @@ def _settle(
 
 def _result_as_text(result: ToolResultContent) -> list[SamplingContent]:
     """A tool result as content of a user message."""
-    told: list[SamplingContent] = [TextContent("[The result of a tool call:]")]
+    blocks: list[SamplingContent] = [TextContent("[The result of a tool call:]")]
     for block in result.content:
         if isinstance(block, SamplingContent):
-            told.append(block)
+            blocks.append(block)
         elif hasattr(block, "uri"):
-            told.append(TextContent(f"[{block.uri}]"))
+            blocks.append(TextContent(f"[{block.uri}]"))
         else:
-            told.append(TextContent(block.resource.text or f"[{block.resource.uri}]"))
-    return [block for block in told if not _is_empty(block)]
+            blocks.append(TextContent(block.resource.text or f"[{block.resource.uri}]"))
+    return [block for block in blocks if not _is_empty(block)]
 
 
 class IdMap:

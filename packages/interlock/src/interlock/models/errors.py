@@ -98,8 +98,8 @@ def of_body(
         found = ProviderError(
             message="" if "<html" in text.lower() or "<!doctype" in text.lower() else text
         )
-    told = retry_after(headers)
-    return of(who, found, status, told if told is not None else found.retry_after), found
+    delay = retry_after(headers)
+    return of(who, found, status, delay if delay is not None else found.retry_after), found
 
 
 def of(
@@ -233,12 +233,12 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
     exact = _seconds(headers.get("retry-after-ms", ""))
     if exact is not None:
         return exact / 1_000
-    told = headers.get("retry-after", "").strip()
-    seconds = _seconds(told)
-    if seconds is not None or not told:
+    delay = headers.get("retry-after", "").strip()
+    seconds = _seconds(delay)
+    if seconds is not None or not delay:
         return seconds
     try:
-        return min(max(0.0, parsedate_to_datetime(told).timestamp() - time.time()), _LONGEST)
+        return min(max(0.0, parsedate_to_datetime(delay).timestamp() - time.time()), _LONGEST)
     except (ValueError, OverflowError):
         return None
 

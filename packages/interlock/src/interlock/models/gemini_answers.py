@@ -47,7 +47,7 @@ class CandidateReader:
         self._signed = False  # the last text has a signature, so no text may be appended to it
         self._usage = Usage()
 
-    def take(self, name: str, data: bytes) -> list[Delta]:
+    def process_event(self, name: str, data: bytes) -> list[Delta]:
         """Process the next event."""
         return self._read(parsed(data)) if data.strip() else []
 

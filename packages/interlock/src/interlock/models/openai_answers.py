@@ -48,7 +48,7 @@ class ChunkReader:
         self._thinking: dict[str, list[str]] = {}
         self._details: list[JSONObject] = []
 
-    def take(self, name: str, data: bytes) -> list[Delta]:
+    def process_event(self, name: str, data: bytes) -> list[Delta]:
         """Process the next chunk."""
         if data.strip() == b"[DONE]":
             self.complete = self.over = True

@@ -71,7 +71,7 @@ class AnswerReader(Protocol):
     complete: bool
     over: bool
 
-    def take(self, name: str, data: bytes) -> list[Delta]:
+    def process_event(self, name: str, data: bytes) -> list[Delta]:
         """Process the next event of a stream. Raises ModelFailure, and ValueError for invalid
         JSON.
         """
@@ -417,7 +417,7 @@ class Provider(ABC):
                 if reader.over:
                     break
                 try:
-                    deltas = reader.take(event.name, event.data)
+                    deltas = reader.process_event(event.name, event.data)
                 except ValueError:
                     raise self._cut() from None
                 for delta in deltas:

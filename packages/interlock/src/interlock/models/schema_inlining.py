@@ -142,7 +142,7 @@ class SchemaInliner:
             if self._every:
                 written[keyword] = self._kept(keyword, value, where, depth)
             elif keyword in _TAKEN:
-                self._take(written, keyword, value, where, depth, remarks)
+                self._write_keyword(written, keyword, value, where, depth, remarks)
             else:
                 self._replace_unsupported(written, schema, keyword, value, where, remarks)
         if not self._every:
@@ -180,7 +180,7 @@ class SchemaInliner:
     def _or_bool(self, part: Any, where: str, depth: int) -> Any:
         return part if isinstance(part, bool) else self._part(part, f"{where}.", depth + 1)
 
-    def _take(
+    def _write_keyword(
         self,
         written: JSONObject,
         keyword: str,
@@ -219,7 +219,7 @@ class SchemaInliner:
             ):
                 written[keyword] = value
             else:
-                self._lose(keyword, value, where, remarks)
+                self._drop_keyword(keyword, value, where, remarks)
         else:
             written[keyword] = value
 
@@ -249,9 +249,9 @@ class SchemaInliner:
             plainly = keyword.removeprefix("exclusive").lower()
             if plainly not in schema:
                 written[plainly] = value
-        self._lose(keyword, value, where, remarks)
+        self._drop_keyword(keyword, value, where, remarks)
 
-    def _lose(self, keyword: str, value: Any, where: str, remarks: list[str]) -> None:
+    def _drop_keyword(self, keyword: str, value: Any, where: str, remarks: list[str]) -> None:
         self._lost.append(f"{where}{keyword}")
         text = msgspec.json.encode(value).decode()
         remarks.append(

@@ -44,7 +44,7 @@ _GATE = threading.Lock()
 _OPEN: set[int] = set()
 
 
-def _let_go() -> None:
+def _release_inherited_locks() -> None:
     """Release the parent's locks in a forked child."""
     for descriptor in _OPEN:
         os.close(descriptor)
@@ -53,7 +53,9 @@ def _let_go() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_GATE.acquire, after_in_parent=_GATE.release, after_in_child=_let_go)
+    os.register_at_fork(
+        before=_GATE.acquire, after_in_parent=_GATE.release, after_in_child=_release_inherited_locks
+    )
 
 
 @contextmanager

@@ -20,11 +20,11 @@ class Listeners:
     """All subscribers of one topic."""
 
     def __init__(self) -> None:
-        self._rooms: dict[asyncio.AbstractEventLoop, _Room] = {}
+        self._loops: dict[asyncio.AbstractEventLoop, _LoopReceivers] = {}
         self._lock = threading.Lock()
 
     def __bool__(self) -> bool:
-        return bool(self._rooms)
+        return bool(self._loops)
 
     def add(self, receive: Receive) -> Callable[[], None]:
         """Call `receive` with every later note, in the current event loop, until the returned
@@ -33,19 +33,19 @@ class Listeners:
         loop = asyncio.get_running_loop()
         ticket = object()
         with self._lock:
-            room = self._rooms.get(loop)
-            if room is None:
-                room = self._rooms[loop] = _Room(loop)
-            room.receivers[ticket] = receive
+            group = self._loops.get(loop)
+            if group is None:
+                group = self._loops[loop] = _LoopReceivers(loop)
+            group.receivers[ticket] = receive
 
         def stop() -> None:
             with self._lock:
                 if (
-                    room.receivers.pop(ticket, None)
-                    and not room.receivers
-                    and self._rooms.get(loop) is room
+                    group.receivers.pop(ticket, None)
+                    and not group.receivers
+                    and self._loops.get(loop) is group
                 ):
-                    del self._rooms[loop]
+                    del self._loops[loop]
 
         return stop
 
@@ -55,8 +55,8 @@ class Listeners:
         The caller must keep the order of the notes.
         """
         with self._lock:
-            for room in self._rooms.values():
-                room.pending.append((note, number))
+            for group in self._loops.values():
+                group.pending.append((note, number))
 
     def wake(self) -> None:
         """Deliver the queued notes: at once in the current event loop, soon in other loops."""
@@ -64,31 +64,31 @@ class Listeners:
             here: asyncio.AbstractEventLoop | None = asyncio.get_running_loop()
         except RuntimeError:
             here = None
-        for room in list(self._rooms.values()):
-            if room.loop is here:
-                room.deliver()
+        for group in list(self._loops.values()):
+            if group.loop is here:
+                group.deliver()
             else:
-                self._call(room)
+                self._call(group)
 
     def before(self, number: int) -> int:
         """Return the number of the newest note that the subscribers in the current event loop have
         received. `number` is the newest note of all.
         """
         try:
-            room = self._rooms.get(asyncio.get_running_loop())
+            group = self._loops.get(asyncio.get_running_loop())
         except RuntimeError:
-            room = None
-        return room.pending[0][1] - 1 if room is not None and room.pending else number
+            group = None
+        return group.pending[0][1] - 1 if group is not None and group.pending else number
 
-    def _call(self, room: _Room) -> None:
+    def _call(self, group: _LoopReceivers) -> None:
         try:
-            room.loop.call_soon_threadsafe(room.deliver)
+            group.loop.call_soon_threadsafe(group.deliver)
         except RuntimeError:  # the loop is closed, so its subscribers are gone
             with self._lock:
-                self._rooms.pop(room.loop, None)
+                self._loops.pop(group.loop, None)
 
 
-class _Room:
+class _LoopReceivers:
     """The subscribers in one event loop, and their queue of notes."""
 
     __slots__ = ("_delivering", "loop", "pending", "receivers")

@@ -40,7 +40,7 @@ class Playback:
         self._blanks = Blanks(
             inventing=part == "server"
         )  # a client accepts any value that a server invents
-        self._heard: deque[Frame] = deque()  # messages of the peer that arrived early
+        self._received: deque[Frame] = deque()  # messages of the peer that arrived early
         self._stirred = asyncio.Event()
         self._closed = False
 
@@ -65,7 +65,7 @@ class Playback:
 
     def send(self, frames: list[Frame]) -> None:
         """Receive messages of the peer."""
-        self._heard.extend(bytes(frame) for frame in frames)
+        self._received.extend(bytes(frame) for frame in frames)
         self._compare()
         self._stirred.set()
 
@@ -93,7 +93,10 @@ class Playback:
         """
         troubles = [
             *self.troubles,
-            *(f"beyond the end of the tape the peer sent {_text(frame)}" for frame in self._heard),
+            *(
+                f"beyond the end of the tape the peer sent {_text(frame)}"
+                for frame in self._received
+            ),
         ]
         left = [
             line
@@ -123,8 +126,8 @@ class Playback:
         return msgspec.json.encode(self._blanks.fill(line.message))
 
     def _compare(self) -> None:
-        while self._heard and (line := self._line()) is not None and line.sender == self._peer:
-            frame = self._heard.popleft()
+        while self._received and (line := self._line()) is not None and line.sender == self._peer:
+            frame = self._received.popleft()
             at = self._place_of(Line(self._peer, frame))
             line = self.tape.lines[at]
             self._matched.add(at)
@@ -137,7 +140,7 @@ class Playback:
                     f"  expected {line.frame.decode('utf-8', 'replace')}\n  got      {_text(frame)}"
                 )
 
-    def _place_of(self, heard: Line) -> int:
+    def _place_of(self, received: Line) -> int:
         """The index of the line that this message corresponds to: the next line, or the next one of
         its kind, because notifications may arrive at other times.
         """
@@ -145,7 +148,7 @@ class Playback:
             line = self.tape.lines[at]
             if line.sender != self._peer:
                 break
-            if at not in self._matched and line.is_notice == heard.is_notice:
+            if at not in self._matched and line.is_notice == received.is_notice:
                 return at
         return self._next
 

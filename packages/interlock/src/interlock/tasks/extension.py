@@ -438,7 +438,7 @@ class Tasks(Extension):
         owner = self._owner(x)
         id = x.params.task_id
         key = task_key(owner, id)
-        told: TaskRecord | None = None
+        announced: TaskRecord | None = None
         progress: t.ProgressNotificationParams | None = None
         with self.running.watching(key) as changed:
             while True:
@@ -449,10 +449,10 @@ class Tasks(Extension):
                     progress = newest
                     if (params := views.core_progress(task, newest)) is not None:
                         x.notify("notifications/progress", params)
-                if told is not None and _is_news(task, told):
+                if announced is not None and _is_news(task, announced):
                     status = views.core_notice(task, self._poll_ms)
                     x.notify("notifications/tasks/status", status)
-                told = task
+                announced = task
                 if task.is_terminal:
                     return _payload(task)
                 questions = {

@@ -223,7 +223,7 @@ class ForwardedTasks(Tasks):
 
     async def _wait(self, x: Exchange, task: UpstreamTask) -> t.CallToolResult:
         """Wait for the result of a task at the server behind, and report its status messages."""
-        telling = asyncio.create_task(_tell(x, task))
+        reporting = asyncio.create_task(_report_progress(x, task))
         try:
             result = await task.result()
         except t.TaskCancelled:
@@ -236,8 +236,8 @@ class ForwardedTasks(Tasks):
                 await _cancel(task)
             raise
         finally:
-            telling.cancel()
-            await asyncio.wait({telling})
+            reporting.cancel()
+            await asyncio.wait({reporting})
         own = {name: value for name, value in (result.meta or {}).items() if name != RELATED_TASK}
         return replace(result, meta=own or None)
 
@@ -286,7 +286,7 @@ async def _cancel(task: UpstreamTask) -> None:
             await task.cancel()
 
 
-async def _tell(x: Exchange, task: UpstreamTask) -> None:
+async def _report_progress(x: Exchange, task: UpstreamTask) -> None:
     """Report each status message as progress."""
     if x.progress_token is None:
         return

@@ -328,11 +328,11 @@ class Conversation:
             )
             return
         for event in events:
-            self._take(event, asker, call)
+            self._process_event(event, asker, call)
         if self.connection.has_outgoing:  # an automatic response, such as to a ping
             self._flush_soon()
 
-    def _take(self, event: Any, asker: Asker | None, call: t.RequestId | None) -> None:
+    def _process_event(self, event: Any, asker: Asker | None, call: t.RequestId | None) -> None:
         match event:
             case ResponseReceived(id, answer):
                 waiting = self._waiting.pop(id, None)
@@ -345,17 +345,19 @@ class Conversation:
                 else:
                     waiting.future.set_result(answer)
             case ProgressReceived(id, params) if id in self._waiting:
-                self._tell(self._waiting[id].exchange.notify, "notifications/progress", params)
+                self._call_notify(
+                    self._waiting[id].exchange.notify, "notifications/progress", params
+                )
             case SubscriptionReceived(id, method, params) if id in self._waiting:
-                self._tell(self._waiting[id].exchange.notify, method, params)
+                self._call_notify(self._waiting[id].exchange.notify, method, params)
             case NotificationReceived(method, params) if self.hello is not None:
                 is_log = method == "notifications/message"
                 belongs = is_log or method in self.connection.extensions.notifications
                 x = self._asked_by(call) if belongs else None
                 if x is None or x.received is None:
-                    self._tell(self.hello.notify, method, params)
+                    self._call_notify(self.hello.notify, method, params)
                 elif not is_log or _wants_log(x, params.level):
-                    self._tell(x.notify, method, params)
+                    self._call_notify(x.notify, method, params)
             case TaskRequestReceived(id, method, params):
                 self._answering[id] = self._loop.create_task(
                     self._answer_about_task(id, method, params)
@@ -384,7 +386,7 @@ class Conversation:
                 pass
 
     @staticmethod
-    def _tell(notify: Notify, method: str, params: Any) -> None:
+    def _call_notify(notify: Notify, method: str, params: Any) -> None:
         try:
             notify(method, params)
         except Exception:
@@ -668,7 +670,7 @@ class OpeningSteps:
         answer.add_done_callback(_seen)
         try:
             async with asyncio.timeout(self._hello.open_seconds) as self._bound:
-                seconds = await self._patience(answer, step)
+                seconds = await self._remaining_seconds(answer, step)
                 if seconds is not None and self._left is not None:
                     self._left = seconds  # a person logs in: the wait begins after that
                 elif seconds is not None:
@@ -680,7 +682,7 @@ class OpeningSteps:
             self._bound = self._left = None
             answer.cancel()
 
-    async def _patience(
+    async def _remaining_seconds(
         self, answer: asyncio.Future[Outcome], step: Discover | Handshake
     ) -> float | None:
         """Return the remaining seconds to wait; None for no limit. Returns once the server has read

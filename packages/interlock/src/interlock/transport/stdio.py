@@ -214,7 +214,7 @@ class Stdio:
             await asyncio.shield(self._end(before, min(self.patience, _SHORT_PATIENCE)))
         await self._there().start(hello)
         try:
-            opened = await agree(hello, functools.partial(self._take, hello))
+            opened = await agree(hello, functools.partial(self._run_step, hello))
         except t.Unreachable as bad:
             raise _with_advice(bad, self.command) from None
         await self._there().settle(hello, opened)
@@ -271,7 +271,7 @@ class Stdio:
 
     # -- opening -----------------------------------------------------------------------------------
 
-    async def _take(self, hello: Hello, step: Step) -> Outcome:
+    async def _run_step(self, hello: Hello, step: Step) -> Outcome:
         """Run a step of the opening, with a new child if the step requires it."""
         child = self._there()
         if not isinstance(step, Restart):

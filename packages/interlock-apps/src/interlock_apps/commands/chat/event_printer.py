@@ -87,9 +87,9 @@ class EventPrinter:
     def receive(self, noted: LogEntry) -> None:
         """Handle an event."""
         event: Any = noted.event
-        tell = self._table.get(type(event))
-        if tell is not None and event.session in ("", self.session):
-            tell(event)
+        print_event = self._table.get(type(event))
+        if print_event is not None and event.session in ("", self.session):
+            print_event(event)
 
     # -- the model ---------------------------------------------------------------------------------
 

@@ -88,7 +88,7 @@ def next_step(wish: Wishes, done: Done, tools: Mapping[str, str]) -> Next:
     """
     if not {"search_flights", "search_hotels"} & set(tools):
         return Next(MISSING)
-    for step in (_look, _choose, _book, _tell):
+    for step in (_search, _choose, _book, _confirm):
         found = step(wish, done)
         if found is not None:
             found.calls = [(tools[name], given) for name, given in found.calls if name in tools]
@@ -97,7 +97,7 @@ def next_step(wish: Wishes, done: Done, tools: Mapping[str, str]) -> Next:
     return Next(_summary(wish, done, tools))
 
 
-def _look(wish: Wishes, done: Done) -> Next | None:
+def _search(wish: Wishes, done: Done) -> Next | None:
     """Query weather, flights and hotels at the same time."""
     if done.of("search_hotels") is not None or done.of("search_flights") is not None:
         return None
@@ -169,7 +169,7 @@ def _book(wish: Wishes, done: Done) -> Next | None:
     return Next(f"{chosen}{alone}{over} Booking it now.", [("book_trip", given)])
 
 
-def _tell(wish: Wishes, done: Done) -> Next | None:
+def _confirm(wish: Wishes, done: Done) -> Next | None:
     """Write the calendar entry and the mail after the booking."""
     booking = _booking(done)
     if booking is None or done.of("create_event") is not None or done.of("send_mail") is not None:

@@ -76,10 +76,10 @@ class LossDetector:
 
     async def open(self, hello: Any) -> Any:
         """See ClientTransport."""
-        tell = hello.lost
+        report_loss = hello.lost
 
         def lost(why: Exception) -> None:
-            tell(why)
+            report_loss(why)
             self._lost(why)
 
         return await self._inner.open(replace(hello, lost=lost, known=hello.known or self._known))

@@ -61,13 +61,13 @@ class ContextWindow:
                 "old-media",
                 "images and sounds of earlier steps",
                 range(self._media + 1, recent + 1),
-                self._fade_media,
+                self._drop_media,
             ),
             (
                 "old-results",
                 "long results of earlier steps, except their beginning",
                 range(self._results + 1, recent + 1),
-                self._fade,
+                self._drop_results,
             ),
             (
                 "old-turns",
@@ -99,10 +99,10 @@ class ContextWindow:
                 )
         return self._view(messages), trims
 
-    def _fade_media(self, mark: int) -> None:
+    def _drop_media(self, mark: int) -> None:
         self._media = mark
 
-    def _fade(self, mark: int) -> None:
+    def _drop_results(self, mark: int) -> None:
         self._results = mark
 
     def _drop(self, mark: int) -> None:
@@ -122,7 +122,7 @@ class ContextWindow:
             if skipped and first <= index < after:
                 continue
             view.append(
-                _faded(messages[index], media=index < self._media, results=index < self._results)
+                _reduced(messages[index], media=index < self._media, results=index < self._results)
             )
         if (self._gone or skipped) and view:
             view[0] = _with_note(view[0])
@@ -155,7 +155,7 @@ def _steps(messages: Sequence[SamplingMessage], starts: Sequence[int], recent: i
     ]
 
 
-def _faded(message: SamplingMessage, *, media: bool, results: bool) -> SamplingMessage:
+def _reduced(message: SamplingMessage, *, media: bool, results: bool) -> SamplingMessage:
     if not media and not results:
         return message
     content: list[object] = []
@@ -163,13 +163,13 @@ def _faded(message: SamplingMessage, *, media: bool, results: bool) -> SamplingM
         if media and isinstance(block, ImageContent | AudioContent):
             content.append(TextContent(text=_instead(block)))
         elif isinstance(block, ToolResultContent):
-            content.append(_faded_result(block, media, results))
+            content.append(_reduced_result(block, media, results))
         else:
             content.append(block)
     return msgspec.structs.replace(message, content=content)
 
 
-def _faded_result(result: ToolResultContent, media: bool, results: bool) -> ToolResultContent:
+def _reduced_result(result: ToolResultContent, media: bool, results: bool) -> ToolResultContent:
     content: list[object] = []
     for block in result.content:
         if media and isinstance(block, ImageContent | AudioContent):

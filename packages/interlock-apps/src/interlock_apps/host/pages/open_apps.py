@@ -99,7 +99,7 @@ class OpenApps:
             )
             self._pages.put((server, uri), page)
         place = self._sandbox.place(page.csp)
-        self._tell(server, uri, session, page)
+        self._publish_origins(server, uri, session, page)
         opened = OpenApp(f"a{secrets.token_hex(8)}", server, uri, session, set())
         self._open.put(opened.name, opened)
         csp = msgspec.to_builtins(page.csp)
@@ -242,7 +242,7 @@ class OpenApps:
         task.add_done_callback(tasks.discard)
         return call
 
-    def _tell(self, server: str, uri: str, session: str, page: AppPage) -> None:
+    def _publish_origins(self, server: str, uri: str, session: str, page: AppPage) -> None:
         """Publish which origins an app may use, once in each conversation, and what it was refused
         (`APP-18`).
         """

@@ -19,21 +19,21 @@ class Headless:
 
     async def listen(self, preferred: Sequence[str]) -> str:
         """Raises Unauthorized."""
-        raise _nobody()
+        raise _no_user_error()
 
     async def visit(self, url: str, redirect_uri: str) -> str:
         """Raises Unauthorized."""
-        raise _nobody()
+        raise _no_user_error()
 
     async def show_code(self, step: ShowCode) -> None:
         """Raises Unauthorized."""
-        raise _nobody()
+        raise _no_user_error()
 
     async def aclose(self) -> None:
         """Do nothing: nothing is open."""
 
 
-def _nobody() -> Unauthorized:
+def _no_user_error() -> Unauthorized:
     return Unauthorized(
         "log-in",
         "a user has to log in, and this program has neither a browser nor a terminal",

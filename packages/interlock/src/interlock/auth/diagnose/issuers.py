@@ -201,7 +201,7 @@ def prospects(site: Site, challenge: Challenge | None, who: Who, report: Report)
             expected=f'"{REFRESH}" in `grant_types_supported`',
         )
     _judge_binding(site, who, report)
-    _tell_ways(metadata, report)
+    _report_grant_types(metadata, report)
 
 
 def _judge_registration(metadata: ServerMetadata, who: Who, place: str, report: Report) -> None:
@@ -303,7 +303,7 @@ def _judge_binding(site: Site, who: Who, report: Report) -> None:
         report.info("it does not bind tokens to a key (DPoP)")
 
 
-def _tell_ways(metadata: ServerMetadata, report: Report) -> None:
+def _report_grant_types(metadata: ServerMetadata, report: Report) -> None:
     grants = metadata.grant_types_supported or ()
     if metadata.device_authorization_endpoint is not None and (not grants or DEVICE in grants):
         report.info("a log-in without a browser here is possible (--device)")

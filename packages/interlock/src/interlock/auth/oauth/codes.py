@@ -62,7 +62,7 @@ def address(
     return f"{endpoint}{'&' if '?' in endpoint else '?'}{urlencode(asked)}"
 
 
-def errand_to(
+def authorization_request(
     metadata: ServerMetadata, *, state: str, verifier: str, redirect_uri: str
 ) -> AuthorizationRequest:
     """The parameters of an authorization request, kept to check its response."""

@@ -10,7 +10,7 @@ from msgspec import Struct
 from ... import types as t
 from .addresses import canonical, is_protected, usable
 from .challenges import Challenge
-from .codes import address, code_from, errand_to
+from .codes import address, authorization_request, code_from
 from .discovery import Site, find_resource, find_site
 from .documents import TokenAnswer
 from .errors import Unauthorized
@@ -213,7 +213,7 @@ class LogIn(Struct, frozen=True, kw_only=True):
         member = yield from member_of(
             site, self.identity, redirect_uri, scopes=scopes, now=means.now()
         )
-        request = errand_to(
+        request = authorization_request(
             site.metadata,
             state=means.random(),
             verifier=means.random() + means.random(),

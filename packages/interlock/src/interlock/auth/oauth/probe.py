@@ -53,7 +53,7 @@ def probe(url: str) -> Procedure[ProbeResult]:
         tried.append("tools/list")
         got = yield from _more(modern(url, "tools/list"))
     elif 400 <= first.status < 500 and first.status not in (401, 403):
-        got = yield from _older_knock(url, tried)
+        got = yield from _probe_older_server(url, tried)
         if got.status not in (200, 401, 403):  # it supports neither request
             got = first
             tried = tried[:1]
@@ -63,7 +63,7 @@ def probe(url: str) -> Procedure[ProbeResult]:
     )
 
 
-def _older_knock(url: str, tried: list[str]) -> Procedure[Got]:
+def _probe_older_server(url: str, tried: list[str]) -> Procedure[Got]:
     """The same for an older server: start a session, and end it."""
     tried.append(OPENING)
     got: Got = yield SendRequest(_handshake(url), _STEP)

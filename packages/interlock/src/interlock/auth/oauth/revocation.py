@@ -29,12 +29,14 @@ def revoke(grant: Grant, member: Member, means: Means) -> Procedure[bool]:
         grant.revocation_endpoint, what="revocation_endpoint", step=_STEP, document=grant.issuer
     )
     if grant.refresh_token is not None:
-        got = yield from _withdraw(
+        got = yield from _revoke_token(
             endpoint, grant.refresh_token, "refresh_token", grant, member, means
         )
         if got.status != 200:
             raise refused(got, endpoint, _STEP)
-    got = yield from _withdraw(endpoint, grant.access_token, "access_token", grant, member, means)
+    got = yield from _revoke_token(
+        endpoint, grant.access_token, "access_token", grant, member, means
+    )
     if got.status == 200:
         return True
     said = read_error(got.body)
@@ -49,7 +51,7 @@ def revoke(grant: Grant, member: Member, means: Means) -> Procedure[bool]:
     return grant.refresh_token is not None
 
 
-def _withdraw(
+def _revoke_token(
     endpoint: str, token: str, kind: str, grant: Grant, member: Member, means: Means
 ) -> Procedure[Got]:
     own, form = authenticated(

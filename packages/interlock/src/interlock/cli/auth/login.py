@@ -182,7 +182,7 @@ def _secret(file: Any, variable: str | None) -> str | None:
 
 
 async def _log_in(url: str, login: Login, vault: Vault, given: dict[str, Any]) -> int:
-    tell = _tell if given["verbose"] else None
+    on_step = _print_step if given["verbose"] else None
     try:
         before = server_of(vault, url, given["account"], Login())
         kept = await login_kept(vault, before)
@@ -208,7 +208,7 @@ async def _log_in(url: str, login: Login, vault: Vault, given: dict[str, Any]) -
                 agent=lambda: agent,
                 scopes=given["scopes"],
                 device=given["device"],
-                tell=tell,
+                on_step=on_step,
             )
             grant = await server.renew(challenge, fresh=True)
             await keep_login(vault, server, login)
@@ -295,7 +295,7 @@ async def _tried(url: str, server: Access, clients: HttpClients) -> None:
         return
 
 
-def _tell(step: Note) -> None:
+def _print_step(step: Note) -> None:
     note(
         f"  {step.step}: {step.words}" + (f" ({step.document})" if step.document else ""), dim=True
     )

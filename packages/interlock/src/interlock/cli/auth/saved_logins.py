@@ -75,7 +75,7 @@ def server_of(
     agent: Callable[[], Agent] | None = None,
     scopes: Sequence[str] = (),
     device: bool = False,
-    tell: Callable[[Note], None] | None = None,
+    on_step: Callable[[Note], None] | None = None,
 ) -> Access:
     """The authorization for a server, with the client settings of a login. Without `agent`, the
     user cannot be asked to log in.
@@ -94,7 +94,7 @@ def server_of(
         dpop=login.dpop,
         hosts=login.hosts,
         assume_pkce=login.assume_pkce,
-        tell=tell,
+        on_step=on_step,
     )
     return whole.to(url)
 

@@ -203,7 +203,7 @@ class Relay:
                 jsonrpc.request(self._last_asked, envelope.method, bytes(envelope.params))
             )
         else:
-            self._tell(envelope, frame)
+            self._forward_notification(envelope, frame)
 
     def _take_answer(self, envelope: Envelope, frame: Frame) -> None:
         id = envelope.id
@@ -220,7 +220,7 @@ class Relay:
         self.to_client.append(frame)
         self._settle()
 
-    def _tell(self, envelope: Envelope, frame: Frame) -> None:
+    def _forward_notification(self, envelope: Envelope, frame: Frame) -> None:
         """Forward a notification of the child, unless a new child repeats one that the client
         already has.
         """
@@ -331,7 +331,7 @@ class Relay:
             self.state = State.STARTING if self.state is State.BROKEN else self.state
             self.wants_child = True
 
-    def hurry(self) -> None:
+    def end_grace_period(self) -> None:
         """The grace period is over: fail the running calls, and start the new child."""
         if self.state is State.DRAINING:
             self._fail_calls(

@@ -91,7 +91,7 @@ class ReloadSupervisor:
         self._child: ReloadedChild | None = None
         self._reading: asyncio.Task[None] | None = None
         self._changing: asyncio.Task[None] | None = None
-        self._hurry: asyncio.TimerHandle | None = None
+        self._grace_timer: asyncio.TimerHandle | None = None
         self._stirred = asyncio.Event()
         self._closing = False
         self._reported = False  # the last frames for the client contained progress
@@ -136,8 +136,10 @@ class ReloadSupervisor:
         if relay.wants_child:
             if self._changing is None or self._changing.done():
                 self._changing = asyncio.create_task(self._change())
-        elif relay.state is State.DRAINING and self._hurry is None:
-            self._hurry = asyncio.get_running_loop().call_later(self._grace, self._on_hurry)
+        elif relay.state is State.DRAINING and self._grace_timer is None:
+            self._grace_timer = asyncio.get_running_loop().call_later(
+                self._grace, self._end_grace_period
+            )
         self._stirred.set()
 
     def _send(self, frames: list[Frame]) -> None:
@@ -151,8 +153,8 @@ class ReloadSupervisor:
         self._reported = any(b'"notifications/progress"' in frame[:100] for frame in frames)
         self._channel.send(frames)
 
-    def _on_hurry(self) -> None:
-        self._relay.hurry()
+    def _end_grace_period(self) -> None:
+        self._relay.end_grace_period()
         self._act()
 
     async def _change(self) -> None:
@@ -160,9 +162,9 @@ class ReloadSupervisor:
         meanwhile.
         """
         while self._relay.wants_child:
-            if self._hurry is not None:
-                self._hurry.cancel()
-                self._hurry = None
+            if self._grace_timer is not None:
+                self._grace_timer.cancel()
+                self._grace_timer = None
             await self._stop_child()
             try:
                 child = await ReloadedChild.start(self._command, self._extra)
@@ -232,8 +234,8 @@ class ReloadSupervisor:
         if self._changing is not None:
             self._changing.cancel()
             await asyncio.gather(self._changing, return_exceptions=True)
-        if self._hurry is not None:
-            self._hurry.cancel()
+        if self._grace_timer is not None:
+            self._grace_timer.cancel()
         await self._stop_child()
 
 

@@ -161,9 +161,9 @@ class ServerTasks:
         on_progress: OnProgress | None,
         restart: Callable[[], None] = lambda: None,
     ) -> t.CallToolResult:
-        told: asyncio.Task[None] | None = None
+        reporting: asyncio.Task[None] | None = None
         try:
-            told = asyncio.create_task(_tell(handle, on_progress, restart))
+            reporting = asyncio.create_task(_report_progress(handle, on_progress, restart))
             return await handle.result()
         except BaseException:
             if not handle.ended:
@@ -172,8 +172,8 @@ class ServerTasks:
                         await handle.cancel()
             raise
         finally:
-            if told is not None:
-                await _finish(told)
+            if reporting is not None:
+                await _finish(reporting)
 
     async def start(
         self, params: t.CallToolRequestParams, options: TaskCallOptions, ttl: float | None
@@ -351,7 +351,7 @@ class ServerTasks:
             return
         granted = False
 
-        def told(method: str, params: Any) -> None:
+        def reporting(method: str, params: Any) -> None:
             nonlocal granted
             if method == "notifications/subscriptions/acknowledged":
                 granted = id in (getattr(params.notifications, "taskIds", None) or ())
@@ -364,7 +364,7 @@ class ServerTasks:
                 wanted = t.SubscriptionsListenRequestParams(
                     notifications=self._client.filter_of([id])
                 )
-                x = Exchange("subscriptions/listen", wanted, self._client.caller, notify=told)
+                x = Exchange("subscriptions/listen", wanted, self._client.caller, notify=reporting)
                 await self._client.carry(x)
             except t.InterlockError as bad:
                 log.debug("the task %s is only polled: %s", id, bad)
@@ -380,7 +380,7 @@ class ServerTasks:
             await _finish(listening)
 
 
-async def _tell(
+async def _report_progress(
     handle: TaskHandle, on_progress: OnProgress | None, restart: Callable[[], None]
 ) -> None:
     """Report each status message as progress of the call, and restart its timeout."""

@@ -388,7 +388,7 @@ class ServerConnection:
         """A request of the handshake era."""
         caller = self.remembered
         if method == "initialize":
-            return self._greet(id, params)
+            return self._initialize(id, params)
         if caller is None:
             if method == "ping" and self.identity.handshakes:
                 self._answer(id, jsonrpc.response(id, b"{}"))
@@ -492,7 +492,7 @@ class ServerConnection:
 
     # -- requests of the handshake era that are answered here -------------------------------------
 
-    def _greet(self, id: t.RequestId, hello: t.InitializeRequestParams) -> list[ServerEvent]:
+    def _initialize(self, id: t.RequestId, hello: t.InitializeRequestParams) -> list[ServerEvent]:
         if self._batches.is_reading:  # `RPC-15`
             self.refuse(id, t.INVALID_REQUEST, IN_BATCH)
             return []

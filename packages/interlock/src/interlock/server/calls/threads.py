@@ -110,7 +110,7 @@ class Workers:
             try:
                 job = jobs.popleft()
             except IndexError:
-                if self._done and not self._tell():
+                if self._done and not self._notify_loop():
                     return
                 if not self._rest(bell):
                     return
@@ -125,7 +125,7 @@ class Workers:
             since = since if self._done else now
             self._done.append(job)
             del job
-            if now - since > _HOLD_BACK and not self._tell():
+            if now - since > _HOLD_BACK and not self._notify_loop():
                 return
 
     def _rest(self, bell: threading.Semaphore) -> bool:
@@ -140,7 +140,7 @@ class Workers:
         bell.acquire()
         return True
 
-    def _tell(self) -> bool:
+    def _notify_loop(self) -> bool:
         """Let the event loop collect all results at once; False if the loop is closed, and with it
         every waiting task.
         """

@@ -94,7 +94,7 @@ class Link:
             self._client = self.client(self._patience)
             await self._client.ping()
         except Exception as bad:  # no server, a wrong password: redis-py raises many types
-            await self._let_go()
+            await self._release_client()
             # A ValueError is about the URL and may quote its password.
             why = (
                 "its URL cannot be read"
@@ -117,7 +117,7 @@ class Link:
         for command in self._waiting:
             _settle(command, StoreError("the store has been closed"))
         self._waiting.clear()
-        await self._let_go()
+        await self._release_client()
 
     def client(self, timeout: float) -> Redis:
         """Return a separate client that never retries.
@@ -226,7 +226,7 @@ class Link:
                     if command.waiter is None and (self._refused or _is_temporary(reply)):
                         self._repeat_later(command)
                     else:
-                        self._take(command, reply)
+                        self._finish_command(command, reply)
                 return
         finally:
             self._size -= size
@@ -245,7 +245,7 @@ class Link:
                 raise reply
         return replies
 
-    def _take(self, command: _Command, reply: Any) -> None:
+    def _finish_command(self, command: _Command, reply: Any) -> None:
         if not isinstance(reply, Exception):
             if command.waiter is not None and not command.waiter.done():
                 command.waiter.set_result(reply)
@@ -292,7 +292,7 @@ class Link:
             self._away = False
             log.info("the Redis server at %s is back", self.place)
 
-    async def _let_go(self) -> None:
+    async def _release_client(self) -> None:
         client = self._client
         self._client = None
         if client is not None:

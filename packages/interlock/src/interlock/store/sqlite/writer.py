@@ -155,7 +155,7 @@ class Writer:
             self._on_ended()
             last = batch[-1].bad
             self._repeat_later([piece for piece in batch if piece.bad and piece.waiter is None])
-            if not _in(loop, self._tell, batch, last):
+            if not _in(loop, self._deliver_results, batch, last):
                 break
         db.close()
 
@@ -229,7 +229,7 @@ class Writer:
 
     # -- in the loop -------------------------------------------------------------------------------
 
-    def _tell(self, batch: list[_QueuedWork], last: Exception | None) -> None:
+    def _deliver_results(self, batch: list[_QueuedWork], last: Exception | None) -> None:
         """Deliver the results of a batch; `last` is the error of its last piece."""
         self._judge(last)
         posted = False

@@ -81,12 +81,12 @@ class ResponseWriter:
         assert self.connection is not None
         if not self.answer.ended:
             self.answer.put([frame for _, frame in out], left=self.connection.unanswered)
-            self._tell()
+            self._schedule_write()
 
     def send_last(self, frame: Frame) -> None:
         """Queue the response to the only request."""
         self.answer.put([frame], left=0)
-        self._tell()
+        self._schedule_write()
 
     def push(self, piece: bytes) -> None:
         """Queue an encoded event, or write it at once to a held response."""
@@ -95,18 +95,18 @@ class ResponseWriter:
             holder.write(piece)
             return
         self.answer.push(piece)
-        self._tell()
+        self._schedule_write()
 
     def close(self) -> None:
         """End the response."""
         if not self.answer.ended:
             self.answer.close()
-            self._tell()
+            self._schedule_write()
 
     def start_stream(self, *, comment: bool = False) -> None:
         """Start the event stream now."""
         self.answer.start_stream(comment=comment)
-        self._tell()
+        self._schedule_write()
 
     def keep_alive(self) -> None:
         """Send a keep-alive comment to the client and all proxies on the way."""
@@ -114,18 +114,18 @@ class ResponseWriter:
             self.answer.keep_alive()
         else:
             self.answer.start_stream(comment=True)
-        self._tell()
+        self._schedule_write()
 
     def release(self, retry: int | None = None) -> bool:
         """Close the client's stream. The client resumes it later. False if it could not resume."""
         let_go = self.answer.detach(retry)
-        self._tell()
+        self._schedule_write()
         return let_go
 
     def lose(self) -> None:
         """Stop writing, because the client has left this connection."""
         self.answer.lose()
-        self._tell()
+        self._schedule_write()
         if self._room is not None:
             self._room.set()
 
@@ -199,7 +199,7 @@ class ResponseWriter:
         if owner is not None:
             owner.close()
 
-    def _tell(self) -> None:
+    def _schedule_write(self) -> None:
         answer = self.answer
         if self._holder is not None:
             self.continue_writing()

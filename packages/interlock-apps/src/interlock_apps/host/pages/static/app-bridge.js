@@ -169,7 +169,7 @@ export class Bridge {
    * Send the app a notification as soon as it is ready.
    * @param {string} method @param {any} params
    */
-  tell(method, params) {
+  notify(method, params) {
     const message = { jsonrpc: "2.0", method, params };
     if (this.state === "ready") this.send(message);
     else if (this.state !== "over") this.waiting.push(message);
@@ -179,7 +179,7 @@ export class Bridge {
   input(values) {
     if (this.sent.has("input")) return;
     this.sent.add("input");
-    this.tell("ui/notifications/tool-input", { arguments: values ?? {} });
+    this.notify("ui/notifications/tool-input", { arguments: values ?? {} });
   }
 
   /**
@@ -190,8 +190,8 @@ export class Bridge {
   outcome(result, reason) {
     if (!this.sent.has("input") || this.sent.has("outcome")) return;
     this.sent.add("outcome");
-    if (result) this.tell("ui/notifications/tool-result", result);
-    else this.tell("ui/notifications/tool-cancelled", { reason });
+    if (result) this.notify("ui/notifications/tool-result", result);
+    else this.notify("ui/notifications/tool-cancelled", { reason });
   }
 
   /**
@@ -199,7 +199,7 @@ export class Bridge {
    * @param {any} changed
    */
   changed(changed) {
-    if (this.state === "ready") this.tell("ui/notifications/host-context-changed", changed);
+    if (this.state === "ready") this.notify("ui/notifications/host-context-changed", changed);
   }
 
   /**

@@ -93,7 +93,7 @@ class ListeningStream:
 
     def _opened(self) -> None:
         if self._was_open and self._stream.last is None:  # notifications sent meanwhile are lost
-            _tell(self._notify, _changes(True, True, True, self._subscribed))
+            _call_notify(self._notify, _changes(True, True, True, self._subscribed))
         self._was_open = True
         self._renewed = False
 
@@ -139,7 +139,7 @@ async def listen(x: Exchange, make: Handler, sleep: Sleep) -> AnyResult:
                 granted.prompts_list_changed,
                 granted.resources_list_changed,
             )
-            _tell(x.notify, _changes(*lists, granted.resource_subscriptions or ()))
+            _call_notify(x.notify, _changes(*lists, granted.resource_subscriptions or ()))
 
     while True:
         try:
@@ -170,7 +170,7 @@ def _changes(
     ]
 
 
-def _tell(notify: Notify, notices: list[tuple[str, Any]]) -> None:
+def _call_notify(notify: Notify, notices: list[tuple[str, Any]]) -> None:
     for method, params in notices:
         try:
             notify(method, params)

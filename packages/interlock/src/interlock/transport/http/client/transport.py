@@ -173,7 +173,9 @@ class Http:
         )
         if self._legacy_sse:
             return await self._open_old(hello)
-        steps = OpeningSteps(hello, conversation.connection, self._knock, keeps=False)
+        steps = OpeningSteps(
+            hello, conversation.connection, self._send_opening_request, keeps=False
+        )
         try:
             opened = await agree(hello, steps.run_step)
         except t.Unreachable as bad:
@@ -195,7 +197,7 @@ class Http:
                 await self._start_listening(hello)
         return opened
 
-    async def _knock(self, x: Exchange) -> AnyResult:
+    async def _send_opening_request(self, x: Exchange) -> AnyResult:
         """Send one exchange of the opening. If the server does not know the newest revision, the
         handshake is tried next (`ERA-10`).
         """
@@ -446,7 +448,7 @@ class Http:
         if self.trips.session != gone:
             return
         if self._renewing is None:
-            self._renewing = self._spawn(self._greet_again())
+            self._renewing = self._spawn(self._open_session_again())
             self._renewing.add_done_callback(self._renewed)
         await asyncio.shield(self._renewing)
 
@@ -455,7 +457,7 @@ class Http:
         if not task.cancelled():
             task.exception()  # mark the exception as retrieved: possibly no request waits for it
 
-    async def _greet_again(self) -> None:
+    async def _open_session_again(self) -> None:
         hello = self._hello
         trips = self.trips
         assert hello is not None

@@ -34,7 +34,7 @@ class LifespanApp:
         """
         loop = asyncio.get_running_loop()
         self._task = loop.create_task(self._run())
-        if words := await self._tell("lifespan.startup"):
+        if words := await self._send_to_app("lifespan.startup"):
             raise RuntimeError(f"the app did not start: {words}")
 
     async def drain(self, grace: float) -> None:
@@ -48,7 +48,7 @@ class LifespanApp:
         self._task = None
         if not task.done():
             self._task = task
-            if words := await self._tell("lifespan.shutdown"):
+            if words := await self._send_to_app("lifespan.shutdown"):
                 log.error("the app did not end well: %s", words)
             self._task = None
         await asyncio.wait({task})
@@ -57,7 +57,7 @@ class LifespanApp:
         """Serve one ASGI connection."""
         await self._app(scope, receive, send)
 
-    async def _tell(self, kind: str) -> str:
+    async def _send_to_app(self, kind: str) -> str:
         """Send a message to the app, and wait for its answer. Returns the app's error message, if
         it failed.
         """
