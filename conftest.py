@@ -117,7 +117,7 @@ def needs_database(item: pytest.Item) -> bool:
     case = getattr(item, "callspec", None)
     params = case.params.values() if case is not None else ()
     values = [value for value in params if isinstance(value, str)]
-    if any(value == "redis" for value in values):
+    if any(value in ("redis", "docket") for value in values):
         return True
     embedded = any(value.startswith(EMBEDDED) for value in values)
     return bool(DATABASES & set(getattr(item, "fixturenames", ()))) and not embedded

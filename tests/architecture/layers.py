@@ -66,6 +66,7 @@ OTHERWISE = {
     "python_dateutil": "dateutil",
     "ruamel.yaml": "ruamel",
     "prompt_toolkit": "prompt_toolkit",
+    "pydocket": "docket",
 }
 
 # A pytest plugin imports pytest, which is installed wherever the plugin is loaded.

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from .server.server_options import QuestionSettings, ServerInfo, ServerLimits
     from .settings import settings_of
     from .store.audit_log import AuditCheck
+    from .tasks.docket import Docket
     from .tasks.extension import Tasks
     from .tasks.forwarding import ForwardedTasks
     from .tasks.runner import TaskLimits
@@ -141,6 +142,7 @@ _ROOMS = {
     ".server.calls.session_state": ("SessionState",),
     ".typed.uri_templates": ("Template",),
     ".settings": ("settings_of",),
+    ".tasks.docket": ("Docket",),
     ".tasks.extension": ("Tasks",),
     ".tasks.forwarding": ("ForwardedTasks",),
     ".tasks.runner": ("TaskLimits",),
@@ -209,6 +211,7 @@ __all__ = [
     "CoreCapability",
     "Csp",
     "Declined",
+    "Docket",
     "Duplex",
     "EmbeddedResource",
     "EventReader",

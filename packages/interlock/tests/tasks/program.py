@@ -1,5 +1,6 @@
-"""A server with durable tasks over stdio: `python program.py STORE LOG`. Each run of a tool and
-each step is a line in the log.
+"""A server with durable tasks over stdio: `python program.py STORE LOG [QUEUE]`. Each run of a tool
+and each step is a line in the log. With the URL of a queue, workers run the tasks:
+`interlock tasks run program.py:of_arguments -- STORE LOG QUEUE`.
 """
 
 from __future__ import annotations
@@ -7,12 +8,13 @@ from __future__ import annotations
 import asyncio
 import sys
 
-from interlock import Context, Server, Tasks, types
+from interlock import Context, Docket, Server, Tasks, types
 
 
-def build(store: str, log: str) -> Server:
+def build(store: str, log: str, queue: str = "") -> Server:
     """The server."""
-    server = Server("durable", extensions=[Tasks(store)])
+    runner = Docket(queue) if queue else None
+    server = Server("durable", extensions=[Tasks(store, runner=runner)])
 
     def write(line: str) -> str:
         with open(log, "a", encoding="utf-8") as file:
@@ -54,5 +56,10 @@ def build(store: str, log: str) -> Server:
     return server
 
 
+def of_arguments() -> Server:
+    """The server of the command line."""
+    return build(*sys.argv[1:])
+
+
 if __name__ == "__main__":
-    build(sys.argv[1], sys.argv[2]).run()
+    of_arguments().run()

@@ -1,5 +1,5 @@
 """Tasks that survive their workers: another process continues them, and no recorded step is
-repeated.
+repeated. The processes that serve run the tasks, or a fleet of workers does.
 """
 
 from __future__ import annotations
@@ -7,13 +7,15 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from interlock.types.tasks import TASKS_EXTENSION
-from tests.workers.conftest import store
+from tests.workers.conftest import place, store
 
 __all__ = ["store"]  # a fixture: SQLite, and a Valkey server of its own
 
@@ -28,11 +30,28 @@ META = {
 YES = {"action": "accept", "content": {"confirm": True}}
 
 
-class Worker:
-    """A process of the server, and a raw client of it."""
+@pytest.fixture(params=["inline", "docket"])
+def queue(request: pytest.FixtureRequest, store: str, tmp_path: Path) -> Iterator[str]:
+    """The URL of the queue of a fleet; empty if the processes that serve run the tasks."""
+    if request.param == "inline":
+        yield ""
+    elif store.startswith("redis:"):
+        yield store
+    else:
+        with place("redis", tmp_path) as url:
+            yield url
 
-    def __init__(self, process: asyncio.subprocess.Process) -> None:
+
+class Worker:
+    """A process of the server, a raw client of it, and in a fleet the process that runs tasks."""
+
+    def __init__(
+        self,
+        process: asyncio.subprocess.Process,
+        running: asyncio.subprocess.Process | None = None,
+    ) -> None:
         self.process = process
+        self.running = running
         self._next = 0
 
     async def request(self, method: str, **params: Any) -> dict[str, Any]:
@@ -66,33 +85,47 @@ class Worker:
                 await asyncio.sleep(0.02)
 
     async def kill(self) -> None:
-        """Kill the process at once (SIGKILL)."""
+        """Kill the processes at once (SIGKILL)."""
+        if self.running is not None:
+            self.running.kill()
         self.process.kill()
         await self.process.wait()
 
 
 @asynccontextmanager
-async def worker(store: str, log: Path) -> AsyncIterator[Worker]:
+async def worker(store: str, log: Path, queue: str = "") -> AsyncIterator[Worker]:
+    arguments = [store, str(log), *([queue] if queue else [])]
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         str(PROGRAM),
-        store,
-        str(log),
+        *arguments,
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
     )
+    running = None
+    if queue:
+        run = ("tasks", "run", f"{PROGRAM}:of_arguments", "--", *arguments)
+        running = await asyncio.create_subprocess_exec(sys.executable, "-m", "interlock", *run)
     try:
-        yield Worker(process)
+        yield Worker(process, running)
     finally:
+        if running is not None and running.returncode is None:
+            running.terminate()
+            await ended(running)
         if process.returncode is None:
             assert process.stdin is not None
             process.stdin.close()
-            try:
-                async with asyncio.timeout(60):
-                    await process.wait()
-            except TimeoutError:
-                process.kill()
-                await process.wait()
+            await ended(process)
+
+
+async def ended(process: asyncio.subprocess.Process) -> None:
+    """Wait for the end of a process, and kill it if it does not end."""
+    try:
+        async with asyncio.timeout(60):
+            await process.wait()
+    except TimeoutError:
+        process.kill()
+        await process.wait()
 
 
 def asks(task: dict[str, Any]) -> bool:
@@ -112,16 +145,16 @@ async def written(log: Path, line: str) -> None:
             await asyncio.sleep(0.02)
 
 
-async def test_a_task_outlives_a_killed_worker(store: str, tmp_path: Path) -> None:
+async def test_a_task_outlives_a_killed_worker(store: str, queue: str, tmp_path: Path) -> None:
     """`TKX-09`: what was announced is there. The question is still open at the next worker, and the
     steps are not repeated.
     """
     log = tmp_path / "log"
-    async with worker(store, log) as one:
+    async with worker(store, log, queue) as one:
         id = await one.create("report")
         await one.until(id, asks)
         await one.kill()
-    async with worker(store, log) as two:
+    async with worker(store, log, queue) as two:
         task = await two.until(id, asks)
         assert set(task["inputRequests"]) == {"publish"}
         await two.request("tasks/update", taskId=id, inputResponses={"publish": YES})
@@ -132,11 +165,11 @@ async def test_a_task_outlives_a_killed_worker(store: str, tmp_path: Path) -> No
 
 
 async def test_a_living_worker_takes_over_and_the_answer_survives(
-    store: str, tmp_path: Path
+    store: str, queue: str, tmp_path: Path
 ) -> None:
     """An answer that any worker has acknowledged is not asked for again."""
     log = tmp_path / "log"
-    async with worker(store, log) as one, worker(store, log) as two:
+    async with worker(store, log, queue) as one, worker(store, log, queue) as two:
         id = await one.create("report")
         await two.until(id, asks)
         answer = await two.request("tasks/update", taskId=id, inputResponses={"publish": YES})
@@ -147,24 +180,24 @@ async def test_a_living_worker_takes_over_and_the_answer_survives(
     assert log.read_text().splitlines().count("step 0") == 1
 
 
-async def test_cancellation_reaches_another_worker(store: str, tmp_path: Path) -> None:
+async def test_cancellation_reaches_another_worker(store: str, queue: str, tmp_path: Path) -> None:
     """A worker learns that its task was cancelled elsewhere, and gives up nothing of it later."""
     log = tmp_path / "log"
-    async with worker(store, log) as one, worker(store, log) as two:
+    async with worker(store, log, queue) as one, worker(store, log, queue) as two:
         id = await one.create("report")
         await one.until(id, asks)
         await two.request("tasks/cancel", taskId=id)
         assert (await one.until(id, has_ended))["status"] == "cancelled"
 
 
-async def test_a_step_in_doubt_is_not_repeated(store: str, tmp_path: Path) -> None:
+async def test_a_step_in_doubt_is_not_repeated(store: str, queue: str, tmp_path: Path) -> None:
     """A step that had started and has no outcome fails the task: it may have happened."""
     log = tmp_path / "log"
-    async with worker(store, log) as one:
+    async with worker(store, log, queue) as one:
         id = await one.create("doubtful")
         await written(log, "begun")
         await one.kill()
-    async with worker(store, log) as two:
+    async with worker(store, log, queue) as two:
         task = await two.until(id, has_ended)
     assert task["status"] == "failed"
     assert task["error"]["data"] == {"reason": "may_have_happened"}
@@ -172,26 +205,28 @@ async def test_a_step_in_doubt_is_not_repeated(store: str, tmp_path: Path) -> No
 
 
 async def test_a_destructive_tool_without_steps_never_runs_twice(
-    store: str, tmp_path: Path
+    store: str, queue: str, tmp_path: Path
 ) -> None:
     """Only an explicit hint keeps a task from running again."""
     log = tmp_path / "log"
-    async with worker(store, log) as one:
+    async with worker(store, log, queue) as one:
         id = await one.create("destroy")
         await written(log, "run")
         await one.kill()
-    async with worker(store, log) as two:
+    async with worker(store, log, queue) as two:
         task = await two.until(id, has_ended)
     assert task["status"] == "failed"
     assert "may have happened" in task["statusMessage"]
     assert log.read_text().splitlines() == ["run"]
 
 
-async def test_a_worker_that_ends_gives_up_its_tasks_at_once(store: str, tmp_path: Path) -> None:
+async def test_a_worker_that_ends_gives_up_its_tasks_at_once(
+    store: str, queue: str, tmp_path: Path
+) -> None:
     """Another worker continues them, and the run that was given up does not count."""
     log = tmp_path / "log"
-    async with worker(store, log) as two:
-        async with worker(store, log) as one:
+    async with worker(store, log, queue) as two:
+        async with worker(store, log, queue) as one:
             id = await one.create("report", steps=1)
             await one.until(id, asks)
         await two.request("tasks/update", taskId=id, inputResponses={"publish": YES})

@@ -30,6 +30,7 @@ from . import machine, views
 from .machine import StoredCaller, TaskRecord
 from .messages import CORE_REVISIONS, TASKS
 from .promotion import DetachedTransport, PromotableCall
+from .queue import TaskQueue
 from .runner import LiveTask, TaskLimits, TaskRunner, task_key
 from .sealed import SealedRecords
 
@@ -101,6 +102,14 @@ class TaskServer(Protocol):
         """The handler with all middleware."""
         ...
 
+    async def enter(self) -> None:
+        """Start the lifespan."""
+        ...
+
+    async def leave(self) -> None:
+        """End the lifespan."""
+        ...
+
 
 class Tasks(Extension):
     """Lets tools run as tasks, whose results clients collect later (2026-07-28, extension
@@ -112,6 +121,8 @@ class Tasks(Extension):
     Args:
         store: The store of the tasks, or its URL: `memory:` (tasks end with the process),
             `sqlite:///path` or `redis://...`.
+        runner: The queue of a fleet of workers, such as `Docket()`. By default the processes that
+            serve run the tasks.
         limits: How long tasks are kept, and how many.
         again: Whether a task whose worker has died runs again. If not, it fails. A tool that is
             declared destructive, and has not used `ctx.once`, never runs again.
@@ -120,7 +131,8 @@ class Tasks(Extension):
         wall_clock: The wall clock, in seconds.
 
     Raises:
-        ValueError: The URL names no store, or a key is too short.
+        ValueError: The URL names no store, a key is too short, or the workers of `runner` cannot
+            use the store.
         StoreError: A package for the store is not installed.
     """
 
@@ -128,6 +140,7 @@ class Tasks(Extension):
         self,
         store: str | Store = "memory:",
         *,
+        runner: TaskQueue | None = None,
         limits: TaskLimits | None = None,
         again: bool = True,
         keys: Sequence[bytes] = (),
@@ -157,7 +170,8 @@ class Tasks(Extension):
             middleware=[self._layer],
         )
         self.listening = {"taskIds": self._listen}
-        self._store = open_store(store) if isinstance(store, str) else store
+        self._queue = runner
+        self.use_store(store)
         self._limits = limits or TaskLimits()
         self._poll_ms = int(self._limits.poll * 1000)
         self._again = again
@@ -167,6 +181,49 @@ class Tasks(Extension):
         self._runner: TaskRunner | None = None
         self._handler: Handler | None = None
         self._asked: set[tuple[str, str]] = set()  # questions that a tasks/result delivers
+
+    def use_store(self, store: str | Store) -> None:
+        """Replace the store. Call it before the server runs.
+
+        Args:
+            store: The store, or its URL.
+
+        Raises:
+            ValueError: The URL names no store, or the workers of `runner` cannot use the store.
+            StoreError: A package for the store is not installed.
+        """
+        self._url = store if isinstance(store, str) else None
+        self._store = open_store(store) if isinstance(store, str) else store
+        if self._queue is not None and not self._store.shared:
+            raise ValueError(
+                "the workers of a runner need a store that processes share: sqlite: or redis:"
+            )
+
+    async def run_worker(
+        self, server: TaskServer, *, on_ready: Callable[[], object] = bool
+    ) -> None:
+        """Run tasks of the queue until cancelled: what `interlock tasks run` does. Then the tasks
+        that run are given up, so that other workers continue them.
+
+        Args:
+            server: The server of this extension. It is started, and serves nobody.
+            on_ready: Called when the worker begins.
+
+        Raises:
+            ValueError: The tasks run in the processes that serve.
+            StoreError: The store or the queue cannot be reached.
+        """
+        if self._queue is None:
+            raise ValueError(
+                "The tasks run in the processes that serve. For workers, give the extension a"
+                " runner: Tasks(..., runner=Docket())"
+            )
+        await server.enter()
+        try:
+            on_ready()
+            await self.running.consume()
+        finally:
+            await server.leave()
 
     @asynccontextmanager
     async def _live(self, server: TaskServer) -> AsyncIterator[None]:
@@ -179,8 +236,10 @@ class Tasks(Extension):
             self._store,
             SealedRecords(records, self._keys) if self._keys else records,
             self._limits,
+            url=self._url,
             run_again=self._run_again,
             may_run_again=self._may_run_again,
+            queue=self._queue,
             wall_clock=self._wall,
         )
         assert server.handler is not None  # it stacks the middleware, which tasks run again through
@@ -278,6 +337,8 @@ class Tasks(Extension):
         """Make a call a task, and start it."""
         runner = self.running
         record = self._record(x, _new_id(), ttl)
+        if runner.defers:
+            return await runner.submit(record)
         asker = HandlerRun({}, x.caller.capabilities, runner.steps(record.id, record.owner))
         live = await runner.create(record, asker)
         inner = replace(
@@ -317,7 +378,7 @@ class Tasks(Extension):
                     break
                 call.stirred.clear()
                 await call.stirred.wait()
-            if running.done():
+            if running.done() or runner.is_draining:  # a call has time to finish
                 return await running
             live = await self._promote(x, call, id, running)
         except BaseException:

@@ -75,6 +75,7 @@ class TaskRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
         attempt: A random name of the run, which is the fencing token of its writes.
         runs: The number of runs so far.
         uses_once: Whether a run has used `ctx.once`.
+        is_queued: Whether the task waits for its first run.
     """
 
     id: str
@@ -98,6 +99,7 @@ class TaskRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
     attempt: str = ""
     runs: int = 1
     uses_once: bool = False
+    is_queued: bool = False
 
     @property
     def is_terminal(self) -> bool:
@@ -170,7 +172,12 @@ def start_again(task: TaskRecord, worker: str, attempt: str, alive: Collection[s
     """Assign a task to another worker, unless its own worker is alive."""
     if task.is_terminal or task.worker in alive:
         return task
-    return replace(task, worker=worker, attempt=attempt, runs=task.runs + 1)
+    return replace(task, worker=worker, attempt=attempt, runs=task.runs + 1, is_queued=False)
+
+
+def enqueue(task: TaskRecord) -> TaskRecord:
+    """Leave the first run of a new task to other workers."""
+    return replace(task, runs=0, is_queued=True)
 
 
 def give_up(task: TaskRecord) -> TaskRecord:

@@ -11,7 +11,7 @@ import asyncio
 import contextlib
 import os
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from functools import partial
 from typing import Any
 
@@ -31,6 +31,7 @@ from ..types.tasks import TaskError
 from ..wire.codec import encode
 from . import machine
 from .machine import TaskRecord
+from .queue import TaskQueue
 
 log = limited("interlock.tasks")
 
@@ -301,9 +302,11 @@ class TaskRunner:
     Args:
         store: The store. It is opened and closed with the runner.
         records: The records of tasks in that store.
+        url: The URL of the store, if it is known.
         limits: The limits.
         run_again: Runs a task that this worker has taken over.
         may_run_again: Whether a task of a dead worker may run again.
+        queue: The queue whose workers run new tasks; None if this worker runs them.
         wall_clock: The wall clock.
     """
 
@@ -313,13 +316,18 @@ class TaskRunner:
         records: RecordStore,
         limits: TaskLimits,
         *,
+        url: str | None = None,
         run_again: Callable[[Exchange], Awaitable[AnyResult]],
         may_run_again: Callable[[TaskRecord], bool],
+        queue: TaskQueue | None = None,
         wall_clock: Callable[[], float] = time.time,
     ) -> None:
         self.store = store
+        self.queue = queue
+        self.is_draining = False  # this worker takes no more tasks
         self.records = records
         self.limits = limits
+        self._url = url
         self.wall_clock = wall_clock
         self.messages = WorkerMessages(store, heartbeat=_HEARTBEAT, wall_clock=wall_clock)
         self.actions = Actions(records, self.messages, wall_clock=wall_clock)
@@ -330,48 +338,69 @@ class TaskRunner:
         self._background: set[asyncio.Task[Any]] = set()
         self._counts: dict[str, int] = {}
         self._beating: asyncio.Task[None] | None = None
-        self._is_draining = False
         self._searching = asyncio.Lock()
+        self._taking = asyncio.Lock()
+        self._stopping = asyncio.Lock()
+        self._has_searched = False  # once for the tasks of workers that nobody lists any more
+        self._returned: list[str] = []  # keys that were delivered while this worker drains
         self.messages.on(_CHANGED, self._changed_elsewhere)
-        self.messages.on(_FREE, lambda _, __: self.keep(self._search(set())))
+        self.messages.on(_FREE, self._search_soon)
 
     # -- life --------------------------------------------------------------------------------------
 
     async def start(self) -> None:
         """Open the store, and take over the tasks that no living worker runs."""
         await self.store.open()
+        if self.queue is not None:
+            try:
+                await self.queue.open(self._url)
+            except BaseException:
+                await self.store.aclose()
+                raise
         self.messages.open()
         await self.messages.beat_once()
-        if self.store.shared:
-            # Listed before its first task: the others look for the tasks of listed workers only.
-            await self._check_workers(is_first=True)
-            self._beating = asyncio.get_running_loop().create_task(self._beat())
-        else:
+        if not self.store.shared:
             await self._search(set())
+            return
+        # Listed before its first task: the others look for the tasks of listed workers only.
+        await self._change_workers(lambda others: others | {self.messages.worker})
+        self._beating = asyncio.get_running_loop().create_task(self._beat())
+        if self.queue is None:
+            await self._check_workers()
+
+    async def drain(self) -> None:
+        """Take no more tasks, and give up those that run, so that other workers continue them at
+        once. Tasks of new calls are left to other workers.
+        """
+        self.is_draining = True
+        async with self._stopping, self._taking:  # a task that is being taken over is given up too
+            live = list(self._live.values())
+            runs = [one.task for one in live if one.task is not None]
+            for one in live:
+                one.stop()
+            await asyncio.gather(*runs, return_exceptions=True)
+            await asyncio.gather(*(self._give_up(one) for one in live), return_exceptions=True)
+            if live and self.queue is None:
+                self.messages.publish(_FREE, "")
 
     async def stop(self) -> None:
-        """Give up all tasks, so that other workers continue them at once."""
-        self._is_draining = True
+        """Drain, and end the heartbeats of this worker."""
         if self._beating is not None:
             self._beating.cancel()
             await asyncio.wait({self._beating})
-        live = list(self._live.values())
-        runs = [one.task for one in live if one.task is not None]
-        for one in live:
-            one.stop()
-        await asyncio.gather(*runs, return_exceptions=True)
-        await asyncio.gather(*(self._give_up(one) for one in live), return_exceptions=True)
+        await self.drain()
         if self.store.shared:
             # It stays listed: another worker removes it, once all its tasks have been taken over.
             with contextlib.suppress(StoreError):
                 await self.store.workers.heartbeat(
                     self.messages.worker, until=self.wall_clock() - 1
                 )
-            self.messages.publish(_FREE, "")
         for task in list(self._background):
             task.cancel()
         await asyncio.gather(*self._background, return_exceptions=True)
         self.messages.close()
+        if self.queue is not None:
+            await self.queue.aclose()
         await self.store.aclose()
 
     async def _give_up(self, one: LiveTask) -> None:
@@ -381,12 +410,15 @@ class TaskRunner:
             return machine.give_up(task) if task.attempt == attempt else task
 
         await self.change(one.record.owner, one.record.id, step)
+        if self.queue is not None:
+            await self.queue.put(one.key, os.urandom(8).hex())
 
-    def keep(self, work: Any) -> None:
+    def keep(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
         """Run a coroutine in the background."""
         task = asyncio.get_running_loop().create_task(work)
         self._background.add(task)
         task.add_done_callback(self._done)
+        return task
 
     def _done(self, task: asyncio.Task[Any]) -> None:
         self._background.discard(task)
@@ -529,8 +561,36 @@ class TaskRunner:
         """Return the recorder of a task's `once` steps."""
         return TaskSteps(self.actions, id, owner, self.limits.ttl or _TEN_YEARS)
 
+    @property
+    def defers(self) -> bool:
+        """Whether other workers run new tasks."""
+        return self.queue is not None or (self.is_draining and self.store.shared)
+
+    async def submit(self, record: TaskRecord) -> TaskRecord:
+        """Store a new task, and leave its first run to other workers (`TKX-09`).
+
+        Raises:
+            McpError: The owner has too many running tasks.
+            StoreError: The store or the queue failed.
+        """
+        await self.make_room(record.owner)
+        record = machine.enqueue(record)
+        version = await self.swap(record, 0)
+        if not version:
+            raise StoreError("a new task could not be stored")
+        if self.queue is None:
+            self.messages.publish(_FREE, "")
+            return record
+        key = task_key(record.owner, record.id)
+        try:
+            await self.queue.put(key, str(version))
+        except BaseException:  # the client gets no handle, so nobody would read the result
+            self.keep(self.records.remove(key, was=version))
+            raise
+        return record
+
     async def create(self, record: TaskRecord, asker: HandlerRun) -> LiveTask:
-        """Store a new task (`TKX-09`).
+        """Store a new task that this worker runs (`TKX-09`).
 
         Raises:
             McpError: The owner has too many running tasks.
@@ -577,17 +637,23 @@ class TaskRunner:
 
     async def _beat(self) -> None:
         """Send heartbeats, and take over the tasks of workers that have died."""
+        checking: asyncio.Task[None] | None = None
         while True:
             await asyncio.sleep(_HEARTBEAT)
             try:
-                if await self.messages.beat_once():
-                    await self._check_workers()
-            except StoreError:
-                pass  # the store is away; running tasks go on
+                has_store = await self.messages.beat_once()
             except Exception as bad:
-                log.error("the search for tasks of dead workers failed", exc_info=bad)
+                log.error("a heartbeat failed", exc_info=bad)
+                continue
+            # In a task of its own: a search may take longer than heartbeats may be missing.
+            is_checking = checking is not None and not checking.done()
+            if has_store and not self.is_draining and not is_checking:
+                checking = self.keep(self._check_workers())
 
-    async def _check_workers(self, *, is_first: bool = False) -> None:
+    async def _check_workers(self) -> None:
+        """Look for workers that have died, and search their tasks. The first time all tasks are
+        searched.
+        """
         own = self.messages.worker
         record = await self.records.load(_WORKERS, now=self.wall_clock())
         names = set() if record is None else set(_names(record.data))
@@ -596,8 +662,9 @@ class TaskRunner:
             for live in list(self._live.values()):  # others took this worker for dead
                 self.keep(live.refresh())
         dead = {name for name in names - {own} if not await self.messages.is_alive(name)}
-        if dead or is_first:
-            await self._search(names - dead)
+        if (dead or not self._has_searched) and not await self._search(names - dead):
+            return
+        self._has_searched = True
         if dead:
             await self._change_workers(lambda others: others - dead)
 
@@ -617,11 +684,12 @@ class TaskRunner:
             ):
                 return changed
 
-    async def _search(self, alive: set[str]) -> None:
-        """Take over all tasks that no living worker runs."""
-        if self._is_draining:
-            return
+    async def _search(self, alive: set[str]) -> bool:
+        """Take over all tasks that no living worker runs, or queue them. Returns False if this
+        worker drains meanwhile.
+        """
         async with self._searching:
+            listed = alive
             alive = {*alive, self.messages.worker}
             after = ""
             while True:
@@ -629,43 +697,116 @@ class TaskRunner:
                     "task:", now=self.wall_clock(), after=after, most=_PAGE
                 )
                 for key in keys:
-                    await self._take_over(key, alive)
+                    if self.is_draining:
+                        return False
+                    if self.queue is None:
+                        await self._take_over(key, alive)
+                    else:
+                        await self._queue_again(self.queue, key, alive)
                 if len(keys) < _PAGE:
-                    return
+                    break
                 after = keys[-1]
+            await self._list(alive - listed)
+            return True
 
-    async def _take_over(self, key: str, alive: set[str]) -> None:
+    async def _list(self, workers: set[str]) -> None:
+        """List workers that have tasks and seem alive. Another worker may have taken one of them
+        for dead already, and nobody looks for the tasks of an unlisted worker.
+        """
+        if workers:
+            await self._change_workers(lambda others: others | workers)
+
+    def _search_soon(self, _: str, __: str) -> None:
+        self.keep(self._search(set()))
+
+    async def _queue_again(self, queue: TaskQueue, key: str, alive: set[str]) -> None:
+        """Queue a task, unless a living worker runs it or it is queued already."""
+        stored = await self.records.load(key, now=self.wall_clock())
+        if stored is not None and not await self._is_taken(_decode(stored.data), alive):
+            await queue.put(key, str(stored.version))
+
+    async def _is_taken(self, task: TaskRecord, alive: set[str]) -> bool:
+        """Whether a task has ended, or a living worker runs it. Adds that worker to `alive`."""
+        has_ended = task.is_terminal or not _exists(task, self.wall_clock())
+        if has_ended or task.worker in alive:
+            return True
+        if task.worker and await self.messages.is_alive(task.worker):
+            alive.add(task.worker)
+            return True
+        return False
+
+    async def _take_over(self, key: str, alive: set[str]) -> LiveTask | None:
         """Take over a task, unless a living worker runs it."""
-        while True:
-            now = self.wall_clock()
-            stored = await self.records.load(key, now=now)
-            if stored is None:
-                return
-            task = _decode(stored.data)
-            if not _exists(task, now) or task.is_terminal or task.worker in alive:
-                return
-            if task.worker and await self.messages.is_alive(task.worker):
-                alive.add(task.worker)
-                return
-            has_crashed = task.worker != ""
-            changed = machine.start_again(task, self.messages.worker, os.urandom(8).hex(), alive)
-            if (has_crashed and task.runs >= _MOST_RUNS) or not self._may_run_again(task):
-                changed = machine.fail(changed, _doubt(), self.wall_clock())
-            version = await self.swap(changed, stored.version)
-            if version:
-                break
-            # Another worker was faster, or a client has changed the task meanwhile.
-        if changed.is_terminal:
-            self.announce(key)
-            return
-        asker = HandlerRun(
-            changed.journal, changed.caller.capabilities, self.steps(changed.id, changed.owner)
-        )
-        live = self._adopt(changed, version, asker)
-        self.run(live, self.exchange_of(live), self._run_again)
+        async with self._taking:
+            while not self.is_draining:
+                stored = await self.records.load(key, now=self.wall_clock())
+                if stored is None:
+                    return None
+                task = _decode(stored.data)
+                if await self._is_taken(task, alive):
+                    return None
+                attempt = os.urandom(8).hex()
+                changed = machine.start_again(task, self.messages.worker, attempt, alive)
+                has_crashed = task.worker != "" and task.runs >= _MOST_RUNS
+                if not task.is_queued and (has_crashed or not self._may_run_again(task)):
+                    changed = machine.fail(changed, _doubt(), self.wall_clock())
+                version = await self.swap(changed, stored.version)
+                if version:
+                    return self._run_taken(changed, version, is_first=task.is_queued)
+                # Another worker was faster, or a client has changed the task meanwhile.
+        return None
 
-    def exchange_of(self, live: LiveTask) -> Exchange:
-        """Return the exchange of a task that runs again."""
+    def _run_taken(self, task: TaskRecord, version: int, *, is_first: bool) -> LiveTask | None:
+        """Run a task that this worker has taken over, if it may run."""
+        if task.is_terminal:
+            self.announce(task_key(task.owner, task.id))
+            return None
+        asker = HandlerRun(task.journal, task.caller.capabilities, self.steps(task.id, task.owner))
+        live = self._adopt(task, version, asker)
+        self.run(live, self.exchange_of(live, is_first=is_first), self._run_again)
+        return live
+
+    # -- a queue -----------------------------------------------------------------------------------
+
+    async def consume(self) -> None:
+        """Run the tasks of the queue until cancelled. Then drain."""
+        assert self.queue is not None  # only workers of a queue consume
+        consuming = asyncio.ensure_future(self.queue.consume(self._run_delivered))
+        try:
+            await asyncio.wait({consuming})
+        finally:
+            await self.drain()
+            consuming.cancel()
+            await asyncio.wait({consuming})
+            for key in self._returned:
+                await self.queue.put(key, os.urandom(8).hex())
+        await consuming
+
+    async def _run_delivered(self, key: str) -> None:
+        """Run a task whose key the queue has delivered. Does nothing if the task has ended, or a
+        living worker has it.
+        """
+        live = await self._take_delivered(key)
+        if live is not None and live.task is not None:
+            await asyncio.wait({live.task})
+        elif self.is_draining:
+            self._returned.append(key)
+
+    async def _take_delivered(self, key: str) -> LiveTask | None:
+        """Take over a delivered task, as soon as the store is available."""
+        own = self.messages.worker
+        while True:
+            try:
+                alive = {own}
+                live = await self._take_over(key, alive)
+                await self._list(alive - {own})
+                return live
+            except StoreError:
+                log.warning("the store has failed; a delivered task is run when it is back")
+                await asyncio.sleep(_PATIENCE)
+
+    def exchange_of(self, live: LiveTask, *, is_first: bool) -> Exchange:
+        """Return the exchange of a task that was created by another run or worker."""
         task = live.record
         return Exchange(
             "tools/call",
@@ -674,7 +815,7 @@ class TaskRunner:
             notify=live.notify,
             asker=live.asker,
             progress_token="task",
-            replayed=True,
+            replayed=not is_first,
         )
 
 

@@ -11,22 +11,45 @@ from ... import Client
 from ...types.tasks import Task
 from .. import exits
 from ..screen import plain, print_json, say
+from ..targets.trailing_command import TargetCommand
 from .calling import finished, show_task
 from .connection import ConnectionSettings
 from .options import exactly, target_command
 
 
-@target_command("tasks", "[list | get ID | cancel ID | wait ID]")
+class _TasksCommand(TargetCommand):
+    """`interlock tasks`, whose first word may be `run` in place of a target."""
+
+    def make_context(
+        self,
+        info_name: str | None,
+        args: list[str],
+        parent: click.Context | None = None,
+        **extra: Any,
+    ) -> click.Context:
+        """Parse the command line."""
+        if args[:1] != ["run"]:
+            return super().make_context(info_name, args, parent, **extra)
+        from ..run.task_worker import run_tasks  # late: only for workers
+
+        return run_tasks.make_context(f"{info_name} run", args[1:], parent, **extra)
+
+
+@target_command("tasks", "[list | get ID | cancel ID | wait ID]", kind=_TasksCommand)
 def tasks(connection: ConnectionSettings, words: Sequence[str]) -> None:
     """Show the tasks of a server: calls that it finishes later.
 
     `interlock call TARGET TOOL --task` starts one and prints its ID. `wait` answers the questions
     of a task and shows its result. Only servers of 2025-11-25 have a `list`.
 
+    `interlock tasks run FILE` runs the tasks of a server as one worker of a fleet; see
+    `interlock tasks run --help`.
+
     \b
     interlock tasks https://lab.example/mcp wait 786512e2-9e0d-44bd-8f29-789f320fe840
     interlock tasks http://127.0.0.1:8000/mcp cancel 786512e2-9e0d-44bd-8f29-789f320fe840
     interlock tasks http://127.0.0.1:8000/mcp list --revision 2025-11-25 --json
+    interlock tasks run reports.py
     """
     action, *ids = words or ("list",)
     if action == "list":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import traceback
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -264,22 +265,32 @@ def run(
         watched = [Path(folder) for folder in folders]
         sys.exit(run_reloading(path, name, arguments, watched, grace))
     try:
-        with wire_kept_clear():
-            server = load_server(path, name, arguments)
+        server = load_file(path, name, arguments)
     except TargetError as bad:
         if not dev:
             raise
         click.echo(f"{ERROR}{bad.message}", err=True)
         sys.exit(bad.exit_code)
+    if dev:
+        _enter_development(server, path)
+    run_server(server, transport, options, path)
+
+
+def load_file(path: Path, name: str | None, arguments: Sequence[str]) -> Server:
+    """Return the server in a file. An error of the file is shown, and ends the program.
+
+    Raises:
+        TargetError: There is no server, or more than one.
+    """
+    try:
+        with wire_kept_clear():
+            return load_server(path, name, arguments)
     except click.ClickException:
         raise
     except Exception as bad:
         # Only the frames of the file: how it was imported does not help its author.
         traceback.print_exception(bad.with_traceback(_own_frames(bad, path)))
         sys.exit(exits.TOOL_FAILED)
-    if dev:
-        _enter_development(server, path)
-    run_server(server, transport, options, path)
 
 
 def _enter_development(server: Server, path: Path) -> None:
