@@ -97,3 +97,54 @@ def test_the_result_of_a_task_is_not_written_by_call(interlock: Command, server:
     done = interlock("call", server, "crunch", "--task", "-o", "x")
     assert done.exit_code == 2
     assert "--output" in done.stderr
+
+
+FLEET = """
+import sys
+from interlock import Docket, Server, Tasks
+
+alone = Server("alone")
+inline = Server("inline", extensions=[Tasks("sqlite:tasks.db")])
+server = Server("fleet", extensions=[Tasks(*sys.argv[1:], runner=Docket())])
+"""
+
+
+@pytest.fixture
+def fleet(tmp_path: Path) -> Path:
+    """A file with servers, one of which has workers."""
+    path = tmp_path / "fleet.py"
+    path.write_text(FLEET, encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("words", "exit_code", "message"),
+    [
+        ([":alone", "--", "sqlite:x.db"], 2, "has no tasks: it needs extensions=[Tasks(...)]"),
+        ([":inline", "--", "sqlite:x.db"], 1, "Tasks(..., runner=Docket())"),
+        ([":server", "--", "sqlite:x.db"], 1, "Docket('redis://...')"),
+        ([":server", "--store", "mongodb://x", "--", "sqlite:x.db"], 1, "names no store"),
+        ([":server", "--store", "memory:", "--", "sqlite:x.db"], 1, "sqlite: or redis:"),
+        (
+            [":server", "--store", "redis://127.0.0.1:1", "--", "sqlite:x.db"],
+            1,
+            "127.0.0.1:1",
+        ),
+    ],
+)
+def test_a_worker_that_cannot_run_says_why(
+    interlock: Command, fleet: Path, words: list[str], exit_code: int, message: str
+) -> None:
+    ran = interlock("tasks", "run", f"{fleet}{words[0]}", *words[1:])
+    assert (ran.exit_code, message in ran.stderr) == (exit_code, True), ran.stderr
+
+
+def test_the_help_of_a_worker(interlock: Command) -> None:
+    """`run` is a command of its own, and the help of `interlock tasks` names it."""
+    assert "FILE[:OBJECT]" in interlock("tasks", "run", "--help").stdout
+    assert "interlock tasks run FILE" in interlock("tasks", "--help").stdout
+
+
+def test_the_file_of_a_worker_is_named(interlock: Command) -> None:
+    ran = interlock("tasks", "run", "missing.py")
+    assert (ran.exit_code, "There is no file missing.py." in ran.stderr) == (2, True)

@@ -133,7 +133,7 @@ def _connection(disconnected: asyncio.Event) -> Dependency[Any]:
     """
     from docket.dependencies import Dependency  # late: as above
 
-    class Connection(Dependency[None]):
+    class EngineConnection(Dependency[None]):
         @classmethod
         @asynccontextmanager
         async def worker_lifecycle(cls, docket: Engine, worker: Any) -> AsyncIterator[None]:
@@ -146,7 +146,7 @@ def _connection(disconnected: asyncio.Event) -> Dependency[Any]:
         async def __aenter__(self) -> None:
             """Do nothing: the dependency is about the worker, and not about one delivery."""
 
-    return Connection()
+    return EngineConnection()
 
 
 @contextmanager
