@@ -118,7 +118,7 @@ def fleet(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("words", "exit_code", "message"),
+    "words, exit_code, message",
     [
         ([":alone", "--", "sqlite:x.db"], 2, "has no tasks: it needs extensions=[Tasks(...)]"),
         ([":inline", "--", "sqlite:x.db"], 1, "Tasks(..., runner=Docket())"),

@@ -162,11 +162,12 @@ async def test_a_worker_that_ends_gives_its_tasks_to_the_others(redis: str) -> N
     first = fleet(redis)
     second = fleet(redis)
     second.gate.set()
-    async with serving(fleet(redis)) as peer, running(first):
+    async with serving(fleet(redis)) as peer, running(first) as working:
         made = await peer.create("wait")
         await peer.until(made.task_id, waits)
         async with running(second):
-            await first.tasks.running.drain()  # as at SIGTERM
+            working.cancel()  # as at SIGTERM
+            await asyncio.wait({working})
             task = await peer.ended(made.task_id)
     assert result_of(task)["content"][0]["text"] == "waited"
     assert (first.runs, second.runs) == (["wait"], ["wait"])

@@ -373,12 +373,12 @@ class Tasks(Extension):
         deadline = loop.time() + after
         try:
             while not running.done():
-                is_late = call.wants or loop.time() >= deadline
-                if is_late and not call.open_questions:
+                is_late = loop.time() >= deadline and not runner.is_draining
+                if (call.wants or is_late) and not call.open_questions:
                     break
                 call.stirred.clear()
                 await call.stirred.wait()
-            if running.done() or runner.is_draining:  # a call has time to finish
+            if running.done():
                 return await running
             live = await self._promote(x, call, id, running)
         except BaseException:

@@ -342,7 +342,6 @@ class TaskRunner:
         self._taking = asyncio.Lock()
         self._stopping = asyncio.Lock()
         self._has_searched = False  # once for the tasks of workers that nobody lists any more
-        self._returned: list[str] = []  # keys that were delivered while this worker drains
         self.messages.on(_CHANGED, self._changed_elsewhere)
         self.messages.on(_FREE, self._search_soon)
 
@@ -775,11 +774,9 @@ class TaskRunner:
         try:
             await asyncio.wait({consuming})
         finally:
-            await self.drain()
             consuming.cancel()
-            await asyncio.wait({consuming})
-            for key in self._returned:
-                await self.queue.put(key, os.urandom(8).hex())
+            await asyncio.wait({consuming}, timeout=_PATIENCE)
+            await self.drain()
         await consuming
 
     async def _run_delivered(self, key: str) -> None:
@@ -789,8 +786,9 @@ class TaskRunner:
         live = await self._take_delivered(key)
         if live is not None and live.task is not None:
             await asyncio.wait({live.task})
-        elif self.is_draining:
-            self._returned.append(key)
+        elif self.is_draining and self.queue is not None:
+            with contextlib.suppress(StoreError):  # or else a search finds it
+                await self.queue.put(key, os.urandom(8).hex())
 
     async def _take_delivered(self, key: str) -> LiveTask | None:
         """Take over a delivered task, as soon as the store is available."""
