@@ -59,6 +59,16 @@ COMMANDS: Final[dict[str, Row]] = {
         "interlock.cli.client.tasks:tasks",
     ),
     "ping": Row("Check that a server answers.", _TALK, "interlock.cli.client.listing:ping"),
+    "record": Row(
+        "Record what a host and a server send each other.",
+        _TALK,
+        "interlock.cli.tapes.record:record",
+    ),
+    "replay": Row(
+        "Replay a recording as a mock server, or compare a server with it.",
+        _TALK,
+        "interlock.cli.tapes.replay:replay",
+    ),
     "auth": Row(
         "Log in to servers, and see why a login fails.", _TALK, "interlock.cli.auth.group:auth"
     ),

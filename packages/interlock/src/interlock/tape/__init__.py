@@ -26,8 +26,10 @@ if TYPE_CHECKING:
         TapeLine,
     )
     from .index import TapeIndex, TapeRow
+    from .mock import MockServer
     from .playback import Playback, replay_to_client, replay_to_server
     from .recorder import RecordedConnection, Recorder
+    from .regression import replay_recording, server_process
 
 # Imported at first use: recording needs neither the client nor the server.
 _MODULES = {
@@ -45,8 +47,10 @@ _MODULES = {
         "TapeLine",
     ),
     ".index": ("TapeIndex", "TapeRow"),
+    ".mock": ("MockServer",),
     ".playback": ("Playback", "replay_to_client", "replay_to_server"),
     ".recorder": ("RecordedConnection", "Recorder"),
+    ".regression": ("replay_recording", "server_process"),
 }
 
 __all__ = [
@@ -54,6 +58,7 @@ __all__ = [
     "ConnectionEnd",
     "HttpHead",
     "Line",
+    "MockServer",
     "Playback",
     "RecordedConnection",
     "Recorder",
@@ -67,8 +72,10 @@ __all__ = [
     "TapeLine",
     "TapeRow",
     "Taped",
+    "replay_recording",
     "replay_to_client",
     "replay_to_server",
+    "server_process",
 ]
 
 __getattr__, __dir__ = lazily(__name__, _MODULES)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
@@ -14,13 +13,10 @@ from msgspec.structs import replace
 
 from ..transport.channel import Channel
 from ..wire.jsonrpc import READ_ERRORS, Frame
+from .blanking import VOLATILE, Blanking
 from .blanks import Blanks
 from .format import Line, Sender, TapeError, TapeHeader, decode_line, encode_frame
 
-VOLATILE = ("requestState", "elicitationId")
-"""The members that differ in each run, which `blanked` replaces by default."""
-
-_REFERENCE = re.compile(r"\(reference [0-9a-f]+\)")
 _json = msgspec.json.Decoder().decode
 
 
@@ -77,7 +73,7 @@ class Tape:
         """The tape with blanks (see `interlock.tape.blanks`) for members with these names and
         for error references.
         """
-        blanking = _Blanking(frozenset(names))
+        blanking = Blanking(names)
         return Tape(
             [replace(line, frame=blanking.frame(line)) for line in self.lines], about=self.about
         )
@@ -261,35 +257,3 @@ def _settled(lines: list[Line]) -> list[Line]:
 
 def _beyond(lines: list[Line], length: int) -> Iterator[tuple[int, Line]]:
     return ((number, line) for number, line in enumerate(lines[length:], length + 1))
-
-
-class _Blanking:
-    """Replaces values that differ in each run by blanks. The same value gets the same blank."""
-
-    def __init__(self, names: frozenset[str]) -> None:
-        self._names = names
-        self._known: dict[str, str] = {}
-        self._counts: dict[str, int] = {}
-
-    def frame(self, line: Line) -> Frame:
-        message = line.message
-        if message is None:
-            return line.frame
-        blanked = self._walk(message)
-        return line.frame if blanked == message else msgspec.json.encode(blanked)
-
-    def _walk(self, value: Any) -> Any:
-        if isinstance(value, dict):
-            return {
-                k: self._blank(k, v) if k in self._names and isinstance(v, str) else self._walk(v)
-                for k, v in value.items()
-            }
-        if isinstance(value, list):
-            return [self._walk(item) for item in value]
-        return _REFERENCE.sub("(reference ${_})", value) if isinstance(value, str) else value
-
-    def _blank(self, name: str, value: str) -> str:
-        if value not in self._known:
-            self._counts[name] = self._counts.get(name, 0) + 1
-            self._known[value] = f"${{{name}-{self._counts[name]}}}"
-        return self._known[value]

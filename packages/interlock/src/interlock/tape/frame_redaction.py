@@ -45,6 +45,12 @@ _SECRET_ENDINGS = (
 )  # fmt: skip
 # The same in JSON within a string of JSON, where the quotation mark is escaped.
 _NAME_MARKS = (*_SECRET_ENDINGS, *(ending.replace('"', '\\"') for ending in _SECRET_ENDINGS))
+# Values of variables such as DISABLE_AUTH.
+_COMMON_VALUES = frozenset(
+    {"true", "false", "null", "none", "basic", "bearer", "token", "oauth", "auto", "default"}
+    | {"enabled", "disabled", "optional", "required", "always", "never", "anonymous", "public"}
+)
+_SHORTEST_NUMBER = 6  # digits
 _json = msgspec.json.Decoder().decode
 
 
@@ -152,8 +158,15 @@ class FrameRedactor:
 
 
 def secrets_of_process(command: Sequence[str], environment: Mapping[str, str]) -> frozenset[str]:
-    """Return the secrets that a server's command and environment contain."""
+    """Return the secrets that a server's command and environment contain.
+
+    Short numbers and common words are left out: redacting them would make holes in everything.
+    """
     found = set(secrets_in_command(command))
     for name, value in environment.items():
         found |= secrets_in(name, value)
-    return frozenset(found)
+    return frozenset(value for value in found if not _is_common(value))
+
+
+def _is_common(value: str) -> bool:
+    return value.lower() in _COMMON_VALUES or (value.isdecimal() and len(value) < _SHORTEST_NUMBER)

@@ -1,0 +1,1 @@
+"""The commands that record and replay tapes."""

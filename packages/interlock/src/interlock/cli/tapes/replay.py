@@ -1,0 +1,152 @@
+"""`interlock replay`: play one side of a tape, as a mock server or as a regression test."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+
+import click
+
+from ...tape import MockServer, Tape, TapeError, TapeFile, replay_recording, server_process
+from ...tape.regression import PATIENCE
+from ...tape.saved_test import write_test
+from ...transport.stdio import own_streams
+from .. import exits
+from ..screen import WARNING
+from ..targets.trailing_command import COMMAND, TargetCommand
+
+
+@click.command("replay", cls=TargetCommand)
+@click.argument("tape", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option(
+    "--as",
+    "part",
+    type=click.Choice(["server", "client"]),
+    required=True,
+    help="server: answer a client from the tape. client: send a server what the client sent, and "
+    "compare its answers.",
+)
+@click.option("--connection", help="The connection of the tape, where it has several.")
+@click.option(
+    "--timeout",
+    type=click.FloatRange(0, min_open=True),
+    default=PATIENCE,
+    show_default=True,
+    help="client: seconds to wait for each message of the server.",
+)
+@click.option(
+    "--ignore",
+    multiple=True,
+    metavar="PATH",
+    help="client: do not compare this path, such as /result/structuredContent/took.",
+)
+@click.option(
+    "--volatile",
+    multiple=True,
+    metavar="NAME",
+    help="client: members of this name differ in each run; a new value is sent back where the "
+    "client sent the recorded one.",
+)
+@click.option(
+    "--save-test",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE.py",
+    help="client: write a test for pytest that does the same.",
+)
+def replay(
+    tape: Path,
+    part: str,
+    connection: str | None,
+    timeout: float,
+    ignore: tuple[str, ...],
+    volatile: tuple[str, ...],
+    save_test: Path | None,
+) -> None:
+    """Replay a TAPE to a client or to a server.
+
+    As a server, the tape answers over stdio: put the command in a client's configuration. A request
+    matches a recorded one with the same method and params, in order. A request that the tape has no
+    answer for is an error, which names the nearest recorded request.
+
+    As a client, the tape starts the COMMAND, sends what the client sent, and compares the answers.
+    Ids, states, cursors, UUIDs, times and the version of the server may differ. The command of the
+    tape is shown, and never run.
+
+    The exit code is 0 if nothing differs, and 3 otherwise.
+
+    \b
+    interlock replay files.tape --as server
+    interlock replay files.tape --as client -- python server.py
+    interlock replay files.tape --as client --save-test test_files.py -- python server.py
+    """
+    command: list[str] = click.get_current_context().meta.get(COMMAND, [])
+    conversation = _load(tape, connection)
+    if part == "server":
+        if command:
+            raise click.UsageError("--as server starts no command.")
+        sys.exit(asyncio.run(_serve(MockServer(conversation))))
+    if not command:
+        recorded = " ".join(map(str, conversation.about.get("command", ["COMMAND"])))
+        raise click.UsageError(
+            f"Write the command that starts the server after --. The tape was recorded with: "
+            f"{recorded}"
+        )
+    found = asyncio.run(_compare(conversation, command, timeout, volatile, ignore))
+    if save_test is not None:
+        try:
+            write_test(save_test, tape, command, connection, volatile, ignore)
+        except OSError as bad:
+            raise click.ClickException(f"{save_test}: {bad.strerror}") from None
+        click.echo(f"Saved {save_test}.", err=True)
+    for difference in found:
+        click.echo(difference)
+    if found:
+        sys.exit(exits.REFUSED)
+    click.echo(f"No differences in {len(conversation)} messages.", err=True)
+
+
+def _load(path: Path, connection: str | None) -> Tape:
+    """The messages of one connection of a tape."""
+    try:
+        with TapeFile(path) as file:
+            for problem in file.problems:
+                click.echo(f"{WARNING}{path}: {problem}", err=True)
+            names = [row.connection for row in file.rows if row.sender]
+            known = list(dict.fromkeys(names))
+            if connection is None and len(known) > 1:
+                raise click.UsageError(
+                    f"{path} has {len(known)} connections: choose one with --connection "
+                    f"{' or '.join(known)}."
+                )
+            if connection is not None and connection not in known:
+                raise click.UsageError(
+                    f"{path} has no connection {connection!r}; it has {', '.join(known)}."
+                )
+            return file.conversation(connection)
+    except TapeError as bad:
+        raise click.ClickException(str(bad)) from None
+
+
+async def _serve(mock: MockServer) -> int:
+    async with own_streams() as channel:
+        await mock.serve(channel)
+    for words in mock.unanswered:
+        click.echo(words, err=True)
+    return exits.REFUSED if mock.unanswered else exits.OK
+
+
+async def _compare(
+    tape: Tape,
+    command: list[str],
+    patience: float,
+    volatile: tuple[str, ...],
+    ignore: tuple[str, ...],
+) -> list[str]:
+    try:
+        async with server_process(command) as channel:
+            return await replay_recording(
+                tape, channel, patience=patience, volatile=volatile, ignore=ignore
+            )
+    except OSError as bad:
+        raise click.ClickException(f"{command[0]}: {bad.strerror}") from None
