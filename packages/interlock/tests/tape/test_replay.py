@@ -12,7 +12,8 @@ import pytest
 from interlock import Client, Context, Duplex, InterlockError, McpError, Server
 from interlock.tape import Line, MockServer, Tape, replay_recording
 from interlock.testing import channel_pair
-from tests.tapes.scenarios import SCENARIOS, Scenario
+from tests.tapes.record import SCENARIOS  # `record` imports all scenarios
+from tests.tapes.scenarios import Scenario
 
 RECORDED = [
     (scenario, revision) for scenario in SCENARIOS.values() for revision in scenario.revisions

@@ -414,9 +414,11 @@ def _text(text: str, redact: Redact, nested: int, hides: Hides | None) -> str:
     # Within JSON a secret may be written in more ways than can be listed, with any of its
     # characters escaped.
     is_worth_decoding = "\\" in plain or hides is not None
-    if nested and is_worth_decoding and plain.lstrip()[:1] in ("{", "[", '"'):
+    # `hides` may learn from the value of a member, so it needs the value as it was.
+    source = plain if hides is None else text
+    if nested and is_worth_decoding and source.lstrip()[:1] in ("{", "[", '"'):
         try:
-            inner = json.loads(plain)
+            inner = json.loads(source)
         except (ValueError, RecursionError):
             return plain
         clean = redacted(inner, redact, nested - 1, hides=hides)

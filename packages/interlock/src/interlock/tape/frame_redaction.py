@@ -40,11 +40,11 @@ _HARMLESS_MEMBERS = frozenset(
     }
 )
 _SECRET_ENDINGS = (
-    'key"', 'token"', 'secret"', 'password"', 'passwd"', 'passphrase"', 'pwd"', 'auth"',
-    'authorization"', 'bearer"', 'credential"', 'credentials"', 'cookie"', 'dsn"', 'signature"',
+    "key", "token", "secret", "password", "passwd", "passphrase", "pwd", "auth", "authorization",
+    "bearer", "credential", "credentials", "cookie", "dsn", "signature",
 )  # fmt: skip
 # The same in JSON within a string of JSON, where the quotation mark is escaped.
-_NAME_MARKS = (*_SECRET_ENDINGS, *(ending.replace('"', '\\"') for ending in _SECRET_ENDINGS))
+_NAME_ENDINGS = (*_SECRET_ENDINGS, *(f"{ending}\\" for ending in _SECRET_ENDINGS))
 # Values of variables such as DISABLE_AUTH.
 _COMMON_VALUES = frozenset(
     {"true", "false", "null", "none", "basic", "bearer", "token", "oauth", "auto", "default"}
@@ -85,12 +85,11 @@ class FrameRedactor:
         except READ_ERRORS:
             return self._redactor(text).encode()
         clean = self._data(message)
-        if clean == message:
-            return frame
-        encoded = msgspec.json.encode(clean)
+        encoded = frame if clean == message else msgspec.json.encode(clean)
         # A secret that is a number stands in the message without quotation marks. Then the result
         # is not JSON any more, and the tape keeps it as text.
-        return self._redactor.values(encoded.decode()).encode()
+        rest = encoded.decode()
+        return self._redactor.values(rest).encode() if self._redactor.has_any(rest) else encoded
 
     def text(self, text: str) -> str:
         """Return text without secrets."""
@@ -124,14 +123,12 @@ class FrameRedactor:
         if "\\" in text and ("\\u" in text or "\\/" in text or "\\\\" in text):
             return True
         lowered = text.lower()
-        for mark in _NAME_MARKS:
-            if mark in lowered:
-                break
-        else:
-            return False
-        harmless = lowered.count('progresstoken"')
-        return not harmless or any(
-            lowered.count(mark) > (harmless if mark == 'token"' else 0) for mark in _NAME_MARKS
+        if " :" in text or "\t:" in text or "\r:" in text:
+            return any(ending in lowered for ending in _SECRET_ENDINGS)
+        # What is before `":` ends with the name of a member.
+        return any(
+            piece.endswith(_NAME_ENDINGS) and not piece.endswith("progresstoken")
+            for piece in lowered.split('":')
         )
 
     def _data(self, value: Any) -> Any:

@@ -103,7 +103,7 @@ def replay(
         click.echo(difference)
     if found:
         sys.exit(exits.REFUSED)
-    click.echo(f"No differences in {len(conversation)} messages.", err=True)
+    click.echo(f"No differences in {len(conversation)} messages.")
 
 
 def _load(path: Path, connection: str | None) -> Tape:

@@ -1,0 +1,188 @@
+"""Redaction of recordings: a secret put anywhere never reaches the file."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from interlock.redaction import DOTS
+from interlock.tape import Recorder, Tape, TapeFile
+from interlock.tape.frame_redaction import FrameRedactor, secrets_of_process
+
+SECRET = 'pa"ss/wörd-4711'
+SHAPED = "ghp_" + "a1B2" * 9
+NAMED = "hunter2hunter2"
+
+texts = st.text(max_size=8)
+
+
+def escaped(text: str) -> str:
+    """The text with every character escaped, as JSON allows."""
+    return "".join(
+        f"\\u{unit:04x}" for sign in text for unit in memoryview(sign.encode("utf-16-le")).cast("H")
+    )
+
+
+places = st.sampled_from(
+    [
+        lambda secret, text: {text: f"{text}{secret}{text}"},
+        lambda secret, text: {f"{text}{secret}": text},
+        lambda secret, text: [text, [secret]],
+        lambda secret, text: {"text": json.dumps({"a": secret, "b": text})},
+        lambda secret, text: {"text": json.dumps({"a": json.dumps([secret])})},
+        lambda secret, text: f"{text}{secret}",
+        lambda secret, text: {"text": f"see https://user:{secret}@example.org"},
+    ]
+)
+encoders = st.sampled_from(
+    [
+        lambda value: json.dumps(value),
+        lambda value: json.dumps(value, ensure_ascii=False),
+        lambda value: json.dumps(value, indent=1).replace("\n", " "),
+        lambda value: json.dumps(value).replace("/", "\\/"),
+    ]
+)
+members = st.sampled_from(["params", "result", "error", "id", "method", "x"])
+
+
+def recorded(*steps: Any, **options: Any) -> str:
+    """The text of a tape on which these steps were recorded."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "session.tape"
+        with Recorder(path, **options) as recorder:
+            connection = recorder.connection()
+            for step in steps:
+                step(connection)
+        with TapeFile(path) as tape:
+            assert tape.verify() == []
+        return path.read_text(encoding="utf-8", errors="replace")
+
+
+def assert_gone(secret: str, text: str) -> None:
+    """Neither plain nor in any escaped form: each line is decoded, and strings in it again."""
+    assert secret not in text
+    pending: list[Any] = [json.loads(line) for line in text.split("\n") if line]
+    while pending:
+        value = pending.pop()
+        if isinstance(value, dict):
+            pending += [*value.keys(), *value.values()]
+        elif isinstance(value, list):
+            pending += value
+        elif isinstance(value, str):
+            assert secret not in value
+            if value[:1] in ("{", "["):
+                try:
+                    pending.append(json.loads(value))
+                except ValueError:
+                    continue
+
+
+@given(
+    secret=st.sampled_from([SECRET, SHAPED]),
+    place=places,
+    text=texts,
+    encode=encoders,
+    member=members,
+    sender=st.sampled_from(["client", "server"]),
+)
+def test_no_secret_in_a_message(
+    secret: str, place: Any, text: str, encode: Any, member: str, sender: str
+) -> None:
+    """A known value and one with the shape of a key: in keys, values, ids, JSON within JSON, and
+    escaped in any way.
+    """
+    frame = encode({"jsonrpc": "2.0", member: place(secret, text)}).encode("utf-8", "replace")
+    assert_gone(secret, recorded(lambda to: to(sender, frame), secrets=[SECRET]))
+
+
+@pytest.mark.parametrize("secret", [SECRET, SHAPED])
+def test_no_secret_whose_characters_are_escaped(secret: str) -> None:
+    frame = f'{{"params":{{"x":"{escaped(secret)}","{escaped(secret)}":1}}}}'.encode()
+    assert_gone(secret, recorded(lambda to: to("client", frame), secrets=[SECRET]))
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [b"not json: %b", b'{"half": "%b', b"\xff\xfe %b \xff", b'[{"params":"%b"}]'],
+)
+def test_no_secret_in_bytes_that_are_no_message(frame: bytes) -> None:
+    text = recorded(lambda to: to("server", frame % SHAPED.encode()))
+    assert_gone(SHAPED, text)
+
+
+def test_no_secret_that_is_a_number() -> None:
+    text = recorded(lambda to: to("client", b'{"params":{"pin":48151623}}'), secrets=["48151623"])
+    assert "48151623" not in text
+
+
+@pytest.mark.parametrize(
+    "name", ["password", "apiKey", "api_key", "accessToken", "client_secret", "Authorization"]
+)
+@pytest.mark.parametrize("nested", [False, True])
+def test_members_with_secret_names(name: str, nested: bool) -> None:
+    """The value is redacted, and from then on wherever it occurs."""
+    arguments: Any = {name: NAMED, "note": f"again {NAMED}"}
+    value = {"params": {"arguments": json.dumps(arguments) if nested else arguments}}
+    text = recorded(
+        lambda to: to("client", json.dumps(value).encode()),
+        lambda to: to("server", json.dumps({"result": f"You said {NAMED}"}).encode()),
+        lambda to: to.stderr(f"got {NAMED}\n"),
+    )
+    assert_gone(NAMED, text)
+    assert DOTS in text
+
+
+def test_no_secret_in_heads_stderr_or_header() -> None:
+    headers = [
+        ("Authorization", f"Bearer {NAMED}"),
+        ("X-Api-Key", SHAPED),
+        ("Cookie", "session=qwertyuiop"),
+        ("Mcp-Session-Id", "0123456789abcdef"),
+        ("Accept", "*/*"),
+    ]
+    text = recorded(
+        lambda to: to.http_request(1, "POST", f"/mcp?token={NAMED}x", headers),
+        lambda to: to.http_response(1, 200, [("Set-Cookie", "sid=asdfghjkl; Path=/")]),
+        lambda to: to.stderr(f"Authorization: Bearer {NAMED}\nkey {SHAPED}\n"),
+        about={"command": ["server", f"--api-key={SHAPED}"], "env": {"password": NAMED}},
+    )
+    for secret in (NAMED, SHAPED, "qwertyuiop", "0123456789abcdef", "asdfghjkl"):
+        assert_gone(secret, text)
+    assert '["Accept","*/*"]' in text
+    assert "Bearer" in text
+
+
+def test_harmless_messages_are_kept_byte_for_byte() -> None:
+    redactor = FrameRedactor()
+    for frame in (
+        b'{"jsonrpc": "2.0" , "params":{"_meta":{"progressToken":"abc"},"key":"PROJ-1"}}',
+        b'{"result":{"content":[{"type":"text","text":"line\\nline \\"quoted\\""}]}}',
+        '{"result":"gr\u00fc\u00dfe \\u00e9 \\/ C:\\\\x"}'.encode(),
+        b'{"inputSchema":{"properties":{"password":{"type":"string"}},"required":["password"]}}',
+    ):
+        assert redactor.frame(frame) is frame
+
+
+def test_secrets_of_the_environment() -> None:
+    """Values whose names say that they are secret, but no words that occur everywhere."""
+    found = secrets_of_process(
+        ["server", "--token", "0a1b2c3d4e"],
+        {"API_KEY": "abcdefgh", "DISABLE_AUTH": "true", "AUTH_PORT": "8080", "HOME": "/root"},
+    )
+    assert found == {"0a1b2c3d4e", "abcdefgh"}
+
+
+def test_a_redacted_recording_still_opens() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "x.tape"
+        with Recorder(path, secrets=[SECRET]) as recorder:
+            frame = json.dumps({"id": 1, "method": "x", "params": {"name": SECRET}}).encode()
+            recorder.connection()("client", frame)
+        (line,) = Tape.load(path)
+        assert line.message == {"id": 1, "method": "x", "params": {"name": DOTS}}
