@@ -11,6 +11,7 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import IO
 
 import pytest
 
@@ -41,13 +42,12 @@ def recording(path: Path, *command: str) -> list[str]:
 
 
 @contextlib.contextmanager
-def started(command: Sequence[str], **options: object) -> Iterator[subprocess.Popen[bytes]]:
-    with subprocess.Popen(  # type: ignore[call-overload]
+def started(command: Sequence[str]) -> Iterator[subprocess.Popen[bytes]]:
+    with subprocess.Popen(
         command,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        **options,
     ) as process:
         try:
             yield process
@@ -98,9 +98,9 @@ def pass_through(path: Path, count: int) -> None:
         assert process.stdin is not None
         assert process.stdout is not None
 
-        def feed(stdin: object = process.stdin) -> None:
-            process.stdin.write(sent)  # type: ignore[union-attr]
-            process.stdin.close()  # type: ignore[union-attr]
+        def feed(stdin: IO[bytes] = process.stdin) -> None:
+            stdin.write(sent)
+            stdin.close()
 
         feeder = threading.Thread(target=feed)
         feeder.start()

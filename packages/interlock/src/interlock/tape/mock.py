@@ -1,7 +1,7 @@
 """The mock server: answers a client from a recording, without the server.
 
 A request is matched with the recorded ones by its method and params, in order; `_meta` and ids do
-not count. Requests that negotiate, `initialize` and `server/discover`, match by their method. The
+not count. Requests that negotiate a revision match by their method alone. The
 mock sends what the server sent for the recorded request: notifications, questions, and the
 response. When all matching requests are used up, the last one is used again.
 """
@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from ..protocol.handshake.messages import OPENING
 from ..transport.channel import Channel
 from ..types.base import RequestId
 from ..types.errors import INVALID_PARAMS, METHOD_NOT_FOUND
@@ -21,7 +22,7 @@ from ..wire.jsonrpc import READ_ERRORS, Frame, failure, response
 from .blanks import Blanks
 from .conversation import Tape
 
-_BY_METHOD = frozenset({"initialize", "server/discover"})
+_BY_METHOD = frozenset({OPENING, "server/discover"})
 _SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId"
 _json = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder().encode

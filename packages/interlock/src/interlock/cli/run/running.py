@@ -97,7 +97,7 @@ def chosen_transport(given: dict[str, Any]) -> tuple[str, dict[str, Any]]:
             raise click.UsageError(
                 "--http is short for --transport http with --host and --port: use either form."
             )
-        host, port = _address(given["http"])
+        host, port = http_address(given["http"])
         transport = "http"
     web = {
         "workers": given["workers"],
@@ -139,7 +139,7 @@ def _check_store(url: str) -> None:
         raise click.ClickException(str(bad)) from None
 
 
-def _address(text: str) -> tuple[str, int]:
+def http_address(text: str) -> tuple[str, int]:
     """The host and the port of `[HOST]:PORT`; loopback if no host is given."""
     host, colon, port = text.rpartition(":")
     if not colon or "/" in host or not port.isdecimal() or int(port) > 65535:
