@@ -114,7 +114,7 @@ class PostResponse:
         self.begun = True
         if self.name is not None:
             if self.keep is not None:
-                self.keep(0, msgspec.json.encode(self.ids), False)
+                self.keep(0, opening_event(self.ids), False)
             if self.primes:
                 self._add(event(b"", id=f"{self.name}.0", retry=self.retry))
         if comment and not self._pieces:
@@ -188,6 +188,21 @@ class PostResponse:
             self.keep(self.number, frame, last)
         if not self.detached:
             self._add(event(frame, id=f"{self.name}.{self.number}"))
+
+
+def opening_event(ids: Sequence[t.RequestId]) -> bytes:
+    """The event 0 of a stream in the log: the requests that it answers."""
+    return msgspec.json.encode(ids)
+
+
+def whole_stream(name: str | None, frame: Frame, *, primes: bool, retry: int | None) -> bytes:
+    """The event stream of a request whose response is known before anything was sent. The events of
+    a named stream have the numbers 0 (if it primes) and 1.
+    """
+    if name is None:
+        return event(frame)
+    start = event(b"", id=f"{name}.0", retry=retry) if primes else b""
+    return start + event(frame, id=f"{name}.1")
 
 
 def place(last_event: str) -> tuple[str, int] | None:

@@ -9,6 +9,8 @@ from ...quotas import QuotaUsage
 from .. import bounds
 from ..interface import Replay
 
+_SWEEP = 1.0  # seconds between two searches for old streams
+
 
 class MemoryEvents:
     """An EventLog in memory.
@@ -34,6 +36,7 @@ class MemoryEvents:
         self._check_at = limit  # the size above which events are removed
         self._size = 0
         self._evicted = 0
+        self._next_sweep = 0.0
         self.holder_of: Callable[[str], str] = str
 
     def usage(self) -> QuotaUsage:
@@ -51,7 +54,9 @@ class MemoryEvents:
     def append(self, session: str, stream: str, number: int, data: bytes, *, last: bool) -> None:
         """Store an event."""
         now = self._clock()
-        self._sweep(now)
+        if not 0 < self._next_sweep - now <= _SWEEP:  # it is time, or the clock was set back
+            self._next_sweep = now + _SWEEP
+            self._sweep(now)
         log = self._logs.get(session)
         if log is None:
             log = self._logs[session] = _Log(now)

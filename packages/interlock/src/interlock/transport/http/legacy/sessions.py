@@ -34,7 +34,7 @@ from interlock.protocol.http import (
     ListensInSession,
     error,
 )
-from interlock.protocol.streams import PostResponse
+from interlock.protocol.streams import PostResponse, opening_event, whole_stream
 from interlock.store.errors import StoreError
 from interlock.store.interface import Session, SessionStore, Store
 from interlock.wire import jsonrpc
@@ -352,13 +352,27 @@ class SessionEndpoint:
             await x.respond(202, b"")  # cancelled
             return
         if self._options.stream and x.head.takes_events and not call.denied:
-            answer = self._answer(x, session, [id], call.event.method, batch=False)
-            answer.start_stream()
-            answer.put([call.frame], left=0)
-            await x.respond(200, answer.next_piece(), EVENTS, EVENT_HEADERS)
+            await x.respond(200, self._whole_stream(session, id, call.frame), EVENTS, EVENT_HEADERS)
             return
         status, headers = self._services.errors.status(x, call.denied, 1)
         await x.respond(status, call.frame, headers=headers)
+
+    def _whole_stream(self, session: Session, id: t.RequestId, frame: Frame) -> bytes:
+        """Return the event stream of a call that has ended already. Nobody can wait for its events,
+        because no client knows its name yet.
+        """
+        name = None
+        if session.id:
+            name = self._new_stream()
+            events = self._store.events
+            events.append(session.id, name, 0, opening_event([id]), last=False)
+            events.append(session.id, name, 1, frame, last=True)
+        primes = supports(session.revision, "primed_streams")
+        return whole_stream(name, frame, primes=primes, retry=self._options.retry_ms)
+
+    def _new_stream(self) -> str:
+        """Return a name for a stream. Any worker knows from it which one writes the stream."""
+        return f"{self._messages.worker}.{next(self._stream_numbers):x}"
 
     async def _carry_out(
         self,
@@ -478,7 +492,7 @@ class SessionEndpoint:
         retry = self._options.retry_ms
         if not self._options.are_kept:
             return PostResponse(ids=ids, batch=batch, retry=retry, events=events)
-        name = f"{self._messages.worker}.{next(self._stream_numbers):x}"
+        name = self._new_stream()
         return PostResponse(
             ids=ids,
             batch=batch,
