@@ -156,6 +156,7 @@ async def book(day: str, ctx: Context[State]) -> str:
     assert_type(await ctx.confirm("Sure?"), bool)
     assert_type(await ctx.elicit_url("Sign in.", "https://example.com"), None)
     assert_type(await ctx.sample("Why?", max_tokens=10), CreateMessageResult)
+    assert_type(await ctx.sample("How many?", result_type=int, retries=1), int)
     assert_type(await ctx.roots(), list[Root])
     assert_type(await ctx.read_resource("note://x"), list[ResourceContents])
     ctx.progress(1, 2, "half")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Sequence
 from html import escape
 from urllib.parse import urlsplit
@@ -11,6 +10,7 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 
 from interlock.auth.oauth import is_loopback
+from interlock.untrusted.invisible import plain_line
 
 from .style import CSS
 
@@ -19,9 +19,6 @@ _LONGEST_WORDS = 400
 _LONGEST_ADDRESS = 300
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _NOWHERE = ("javascript", "data", "vbscript", "file", "blob", "about")
-_UNSEEN = frozenset(
-    ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
-)  # categories of characters that hide, or turn the writing round
 
 
 class Form(Struct, frozen=True, kw_only=True):
@@ -66,13 +63,7 @@ def plain(text: str, longest: int = _LONGEST_WORDS) -> str:
     """Untrusted text in one escaped line, without invisible characters and changes of the writing
     direction.
     """
-    seen = "".join(
-        " " if c.isspace() else c
-        for c in text[: longest * 4]
-        if c.isspace() or unicodedata.category(c) not in _UNSEEN
-    )
-    seen = " ".join(seen.split())
-    return escape(seen if len(seen) <= longest else seen[: longest - 1] + "…")
+    return escape(plain_line(text, longest))
 
 
 def address(url: str) -> str:

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from interlock import ToolError
-from interlock.store import primary_code, sqlite_reason
+from interlock.store import primary_code, retry_locked, sqlite_reason
 from interlock.untrusted.invisible import one_line as line
 
 from .engine import Json, Parameters, Plan, PlanStep, ResultColumn, RowRange, Rows, Statement
@@ -26,7 +26,6 @@ from .values import RowCollector, bytes_of
 T = TypeVar("T")
 _CLASSES = {int: "integer", float: "real", str: "text", bytes: "blob"}
 _MISSING = re.compile(r"no such (table|column): (?:.*\.)?(.+)")
-_PAUSE = 0.02  # seconds between two attempts to get a lock
 _MOST_LOOKED_AT = 50  # tables examined for a hint
 
 
@@ -42,6 +41,11 @@ class RunningCall:
     def over(self) -> bool:
         """Whether the call must end now."""
         return self.stopped.is_set() or time.monotonic() > self._ends
+
+    def wait(self, seconds: float) -> bool:
+        """Wait so many seconds, or until the call must end. Returns whether it must end."""
+        self.stopped.wait(seconds)
+        return self.over()
 
 
 class SqliteSession:
@@ -61,7 +65,7 @@ class SqliteSession:
 
     def rows(self, statement: Statement, page: RowRange) -> Rows:
         """The rows of a page. Raises sqlite3.Error and ToolError."""
-        return self._patiently(
+        return self._retry_locked(
             lambda: self._rows(statement.sql, bound_of(statement.parameters), page)
         )
 
@@ -112,7 +116,7 @@ class SqliteSession:
         Raises ToolError; sqlite3.Error if the transaction cannot begin.
         """
         self.authorizer.enter("own")
-        self._patiently(lambda: self.connection.execute("BEGIN IMMEDIATE"))
+        self._retry_locked(lambda: self.connection.execute("BEGIN IMMEDIATE"))
         results: list[Rows] = []
         try:
             for statement in statements:
@@ -120,7 +124,7 @@ class SqliteSession:
                 results.append(self._changed(statement, page))
             self.authorizer.enter("own")
             if keep:
-                self._patiently(lambda: self.connection.execute("COMMIT"))
+                self._retry_locked(lambda: self.connection.execute("COMMIT"))
             return results
         except (*FAILURES, ToolError) as bad:
             tool_error = bad if isinstance(bad, ToolError) else self.failure(bad)
@@ -154,20 +158,11 @@ class SqliteSession:
         finally:
             cursor.close()
 
-    def _patiently(self, do: Callable[[], T]) -> T:
-        """Retry an action while the database is locked, up to the waiting limit."""
-        give_up = time.monotonic() + self.limits.waiting
-        while True:
-            try:
-                return do()
-            except sqlite3.OperationalError as bad:
-                if (
-                    bad.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY
-                    or time.monotonic() > give_up
-                    or self.job.over()
-                ):
-                    raise
-            self.job.stopped.wait(_PAUSE)
+    def _retry_locked(self, action: Callable[[], T]) -> T:
+        """Repeat an action while the database is locked, until the waiting limit or the end of the
+        call.
+        """
+        return retry_locked(action, self.limits.waiting, wait=self.job.wait)
 
     def failure(self, bad: Exception) -> ToolError:
         """The error of a statement, in words for the model."""

@@ -43,7 +43,12 @@ class Heading(NamedTuple):
 
 
 def clean(text: str) -> str:
-    """A text without invisible characters, which can hide sentences."""
+    """A text without invisible characters, which can hide sentences.
+
+    `interlock.untrusted.invisible.clean` removes more and examines each character. A page can have
+    megabytes, so this is one regular expression; and it keeps direction marks and soft hyphens,
+    which belong to the text of a page. The host cleans every result before a model gets it.
+    """
     return _UNSEEN.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
 
 

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         SqliteSchema,
         connect_sqlite,
         primary_code,
+        retry_locked,
         sqlite_reason,
         write_transaction,
     )
@@ -83,6 +84,7 @@ _ROOMS = {
         "SqliteSchema",
         "connect_sqlite",
         "primary_code",
+        "retry_locked",
         "sqlite_reason",
         "write_transaction",
     ),
@@ -137,6 +139,7 @@ __all__ = [
     "open_vault",
     "own_path",
     "primary_code",
+    "retry_locked",
     "sqlite_reason",
     "try_lock",
     "write_atomic",

@@ -14,6 +14,7 @@ from typing import (
     Generic,
     Literal,
     TypeVar,
+    Unpack,
     overload,
 )
 
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     )  # the type that a type checker assigns to Literal[...] and similar expressions
 
     from ..server_options import FallbackModel
+    from .sample_options import ToolSampleOptions, TypedSampleOptions
     from .sampling import Sampler
 
     State = TypeVar("State", default=Any)  # a `Context` without a parameter has a state of any type
@@ -48,8 +50,7 @@ _HANDED_OVER_AT_ONCE = 256  # notifications of a thread before it waits for the 
 _PATIENCE = 10.0  # seconds that the thread waits
 _INCLUDE_CONTEXT = (
     "include_context='thisServer' and 'allServers' are deprecated since 2025-11-25 (SEP-2596) and"
-    " go with"
-    " sampling (SEP-2577), from 2027-07-28 on: leave the argument out."
+    " may be removed with sampling (SEP-2577) from 2027-07-28 on: leave the argument out."
 )
 _RANK = {level: n for n, level in enumerate(LOGGING_LEVELS)}
 
@@ -403,80 +404,45 @@ class Context(Generic[State]):
     @overload
     @deprecated(
         "Sampling is deprecated since 2026-07-28 (SEP-2577) and may be removed from revisions of"
-        " 2027-07-28"
-        " and later: call the API of a model provider."
+        " 2027-07-28 and later: call the API of a model provider."
     )
     async def sample(
         self,
         messages: str | Sequence[str | t.SamplingMessage],
         *,
         result_type: None = None,
-        max_tokens: int = 1024,
-        system: str | None = None,
-        temperature: float | None = None,
-        stop: Sequence[str] | None = None,
-        preferences: t.ModelPreferences | None = None,
-        include_context: Literal["none", "thisServer", "allServers"] | None = None,
-        tools: Sequence[t.Tool] | None = None,
-        tool_choice: t.ToolChoice | None = None,
-        metadata: dict[str, Any] | None = None,
-        fallback_model: FallbackModel | None = None,
-        prefer_fallback_model: bool | None = None,
-        key: str | None = None,
+        **options: Unpack[ToolSampleOptions],
     ) -> t.CreateMessageResult: ...
 
     @overload
     @deprecated(
         "Sampling is deprecated since 2026-07-28 (SEP-2577) and may be removed from revisions of"
-        " 2027-07-28"
-        " and later: call the API of a model provider."
+        " 2027-07-28 and later: call the API of a model provider."
     )
     async def sample(
         self,
         messages: str | Sequence[str | t.SamplingMessage],
         *,
         result_type: type[T],
-        retries: int = 2,
-        max_tokens: int = 1024,
-        system: str | None = None,
-        temperature: float | None = None,
-        stop: Sequence[str] | None = None,
-        preferences: t.ModelPreferences | None = None,
-        include_context: Literal["none", "thisServer", "allServers"] | None = None,
-        metadata: dict[str, Any] | None = None,
-        fallback_model: FallbackModel | None = None,
-        prefer_fallback_model: bool | None = None,
-        key: str | None = None,
+        **options: Unpack[TypedSampleOptions],
     ) -> T: ...
 
     @overload
     @deprecated(
         "Sampling is deprecated since 2026-07-28 (SEP-2577) and may be removed from revisions of"
-        " 2027-07-28"
-        " and later: call the API of a model provider."
+        " 2027-07-28 and later: call the API of a model provider."
     )
     async def sample(
         self,
         messages: str | Sequence[str | t.SamplingMessage],
         *,
         result_type: Mapping[str, Any] | UnionType | _SpecialForm,
-        retries: int = 2,
-        max_tokens: int = 1024,
-        system: str | None = None,
-        temperature: float | None = None,
-        stop: Sequence[str] | None = None,
-        preferences: t.ModelPreferences | None = None,
-        include_context: Literal["none", "thisServer", "allServers"] | None = None,
-        metadata: dict[str, Any] | None = None,
-        fallback_model: FallbackModel | None = None,
-        prefer_fallback_model: bool | None = None,
-        key: str | None = None,
+        **options: Unpack[TypedSampleOptions],
     ) -> Any: ...
 
     @deprecated(
         "Sampling is deprecated since 2026-07-28 (SEP-2577) and may be removed from revisions of"
-        " 2027-07-28"
-        " and later: call the API of a model provider."
+        " 2027-07-28 and later: call the API of a model provider."
     )
     @to_be_awaited
     async def sample(
@@ -587,8 +553,8 @@ class Context(Generic[State]):
 
     @deprecated(
         "Roots are deprecated since 2026-07-28 (SEP-2577) and may be removed from revisions of"
-        " 2027-07-28"
-        " and later: take folders as arguments of a tool, or from the configuration of the server."
+        " 2027-07-28 and later: take folders as arguments of a tool, or from the configuration of"
+        " the server."
     )
     @to_be_awaited
     async def roots(self, *, key: str | None = None) -> list[t.Root]:

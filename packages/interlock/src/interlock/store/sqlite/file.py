@@ -207,7 +207,8 @@ class SqliteFile:
         self._migrate(db)  # before any write: a file of another kind must stay unchanged
         if self._journal is not None:
             # SQLite does not wait by itself if another process changes the mode at the same time.
-            _until_free(db, f"PRAGMA journal_mode = {self._journal}", self.patience)
+            journal = f"PRAGMA journal_mode = {self._journal}"
+            retry_locked(lambda: db.execute(journal).fetchall(), self.patience)
 
     def _migrate(self, db: sqlite3.Connection) -> None:
         newest = (self.schema.application, self.schema.version)
@@ -297,7 +298,7 @@ def begin(db: sqlite3.Connection, patience: float = _PATIENCE) -> None:
 
     Raises sqlite3.Error.
     """
-    _until_free(db, "BEGIN IMMEDIATE", patience)
+    retry_locked(lambda: db.execute("BEGIN IMMEDIATE"), patience)
 
 
 @contextmanager
@@ -351,17 +352,26 @@ def sqlite_reason(bad: Exception, *, patience: float = _PATIENCE) -> str:
     return (bad.strerror if isinstance(bad, OSError) else None) or str(bad)
 
 
-def _until_free(db: sqlite3.Connection, statement: str, patience: float) -> None:
-    """Execute a statement, and repeat it while another connection holds a lock."""
+def retry_locked(
+    action: Callable[[], T], patience: float, *, wait: Callable[[float], object] = time.sleep
+) -> T:
+    """Repeat an action while another connection holds a lock, if SQLite does not wait by itself.
+
+    Args:
+        action: Raises sqlite3.OperationalError while the database is locked.
+        patience: The maximum wait, in seconds.
+        wait: Waits for so many seconds between two attempts. A true result ends the attempts.
+
+    Raises:
+        sqlite3.OperationalError: The last error of the action.
+    """
     end = time.monotonic() + patience
     while True:
         try:
-            db.execute(statement).fetchall()
-            return
+            return action()
         except sqlite3.OperationalError as bad:
-            if not is_locked(bad) or time.monotonic() > end:
+            if not is_locked(bad) or time.monotonic() > end or wait(_PAUSE):
                 raise
-            time.sleep(_PAUSE)
 
 
 def _marks(db: sqlite3.Connection) -> tuple[int, int]:
