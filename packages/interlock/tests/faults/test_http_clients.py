@@ -152,20 +152,6 @@ def test_a_client_that_takes_nothing_in_is_given_up(site: MakeSite, said: bytes)
         wire.close()
 
 
-def test_a_client_that_reads_slowly_is_not_given_up(site: MakeSite) -> None:
-    """Slow is not stalled: it gets all of it."""
-    one = site(limits={"stall_seconds": 3.0})
-    with one.wire(small=True) as wire:
-        wire.say(stateless(1, "tools/call", {"name": "text", "arguments": {"size": 3 * MB}}))
-        response = wire.head()
-        left = int(response.headers["content-length"])
-        while left:
-            select.select([], [], [], 0.01)  # a slow reader: this is what the test is about
-            piece = wire.file.read(min(left, 8192))
-            assert piece
-            left -= len(piece)
-
-
 def test_a_listener_that_does_not_read_costs_little(site: MakeSite) -> None:
     """A thousand changes are as good as one to a listener that has not heard the first
     (`LSN-02`)."""

@@ -12,8 +12,11 @@ from typing import Any
 import pytest
 
 from interlock import Client, Http, Server
+from interlock.transport.http.server.connection import LOOKS, Connection, ServerState
+from interlock.transport.http.server.connection_table import ConnectionTable
+from interlock.transport.http.server.forwarded import TrustedProxies
 from interlock.transport.http.server.limits import ConnectionLimits
-from interlock.transport.http.server.serve import listening_socket
+from interlock.transport.http.server.serve import listening_socket, serving
 from tests.transport.certificates import Authority
 
 from .echo_server import PATIENCE, Place, request, running
@@ -438,6 +441,43 @@ async def test_a_client_that_does_not_read_is_given_up(echo: Echo) -> None:
             while not wire.writer.is_closing():
                 wire.say(b" ")
                 await asyncio.sleep(0.01)
+
+
+async def _paused(connection: Connection) -> None:
+    """Wait until the write buffer is full."""
+    while not connection.is_paused:  # noqa: ASYNC110 - a connection tells nobody
+        await asyncio.sleep(0)
+
+
+async def test_a_client_that_reads_slowly_is_not_given_up(echo: Echo) -> None:
+    """Slow is not stalled, also when the buffer is full at each check; who reads nothing at all is
+    given up.
+    """
+    loop = asyncio.get_running_loop()
+    limits = ConnectionLimits()
+    table: ConnectionTable[Connection] = ConnectionTable(limits)
+    state = ServerState(serving(echo), limits, loop, TrustedProxies(()), table)
+    own, other = socket.socketpair()
+    for each in (own, other):
+        each.setblocking(False)
+    with other:
+        _, connection = await loop.connect_accepted_socket(lambda: Connection(state), own)
+        other.send(request("/flood"))
+        for _ in range(3 * LOOKS):
+            await _paused(connection)
+            connection.check_stalled()
+            left = 300_000  # more than the buffers hold, and little of the 20 MB
+            while left:
+                piece = await loop.sock_recv(other, min(left, 10_000))
+                assert piece, "the connection was closed"
+                left -= len(piece)
+        await _paused(connection)
+        for _ in range(LOOKS + 1):
+            assert len(table)
+            connection.check_stalled()
+        await asyncio.sleep(0)
+        assert not len(table)
+        await asyncio.gather(*state.tasks, return_exceptions=True)
 
 
 async def test_connections_are_limited(echo: Echo) -> None:
