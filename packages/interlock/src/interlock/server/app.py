@@ -24,6 +24,8 @@ from ..extension import (
 from ..idempotency import Peers
 from ..input_required import SuspendedCalls
 from ..lifespan import Lifespan
+from ..observe.meters import Meters
+from ..observe.options import Observe
 from ..protocol.identity import Identity
 from ..quotas import Quota
 from ..store.interface import RecordStore
@@ -127,6 +129,8 @@ class Server:
         capabilities: A function that returns the capabilities of middleware besides the server's
             own features, such as those of a gateway. It is called each time a client asks.
             Extensions in its result are ignored.
+        observe: The metrics and traces of a server that runs as a program. Its counters are always
+            on (`Server.meters`).
 
     Raises:
         ValueError: A revision is unknown, or extensions contradict each other.
@@ -147,6 +151,7 @@ class Server:
         questions: QuestionSettings | None = None,
         lenient: bool = True,
         capabilities: Callable[[], t.ServerCapabilities] | None = None,
+        observe: Observe | None = None,
     ) -> None:
         revisions = (revisions,) if isinstance(revisions, str) else revisions
         unknown = [r for r in revisions if r not in REVISIONS]
@@ -189,6 +194,8 @@ class Server:
             memory=memory,
             share=limits.share,
         )
+        self.observe = observe
+        self.meters = Meters(self._has_feature)
         self.quotas = {"memory": memory, "suspended": self.suspended_calls.quota}
         messages = messages_of(self.extensions)
         check_handlers(self.extensions)
@@ -207,6 +214,7 @@ class Server:
             questions,
             limits.session_state_bytes,
             lambda uri, exchange: self.handlers.read_for(uri, exchange),
+            self.meters,
         )
         self.handlers = Handlers(
             self.catalogue, self.identity, self.environment, self.extensions, limits
@@ -789,7 +797,15 @@ class Server:
         self.handlers.dev = on
         self._handler = None
 
+    def _has_feature(self, method: str, name: str) -> bool:
+        """Whether the server has a tool or a prompt of this name."""
+        features = self.tools if method == "tools/call" else self.prompts
+        return features.get(name) is not None
+
     def _stacked(self) -> Handler:
+        return self.meters.around(self._explained())
+
+    def _explained(self) -> Handler:
         handler = self._layered()
         if self.identity.extensions.claimed:
             handler = stamping_claims(self.identity.extensions)(handler)

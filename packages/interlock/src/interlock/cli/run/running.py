@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from ... import Server
+from ...observe.options import Observe
 from ...store.errors import StoreError
 from .. import exits
 from ..screen import ERROR, WARNING
@@ -56,6 +57,11 @@ TRANSPORT_OPTIONS = (
         help="http: the folder of the sockets for `interlock admin`.",
     ),
     click.option(
+        "--metrics",
+        metavar="[HOST]:PORT",
+        help="Serve metrics for Prometheus at this address, on a listener of its own.",
+    ),
+    click.option(
         "--allow-host",
         "hosts",
         multiple=True,
@@ -88,6 +94,14 @@ def chosen_transport(given: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     """The transport and its options for `Server.run`, from the command line. Raises
     click.UsageError for missing or conflicting options.
     """
+    transport, options = _chosen(given)
+    if given["metrics"] is not None:
+        host, port = http_address(given["metrics"], "--metrics")
+        options["metrics"] = f"{host}:{port}"
+    return transport, options
+
+
+def _chosen(given: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     transport = given["transport"]
     socket_path = given["socket_path"]
     host = given["host"]
@@ -139,12 +153,12 @@ def _check_store(url: str) -> None:
         raise click.ClickException(str(bad)) from None
 
 
-def http_address(text: str) -> tuple[str, int]:
+def http_address(text: str, option: str = "--http") -> tuple[str, int]:
     """The host and the port of `[HOST]:PORT`; loopback if no host is given."""
     host, colon, port = text.rpartition(":")
     if not colon or "/" in host or not port.isdecimal() or int(port) > 65535:
         raise click.UsageError(
-            f"--http takes [HOST]:PORT, such as :8000 or 0.0.0.0:8000, not {text}."
+            f"{option} takes [HOST]:PORT, such as :8000 or 0.0.0.0:8000, not {text}."
         )
     return host.strip("[]") or _LOOPBACK, int(port)
 
@@ -152,6 +166,10 @@ def http_address(text: str) -> tuple[str, int]:
 def _serving(address: Any) -> None:
     host = f"[{address[0]}]" if ":" in address[0] else address[0]
     click.echo(f"Serving at http://{host}:{address[1]}/mcp", err=True)
+
+
+def _measuring(url: str) -> None:
+    click.echo(f"Metrics at {url}", err=True)
 
 
 def _socket_options(
@@ -309,7 +327,12 @@ def run_server(
 ) -> None:
     """Run a server, from the file at `path`. An error that prevents this becomes a message. Raises
     click.ClickException.
+
+    `options` are those of `Server.run`, and the address of the `metrics`.
     """
+    metrics = options.pop("metrics", None)
+    if metrics is not None:
+        server.observe = Observe(metrics=metrics, on_ready=_measuring)
     try:
         server.run(transport, **options)
     except Exception as bad:

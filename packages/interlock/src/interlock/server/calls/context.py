@@ -253,6 +253,19 @@ class Context(Generic[State]):
         )
         self._notify("notifications/progress", params)
 
+    def count(self, name: str, amount: float = 1, **labels: str) -> None:
+        """Add to a counter of the server's metrics: `ctx.count("orders", country="it")`.
+
+        Args:
+            name: The name of the counter: letters, digits, underscores and dots.
+            amount: What is added; 0 or more.
+            labels: Properties to count by. Use few values: each combination is a counter.
+
+        Raises:
+            ValueError: The name or the amount is invalid.
+        """
+        self._environment.meters.count(name, amount, tuple(sorted(labels.items())))
+
     @to_be_awaited
     async def as_task(self) -> None:
         """Go on as a task, for a tool with `task=` and `after=math.inf`. Use it after the questions

@@ -10,6 +10,7 @@ from typing import Any, Protocol, Unpack
 
 from ... import types as t
 from ...exchange import Exchange
+from ...observe.meters import Meters
 from ..catalogue.feature_options import PromptOptions, ResourceOptions, ToolOptions
 from ..catalogue.features import (
     FeatureList,
@@ -126,9 +127,10 @@ class CallEnvironment:
         session_state_bytes: The maximum size of `ctx.session_state` for one session, in bytes of
             JSON.
         read_resource: Reads a resource on behalf of an exchange, for `ctx.read_resource`.
+        meters: The metrics of the server, for `ctx.count`.
     """
 
-    __slots__ = ("questions", "read_resource", "server", "session_state_bytes")
+    __slots__ = ("meters", "questions", "read_resource", "server", "session_state_bytes")
 
     def __init__(
         self,
@@ -136,8 +138,10 @@ class CallEnvironment:
         questions: QuestionSettings,
         session_state_bytes: int,
         read_resource: Callable[[str, Exchange], Awaitable[t.ReadResourceResult]],
+        meters: Meters,
     ) -> None:
         self.server = server
         self.questions = questions
         self.session_state_bytes = session_state_bytes
         self.read_resource = read_resource
+        self.meters = meters

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...deprecation import warn_deprecated
+from ...observe.quota_gauges import quota_gauges
 from ...protocol.http import EndpointRules
 from ...store import open_store
 from ...store.interface import Store
@@ -23,6 +24,7 @@ from ..catalogue.scopes import as_anonymous, with_anonymous_callers
 from ..changes import MemoryBus, TopicBus
 from .call_registry import CallRegistry
 from .interface import ServedServer
+from .observed import served_metrics
 from .process_memory import keep_freed_memory, settle_memory
 
 if TYPE_CHECKING:
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 
     from ...transport.http.server.supervision import Supervision
     from .liveness import WorkerLimits
+    from .metrics import MetricsServer
 
 DEFAULT_GRACE = 10.0  # seconds
 
@@ -112,6 +115,8 @@ def http_app(
     )
     if kept.shared:
         server.share_calls(kept.records, app.messages)
+    for gauge in quota_gauges(app.usage):
+        server.meters.add_gauge(gauge)
     return app
 
 
@@ -133,6 +138,7 @@ async def serve_web(
     tls: ssl.SSLContext | None = None,
     is_program: bool = False,
     admin: str | os.PathLike[str] | None = None,
+    metrics: MetricsServer | None = None,
     **options: Any,
 ) -> None:
     """Serve in this process until cancelled. `options` are those of `http_app`.
@@ -140,7 +146,8 @@ async def serve_web(
     Hazard: `proxies` are the addresses or networks whose `X-Forwarded-For` is trusted. Without them
     it is always ignored. `tls` is the context of an HTTPS server. `is_program` says that the
     process does nothing else, so its memory may be tuned for the server. `supervision` is
-    the process that supervises this one. `admin` is the folder of the admin sockets.
+    the process that supervises this one. `admin` is the folder of the admin sockets. `metrics` is
+    the listener for metrics that all workers share.
     """
     # late: only for programs that serve HTTP themselves
     from ...transport.http.server.serve import (
@@ -166,6 +173,7 @@ async def serve_web(
             operator = AdminSocket(admin, app, server, calls, supervision)
             sockets.push_async_callback(operator.aclose)
             await operator.open()
+        await sockets.enter_async_context(served_metrics(server, metrics))
         await serve_http(
             app,
             made,

@@ -11,6 +11,7 @@ from ...keywords import check_keywords
 from ...transport.http.server.supervision import Supervision
 from .http import serve_web
 from .interface import ServedServer
+from .metrics import MetricsServer
 from .options import HttpOptions
 
 _ANY = {
@@ -36,6 +37,7 @@ class HttpServer:
         on_ready: Callable[[Any], None] | None = None,
         supervision: Supervision | None = None,
         is_program: bool = False,
+        metrics: MetricsServer | None = None,
     ) -> None:
         check_keywords(options, HttpOptions.__annotations__, "server.serve_http()")
         self._server = server
@@ -43,6 +45,7 @@ class HttpServer:
         self._on_ready = on_ready
         self._supervision = supervision
         self._is_program = is_program
+        self._metrics = metrics
         self._task: asyncio.Task[None] | None = None
         self._address: tuple[Any, ...] | str | None = None
 
@@ -85,6 +88,7 @@ class HttpServer:
             on_ready=lambda address: None if ready.done() else ready.set_result(address),
             supervision=self._supervision,
             is_program=self._is_program,
+            metrics=self._metrics,
             **self._options,
         )
         self._task = loop.create_task(serving, name="interlock-http-server")

@@ -8,6 +8,8 @@ from typing import Protocol
 from ...exchange import Handler, Principal
 from ...idempotency import Peers
 from ...input_required import SuspendedCalls
+from ...observe.meters import Meters
+from ...observe.options import Observe
 from ...protocol.identity import Identity
 from ...quotas import Quota
 from ...store.interface import RecordStore
@@ -35,6 +37,16 @@ class ServedServer(Protocol):
     @property
     def limits(self) -> ServerLimits:
         """The limits of the server."""
+        ...
+
+    @property
+    def observe(self) -> Observe | None:
+        """How the server can be observed."""
+        ...
+
+    @property
+    def meters(self) -> Meters:
+        """The metrics of the server in this process."""
         ...
 
     @property

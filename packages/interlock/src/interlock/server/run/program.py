@@ -19,6 +19,7 @@ from ...logs import limited
 from ...transport.channel import Channel
 from ...wire.lines import DEFAULT_LIMIT
 from .interface import ServedServer
+from .observed import served_metrics
 from .process_memory import keep_freed_memory, settle_memory
 
 if TYPE_CHECKING:
@@ -114,7 +115,12 @@ def _http(server: ServedServer, options: RunOptions) -> None:
         on_ready: Callable[[Any], None] | None = None,
     ) -> None:
         http = HttpServer(
-            server, options, on_ready=on_ready, supervision=supervision, is_program=True
+            server,
+            options,
+            on_ready=on_ready,
+            supervision=supervision,
+            is_program=True,
+            metrics=metrics,
         )
         with (
             asyncio.Runner(loop_factory=_loop_factory()) as runner,
@@ -122,12 +128,22 @@ def _http(server: ServedServer, options: RunOptions) -> None:
         ):
             runner.run(_until_signalled(server, work(http)))
 
-    if workers > 1:
-        if server.dev:  # the author may look at a blocked worker
-            limits = msgspec.structs.replace(limits, blocked_seconds=None)
-        run_workers(workers, serve, of_http, on_ready, limits)
-    else:
+    metrics = None
+    if workers == 1:
         serve(of_http, None, on_ready)
+        return
+    if server.dev:  # the author may look at a blocked worker
+        limits = msgspec.structs.replace(limits, blocked_seconds=None)
+    if server.observe is not None and server.observe.metrics is not None:
+        from .metrics import MetricsServer  # late: only for servers whose metrics are read
+
+        metrics = MetricsServer(server.observe, several=True)
+        metrics.announce()
+    try:
+        run_workers(workers, serve, of_http, on_ready, limits)
+    finally:
+        if metrics is not None:
+            metrics.close()
 
 
 def _close(runner: asyncio.Runner, *, must_end: bool) -> None:
@@ -209,7 +225,7 @@ async def _stdio(server: ServedServer, *, limit: int, store: Store | str | None)
     async with own_streams(limit) as channel:
         if isinstance(channel, PipeChannel):
             channel.on_large = keep_freed_memory
-        async with _shared_calls(server, store):
+        async with _shared_calls(server, store), served_metrics(server):
             await server.serve(channel)
 
 
@@ -242,4 +258,5 @@ async def _sockets(
         # Only the owner can open the file of a Unix socket. Anyone may connect to a TCP port.
         return server.serve(channel, anonymous=isinstance(address, tuple))
 
-    await listen(address, talk, limit=limit, on_ready=on_ready)
+    async with served_metrics(server):
+        await listen(address, talk, limit=limit, on_ready=on_ready)

@@ -1,0 +1,1 @@
+"""Observability: counters and histograms of calls, and metrics in the format of Prometheus."""

@@ -1,0 +1,125 @@
+"""The metrics endpoint: over every transport, in one process and in several, apart from the
+endpoint of the protocol."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from interlock import Client, HttpFetch, Observe, Request, Server, Unreachable
+from tests.observe.test_meters import check_page
+
+SERVER = """
+from interlock import Context, Server
+import os
+
+server = Server("shop")
+
+@server.tool
+async def buy(what: str, ctx: Context) -> str:
+    ctx.count("orders", what=what)
+    return str(os.getpid())
+"""
+
+
+async def page(url: str, method: str = "GET") -> tuple[int, bytes]:
+    """Return the status and the body of a page."""
+    fetch = HttpFetch()
+    try:
+        response = await fetch(Request(method, url))
+        body = await response.read(10_000_000)
+        return response.status, body
+    finally:
+        await fetch.aclose()
+
+
+@contextlib.asynccontextmanager
+async def listening() -> AsyncIterator[tuple[str, str]]:
+    """A server over HTTP in this process: the URLs of the endpoint and of the metrics."""
+    urls: list[str] = []
+    server = Server("shop", observe=Observe(metrics=":0", on_ready=urls.append))
+
+    @server.tool
+    async def buy(what: str) -> str:
+        return what
+
+    async with server.serve_http(port=0) as http:
+        yield http.url, urls[0]
+
+
+async def test_metrics_are_on_a_listener_of_their_own() -> None:
+    async with listening() as (url, metrics):
+        assert metrics.startswith("http://127.0.0.1:")
+        async with Client(url) as client:
+            for _ in range(3):
+                await client.call_tool("buy", {"what": "a map"})
+        status, body = await page(metrics)
+        values = check_page(body)
+        assert status == 200
+        assert values['interlock_requests_total{outcome="ok"}'] >= 3
+        duration = "mcp_server_operation_duration_seconds"
+        labels = 'mcp_method_name="tools/call",gen_ai_tool_name="buy"'
+        assert values[f"{duration}_count{{{labels}}}"] == 3
+        assert values[f'{duration}_bucket{{{labels},le="+Inf"}}'] == 3
+        assert values['interlock_quota_limit{resource="calls"}'] > 0
+        assert values["process_resident_memory_bytes"] > 1_000_000
+        assert "interlock_event_loop_lag_seconds" in values
+        assert (await page(metrics, "HEAD"))[1] == b""
+        assert (await page(metrics, "POST"))[0] == 405
+        assert (await page(metrics.replace("/metrics", "/mcp")))[0] == 404
+        assert (await page(url.replace("/mcp", "/metrics")))[0] == 404
+    with pytest.raises(Unreachable):
+        await page(metrics)
+
+
+@pytest.mark.parametrize("address", ["9464", "here", ":http", ""])
+def test_an_address_that_cannot_be_read_is_refused(address: str) -> None:
+    server = Server("shop", observe=Observe(metrics=address))
+    with pytest.raises(ValueError, match=r"\[HOST\]:PORT"):
+        server.run("tcp", port=0)
+
+
+@contextlib.contextmanager
+def program(folder: Path, *options: str) -> Iterator[tuple[str, str]]:
+    """`interlock run` with these options: the URLs of the endpoint and of the metrics."""
+    file = folder / "shop.py"
+    file.write_text(SERVER)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "interlock", "run", str(file), "--metrics", ":0", *options],
+        stdin=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        found: dict[str, str] = {}
+        assert process.stderr is not None
+        while len(found) < 2:
+            line = process.stderr.readline()
+            assert line, "the program has ended"
+            if match := re.search(r"(Serving|Metrics) at (http\S+)", line):
+                found[match[1]] = match[2]
+        yield found["Serving"], found["Metrics"]
+    finally:
+        process.terminate()
+        process.communicate()
+
+
+async def test_any_worker_answers_for_all(tmp_path: Path) -> None:
+    with program(tmp_path, "--http", ":0", "--workers", "2") as (url, metrics):
+        by_worker: dict[str, int] = {}
+        while len(by_worker) < 2:  # the system distributes connections as it likes
+            async with Client(url) as client:
+                result = await client.call_tool("buy", {"what": "maps"})
+            by_worker[result.text] = by_worker.get(result.text, 0) + 1
+        for _ in range(3):
+            values = check_page((await page(metrics))[1])
+            assert {
+                worker: values[f'orders_total{{worker="{worker}",what="maps"}}']
+                for worker in by_worker
+            } == by_worker
