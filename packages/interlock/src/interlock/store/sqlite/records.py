@@ -11,6 +11,7 @@ from ..interface import Record
 from .writer import Writer
 
 _SWEEP = 200  # the maximum number of expired records that one write removes
+_SWEEP_SECONDS = 1.0  # between two such writes of a process
 
 
 class SqliteRecords:
@@ -19,6 +20,7 @@ class SqliteRecords:
     def __init__(self, writer: Writer) -> None:
         self._writer = writer
         self.identity = ""
+        self._swept: float | None = None  # the time before which expired records were removed
         self._latest = inf  # the time of the last write, on the wall clock
 
     async def open(self) -> None:
@@ -48,36 +50,39 @@ class SqliteRecords:
             if now < self._latest - bounds.CLOCK_TOLERANCE:
                 _correct(db, now)
             self._latest = now
-            _sweep(db, now - bounds.CLOCK_TOLERANCE)
-            known = _load(db, key, now)
-            if known is not None and known.data == data:
-                return known.version
-            if was != (0 if known is None else known.version):
+            self._sweep_sometimes(db, now - bounds.CLOCK_TOLERANCE)
+            found = "SELECT version, until, account, length(body), data FROM records WHERE key = ?"
+            rows = db.execute(found, (key,)).fetchall()
+            if rows and rows[0][1] < now - bounds.CLOCK_TOLERANCE:  # expired, and still there
+                _forget(db, key)
+                rows = []
+            if not rows:
+                return 0 if was else _insert(db, key, data, until, now, body, account)
+            version, _, known_account, size, known_data = rows[0]
+            if known_data == data:
+                return int(version)
+            if version != was:
                 return 0
-            _forget(db, key)
-            if known is None and _holds(db, account)[0] >= bounds.ACCOUNT_RECORDS:
-                _sweep(db, now)
-                if _holds(db, account)[0] >= bounds.ACCOUNT_RECORDS:
-                    return -1
-            db.execute("UPDATE record_store SET version = version + 1")
-            ((version,),) = db.execute("SELECT version FROM record_store").fetchall()
+            if known_account != account or size or body:
+                _forget(db, key)
+                return _insert(db, key, data, until, now, body, account, is_known=True)
+            version = _next_version(db)
             db.execute(
-                "INSERT INTO records (key, version, written, until, account, data, body)"
-                " VALUES (?, ?, ?, ?, ?, ?, ?)",
-                (key, version, now, until, account, data, body),
+                "UPDATE records SET version = ?, written = ?, until = ?, data = ? WHERE key = ?",
+                (version, now, until, data, key),
             )
-            records, size = _holds(db, account)
-            size = _make_room(db, account, size + len(body))
-            db.execute(
-                "INSERT OR REPLACE INTO record_accounts VALUES (?, ?, ?)",
-                (account, records + 1, size),
-            )
-            return int(version)
+            return version
 
         version = await self._writer.ask(work)
         if version < 0:
             raise StoreError("one caller has too many records in the store")
         return version
+
+    def _sweep_sometimes(self, db: sqlite3.Connection, now: float) -> None:
+        """Remove records that expired before `now`, about once a second."""
+        if self._swept is None or not 0 <= now - self._swept < _SWEEP_SECONDS:
+            # again with the next write if there are more
+            self._swept = None if _sweep(db, now) == _SWEEP else now
 
     async def remove(self, key: str, *, was: int) -> None:
         """Remove a record, if it still has the version `was`."""
@@ -113,6 +118,43 @@ def _load(db: sqlite3.Connection, key: str, now: float) -> Record | None:
     found = "SELECT version, data, body FROM records WHERE key = ? AND until >= ?"
     rows = db.execute(found, (key, now - bounds.CLOCK_TOLERANCE)).fetchall()
     return Record(*rows[0]) if rows else None
+
+
+def _next_version(db: sqlite3.Connection) -> int:
+    db.execute("UPDATE record_store SET version = version + 1")
+    ((version,),) = db.execute("SELECT version FROM record_store").fetchall()
+    return int(version)
+
+
+def _insert(
+    db: sqlite3.Connection,
+    key: str,
+    data: bytes,
+    until: float,
+    now: float,
+    body: bytes,
+    account: str,
+    *,
+    is_known: bool = False,
+) -> int:
+    """Add a record. Returns its version, -1 if it is new and its account has too many records."""
+    records, size = _holds(db, account)
+    if records >= bounds.ACCOUNT_RECORDS and not is_known:
+        _sweep(db, now)
+        records, size = _holds(db, account)
+        if records >= bounds.ACCOUNT_RECORDS:
+            return -1
+    version = _next_version(db)
+    db.execute(
+        "INSERT INTO records (key, version, written, until, account, data, body)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?)",
+        (key, version, now, until, account, data, body),
+    )
+    size = _make_room(db, account, size + len(body))
+    db.execute(
+        "INSERT OR REPLACE INTO record_accounts VALUES (?, ?, ?)", (account, records + 1, size)
+    )
+    return version
 
 
 def _holds(db: sqlite3.Connection, account: str) -> tuple[int, int]:
@@ -159,8 +201,10 @@ def _correct(db: sqlite3.Connection, now: float) -> None:
     )
 
 
-def _sweep(db: sqlite3.Connection, now: float) -> None:
-    """Remove records that expired before `now`."""
+def _sweep(db: sqlite3.Connection, now: float) -> int:
+    """Remove records that expired before `now`. Returns how many."""
     found = "SELECT key FROM records WHERE until < ? ORDER BY until LIMIT ?"
-    for (key,) in db.execute(found, (now, _SWEEP)).fetchall():
+    rows = db.execute(found, (now, _SWEEP)).fetchall()
+    for (key,) in rows:
         _forget(db, key)
+    return len(rows)

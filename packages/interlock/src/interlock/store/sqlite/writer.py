@@ -63,6 +63,7 @@ class Writer:
         self._open = False
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._loop_thread = 0
         self._on_posted: Callable[[], None] = lambda: None
         self._on_ended: Callable[[], None] = lambda: None
 
@@ -77,6 +78,7 @@ class Writer:
         results.
         """
         self._loop = asyncio.get_running_loop()
+        self._loop_thread = threading.get_ident()
         self._on_posted = on_posted
         self._on_ended = on_ended
         # a new lock: another thread may have held the old one when this process was forked
@@ -138,7 +140,17 @@ class Writer:
     def _put(self, piece: _QueuedWork) -> None:
         self._waiting.append(piece)
         self._size += piece.size
-        if len(self._waiting) == 1:
+        if len(self._waiting) > 1:
+            return
+        if threading.get_ident() == self._loop_thread and self._loop is not None:
+            # All work of one turn of the loop is one transaction. Awake, the thread would also take
+            # the interpreter's lock from this turn again and again.
+            self._loop.call_soon(self._wake)
+        else:
+            self._stirred.notify()
+
+    def _wake(self) -> None:
+        with self._stirred:
             self._stirred.notify()
 
     # -- in the thread -----------------------------------------------------------------------------
