@@ -324,8 +324,8 @@ class Tasks(Extension):
             id=id,
             owner=owner_of(x.caller),
             tool=x.params.name,
-            arguments=x.params.arguments,
-            meta=x.params.meta,
+            arguments=x.params.arguments.copy(),  # else it holds the bytes of the whole message
+            meta=x.params.meta.copy(),
             progress_token=x.progress_token,
             caller=StoredCaller.of(x.caller),
             created=now,
@@ -344,7 +344,7 @@ class Tasks(Extension):
         inner = replace(
             x,
             params=t.CallToolRequestParams(
-                name=x.params.name, arguments=x.params.arguments, meta=x.params.meta
+                name=record.tool, arguments=record.arguments, meta=record.meta
             ),
             notify=live.notify,
             asker=asker,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import os
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
@@ -38,6 +39,7 @@ log = limited("interlock.tasks")
 _HEARTBEAT = 0.75  # seconds between heartbeats; a worker counts as dead after four of them
 _PATIENCE = 1.0  # seconds between two attempts to write the end of a task
 _PAGE = 500
+_EXPIRY_SECONDS = 1.0  # between two searches for runs whose time is over
 _MOST_RUNS = 5  # runs of one task; a task that keeps killing its workers fails
 _TEN_YEARS = 10 * 365 * 86_400.0  # the lifetime of the record of a task without a limit, in seconds
 _CHANGED = "task-changed"
@@ -108,8 +110,8 @@ class LiveTask:
         "_message",
         "_writing",
         "asker",
-        "expiry",
         "is_stopped",
+        "key",
         "progress",
         "record",
         "runner",
@@ -118,17 +120,17 @@ class LiveTask:
     )
 
     def __init__(
-        self, runner: TaskRunner, record: TaskRecord, version: int, asker: HandlerRun
+        self, runner: TaskRunner, key: str, record: TaskRecord, version: int, asker: HandlerRun
     ) -> None:
         self.runner = runner
+        self.key = key
         self.record = record
         self.version = version
         self.asker = asker
         self.task: asyncio.Future[Any] | None = None
         self.progress: t.ProgressNotificationParams | None = None  # the newest
         self.is_stopped = False  # the run has been cancelled by this module
-        self.expiry: asyncio.TimerHandle | None = None
-        self._writing = asyncio.Lock()
+        self._writing: asyncio.Lock | None = None  # most tasks sleep without a write
         self._message: str | None = None
         self._is_reporting = False
         self._is_syncing = False
@@ -137,9 +139,10 @@ class LiveTask:
             asker.steps.live = self
 
     @property
-    def key(self) -> str:
-        """The key of the record."""
-        return task_key(self.record.owner, self.record.id)
+    def _lock(self) -> asyncio.Lock:
+        if self._writing is None:
+            self._writing = asyncio.Lock()
+        return self._writing
 
     async def write(self, step: Step) -> bool:
         """Change the record. Returns False, and stops the run, if another worker has the task.
@@ -147,12 +150,12 @@ class LiveTask:
         Raises:
             StoreError: The store failed.
         """
-        async with self._writing:
+        async with self._lock:
             while True:
                 changed = step(self.record)
                 if changed is self.record:
                     return True
-                version = await self.runner.swap(changed, self.version)
+                version = await self.runner.swap(self.key, changed, self.version)
                 if version:
                     self.record = changed
                     self.version = version
@@ -163,7 +166,7 @@ class LiveTask:
 
     async def refresh(self) -> None:
         """Read the record, because another task or worker has changed it."""
-        async with self._writing:
+        async with self._lock:
             await self._reload()
 
     def adopt(self, record: TaskRecord, version: int) -> None:
@@ -337,6 +340,8 @@ class TaskRunner:
         self._watchers: dict[str, set[asyncio.Event]] = {}
         self._background: set[asyncio.Task[Any]] = set()
         self._counts: dict[str, int] = {}
+        self._next_expiry = math.inf  # on the wall clock
+        self._expiring: asyncio.TimerHandle | None = None  # one timer for all runs
         self._beating: asyncio.Task[None] | None = None
         self._searching = asyncio.Lock()
         self._taking = asyncio.Lock()
@@ -384,6 +389,8 @@ class TaskRunner:
 
     async def stop(self) -> None:
         """Drain, and end the heartbeats of this worker."""
+        if self._expiring is not None:
+            self._expiring.cancel()
         if self._beating is not None:
             self._beating.cancel()
             await asyncio.wait({self._beating})
@@ -440,13 +447,12 @@ class TaskRunner:
         task = _decode(record.data)
         return (task, record.version) if _exists(task, now) else None
 
-    async def swap(self, task: TaskRecord, was: int) -> int:
+    async def swap(self, key: str, task: TaskRecord, was: int) -> int:
         """Write a task over a version of its record. Returns the new version, 0 for a conflict."""
         now = self.wall_clock()
         until = task.until or task.created + _TEN_YEARS
         if until < now:
             return 0
-        key = task_key(task.owner, task.id)
         return await self.records.swap(
             key, _encode(task), was=was, until=until, now=now, account=f"task:{task.owner}"
         )
@@ -461,9 +467,9 @@ class TaskRunner:
             changed = step(task)
             if changed is task:
                 return task
-            version = await self.swap(changed, version)
+            key = task_key(owner, id)
+            version = await self.swap(key, changed, version)
             if version:
-                key = task_key(owner, id)
                 live = self._live.get(key)
                 if live is not None:
                     live.adopt(changed, version)
@@ -574,13 +580,13 @@ class TaskRunner:
         """
         await self.make_room(record.owner)
         record = machine.enqueue(record)
-        version = await self.swap(record, 0)
+        key = task_key(record.owner, record.id)
+        version = await self.swap(key, record, 0)
         if not version:
             raise StoreError("a new task could not be stored")
         if self.queue is None:
             self.messages.publish(_FREE, "")
             return record
-        key = task_key(record.owner, record.id)
         try:
             await self.queue.put(key, str(version))
         except BaseException:  # the client gets no handle, so nobody would read the result
@@ -597,18 +603,44 @@ class TaskRunner:
         """
         await self.make_room(record.owner)
         record = replace(record, worker=self.messages.worker, attempt=os.urandom(8).hex())
-        version = await self.swap(record, 0)
+        key = task_key(record.owner, record.id)
+        version = await self.swap(key, record, 0)
         if not version:
             raise StoreError("a new task could not be stored")
-        return self._adopt(record, version, asker)
+        return self._adopt(key, record, version, asker)
 
-    def _adopt(self, record: TaskRecord, version: int, asker: HandlerRun) -> LiveTask:
-        live = LiveTask(self, record, version, asker)
-        self._live[live.key] = live
+    def _adopt(self, key: str, record: TaskRecord, version: int, asker: HandlerRun) -> LiveTask:
+        live = LiveTask(self, key, record, version, asker)
+        self._live[key] = live
         if record.until is not None:
-            left = max(0.0, record.until - self.wall_clock())
-            live.expiry = asyncio.get_running_loop().call_later(left, live.stop)
+            self._stop_expired_at(record.until)
         return live
+
+    def _stop_expired_at(self, until: float) -> None:
+        """Stop expired runs at a time of the wall clock, unless that happens earlier anyway."""
+        if until < self._next_expiry:
+            self._next_expiry = until
+            if self._expiring is not None:
+                self._expiring.cancel()
+            left = max(0.0, until - self.wall_clock())
+            loop = asyncio.get_running_loop()
+            self._expiring = loop.call_later(left, self._stop_expired)
+
+    def _stop_expired(self) -> None:
+        now = self.wall_clock()
+        self._expiring = None
+        self._next_expiry = math.inf
+        earliest = math.inf
+        for live in list(self._live.values()):
+            until = live.record.until
+            if until is None:
+                continue
+            if until <= now:
+                live.stop()
+            else:
+                earliest = min(earliest, until)
+        if earliest < math.inf:
+            self._stop_expired_at(max(earliest, now + _EXPIRY_SECONDS))
 
     def run(self, live: LiveTask, x: Exchange, handler: Handler) -> None:
         """Start the run of a task."""
@@ -624,8 +656,6 @@ class TaskRunner:
 
     def forget(self, live: LiveTask) -> None:
         """Remove a run that has ended."""
-        if live.expiry is not None:
-            live.expiry.cancel()
         if self._live.get(live.key) is live:
             del self._live[live.key]
 
@@ -749,19 +779,21 @@ class TaskRunner:
                 has_crashed = task.worker != "" and task.runs >= _MOST_RUNS
                 if not task.is_queued and (has_crashed or not self._may_run_again(task)):
                     changed = machine.fail(changed, _doubt(), self.wall_clock())
-                version = await self.swap(changed, stored.version)
+                version = await self.swap(key, changed, stored.version)
                 if version:
-                    return self._run_taken(changed, version, is_first=task.is_queued)
+                    return self._run_taken(key, changed, version, is_first=task.is_queued)
                 # Another worker was faster, or a client has changed the task meanwhile.
         return None
 
-    def _run_taken(self, task: TaskRecord, version: int, *, is_first: bool) -> LiveTask | None:
+    def _run_taken(
+        self, key: str, task: TaskRecord, version: int, *, is_first: bool
+    ) -> LiveTask | None:
         """Run a task that this worker has taken over, if it may run."""
         if task.is_terminal:
-            self.announce(task_key(task.owner, task.id))
+            self.announce(key)
             return None
         asker = HandlerRun(task.journal, task.caller.capabilities, self.steps(task.id, task.owner))
-        live = self._adopt(task, version, asker)
+        live = self._adopt(key, task, version, asker)
         self.run(live, self.exchange_of(live, is_first=is_first), self._run_again)
         return live
 
