@@ -28,15 +28,15 @@ pytest_plugins = [
 # A shared machine stalls now and then, so there is no deadline for one example and no health check
 # for slow generation.
 settings.register_profile(
-    "desk",
+    "developer",
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
     print_blob=True,
     max_examples=15,
 )
-settings.register_profile("ci", settings.get_profile("desk"), derandomize=True)
+settings.register_profile("ci", settings.get_profile("developer"), derandomize=True)
 settings.load_profile(
-    os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "desk")
+    os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "developer")
 )
 
 # No test touches the keyring of the user who runs it.

@@ -45,7 +45,7 @@ def reply(status: int, body: bytes = b"", **headers: str) -> bytes:
     )
 
 
-class Desk:
+class AuthorizationServer:
     """The authorization server."""
 
     def __init__(self, at: str) -> None:
@@ -116,7 +116,7 @@ PLACES = {"authorization": "authorize", "token": "token", "registration": "regis
 class Connection(asyncio.Protocol):
     """One connection of a client."""
 
-    desk: Desk
+    issuer: AuthorizationServer
 
     def connection_made(self, transport: asyncio.Transport) -> None:
         self.transport = transport
@@ -144,9 +144,9 @@ class Connection(asyncio.Protocol):
     def on_message_complete(self) -> None:
         method = self.parser.get_method().decode()
         if not self.url.startswith(b"/mcp"):
-            self.transport.write(self.desk.answer(method, self.url.decode(), self.body))
+            self.transport.write(self.issuer.answer(method, self.url.decode(), self.body))
         elif self.token != f"Bearer {TOKEN}".encode():
-            place = f"{self.desk.at}/.well-known/oauth-protected-resource/mcp"
+            place = f"{self.issuer.at}/.well-known/oauth-protected-resource/mcp"
             self.transport.write(
                 reply(
                     401, b"{}", WWW_Authenticate=f'Bearer resource_metadata="{place}", scope="use"'
@@ -168,7 +168,7 @@ async def main() -> None:
     """Listen on a free port, print it, and answer until the process is killed."""
     server = await asyncio.get_running_loop().create_server(Connection, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
-    Connection.desk = Desk(f"http://127.0.0.1:{port}")
+    Connection.issuer = AuthorizationServer(f"http://127.0.0.1:{port}")
     print(port, flush=True)
     await server.serve_forever()
 

@@ -16,7 +16,7 @@ import pytest
 from interlock_servers.travel.bookings import bookings
 from interlock_servers.travel.database import TravelDatabase
 from tests.interop.walking import WAYS, Walk, accepted, walk_by
-from tests.servers.travel_desk import BACK, CONTACT, HOTEL, OUT, STAY, TRIP, WAY, YES
+from tests.servers.travel_fixtures import BACK, CONTACT, HOTEL, OUT, STAY, TRIP, WAY, YES
 
 pytestmark = pytest.mark.interop
 

@@ -15,7 +15,7 @@ from typing import Any
 
 ROOT = Path(__file__).parents[4]
 SHOTS = os.environ.get("INTERLOCK_SHOTS") or (str(ROOT / ".shots") if os.environ.get("CI") else "")
-DESK = {"width": 1320, "height": 860}
+DESKTOP = {"width": 1320, "height": 860}
 TELEPHONE = {"width": 360, "height": 740}
 
 
@@ -35,7 +35,9 @@ class Demo:
         self.contexts: list[Any] = []
         self._chromium = chromium
 
-    async def open(self, *, size: dict[str, int] = DESK, dark: bool = False, **options: Any) -> Any:
+    async def open(
+        self, *, size: dict[str, int] = DESKTOP, dark: bool = False, **options: Any
+    ) -> Any:
         """A page of a new browser profile that has opened the printed address; all servers are
         up.
         """

@@ -27,7 +27,7 @@ from interlock_apps.fleet.questions import Decision, Filled
 from tests.demo import holdings
 from tests.demo.hands import Fingers, Keys, Mouse
 from tests.demo.journey import EUROPE, JUNE, SPAIN, SUBJECT, Traveller
-from tests.demo.running import DESK, TELEPHONE, demonstrated, shot
+from tests.demo.running import DESKTOP, TELEPHONE, demonstrated, shot
 
 pytestmark = [
     pytest.mark.slow,
@@ -58,8 +58,8 @@ CALLS = [
 @pytest.mark.parametrize(
     "name, hand, page, second",
     [
-        ("desk", Mouse, {"size": DESK}, True),
-        pytest.param("keys", Keys, {"size": DESK, "dark": True}, False, marks=LONG),
+        ("desk", Mouse, {"size": DESKTOP}, True),
+        pytest.param("keys", Keys, {"size": DESKTOP, "dark": True}, False, marks=LONG),
         pytest.param(
             "telephone",
             Fingers,

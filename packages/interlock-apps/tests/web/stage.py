@@ -25,7 +25,7 @@ from tests.web.offers import travel, weather
 
 RULE_BASED = "This is no language model: it follows rules written for this example."
 SHOTS = os.environ.get("INTERLOCK_SHOTS", "")
-DESK = {"width": 1320, "height": 860}
+DESKTOP = {"width": 1320, "height": 860}
 TELEPHONE = {"width": 360, "height": 740}
 
 
@@ -42,7 +42,9 @@ class Stage:
         self._contexts: list[Any] = []
         self.troubles: list[str] = []
 
-    async def page(self, *, size: dict[str, int] = DESK, dark: bool = False, **options: Any) -> Any:
+    async def page(
+        self, *, size: dict[str, int] = DESKTOP, dark: bool = False, **options: Any
+    ) -> Any:
         """A page of its own that has opened the host; whatever its console complains of is kept in
         `troubles`.
         """

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from interlock.models.scripted import call
-from tests.web.stage import DESK, TELEPHONE, say, shot, staged
+from tests.web.stage import DESKTOP, TELEPHONE, say, shot, staged
 from tests.web.test_page_questions import SEARCH, armed
 
 pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="session")]
@@ -184,7 +184,7 @@ async def test_the_page_has_roles_and_names(chromium: Any) -> None:
 
 
 @pytest.mark.matrix(pairs=False, seconds=5)
-@pytest.mark.parametrize("size", [DESK, TELEPHONE], ids=["desk", "telephone"])
+@pytest.mark.parametrize("size", [DESKTOP, TELEPHONE], ids=["desk", "telephone"])
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 async def test_all_that_is_shown_can_be_read(
     chromium: Any, size: dict[str, int], dark: bool

@@ -24,7 +24,7 @@ from interlock_apps.fleet.questions import (
     UrlQuestion,
     Warned,
 )
-from tests.web.stage import DESK, TELEPHONE, Stage, say, shot, staged
+from tests.web.stage import DESKTOP, TELEPHONE, Stage, say, shot, staged
 from tests.web.test_page_questions import SEARCH, armed, asked
 
 pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="session")]
@@ -59,7 +59,7 @@ async def labels(box: Any) -> list[str]:
 
 
 @pytest.mark.matrix(pairs=False, seconds=3)
-@pytest.mark.parametrize("size", [DESK, TELEPHONE], ids=["desk", "telephone"])
+@pytest.mark.parametrize("size", [DESKTOP, TELEPHONE], ids=["desk", "telephone"])
 @pytest.mark.parametrize("arguments", HIDING.values(), ids=HIDING)
 async def test_a_call_is_not_simply_allowed_while_a_value_is_out_of_view(
     chromium: Any, arguments: dict[str, Any], size: dict[str, int]
@@ -219,7 +219,7 @@ async def test_an_edited_value_is_seen_again_or_counted(chromium: Any) -> None:
 
 
 @pytest.mark.matrix(pairs=False, seconds=3)
-@pytest.mark.parametrize("size", [DESK, TELEPHONE], ids=["desk", "telephone"])
+@pytest.mark.parametrize("size", [DESKTOP, TELEPHONE], ids=["desk", "telephone"])
 @pytest.mark.parametrize("where", ["composer", "button"])
 async def test_the_first_click_on_an_answer_counts(
     chromium: Any, where: str, size: dict[str, int]
@@ -415,7 +415,7 @@ def changes(count: int, flagged: tuple[int, ...] = ()) -> tuple[FeatureChange, .
     return tuple(sorted(made, key=lambda change: not change.warnings))
 
 
-@pytest.mark.parametrize("size", [DESK, TELEPHONE], ids=["desk", "telephone"])
+@pytest.mark.parametrize("size", [DESKTOP, TELEPHONE], ids=["desk", "telephone"])
 async def test_all_that_a_server_has_changed_is_one_question(
     chromium: Any, size: dict[str, int]
 ) -> None:
@@ -602,7 +602,7 @@ async def test_every_value_is_on_the_card_or_counted_by_the_button(
 
     collect()
     async with staged(chromium) as stage:
-        await judged(stage, DESK, cases[::2])
+        await judged(stage, DESKTOP, cases[::2])
         await judged(stage, TELEPHONE, cases[1::2])
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from interlock.models.scripted import call
-from tests.web.stage import DESK, TELEPHONE, say, staged
+from tests.web.stage import DESKTOP, TELEPHONE, say, staged
 from tests.web.test_page_questions import SEARCH, armed
 
 pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="session")]
@@ -52,7 +52,7 @@ class Axe:
 
 
 @pytest.mark.matrix(pairs=False, seconds=8)
-@pytest.mark.parametrize("size", [DESK, TELEPHONE], ids=["desk", "telephone"])
+@pytest.mark.parametrize("size", [DESKTOP, TELEPHONE], ids=["desk", "telephone"])
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 async def test_axe_finds_nothing(
     chromium: Any, installed: Callable[[str], Path], size: dict[str, int], dark: bool

@@ -32,7 +32,7 @@ from interlock_apps.fleet.questions import (
     UrlQuestion,
     Warned,
 )
-from tests.web.stage import DESK, TELEPHONE, Stage, focus_on, say, shot, staged
+from tests.web.stage import DESKTOP, TELEPHONE, Stage, focus_on, say, shot, staged
 
 pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="session")]
 
@@ -412,7 +412,7 @@ async def test_the_whole_command_is_shown_before_a_server_starts(chromium: Any) 
     """Untruncated, with warnings, and that it runs code here; no is as near as yes (`SEC-17`)."""
     command = "npx -y some-server " + " ".join(f"--option-{n}=value" for n in range(80)) + " --last"
     async with staged(chromium) as stage:
-        for size in (DESK, TELEPHONE):
+        for size in (DESKTOP, TELEPHONE):
             page = await stage.page(size=size)
             task = asked(
                 stage,
@@ -441,7 +441,9 @@ async def test_the_whole_command_is_shown_before_a_server_starts(chromium: Any) 
             assert await task == Decision(allow=False)
 
 
-@pytest.mark.parametrize("size, way", [(DESK, "Side by side"), (TELEPHONE, "One below the other")])
+@pytest.mark.parametrize(
+    "size, way", [(DESKTOP, "Side by side"), (TELEPHONE, "One below the other")]
+)
 async def test_a_change_is_shown_line_by_line(
     chromium: Any, size: dict[str, int], way: str
 ) -> None:

@@ -16,7 +16,7 @@ from interlock.types import (
     TextContent,
 )
 from interlock_apps.fleet.questions import CallQuestion, Decision, SampledQuestion, SampleQuestion
-from tests.web.stage import DESK, TELEPHONE, say, shot, staged
+from tests.web.stage import DESKTOP, TELEPHONE, say, shot, staged
 from tests.web.test_page_questions import SEARCH, armed, asked
 
 pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="session")]
@@ -130,7 +130,7 @@ async def test_a_preview_comes_into_view(chromium: Any) -> None:
         await shot(page, "preview")
 
 
-@pytest.mark.parametrize("size", [DESK, TELEPHONE])
+@pytest.mark.parametrize("size", [DESKTOP, TELEPHONE])
 async def test_a_table_with_a_long_text_breaks_no_word(chromium: Any, size: dict[str, int]) -> None:
     """A long text beside short ones gets a column of its own width: a row is a few lines high, and
     a name stays on one line.
@@ -219,7 +219,7 @@ async def test_arguments_are_written_as_people_write_them(chromium: Any) -> None
         }
 
 
-@pytest.mark.parametrize("size", [DESK, TELEPHONE])
+@pytest.mark.parametrize("size", [DESKTOP, TELEPHONE])
 async def test_what_is_long_is_folded_and_the_answers_stay_in_view(
     chromium: Any, size: dict[str, int]
 ) -> None:

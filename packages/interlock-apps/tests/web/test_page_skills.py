@@ -15,7 +15,7 @@ from interlock import Server
 from interlock.models.scripted import call
 from interlock.skills import digest_of
 from tests.host.scene import given
-from tests.web.stage import DESK, TELEPHONE, Stage, focus_on, say, shot, staged
+from tests.web.stage import DESKTOP, TELEPHONE, Stage, focus_on, say, shot, staged
 from tests.web.test_page_axe import Axe
 from tests.web.test_page_questions import armed
 
@@ -153,7 +153,7 @@ async def test_a_skill_in_another_conversation_is_named(chromium: Any) -> None:
 
 
 @pytest.mark.matrix(pairs=False, seconds=3)
-@pytest.mark.parametrize("size", [DESK, TELEPHONE], ids=["desk", "telephone"])
+@pytest.mark.parametrize("size", [DESKTOP, TELEPHONE], ids=["desk", "telephone"])
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 async def test_axe_finds_nothing(
     chromium: Any, installed: Callable[[str], Path], size: dict[str, int], dark: bool

@@ -41,7 +41,7 @@ async def shot(page: Any, name: str) -> None:
         await page.screenshot(path=f"{SHOTS}/{name}.png", full_page=True)
 
 
-class Desk:
+class BrowserLogin:
     """An issuer, a client that waits for its answer, and a page of a browser.
 
     Whatever the browser complains of is kept.
@@ -79,15 +79,15 @@ class Desk:
         await self.page.get_by_role("button", name="Log in").click()
 
 
-async def desk_of(
+async def browser_login_of(
     chromium: Any,
     serve: Any,
     tmp_path: Path,
     *,
     look: tuple[str, int, int] = LOOKS[0],
     **options: Any,
-) -> Desk:
-    """A desk with people who have accounts."""
+) -> BrowserLogin:
+    """A browser, and an issuer with users who have accounts."""
     landing = RedirectListener()
     back = await serve(lambda url: landing)
     accounts = Accounts(tmp_path / "people.db", cost=Cost(passes=1, memory=64, lanes=1))
@@ -102,16 +102,16 @@ async def desk_of(
         viewport={"width": width, "height": height},
         color_scheme="dark" if name == "dark" else "light",
     )
-    return Desk(await context.new_page(), url, landing, back)
+    return BrowserLogin(await context.new_page(), url, landing, back)
 
 
-async def registered(desk: Desk, name: str) -> str:
+async def registered(login: BrowserLogin, name: str) -> str:
     """The id of a client that registered itself."""
     body = msgspec.json.encode(
-        {"client_name": name, "redirect_uris": [desk.back], "token_endpoint_auth_method": "none"}
+        {"client_name": name, "redirect_uris": [login.back], "token_endpoint_auth_method": "none"}
     ).decode()
-    reply = await desk.page.request.post(
-        f"{desk.url}/register", data=body, headers={"content-type": "application/json"}
+    reply = await login.page.request.post(
+        f"{login.url}/register", data=body, headers={"content-type": "application/json"}
     )
     return str((await reply.json())["client_id"])
 
@@ -124,17 +124,17 @@ async def test_log_in_and_agree(
     has its code: nothing is blocked on the way, nothing sticks out of the screen (AUT-19,
     SEC-08).
     """
-    desk = await desk_of(chromium, serve, tmp_path, look=look)
-    page = desk.page
-    client = await registered(desk, "Inspector")
-    await page.goto(desk.ask(client_id=client))
+    login = await browser_login_of(chromium, serve, tmp_path, look=look)
+    page = login.page
+    client = await registered(login, "Inspector")
+    await page.goto(login.ask(client_id=client))
     await shot(page, f"1-login-{look[0]}")
-    await desk.log_in(password="wrong password")
+    await login.log_in(password="wrong password")
     await page.get_by_role("alert").wait_for()
     await shot(page, f"2-wrong-{look[0]}")
     assert await page.get_by_label("Name").input_value() == "anna"
-    desk.complaints.clear()  # a browser notes the 403 of a wrong password
-    await desk.log_in()
+    login.complaints.clear()  # a browser notes the 403 of a wrong password
+    await login.log_in()
     await page.get_by_role("heading", name="Allow Inspector to act for you?").wait_for()
     await shot(page, f"3-consent-{look[0]}")
     assert await page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
@@ -147,19 +147,19 @@ async def test_log_in_and_agree(
     ):
         assert words in await page.inner_text("body")
     await page.get_by_role("button", name="Allow").click()
-    answer = await desk.answer()
+    answer = await login.answer()
     assert answer["code"]
-    assert (answer["state"], answer["iss"]) == ("a state", desk.url)
-    assert desk.complaints == []
+    assert (answer["state"], answer["iss"]) == ("a state", login.url)
+    assert login.complaints == []
 
 
 async def test_deny(chromium: Any, serve: Any, tmp_path: Path) -> None:
     """A person says no, and the client hears it."""
-    desk = await desk_of(chromium, serve, tmp_path)
-    await desk.page.goto(desk.ask())
-    await desk.log_in()
-    await desk.page.get_by_role("button", name="Deny").click()
-    assert (await desk.answer())["error"] == "access_denied"
+    login = await browser_login_of(chromium, serve, tmp_path)
+    await login.page.goto(login.ask())
+    await login.log_in()
+    await login.page.get_by_role("button", name="Deny").click()
+    assert (await login.answer())["error"] == "access_denied"
 
 
 async def test_with_the_keyboard_alone(chromium: Any, serve: Any, tmp_path: Path) -> None:
@@ -167,43 +167,43 @@ async def test_with_the_keyboard_alone(chromium: Any, serve: Any, tmp_path: Path
 
     Enter alone agrees to nothing.
     """
-    desk = await desk_of(chromium, serve, tmp_path)
-    keys = desk.page.keyboard
-    await desk.page.goto(desk.ask())
-    await desk.page.locator("input:focus").wait_for()  # the cursor comes a moment after the page
+    login = await browser_login_of(chromium, serve, tmp_path)
+    keys = login.page.keyboard
+    await login.page.goto(login.ask())
+    await login.page.locator("input:focus").wait_for()  # the cursor comes a moment after the page
     await keys.type("anna")
     await keys.press("Tab")
     await keys.type(PASSWORD)
     await keys.press("Enter")
-    await desk.page.get_by_role("heading", name="Allow The App").wait_for()
+    await login.page.get_by_role("heading", name="Allow The App").wait_for()
     await keys.press("Enter")
     for _ in range(10):
         await keys.press("Tab")
-        if await desk.page.evaluate("document.activeElement.textContent") == "Allow":
+        if await login.page.evaluate("document.activeElement.textContent") == "Allow":
             break
-    assert desk.landing.came.empty()
-    await shot(desk.page, "4-keyboard")
+    assert login.landing.came.empty()
+    await shot(login.page, "4-keyboard")
     await keys.press("Enter")
-    assert (await desk.answer())["code"]
+    assert (await login.answer())["code"]
 
 
 async def test_what_was_agreed_is_not_asked_again(
     chromium: Any, serve: Any, tmp_path: Path
 ) -> None:
     """With the box ticked the second visit goes straight through, from the log-in page too."""
-    desk = await desk_of(chromium, serve, tmp_path)
-    await desk.page.goto(desk.ask())
-    await desk.log_in()
-    await desk.page.get_by_label("Do not ask again").check()
-    await desk.page.get_by_role("button", name="Allow").click()
-    assert (await desk.answer())["code"]
-    await desk.page.goto(desk.ask())
-    assert (await desk.answer())["code"]
-    await desk.page.context.clear_cookies()
-    await desk.page.goto(desk.ask())
-    await desk.log_in()
-    assert (await desk.answer())["code"]
-    assert desk.complaints == []
+    login = await browser_login_of(chromium, serve, tmp_path)
+    await login.page.goto(login.ask())
+    await login.log_in()
+    await login.page.get_by_label("Do not ask again").check()
+    await login.page.get_by_role("button", name="Allow").click()
+    assert (await login.answer())["code"]
+    await login.page.goto(login.ask())
+    assert (await login.answer())["code"]
+    await login.page.context.clear_cookies()
+    await login.page.goto(login.ask())
+    await login.log_in()
+    assert (await login.answer())["code"]
+    assert login.complaints == []
 
 
 @pytest.mark.parametrize("look", LOOKS, ids=lambda look: look[0])
@@ -211,14 +211,14 @@ async def test_a_device(
     chromium: Any, serve: Any, tmp_path: Path, look: tuple[str, int, int]
 ) -> None:
     """A person types the code of a device, in small letters, looks at it, and agrees."""
-    desk = await desk_of(chromium, serve, tmp_path, look=look)
-    page = desk.page
+    login = await browser_login_of(chromium, serve, tmp_path, look=look)
+    page = login.page
     reply = await page.request.post(
-        f"{desk.url}/device_authorization", form={"client_id": "tv", "scope": "files:read"}
+        f"{login.url}/device_authorization", form={"client_id": "tv", "scope": "files:read"}
     )
     device = await reply.json()
     await page.goto(device["verification_uri"])
-    await desk.log_in()
+    await login.log_in()
     await shot(page, f"5-code-{look[0]}")
     await page.get_by_label("Code").fill(device["user_code"].lower().replace("-", ""))
     await page.get_by_role("button", name="Continue").click()
@@ -232,62 +232,62 @@ async def test_a_device(
         "client_id": "tv",
         "device_code": device["device_code"],
     }
-    assert "access_token" in await (await page.request.post(f"{desk.url}/token", form=form)).json()
-    assert desk.complaints == []
+    assert "access_token" in await (await page.request.post(f"{login.url}/token", form=form)).json()
+    assert login.complaints == []
 
 
 async def test_an_evil_name(chromium: Any, serve: Any, tmp_path: Path) -> None:
     """A client whose name is a program is shown, and not run."""
-    desk = await desk_of(chromium, serve, tmp_path)
-    client = await registered(desk, EVIL)
-    await desk.page.goto(desk.ask(client_id=client))
-    await desk.log_in()
-    await desk.page.get_by_role("button", name="Allow").wait_for()
-    assert "<script>" in await desk.page.inner_text("h1")
-    await shot(desk.page, "8-evil")
-    assert await desk.page.locator("main img, main script").count() == 0
-    assert desk.complaints == []
+    login = await browser_login_of(chromium, serve, tmp_path)
+    client = await registered(login, EVIL)
+    await login.page.goto(login.ask(client_id=client))
+    await login.log_in()
+    await login.page.get_by_role("button", name="Allow").wait_for()
+    assert "<script>" in await login.page.inner_text("h1")
+    await shot(login.page, "8-evil")
+    assert await login.page.locator("main img, main script").count() == 0
+    assert login.complaints == []
 
 
 async def test_no_frame(chromium: Any, serve: Any, tmp_path: Path) -> None:
     """A page of another site cannot frame the consent page, and so cannot have it clicked unseen
     (SEC-08).
     """
-    desk = await desk_of(chromium, serve, tmp_path)
-    await desk.page.goto(desk.ask())
-    await desk.log_in()
-    await desk.page.get_by_role("button", name="Allow").wait_for()
-    consent = desk.page.url
-    await desk.page.goto(desk.back.replace("/callback", "/"))
-    await desk.page.evaluate(
+    login = await browser_login_of(chromium, serve, tmp_path)
+    await login.page.goto(login.ask())
+    await login.log_in()
+    await login.page.get_by_role("button", name="Allow").wait_for()
+    consent = login.page.url
+    await login.page.goto(login.back.replace("/callback", "/"))
+    await login.page.evaluate(
         "url => { const f = document.createElement('iframe'); f.src = url; "
         "document.body.append(f) }",
         consent,
     )
-    await desk.page.wait_for_function(
+    await login.page.wait_for_function(
         "document.querySelector('iframe') && performance.getEntriesByType('resource').length > 0"
     )
     assert not [
         frame
-        for frame in desk.page.frames
+        for frame in login.page.frames
         if await frame.get_by_role("button", name="Allow").count()
     ]
-    assert any("frame" in words.lower() for words in desk.complaints)
+    assert any("frame" in words.lower() for words in login.complaints)
 
 
 async def test_a_form_of_another_site(chromium: Any, serve: Any, tmp_path: Path) -> None:
     """Another site makes the browser send a consent form, with the person logged in here: nothing
     is agreed (SEC-08).
     """
-    desk = await desk_of(chromium, serve, tmp_path)
-    await desk.page.goto(desk.ask())
-    await desk.log_in()
-    form = desk.page.locator("form[action$=consent]")
+    login = await browser_login_of(chromium, serve, tmp_path)
+    await login.page.goto(login.ask())
+    await login.log_in()
+    form = login.page.locator("form[action$=consent]")
     fields = {
         name: await form.locator(f"[name={name}]").first.input_value() for name in ("at", "token")
     } | {"answer": "yes"}
-    await desk.page.goto(desk.back.replace("/callback", "/").replace("127.0.0.1", "localhost"))
-    await desk.page.evaluate(
+    await login.page.goto(login.back.replace("/callback", "/").replace("127.0.0.1", "localhost"))
+    await login.page.evaluate(
         """([url, fields]) => {
             const form = document.createElement('form'); form.method = 'post'; form.action = url;
             for (const [name, value] of Object.entries(fields)) {
@@ -296,11 +296,11 @@ async def test_a_form_of_another_site(chromium: Any, serve: Any, tmp_path: Path)
             }
             document.body.append(form); form.submit();
         }""",
-        [f"{desk.url}/consent", fields],
+        [f"{login.url}/consent", fields],
     )
-    await desk.page.get_by_role("heading", name="Login failed").wait_for()
-    await shot(desk.page, "9-refused")
-    assert desk.landing.came.empty()
+    await login.page.get_by_role("heading", name="Login failed").wait_for()
+    await shot(login.page, "9-refused")
+    assert login.landing.came.empty()
 
 
 class Gate:
@@ -351,14 +351,14 @@ async def test_through_the_proxy(chromium: Any, serve: Any, look: tuple[str, int
         viewport={"width": width, "height": height},
         color_scheme="dark" if name == "dark" else "light",
     )
-    desk = Desk(await context.new_page(), url, landing, back)
+    login = BrowserLogin(await context.new_page(), url, landing, back)
     for client in ("app", "second"):
-        await desk.page.goto(desk.ask(client_id=client))
-        await desk.page.get_by_role(
+        await login.page.goto(login.ask(client_id=client))
+        await login.page.get_by_role(
             "heading", name=f"Allow {client.title()} to act for you?"
         ).wait_for()
-        await shot(desk.page, f"10-proxy-{name}")
-        await desk.page.get_by_label("Do not ask again").check()
-        await desk.page.get_by_role("button", name="Continue to Acme").click()
-        assert (await desk.answer())["code"]
-    assert desk.complaints == []
+        await shot(login.page, f"10-proxy-{name}")
+        await login.page.get_by_label("Do not ask again").check()
+        await login.page.get_by_role("button", name="Continue to Acme").click()
+        assert (await login.answer())["code"]
+    assert login.complaints == []

@@ -34,7 +34,7 @@ from tests.servers.everything.test_tools import GIVES_CONTENT
 from tests.servers.fetch.site import PLAIN, running
 from tests.servers.git.repos import repository
 from tests.servers.roads import over_http
-from tests.servers.travel_desk import stock
+from tests.servers.travel_fixtures import stock
 from tests.transport.http_peers import ok
 
 TOP = Path(__file__).parents[4]

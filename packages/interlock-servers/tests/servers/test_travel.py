@@ -24,7 +24,7 @@ from interlock_servers.travel.flights import SYSTEM, Flight, clock, picked
 from interlock_servers.travel.prices import dollars, fare
 from scripts import travel_data
 from tests.servers.calls import done, words
-from tests.servers.travel_desk import BACK, HOTEL, OUT, STAY, WAY, stock
+from tests.servers.travel_fixtures import BACK, HOTEL, OUT, STAY, WAY, stock
 
 FLIGHT_SEARCH = "travel://flights/{origin}/{destination}"
 ACTIVITIES = "travel://activities/{city}/{category}"

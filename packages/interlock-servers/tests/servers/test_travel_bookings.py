@@ -23,7 +23,7 @@ from interlock_servers.travel import database as records_file
 from interlock_servers.travel import travel_server
 from interlock_servers.travel.bookings import Booking, book, bookings, cancel
 from interlock_servers.travel.database import VARIABLE, TravelDatabase
-from tests.servers.travel_desk import (
+from tests.servers.travel_fixtures import (
     BACK,
     CONTACT,
     HOTEL,

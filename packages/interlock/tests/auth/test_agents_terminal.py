@@ -29,7 +29,7 @@ BACK = "http://127.0.0.1:4711/callback"
 
 
 @dataclass
-class Desk:
+class FakeTerminal:
     """A terminal with a person at it: what they are told, what they see of their typing."""
 
     keys: int
@@ -61,25 +61,25 @@ class Desk:
 
 
 @pytest.fixture
-def desk() -> Iterator[Desk]:
+def fake() -> Iterator[FakeTerminal]:
     """A desk, cleared afterwards; the terminal must be as it was."""
     keys, end = pty.openpty()
     with os.fdopen(end, "r", encoding="utf-8") as stdin:
-        desk = Desk(keys, stdin)
-        before = desk.settings()
-        yield desk
-        for thread in desk.pasting:
+        fake = FakeTerminal(keys, stdin)
+        before = fake.settings()
+        yield fake
+        for thread in fake.pasting:
             thread.join(10)
-        assert desk.settings() == before
+        assert fake.settings() == before
     os.close(keys)
 
 
-async def visit(desk: Desk, *answers: bytes, url: str = URL, **options) -> str:
+async def visit(fake: FakeTerminal, *answers: bytes, url: str = URL, **options) -> str:
     """What a visit gives, where this is typed, each once it was asked for."""
-    desk.answers = list(answers)
-    got = await desk.terminal(**options).visit(url, BACK)
-    assert desk.answers == []
-    assert not asyncio.get_running_loop().remove_reader(desk.stdin.fileno())
+    fake.answers = list(answers)
+    got = await fake.terminal(**options).visit(url, BACK)
+    assert fake.answers == []
+    assert not asyncio.get_running_loop().remove_reader(fake.stdin.fileno())
     return got
 
 
@@ -101,57 +101,59 @@ async def visit(desk: Desk, *answers: bytes, url: str = URL, **options) -> str:
         (b"nonsense\x15?code=abc&state=right\r", "code=abc&state=right"),
     ],
 )  # fmt: skip
-async def test_a_code_or_the_whole_address_is_pasted(desk: Desk, pasted: bytes, query: str):
+async def test_a_code_or_the_whole_address_is_pasted(fake: FakeTerminal, pasted: bytes, query: str):
     """`AUT-13`: what was pasted becomes the query string that the dance judges.
 
     A bare code is the person's own word for whose it is.
     """
-    assert await visit(desk, pasted) == query
-    assert f"To log in, visit this address in any browser:\n\n{URL}\n" in desk.said
-    assert BACK in desk.said[1]
+    assert await visit(fake, pasted) == query
+    assert f"To log in, visit this address in any browser:\n\n{URL}\n" in fake.said
+    assert BACK in fake.said[1]
 
 
-async def test_an_empty_line_is_no_answer_and_no_fault(desk: Desk):
+async def test_an_empty_line_is_no_answer_and_no_fault(fake: FakeTerminal):
     """Enter by itself changes nothing."""
     entered = asyncio.Event()
-    terminal = Terminal(stdin=desk.stdin, say=desk.said.append, show=lambda text: entered.set())
+    terminal = Terminal(stdin=fake.stdin, say=fake.said.append, show=lambda text: entered.set())
     task = asyncio.create_task(terminal.visit(URL, BACK))
     await asyncio.sleep(0)
-    os.write(desk.keys, b"\r")
+    os.write(fake.keys, b"\r")
     await entered.wait()
-    os.write(desk.keys, b"?code=abc&state=right\r")
+    os.write(fake.keys, b"?code=abc&state=right\r")
     assert await task == "code=abc&state=right"
-    assert len(desk.said) == 2
+    assert len(fake.said) == 2
 
 
-async def test_a_very_long_address_arrives_whole(desk: Desk):
+async def test_a_very_long_address_arrives_whole(fake: FakeTerminal):
     """A terminal that gathers lines itself would cut it after 4,096 characters, or 1,024."""
     query = f"code={'c' * 20_000}&state=right"
-    assert await visit(desk, f"{BACK}?{query}\r".encode()) == query
-    assert "".join(desk.shown) == f"{BACK}?{query}\n"
+    assert await visit(fake, f"{BACK}?{query}\r".encode()) == query
+    assert "".join(fake.shown) == f"{BACK}?{query}\n"
 
 
-async def test_an_address_without_an_answer_or_of_another_log_in_is_asked_for_again(desk: Desk):
+async def test_an_address_without_an_answer_or_of_another_log_in_is_asked_for_again(
+    fake: FakeTerminal,
+):
     """A forged or older address does not end the log-in (`AUT-13`)."""
     other = b"http://127.0.0.1:4711/callback?code=evil&state=wrong\r"
     none = b"https://as.example/authorize?client_id=c&state=right\r"
-    assert await visit(desk, other, none, b"?code=good&state=right\r") == "code=good&state=right"
-    assert desk.said[2] == (
+    assert await visit(fake, other, none, b"?code=good&state=right\r") == "code=good&state=right"
+    assert fake.said[2] == (
         "That is the answer to another log-in. Visit the address above, and paste the "
         "address that the browser shows at the end:"
     )
     assert (
-        desk.said[3]
+        fake.said[3]
         == "That has no code in it. Paste the whole address that the browser shows at the "
         "end:"
     )
 
 
 @pytest.mark.parametrize("ending", [b"\x04", b"\x7f\x04"])
-async def test_who_ends_the_input_says_no(desk: Desk, ending: bytes):
+async def test_who_ends_the_input_says_no(fake: FakeTerminal, ending: bytes):
     """Ctrl-D is a no."""
     with pytest.raises(Denied, match="the input ended"):
-        await visit(desk, ending)
+        await visit(fake, ending)
 
 
 async def test_a_terminal_that_goes_away_ends_the_visit():
@@ -167,30 +169,30 @@ async def test_a_terminal_that_goes_away_ends_the_visit():
             await task
 
 
-async def test_a_visit_that_is_cancelled_leaves_nothing_behind(desk: Desk):
+async def test_a_visit_that_is_cancelled_leaves_nothing_behind(fake: FakeTerminal):
     """No thread, no reader, and the terminal as it was.
 
     What is typed then is for the next who asks.
     """
     threads = threading.active_count()
-    before = desk.settings()
-    task = asyncio.create_task(desk.terminal().visit(URL, BACK))
+    before = fake.settings()
+    task = asyncio.create_task(fake.terminal().visit(URL, BACK))
     await asyncio.sleep(0)
-    assert desk.settings() != before
+    assert fake.settings() != before
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    assert desk.settings() == before
+    assert fake.settings() == before
     assert threading.active_count() == threads
-    assert not asyncio.get_running_loop().remove_reader(desk.stdin.fileno())
-    os.write(desk.keys, b"for the shell\n")
-    assert desk.stdin.readline() == "for the shell\n"
+    assert not asyncio.get_running_loop().remove_reader(fake.stdin.fileno())
+    os.write(fake.keys, b"for the shell\n")
+    assert fake.stdin.readline() == "for the shell\n"
 
 
-async def test_nobody_pasted_in_time(desk: Desk):
+async def test_nobody_pasted_in_time(fake: FakeTerminal):
     """After the seconds are over there are words."""
     with pytest.raises(t.TimedOut, match="nothing was pasted"):
-        await visit(desk, seconds=0)
+        await visit(fake, seconds=0)
 
 
 @pytest.mark.parametrize(
@@ -202,18 +204,18 @@ async def test_nobody_pasted_in_time(desk: Desk):
         "file:///etc/passwd",
     ],
 )
-async def test_only_https_and_loopback_addresses_are_shown(desk: Desk, url: str):
+async def test_only_https_and_loopback_addresses_are_shown(fake: FakeTerminal, url: str):
     """`SEC-20`, `SEC-21`: nothing is shown that a person should not visit, or that would steer
     their terminal.
     """
     with pytest.raises(Unauthorized):
-        await visit(desk, url=url)
-    assert "".join(desk.said).isprintable()
+        await visit(fake, url=url)
+    assert "".join(fake.said).isprintable()
 
 
-async def test_a_code_for_another_device_is_shown(desk: Desk):
+async def test_a_code_for_another_device_is_shown(fake: FakeTerminal):
     """RFC 8628, 3.3: the code, where to enter it, and the address that has it already."""
-    await desk.terminal().show_code(
+    await fake.terminal().show_code(
         ShowCode(
             "WDJB-MJHT",
             "https://as.example/device",
@@ -221,23 +223,23 @@ async def test_a_code_for_another_device_is_shown(desk: Desk):
             59,
         )
     )
-    assert desk.said == [
+    assert fake.said == [
         "To log in, visit https://as.example/device on any device, and enter the code WDJB-MJHT",
         "or visit https://as.example/device?user_code=WDJB-MJHT and compare the code.",
         "It is valid for 1 minute.",
     ]
 
 
-async def test_the_redirect_uri_needs_nobody_who_listens(desk: Desk):
+async def test_the_redirect_uri_needs_nobody_who_listens(fake: FakeTerminal):
     """`AUT-14`: the one that is registered, else one of loopback."""
-    terminal = desk.terminal()
+    terminal = fake.terminal()
     assert (await terminal.listen(())).startswith("http://127.0.0.1:")
     assert (
         await terminal.listen(["https://app.example/cb", "http://localhost:5/cb"])
         == "http://localhost:5/cb"
     )
     assert (
-        await desk.terminal(redirect_uri="https://app.example/cb").listen([BACK])
+        await fake.terminal(redirect_uri="https://app.example/cb").listen([BACK])
         == "https://app.example/cb"
     )
     with pytest.raises(ValueError, match="redirect URI"):

@@ -285,12 +285,12 @@ async def test_a_company_speaks_for_its_people() -> None:
         await send({"type": "http.response.body", "body": body})
 
     trusted = TrustedIssuer(issuer=IDP, jwks={"keys": [IDP_KEY.public()]}, users=True)
-    desk = Known(
+    fake = Known(
         id="desk",
         grants=("urn:ietf:params:oauth:grant-type:jwt-bearer",),
         jwks={"keys": [KEY.public()]},
     )
-    async with served(exchange, port), place(trusted=[trusted], clients=[desk]) as there:
+    async with served(exchange, port), place(trusted=[trusted], clients=[fake]) as there:
         auth = EnterpriseManaged(
             lambda: "the-id-token", idp_endpoint=f"{idp}/token", idp_client_id="desk-at-idp",
             idp_client_secret="hush",

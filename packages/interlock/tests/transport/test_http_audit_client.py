@@ -11,8 +11,8 @@ import pytest
 from interlock import Client, Server, Unreachable
 from interlock.server.run.http import serve_web
 from interlock.wire.revisions import R1, R2, R4, R5
-from tests.transport.http_desk import desk
 from tests.transport.http_peers import both_loops
+from tests.transport.scripted_server import scripted
 
 
 @pytest.mark.parametrize("name", ["HTTP_PROXY", "http_proxy", "ALL_PROXY"])
@@ -26,7 +26,7 @@ async def test_the_proxy_that_the_environment_names(name: str, but_for: str) -> 
         for each in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"):
             patch.delenv(each, raising=False)
             patch.delenv(each.lower(), raising=False)
-        async with desk() as proxy, desk() as server:
+        async with scripted() as proxy, scripted() as server:
             patch.setenv(name, proxy.url.removesuffix("/mcp"))
             patch.setenv("NO_PROXY", but_for)
             async with Client("http://mcp.example/mcp", token="t0k") as client:

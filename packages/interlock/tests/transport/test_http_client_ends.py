@@ -11,26 +11,26 @@ from typing import Any
 import pytest
 
 from interlock import Client, Unreachable
-from tests.transport.http_desk import (
+from tests.transport.http_peers import both_loops, fetch_for_tests
+from tests.transport.scripted_server import (
     R1,
     R4,
     R5,
     REVISIONS,
     Asked,
-    Desk,
+    ScriptedServer,
     begun,
     client_of,
-    desk,
     event,
     listed,
     result,
+    scripted,
     talking,
     tool,
 )
-from tests.transport.http_peers import both_loops, fetch_for_tests
 
 Doing = asyncio.Task[Any]
-State = Callable[[Desk, Client], Awaitable[tuple[Doing, Asked]]]
+State = Callable[[ScriptedServer, Client], Awaitable[tuple[Doing, Asked]]]
 
 
 class Forever:
@@ -44,28 +44,28 @@ class Forever:
         await asyncio.Event().wait()
 
 
-async def opening(server: Desk, client: Client) -> tuple[Doing, Asked]:
+async def opening(server: ScriptedServer, client: Client) -> tuple[Doing, Asked]:
     """The server has not answered the first request."""
     server.on.clear()
     doing = begun(client.open())
     return doing, await server.next()
 
 
-async def calling(server: Desk, client: Client) -> tuple[Doing, Asked]:
+async def calling(server: ScriptedServer, client: Client) -> tuple[Doing, Asked]:
     """The server has not answered a call."""
     await client.open()
     doing = begun(client.call_tool("act"))
     return doing, await server.next("tools/call")
 
 
-async def streaming(server: Desk, client: Client) -> tuple[Doing, Asked]:
+async def streaming(server: ScriptedServer, client: Client) -> tuple[Doing, Asked]:
     """The server answers a call with a stream that goes on."""
     doing, asked = await calling(server, client)
     await asked.streams(event(id="1"), b":\n\n")
     return doing, asked
 
 
-async def reading(server: Desk, client: Client) -> tuple[Doing, Asked]:
+async def reading(server: ScriptedServer, client: Client) -> tuple[Doing, Asked]:
     """Half of a JSON answer has come."""
     doing, asked = await calling(server, client)
     await asked._talk.send(
@@ -75,7 +75,7 @@ async def reading(server: Desk, client: Client) -> tuple[Doing, Asked]:
     return doing, asked
 
 
-async def asking(server: Desk, client: Client) -> tuple[Doing, Asked]:
+async def asking(server: ScriptedServer, client: Client) -> tuple[Doing, Asked]:
     """A person is asked in the middle of a call (handshake era), or between two rounds of it
     (stateless era).
     """
@@ -112,7 +112,7 @@ class Person:
 person = Person()
 
 
-async def coming_back(server: Desk, client: Client) -> tuple[Doing, Asked]:
+async def coming_back(server: ScriptedServer, client: Client) -> tuple[Doing, Asked]:
     """The stream has broken, and the client waits before it comes back, or before it asks again."""
     await client.open()
     server.on["tools/list"] = lambda asked: asked.gives(listed(tool("act", readOnlyHint=True)))
@@ -128,7 +128,7 @@ async def coming_back(server: Desk, client: Client) -> tuple[Doing, Asked]:
 pause = Forever()
 
 
-async def renewing(server: Desk, client: Client) -> tuple[Doing, Asked]:
+async def renewing(server: ScriptedServer, client: Client) -> tuple[Doing, Asked]:
     """The session is gone, and the server does not answer who wants to begin another."""
     doing, asked = await calling(server, client)
     if client.revision == R5:
@@ -138,7 +138,7 @@ async def renewing(server: Desk, client: Client) -> tuple[Doing, Asked]:
     return doing, await server.next("initialize")
 
 
-async def watching(server: Desk, client: Client) -> tuple[Doing, Asked]:
+async def watching(server: ScriptedServer, client: Client) -> tuple[Doing, Asked]:
     """Somebody waits for changes; in the handshake era on the session's stream."""
     if client_revision(client) != R5:
         del server.on["GET"]
@@ -195,7 +195,7 @@ async def test_closing(state: State, revision: str, given: bool) -> None:
     pause = Forever()
     fetch = fetch_for_tests()
     options: dict[str, Any] = {"fetch": fetch} if given else {}
-    async with desk() as server:
+    async with scripted() as server:
         client = client_of(server.url, revision, elicit=person, sleep=pause, **options)
         doing, asked = await state(server, client)
         await client.aclose()
@@ -214,7 +214,7 @@ async def test_closing(state: State, revision: str, given: bool) -> None:
 @both_loops
 async def test_a_client_can_be_opened_again(revision: str) -> None:
     """As if it were new."""
-    async with desk() as server:
+    async with scripted() as server:
         client = client_of(server.url, revision)
         for _ in range(3):
             async with client:
@@ -264,7 +264,7 @@ async def test_closing_that_is_cancelled() -> None:
     """The server does not answer DELETE, and nobody waits for that: the connections are closed all
     the same.
     """
-    async with desk() as server:
+    async with scripted() as server:
         del server.on["DELETE"]
         client = client_of(server.url, R4)
         await client.open()
@@ -288,7 +288,7 @@ async def test_who_is_not_open() -> None:
 @both_loops
 async def test_closing_the_older_transport() -> None:
     """Before it is open, and while a call waits."""
-    async with desk() as server:
+    async with scripted() as server:
         server.on.clear()
         client = client_of(server.url, R1, legacy_sse=True)
         doing = begun(client.open())

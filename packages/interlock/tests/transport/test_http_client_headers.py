@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from interlock import Http, McpError, ProtocolError, Unreachable
 from interlock.wire.http import argument_value, decode_value
-from tests.transport.http_desk import (  # fmt: skip
+from tests.transport.http_peers import both_loops
+from tests.transport.scripted_server import (  # fmt: skip
     HANDSHAKES,
     R3,
     R4,
@@ -22,17 +23,16 @@ from tests.transport.http_desk import (  # fmt: skip
     REVISIONS,
     SESSION,
     Asked,
-    Desk,
+    ScriptedServer,
     begun,
     client_of,
-    desk,
     event,
     listed,
     result,
+    scripted,
     talking,
     tool,
 )
-from tests.transport.http_peers import both_loops
 
 BOTH = "application/json, text/event-stream"
 
@@ -107,7 +107,7 @@ async def test_the_handshake_era(revision: str) -> None:
 @both_loops
 async def test_the_revision_that_was_agreed_on_is_said() -> None:
     """The server chose an older one: that is what the header says from then on (`HTL-48`)."""
-    async with desk() as server:
+    async with scripted() as server:
         server.on["server/discover"] = lambda asked: asked.says("400 Bad Request")
         told = {
             "protocolVersion": R3,
@@ -258,7 +258,7 @@ MIRRORED: list[tuple[dict[str, Any], dict[str, str]]] = [
 ]
 
 
-async def known(server: Desk, client: Any, *tools: dict[str, Any]) -> list[str]:
+async def known(server: ScriptedServer, client: Any, *tools: dict[str, Any]) -> list[str]:
     """List the tools; the names of those that the client shows."""
     doing = begun(client.list_tools())
     await (await server.next("tools/list")).gives(listed(*tools))
@@ -439,7 +439,7 @@ async def test_any_good_session_id_is_sent_back(id: str) -> None:
 @both_loops
 async def test_bad_session_ids(id: str) -> None:
     """One that may not be is an error of the server, in words; it is never sent (`HTL-38`)."""
-    async with desk(session=id) as server:
+    async with scripted(session=id) as server:
         with pytest.raises((ProtocolError, McpError), match="session id"):
             await client_of(server.url, R4).open()
         assert all(asked.header("mcp-session-id") is None for asked in server.all)
@@ -450,7 +450,7 @@ async def test_session_ids_and_tokens_are_told_to_nobody(caplog: pytest.LogCaptu
     secrets = (SESSION, "t0k", "s3cret")
     with caplog.at_level(logging.DEBUG, "interlock"):
         async with (
-            desk() as server,
+            scripted() as server,
             client_of(f"{server.url}?key=s3cret", R4, token="t0k") as client,
         ):
             server.on["GET"] = lambda asked: asked.breaks()

@@ -12,27 +12,27 @@ from typing import Any
 import pytest
 
 from interlock import Client, McpError, ProtocolError, TimedOut, Unreachable
-from tests.transport.http_desk import (
+from tests.transport.http_peers import both_loops
+from tests.transport.scripted_server import (
     ALL,
     HANDSHAKES,
     INFO,
     R1,
     R3,
     Asked,
-    Desk,
+    ScriptedServer,
     begun,
     client_of,
-    desk,
     event,
     result,
+    scripted,
 )
-from tests.transport.http_peers import both_loops
 
 
 class Post:
     """An HTTP+SSE server: its stream, which the test holds, and the messages that were posted."""
 
-    def __init__(self, server: Desk, client: Client, stream: Asked) -> None:
+    def __init__(self, server: ScriptedServer, client: Client, stream: Asked) -> None:
         self.server = server
         self.client = client
         self.stream = stream
@@ -54,7 +54,7 @@ async def old(
     revision: str = R1, endpoint: bytes = b"/messages?id=7", **options: Any
 ) -> AsyncIterator[Post]:
     """An open client of such a server."""
-    async with desk() as server:
+    async with scripted() as server:
         server.on.clear()
         client = client_of(server.url, revision, legacy_sse=True, **options)
         opening = begun(client.open())
@@ -146,7 +146,7 @@ ENDPOINTS = [
 @both_loops
 async def test_another_origin_is_refused(endpoint: bytes) -> None:
     """Nothing is posted to an endpoint of another origin, or one that is none (`HPS-07`)."""
-    async with desk() as server:
+    async with scripted() as server:
         server.on.clear()
         opening = begun(client_of(server.url, R1, legacy_sse=True, token="t0k").open())
         stream = await server.next("GET")
@@ -161,7 +161,7 @@ async def test_another_origin_is_refused(endpoint: bytes) -> None:
 @both_loops
 async def test_endpoints_may_be_absolute(absolute: bool) -> None:
     """With scheme, host and port, where they are the same."""
-    async with desk() as server:
+    async with scripted() as server:
         server.on.clear()
         opening = begun(client_of(server.url, R1, legacy_sse=True).open())
         stream = await server.next("GET")
@@ -207,7 +207,7 @@ NO_SUCH: dict[str, tuple[Any, str]] = {
 async def test_servers_that_are_none_of_these(why: str) -> None:
     """An error in words, and nothing posted."""
     say, words = NO_SUCH[why]
-    async with desk() as server:
+    async with scripted() as server:
         server.on.clear()
         opening = begun(client_of(server.url, R1, legacy_sse=True, limit=4096).open())
         stream = await server.next("GET")
@@ -221,7 +221,7 @@ async def test_servers_that_are_none_of_these(why: str) -> None:
 @both_loops
 async def test_a_server_that_never_says_where() -> None:
     """The wait has an end, and the stream is closed."""
-    async with desk() as server:
+    async with scripted() as server:
         server.on.clear()
         opening = begun(client_of(server.url, R1, legacy_sse=True, timeout=0.3).open())
         stream = await server.next("GET")

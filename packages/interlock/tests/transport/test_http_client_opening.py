@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from interlock import ClientSettings, McpError, ProtocolError, TimedOut, Unreachable
-from tests.transport.http_desk import (
+from tests.transport.http_peers import both_loops
+from tests.transport.scripted_server import (
     ALL,
     INFO,
     JSON,
@@ -24,10 +25,9 @@ from tests.transport.http_desk import (
     Asked,
     begun,
     client_of,
-    desk,
     event,
+    scripted,
 )
-from tests.transport.http_peers import both_loops
 
 Say = Callable[[Asked], Awaitable[None]]
 
@@ -37,11 +37,11 @@ async def test_a_server_of_the_stateless_era_is_discovered() -> None:
     """One `server/discover`, and nothing else: no `initialize`, no session, no GET (`ERA-05`,
     `ERA-09`).
     """
-    async with desk() as server:
+    async with scripted() as server:
         async with client_of(server.url) as client:
             assert client.revision == R5
             assert client.server_info is not None
-            assert client.server_info.name == "desk"
+            assert client.server_info.name == "scripted"
         assert server.keys() == ["server/discover"]
 
 
@@ -51,7 +51,7 @@ async def test_the_answers_of_an_opening_may_be_streams(revision: str) -> None:
     """Whatever it is that opens, with the session's id in the head of the stream (`HTL-08`,
     `HTL-37`, `HTM-07`).
     """
-    async with desk() as server:
+    async with scripted() as server:
 
         async def discovered(asked: Asked) -> None:
             told = {
@@ -113,7 +113,7 @@ STRANGE: dict[str, Say] = {
 @both_loops
 async def test_whoever_does_not_know_discover_is_greeted(name: str) -> None:
     """Any answer that is none of the stateless era leads to `initialize` (`ERA-07`, `ERA-10`)."""
-    async with desk() as server:
+    async with scripted() as server:
         server.on["server/discover"] = STRANGE[name]
         async with client_of(server.url, listen=False) as client:
             assert client.revision == R4
@@ -130,7 +130,7 @@ async def test_a_silent_server_is_greeted_too() -> None:
     """The probe is given up after its time, its connection with it, and `initialize` is sent
     (`ERA-07`).
     """
-    async with desk() as server:
+    async with scripted() as server:
         server.on["server/discover"] = Asked.hung_up
         async with client_of(
             server.url, settings=ClientSettings(probe_timeout=0.01), listen=False
@@ -179,7 +179,7 @@ ILL: dict[str, tuple[Say, str]] = {
 async def test_an_ill_server_is_no_verdict(name: str) -> None:
     """Refusals that say nothing of the era are told, and nothing else is tried (`ERA-15`)."""
     say, words = ILL[name]
-    async with desk() as server:
+    async with scripted() as server:
         server.on["server/discover"] = say
         with pytest.raises(Unreachable, match=words) as caught:
             await client_of(server.url).open()
@@ -208,7 +208,7 @@ def unsupported(*supported: str) -> Say:
 @both_loops
 async def test_an_older_revision_that_is_named_is_greeted() -> None:
     """-32022 without a common stateless revision, but with one of the handshake era (`ERA-06`)."""
-    async with desk() as server:
+    async with scripted() as server:
         server.on["server/discover"] = unsupported(R3)
         server.on["initialize"] = lambda asked: asked.gives(
             {"protocolVersion": R3, "capabilities": ALL, "serverInfo": INFO}
@@ -222,7 +222,7 @@ async def test_nothing_in_common() -> None:
     """-32022 with nothing that both know: an error that names what the server has; it is not
     greeted (`ERA-06`, `ERA-19`).
     """
-    async with desk() as server:
+    async with scripted() as server:
         server.on["server/discover"] = unsupported("2031-01-01")
         with pytest.raises(ProtocolError, match="2031-01-01"):
             await client_of(server.url).open()
@@ -234,7 +234,7 @@ async def test_a_server_that_changes_its_mind() -> None:
     """-32022 that names the very revision that was asked for: it is asked again with that
     (`ERA-06`).
     """
-    async with desk() as server:
+    async with scripted() as server:
         first = unsupported(R5)
 
         async def say(asked: Asked) -> None:
@@ -253,7 +253,7 @@ async def test_a_server_that_changes_its_mind() -> None:
 @both_loops
 async def test_a_client_of_the_newest_revision_only() -> None:
     """It greets nobody; what it says can be acted on (`ERA-08`, `ERA-19`)."""
-    async with desk() as server:
+    async with scripted() as server:
         server.on["server/discover"] = STRANGE["404 without a body"]
         with pytest.raises(
             ProtocolError, match=f"does not speak {R5}, and an older revision was not allowed"
@@ -265,7 +265,7 @@ async def test_a_client_of_the_newest_revision_only() -> None:
 @both_loops
 async def test_what_was_found_is_remembered() -> None:
     """Opened again, a client greets the server that it greeted before at once (`ERA-13`)."""
-    async with desk() as server:
+    async with scripted() as server:
         server.on["server/discover"] = STRANGE["400 without a body"]
         client = client_of(server.url, listen=False)
         for _ in range(2):
@@ -278,7 +278,7 @@ async def test_what_was_found_is_remembered() -> None:
 @both_loops
 async def test_a_server_refuses_to_be_greeted() -> None:
     """A JSON-RPC error to `initialize` is raised as it is."""
-    async with desk() as server:
+    async with scripted() as server:
         server.on["initialize"] = lambda asked: asked.fails(-32602, "No, thanks")
         with pytest.raises(McpError, match="No, thanks"):
             await client_of(server.url, R4).open()
@@ -287,7 +287,7 @@ async def test_a_server_refuses_to_be_greeted() -> None:
 @both_loops
 async def test_a_server_that_never_answers_initialize() -> None:
     """The wait for `initialize` has an end."""
-    async with desk() as server:
+    async with scripted() as server:
         server.on["initialize"] = Asked.hung_up
         with pytest.raises(TimedOut, match="initialize"):
             await client_of(server.url, R4, timeout=0.02).open()
@@ -296,7 +296,7 @@ async def test_a_server_that_never_answers_initialize() -> None:
 @both_loops
 async def test_the_notification_that_opens_must_arrive() -> None:
     """A server that refuses `notifications/initialized` is not open, and its session is ended."""
-    async with desk() as server:
+    async with scripted() as server:
         server.on["notifications/initialized"] = lambda asked: asked.says(
             "500 Internal Server Error", b"no"
         )
@@ -309,7 +309,7 @@ async def test_the_notification_that_opens_must_arrive() -> None:
 
 
 def only_sse(server: Any, status: str) -> None:
-    """Make a desk refuse every POST to its first address."""
+    """Make a scripted server refuse every POST to its first address."""
     for method in ("server/discover", "initialize"):
         server.on[method] = lambda asked: asked.says(status)
 
@@ -323,7 +323,7 @@ async def test_a_server_that_takes_no_posts_is_listened_to(status: str) -> None:
     """Both POSTs are refused: a GET is made, and its first event says where to post to (`ERA-11`,
     `ERA-12`).
     """
-    async with desk() as server:
+    async with scripted() as server:
 
         async def stream(asked: Asked) -> None:
             assert asked.header("accept") == "text/event-stream"
@@ -353,7 +353,7 @@ async def test_a_server_that_takes_no_posts_is_listened_to(status: str) -> None:
 @both_loops
 async def test_an_address_where_nothing_is() -> None:
     """404 to all three ways of asking: the first answer's words, and advice (`ERA-12`)."""
-    async with desk() as server:
+    async with scripted() as server:
         only_sse(server, "404 Not Found")
         server.on["GET"] = lambda asked: asked.says("404 Not Found")
         with pytest.raises(
@@ -370,7 +370,7 @@ async def test_a_server_that_refuses_to_be_greeted_with_400(how: str) -> None:
     """Its error may be that of a server with two endpoints, so a GET is made; where that leads
     nowhere, soon, the error counts (`ERA-12`).
     """
-    async with desk() as server:
+    async with scripted() as server:
         server.on["initialize"] = lambda asked: asked.fails(
             -32600, "Not like this", status="400 Bad Request"
         )
@@ -399,7 +399,7 @@ async def test_the_older_transport_can_be_ruled_out() -> None:
     """`legacy_sse=False` makes no GET; neither does a client that allows only the newest
     revision.
     """
-    async with desk() as server:
+    async with scripted() as server:
         only_sse(server, "405 Method Not Allowed")
         with pytest.raises(Unreachable, match="405"):
             await client_of(server.url, legacy_sse=False).open()
@@ -417,7 +417,7 @@ async def test_the_older_transport_has_no_newest_revision() -> None:
 @pytest.mark.parametrize("revision", REVISIONS)
 async def test_opening_can_be_given_up(revision: str) -> None:
     """Cancelled while it waits, a client leaves nothing behind."""
-    async with desk() as server:
+    async with scripted() as server:
         server.on.clear()
         opening = asyncio.create_task(client_of(server.url, revision).open())
         waiting = await server.next()

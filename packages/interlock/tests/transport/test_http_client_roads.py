@@ -18,19 +18,19 @@ from interlock.http11.proxies import Proxies
 from interlock.server.run.http import serve_web
 from interlock.testing import check_client_transport, probe_server
 from tests.transport.certificates import Authority
-from tests.transport.http_desk import (
+from tests.transport.http_peers import both_loops, serving
+from tests.transport.scripted_server import (
     R3,
     R4,
     R5,
     Asked,
-    Desk,
+    ScriptedServer,
     begun,
     client_of,
-    desk,
     result,
+    scripted,
     talking,
 )
-from tests.transport.http_peers import both_loops, serving
 
 # -- redirects -------------------------------------------------------------------------------------
 
@@ -45,7 +45,7 @@ async def test_redirects_within_the_origin_are_followed(status: int, where: str)
     """With the same method, body and headers; for good where the server says that it is for
     good.
     """
-    async with desk() as server:
+    async with scripted() as server:
 
         async def moved(asked: Asked) -> None:
             await asked.says(
@@ -99,7 +99,7 @@ async def test_redirects_to_other_places_are_not_followed(where: str) -> None:
 @both_loops
 async def test_redirects_without_an_end() -> None:
     """Some are followed, then it is an error with a hint."""
-    async with desk() as server:
+    async with scripted() as server:
         server.on["server/discover"] = lambda asked: asked.says("307 Round", b"", "Location: /mcp")
         with pytest.raises(Unreachable, match="redirects more than 5 times"):
             await client_of(server.url).open()
@@ -132,7 +132,7 @@ async def test_an_authority_of_ones_own(authority: Authority) -> None:
     """`Http(url, ca=...)` trusts it; without it the error says what to do; `verify=False` trusts
     anybody.
     """
-    server = Desk()
+    server = ScriptedServer()
     async with serving(server, authority.server("localhost"), "localhost") as peer:
         with pytest.raises(Unreachable, match="certificate that is not trusted.*ca="):
             await Client(Http(peer.url, proxies=Proxies())).open()
@@ -145,7 +145,7 @@ async def test_an_authority_of_ones_own(authority: Authority) -> None:
 @both_loops
 async def test_a_proxy_between() -> None:
     """`Http(url, proxies=...)`: the proxy gets the request in absolute form."""
-    async with desk() as proxy:
+    async with scripted() as proxy:
         async with Client(
             Http("http://mcp.example/mcp", proxies=Proxies(http=proxy.url), headers={"X-Own": "1"})
         ) as client:
@@ -160,7 +160,7 @@ async def test_headers_and_tokens_through_the_client() -> None:
     """`Client(url, headers=..., token=...)`, and an entry of a configuration; what the caller says
     counts more.
     """
-    async with desk() as server:
+    async with scripted() as server:
         entry = {
             "type": "http",
             "url": server.url,
@@ -179,7 +179,7 @@ async def test_headers_and_tokens_through_the_client() -> None:
 @both_loops
 async def test_entries_for_the_older_transport() -> None:
     """`"type": "sse"` in a configuration makes a GET at once."""
-    async with desk() as server:
+    async with scripted() as server:
         server.on.clear()
         opening = begun(Client({"type": "sse", "url": server.url}).open())
         stream = await server.next()

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from interlock import Client, McpError, ProtocolError, Unreachable
-from tests.transport.http_desk import (
+from tests.transport.http_peers import both_loops
+from tests.transport.scripted_server import (
     ALL,
     HANDSHAKES,
     INFO,
@@ -19,18 +20,17 @@ from tests.transport.http_desk import (
     R4,
     R5,
     Asked,
-    Desk,
+    ScriptedServer,
     Waits,
     begun,
     client_of,
-    desk,
     event,
     listed,
     result,
+    scripted,
     talking,
     tool,
 )
-from tests.transport.http_peers import both_loops
 
 QUIET: dict[str, Any] = {"listen": False}
 
@@ -140,7 +140,7 @@ async def test_a_new_session_is_told_what_the_old_one_knew() -> None:
     async def answered(asked: Asked) -> None:
         await asked.gives({})
 
-    async with desk() as server:
+    async with scripted() as server:
         for method in ("logging/setLevel", "resources/subscribe", "resources/unsubscribe"):
             server.on[method] = answered
         async with client_of(server.url, R4, log_level="info", **QUIET) as client:
@@ -244,7 +244,7 @@ async def test_the_stream_of_a_session() -> None:
     `HTL-28`).
     """
     heard: list[str] = []
-    async with desk() as server:
+    async with scripted() as server:
         del server.on["GET"]
         client = client_of(
             server.url,
@@ -285,7 +285,7 @@ async def test_messages_of_tasks_may_come_on_any_stream() -> None:
         lastUpdatedAt="2025-11-25T10:00:00Z",
         ttl=1,
     )
-    async with desk() as server:
+    async with scripted() as server:
         track = Tracked(server)
         stream = await track.opened()
         await stream.sends(event(task), event(note("tools/list_changed")))
@@ -316,7 +316,7 @@ async def test_messages_of_tasks_may_come_on_any_stream() -> None:
 async def test_servers_that_do_not_speak_of_themselves(status: str) -> None:
     """They are asked once (`HTL-25`)."""
     waits = Waits()
-    async with desk() as server:
+    async with scripted() as server:
         server.on["GET"] = lambda asked: asked.says(status)
         async with client_of(server.url, R4, sleep=waits) as client:
             doing = begun(client.call_tool("act"))
@@ -338,7 +338,7 @@ class Tracked:
     wait.
     """
 
-    def __init__(self, server: Desk) -> None:
+    def __init__(self, server: ScriptedServer) -> None:
         self.server = server
         self.waits = Waits()
         self.heard: list[str] = []
@@ -375,7 +375,7 @@ async def test_a_stream_without_ids_that_broke_is_mistrusted() -> None:
     """What was said meanwhile is lost: all may have changed, and the watchers are told so,
     subscriptions too (`HTL-23`).
     """
-    async with desk() as server:
+    async with scripted() as server:
         track = Tracked(server)
         stream = await track.opened()
         server.on["resources/subscribe"] = lambda asked: asked.gives({})
@@ -398,7 +398,7 @@ async def test_a_stream_with_ids_is_resumed() -> None:
     """Nothing was missed, so nothing is mistrusted; the wait is the one that the server asked for
     (`HTL-17`, `HTL-34`).
     """
-    async with desk() as server:
+    async with scripted() as server:
         track = Tracked(server)
         stream = await track.opened()
         for number in range(1, 4):
@@ -419,7 +419,7 @@ async def test_a_stream_with_ids_is_resumed() -> None:
 @both_loops
 async def test_a_stream_that_cannot_be_resumed_begins_anew(refusal: str) -> None:
     """The server has forgotten the event: it is asked without it, and the gap is told."""
-    async with desk() as server:
+    async with scripted() as server:
         track = Tracked(server)
         stream = await track.opened()
         await stream.ends(event(note("tools/list_changed"), id="e1"))
@@ -436,7 +436,7 @@ async def test_a_stream_that_cannot_be_resumed_begins_anew(refusal: str) -> None
 @both_loops
 async def test_a_stream_that_always_ends_at_once_is_asked_for_less_and_less() -> None:
     """Half a second at first, longer and longer then, and never more than about half a minute."""
-    async with desk() as server:
+    async with scripted() as server:
         track = Tracked(server)
         await (await track.opened()).ends()
         for _ in range(12):
@@ -455,7 +455,7 @@ async def test_the_stream_finds_the_session_gone() -> None:
     """It begins a new one and listens there; where that has no stream either, the matter rests
     (`HTL-43`).
     """
-    async with desk() as server:
+    async with scripted() as server:
         track = Tracked(server)
         stream = await track.opened()
         server.session = "session-2"
@@ -485,7 +485,7 @@ async def test_the_stream_goes_on_where_a_session_was_hard_to_begin() -> None:
     """The server is away when the stream finds the session gone: it is tried again, and listened to
     in the end (`HTL-43`).
     """
-    async with desk() as server:
+    async with scripted() as server:
         track = Tracked(server)
         stream = await track.opened()
         good = server.on["initialize"]
@@ -508,7 +508,7 @@ async def test_a_call_finds_the_session_gone() -> None:
     """The stream of the old session is not resumed in the new one: it is begun there, and the gap
     is told (`HTL-43`).
     """
-    async with desk() as server:
+    async with scripted() as server:
         track = Tracked(server)
         stream = await track.opened()
         await stream.sends(event(note("tools/list_changed"), id="old-1"))
@@ -568,7 +568,7 @@ async def test_the_end_of_a_session() -> None:
         lambda asked: asked.says("404 Not Found"),
         lambda asked: asked.breaks(),
     ):
-        async with desk() as server:
+        async with scripted() as server:
             server.on["DELETE"] = say
             client = client_of(server.url, R4)
             await client.open()

@@ -13,7 +13,8 @@ import pytest
 from interlock import McpError, ProtocolError, Unreachable
 from interlock.http11.fetch import ConnectionLost
 from tests.transport.ends import turns
-from tests.transport.http_desk import (
+from tests.transport.http_peers import both_loops
+from tests.transport.scripted_server import (
     HANDSHAKES,
     JSON,
     R4,
@@ -28,7 +29,6 @@ from tests.transport.http_desk import (
     talking,
     tool,
 )
-from tests.transport.http_peers import both_loops
 
 EVENTS = "Content-Type: text/event-stream"
 

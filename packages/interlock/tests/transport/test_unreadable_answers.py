@@ -20,8 +20,16 @@ from interlock.testing import channel_pair
 from interlock.transport.stdio import Stdio
 from interlock.wire.revisions import R2, R4
 from tests.protocol.frames import initialize, request, stamped
-from tests.transport.http_desk import JSON, R5, Desk, begun, client_of, desk, result
 from tests.transport.http_peers import both_loops
+from tests.transport.scripted_server import (
+    JSON,
+    R5,
+    ScriptedServer,
+    begun,
+    client_of,
+    result,
+    scripted,
+)
 
 SECONDS = 20  # after which a test that waits has failed; each call here has no bound of its own
 
@@ -135,7 +143,7 @@ def over_http(*, streams: bool) -> Callable[[Path], Any]:
 
     @asynccontextmanager
     async def opened(where: Path) -> AsyncIterator[Client]:
-        async with desk() as one:
+        async with scripted() as one:
             one.on["tools/call"] = answer
             async with client_of(one.url, R5, timeout=None) as client:
                 yield client
@@ -170,8 +178,8 @@ async def test_an_answer_that_cannot_be_read_ends_its_call_at_once(
 class Old:
     """A server of HTTP with SSE whose stream the test writes."""
 
-    def __init__(self, one: Desk) -> None:
-        self.desk = one
+    def __init__(self, one: ScriptedServer) -> None:
+        self.scripted = one
         self.stream: Any = None
 
     async def begin(self, asked: Any) -> None:
@@ -196,7 +204,7 @@ class Old:
 @both_loops
 async def test_the_same_on_the_one_stream_of_the_oldest_revision() -> None:
     """HTTP with SSE: all answers share a stream, and it goes on."""
-    async with desk() as one:
+    async with scripted() as one:
         old = Old(one)
         one.on |= {"GET": old.begin, "initialize": old.greet, "tools/call": old.answer}
         async with client_of(one.url, R2, timeout=None, legacy_sse=True) as client:

@@ -8,7 +8,7 @@ import pytest
 
 from interlock import Answers, Client, Server
 from interlock_servers.everything import EverythingLimits, everything_server
-from tests.servers.everything.desk import APPS, model, person
+from tests.servers.everything.scripted_client import APPS, model, person
 
 
 @pytest.fixture(scope="session")

@@ -12,7 +12,7 @@ import pytest
 
 from interlock import Client, McpError, Server, types
 from interlock_servers.everything import CLOCK, COUNTER, everything_server
-from tests.servers.everything.desk import PROMPTS, URIS, soon
+from tests.servers.everything.scripted_client import PROMPTS, URIS, soon
 
 # -- resources -------------------------------------------------------------------------------------
 

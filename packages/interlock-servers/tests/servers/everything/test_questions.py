@@ -21,7 +21,7 @@ from interlock.types import (
 )
 from interlock_servers.everything import everything_server
 from interlock_servers.everything.form_fields import PARTS
-from tests.servers.everything.desk import USES, model, person
+from tests.servers.everything.scripted_client import USES, model, person
 
 ERAS = ["2026-07-28", "2025-11-25"]
 

@@ -22,7 +22,7 @@ from interlock import (
 )
 from interlock_servers.everything import COUNTER, everything_server
 from tests.servers.calls import refusal, words
-from tests.servers.everything.desk import model, person, soon
+from tests.servers.everything.scripted_client import model, person, soon
 from tests.servers.roads import over_http, serving
 
 

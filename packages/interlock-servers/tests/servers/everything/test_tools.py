@@ -27,7 +27,7 @@ from interlock_servers.everything import server_of
 from interlock_servers.everything.output_schemas import OUTPUTS
 from interlock_servers.everything.progress import count_primes, sleep_in_thread
 from interlock_servers.everything.schemas import DIALECTS, VARIANTS
-from tests.servers.everything.desk import APPS, CALLS, model, person
+from tests.servers.everything.scripted_client import APPS, CALLS, model, person
 
 ALL_VARIANTS = {**VARIANTS, **DIALECTS}
 CHANGING = {

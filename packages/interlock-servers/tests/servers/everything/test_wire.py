@@ -11,7 +11,7 @@ from interlock.client.answers import Answers
 from interlock.tape import Tape
 from interlock_servers.everything import ECHO, EverythingLimits, everything_server
 from interlock_servers.everything.extension import EchoParams, EchoResult
-from tests.servers.everything.desk import model, person
+from tests.servers.everything.scripted_client import model, person
 from tests.servers.everything.walking import expected, told, walk
 from tests.wired.official import AT_HAND, Judge
 

@@ -18,7 +18,7 @@ from interlock.testing import ScriptedAnswers
 from interlock.wire.codec import field_span
 from interlock.wire.revisions import METHODS, TYPES, Side, has, speaks
 from interlock_servers.everything import CLOCK, COUNTER
-from tests.servers.everything.desk import CALLS, PROMPTS, URIS, soon
+from tests.servers.everything.scripted_client import CALLS, PROMPTS, URIS, soon
 
 COMPLETIONS = [
     ("review", "language", "r"),

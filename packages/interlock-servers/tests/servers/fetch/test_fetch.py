@@ -631,7 +631,7 @@ async def test_addresses_are_completed(site: Site) -> None:
 
 
 class Asks:
-    """A call of somebody, as far as the desk looks at it."""
+    """A call of somebody, as far as the reader looks at it."""
 
     def __init__(self, caller: Caller) -> None:
         self.caller = caller
@@ -649,7 +649,7 @@ async def test_nobody_learns_from_the_cache_what_others_read(site: Site) -> None
     site.pages["/own"] = ok(b"words", PLAIN, "Cache-Control: private, max-age=60")
     server = site.server()
     async with Client(server):
-        desk: Any = server.lifespan_state
+        reader: Any = server.lifespan_state
         ada, eve = [
             Asks(Caller("2026-07-28", principal=Principal(issuer="i", subject=name, client="c")))
             for name in ("ada", "eve")
@@ -663,18 +663,18 @@ async def test_nobody_learns_from_the_cache_what_others_read(site: Site) -> None
                 (stranger, False),
                 (stranger, path == "/page"),
             ):
-                got, _ = await desk.got(site.url(path), who)
+                got, _ = await reader.got(site.url(path), who)
                 assert got.cached == cached, (path, who)
-        reading = await desk.read(site.url(), ada)
+        reading = await reader.read(site.url(), ada)
         digest = reading.document.digest
-        assert desk.readings.get(desk.key(ada, site.url(), digest)) is reading
-        assert desk.readings.get(desk.key(eve, site.url(), digest)) is None
+        assert reader.readings.get(reader.key(ada, site.url(), digest)) is reading
+        assert reader.readings.get(reader.key(eve, site.url(), digest)) is None
 
 
 async def test_nobody_reads_what_others_fetched(site: Site) -> None:
     """Over a network, where anybody could ask, no address is suggested."""
     settings = FetchSettings()
-    desk: Any = DocumentReader(settings, WebFetcher(settings, site.fetcher(settings)))
+    reader: Any = DocumentReader(settings, WebFetcher(settings, site.fetcher(settings)))
     ada, eve = (
         Asks(Caller("2026-07-28", principal=Principal(issuer="i", subject=name, client="c")))
         for name in ("ada", "eve")
@@ -682,13 +682,13 @@ async def test_nobody_reads_what_others_fetched(site: Site) -> None:
     stranger = Asks(Caller("2026-07-28", anonymous=True))
     here = Asks(Caller("2026-07-28"))
     for who in (ada, stranger, here):
-        desk.remember(
+        reader.remember(
             who,
             (
                 "https://site.example/"
                 f"{who.principal.subject if who.principal else who.caller.anonymous}"
             ),
         )
-    assert desk.suggested(ada, "https://") == ["https://site.example/ada"]
-    assert desk.suggested(here, "https://") == ["https://site.example/False"]
-    assert desk.suggested(eve, "https://") == desk.suggested(stranger, "https://") == []
+    assert reader.suggested(ada, "https://") == ["https://site.example/ada"]
+    assert reader.suggested(here, "https://") == ["https://site.example/False"]
+    assert reader.suggested(eve, "https://") == reader.suggested(stranger, "https://") == []

@@ -19,7 +19,7 @@ from interlock_servers.memory import Graph, memory_server
 from interlock_servers.memory.__main__ import main
 from tests.servers.calls import done, refusal, words
 from tests.servers.memory.conftest import QUICK
-from tests.servers.memory.desk import NO_HURRY, check_file, entity, relation
+from tests.servers.memory.graph_helpers import NO_HURRY, check_file, entity, relation
 
 # what is done after two entities and a relation were made (changes 1 and 2) -> whether these can be
 # undone then

@@ -17,7 +17,7 @@ from interlock_servers.memory import Graph, history, memory_server
 from interlock_servers.memory.jsonl import export_lines, import_lines
 from tests.servers.calls import done
 from tests.servers.memory.conftest import QUICK
-from tests.servers.memory.desk import NO_HURRY, check_file, names
+from tests.servers.memory.graph_helpers import NO_HURRY, check_file, names
 
 pytestmark = pytest.mark.endurance(seconds=10)
 

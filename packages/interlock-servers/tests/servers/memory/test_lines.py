@@ -18,7 +18,7 @@ from interlock_servers.memory.__main__ import main
 from interlock_servers.memory.jsonl import import_lines
 from tests.servers.calls import done, refusal, words
 from tests.servers.memory.conftest import QUICK
-from tests.servers.memory.desk import NO_HURRY, check_file, entity, lines_in, relation
+from tests.servers.memory.graph_helpers import NO_HURRY, check_file, entity, lines_in, relation
 
 FILE = (
     '{"type":"entity","name":"Ada","entityType":"person","observations":["wrote a program","likes '

@@ -18,7 +18,7 @@ from interlock_servers.memory import Graph, history, operations
 from interlock_servers.memory.jsonl import import_lines
 from interlock_servers.memory.results import Deletion, NewEntity, NewObservations, Relation
 from tests.servers.memory.conftest import QUICK
-from tests.servers.memory.desk import NO_HURRY, check_file, lines_in
+from tests.servers.memory.graph_helpers import NO_HURRY, check_file, lines_in
 
 NAMES = st.sampled_from(["a", "b", "c", "d", "Ä %_\\'"])
 KINDS = st.sampled_from(["k", "l"])

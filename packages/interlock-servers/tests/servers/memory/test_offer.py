@@ -22,7 +22,7 @@ from interlock import REVISIONS, Client, Server
 from interlock_servers.memory import Graph, MemoryLimits, memory_server, server_of
 from tests.servers.calls import done, refusal, words
 from tests.servers.memory.conftest import QUICK
-from tests.servers.memory.desk import NO_HURRY, check_file, entity, relation
+from tests.servers.memory.graph_helpers import NO_HURRY, check_file, entity, relation
 from tests.servers.roads import over, serving
 
 TOP = Path(__file__).parents[5]

@@ -22,7 +22,7 @@ from interlock_servers.memory.__main__ import main
 from interlock_servers.memory.texts import folded, words_of
 from tests.servers.calls import done, refusal, words
 from tests.servers.memory.conftest import QUICK
-from tests.servers.memory.desk import NO_HURRY, check_file, entity, names
+from tests.servers.memory.graph_helpers import NO_HURRY, check_file, entity, names
 
 THINGS = [
     entity("John_Smith", "person", "speaks fluent Spanish", "lives in São Paulo"),

@@ -17,7 +17,7 @@ import pytest
 from interlock_servers.memory import Graph
 from interlock_servers.memory.jsonl import import_lines
 from tests.servers.memory.conftest import QUICK
-from tests.servers.memory.desk import NO_HURRY, check_file, lines_in
+from tests.servers.memory.graph_helpers import NO_HURRY, check_file, lines_in
 from tests.servers.memory.worker import PARTS
 
 WORKER = Path(__file__).with_name("worker.py")

@@ -15,7 +15,7 @@ from interlock import Client
 from interlock_servers.memory import MemoryLimits, memory_server
 from tests.servers.calls import done, refusal, words
 from tests.servers.memory.conftest import QUICK
-from tests.servers.memory.desk import check_file, entity, names, relation
+from tests.servers.memory.graph_helpers import check_file, entity, names, relation
 
 ADA = entity("Ada", "person", "wrote a program", "likes Zürich")
 ENGINE = entity("Engine", "machine")

@@ -11,7 +11,7 @@ import pytest
 
 from interlock_servers.database.postgres.pool import ANY_ROLE
 from tests.servers.database.cluster import Cluster, running
-from tests.servers.database.postgres.desk import Desk, desk_of
+from tests.servers.database.postgres.scratch_database import ScratchDatabase, scratch_database_of
 
 
 @pytest.fixture(autouse=True)
@@ -38,16 +38,16 @@ def cluster() -> Iterator[Cluster]:
 
 
 @pytest.fixture(scope="session")
-def database(cluster: Cluster) -> Iterator[Desk]:
+def database(cluster: Cluster) -> Iterator[ScratchDatabase]:
     """The database, which is the same for all tests of a process: what they change they make
     themselves.
     """
-    with desk_of(cluster) as made:
+    with scratch_database_of(cluster) as made:
         yield made
 
 
 @pytest.fixture
-async def desk(database: Desk) -> AsyncIterator[Desk]:
+async def scratch(database: ScratchDatabase) -> AsyncIterator[ScratchDatabase]:
     """The same, with its superuser there to look into it."""
     await database.open()
     yield database

@@ -14,7 +14,14 @@ import pytest
 from interlock import ToolError
 from interlock_servers.database.engine import Statement
 from interlock_servers.database.postgres.pool import ANY_ROLE
-from tests.servers.database.postgres.desk import WHOLE, Desk, engine, refusal, rows, value
+from tests.servers.database.postgres.scratch_database import (
+    WHOLE,
+    ScratchDatabase,
+    engine,
+    refusal,
+    rows,
+    value,
+)
 
 
 class Attack(NamedTuple):
@@ -147,20 +154,24 @@ ATTACKS = {
 }
 
 
-async def test_the_attacks_are_real(desk: Desk) -> None:
+async def test_the_attacks_are_real(scratch: ScratchDatabase) -> None:
     """Those that are called real change something in a transaction that may write: it is the
     transaction that keeps them from it.
     """
-    assert await desk.harmless([attack.sql for attack in ATTACKS.values() if attack.real]) == []
+    assert await scratch.harmless([attack.sql for attack in ATTACKS.values() if attack.real]) == []
 
 
 @pytest.mark.parametrize("who", ["reader", "owner"])
-async def test_nothing_is_written(desk: Desk, loot: Path, who: str) -> None:
+async def test_nothing_is_written(scratch: ScratchDatabase, loot: Path, who: str) -> None:
     """By a reader, and by an owner who may write with other tools, as a query and as what is
     explained: everything is as before.
     """
-    url, role = (desk.reader_url, desk.reader) if who == "reader" else (desk.owner_url, desk.owner)
-    before = await desk.digest()
+    url, role = (
+        (scratch.reader_url, scratch.reader)
+        if who == "reader"
+        else (scratch.owner_url, scratch.owner)
+    )
+    before = await scratch.digest()
     async with engine(
         url, write=who == "owner", connections=1
     ) as made:  # so that what one leaves behind, the next would find
@@ -172,17 +183,17 @@ async def test_nothing_is_written(desk: Desk, loot: Path, who: str) -> None:
                 await made.explain(Statement(sql), analyze=True)
             assert "read-only transaction" in await refusal(made, "SELECT officer()"), name
             assert await value(made, STATE) == f"on {role} {role} 0 0", name
-            assert await desk.digest() == before, name
+            assert await scratch.digest() == before, name
     assert not list(loot.iterdir())
 
 
 async def test_a_superuser_is_refused(
-    desk: Desk, loot: Path, monkeypatch: pytest.MonkeyPatch
+    scratch: ScratchDatabase, loot: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No transaction keeps a superuser from the server's files, so nobody connects as one, unless
     whoever starts the server wants that.
     """
-    async with engine(desk.admin_url, write=True) as made:
+    async with engine(scratch.admin_url, write=True) as made:
         for said in (
             await refusal(made, "SELECT 1"),
             await refusal(made, "SELECT lo_export(4711, '/nowhere')"),
@@ -193,14 +204,14 @@ async def test_a_superuser_is_refused(
         with pytest.raises(ToolError, match="is a superuser"):
             await made.execute([Statement("SELECT 1")], WHOLE)
     monkeypatch.setenv(ANY_ROLE, "1")
-    before = await desk.digest()
-    async with engine(desk.admin_url) as made:
+    before = await scratch.digest()
+    async with engine(scratch.admin_url) as made:
         # What PostgreSQL keeps even a superuser from, in a cursor of a transaction that reads only
         for attack in ATTACKS.values():
             if attack.real or attack.sql.startswith("COPY"):
                 with suppress(ToolError):
                     await rows(made, attack.sql.replace("LOOT/", f"{loot}/"))
-        assert await desk.digest() == before
+        assert await scratch.digest() == before
         assert not list(loot.iterdir())
         assert (
             await value(made, "SELECT length(pg_read_file('PG_VERSION')) > 0") is True
@@ -220,13 +231,15 @@ async def test_a_superuser_is_refused(
         ("CREATE EXTENSION dblink", "may call dblink, may call dblink_connect"),
     ],
 )
-async def test_roles_with_other_powers_are_refused(desk: Desk, power: str, words: str) -> None:
+async def test_roles_with_other_powers_are_refused(
+    scratch: ScratchDatabase, power: str, words: str
+) -> None:
     """Each power that reaches beyond the transaction is found, by whatever road a role has it; with
     it gone the role is let in.
     """
-    superuser = await desk.ask("SELECT current_user::text")
-    role = f"{desk.reader}_too"
-    connection = await asyncpg.connect(desk.admin_url)
+    superuser = await scratch.ask("SELECT current_user::text")
+    role = f"{scratch.reader}_too"
+    connection = await asyncpg.connect(scratch.admin_url)
     try:
         await connection.execute(f"CREATE ROLE {role} LOGIN PASSWORD 'x'")
         await connection.execute(
@@ -234,7 +247,7 @@ async def test_roles_with_other_powers_are_refused(desk: Desk, power: str, words
             .replace("TO ROLE", f"TO {role}")
             .replace("postgres", superuser)
         )
-        async with engine(desk.cluster.of(desk.database, role, "x")) as made:
+        async with engine(scratch.cluster.of(scratch.database, role, "x")) as made:
             said = await refusal(made, "SELECT 1")
             assert words.replace("postgres", superuser) in said
             await connection.execute("DROP EXTENSION IF EXISTS dblink")

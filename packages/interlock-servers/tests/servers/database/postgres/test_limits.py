@@ -15,9 +15,9 @@ from interlock_servers.database.postgres.driver import driver
 from interlock_servers.database.postgres.engine import PostgresEngine
 from interlock_servers.database.postgres.pool import READING, ConnectionPool
 from interlock_servers.database.postgres.urls import PostgresUrl
-from tests.servers.database.postgres.desk import (
+from tests.servers.database.postgres.scratch_database import (
     WHOLE,
-    Desk,
+    ScratchDatabase,
     engine,
     execute,
     failure,
@@ -30,67 +30,67 @@ SLOW = "SELECT pg_sleep(300) -- slow"
 
 
 async def begun(
-    desk: Desk, made: PostgresEngine, sql: str, *, write: bool = False
+    scratch: ScratchDatabase, made: PostgresEngine, sql: str, *, write: bool = False
 ) -> asyncio.Task[object]:
     """A statement that the server is busy with."""
     task: asyncio.Task[object] = asyncio.create_task(
         made.execute([Statement(sql)], WHOLE) if write else made.rows(Statement(sql), WHOLE)
     )
-    await desk.until(sql if write else "FETCH", 1)
+    await scratch.until(sql if write else "FETCH", 1)
     return task
 
 
 @pytest.mark.parametrize("write", [False, True])
-async def test_cancelling_stops_the_query(desk: Desk, write: bool) -> None:
+async def test_cancelling_stops_the_query(scratch: ScratchDatabase, write: bool) -> None:
     """The server is not busy with it by the time that the caller hears of it, and the only
     connection takes the next one (`CAN-03`).
     """
-    async with engine(desk.owner_url, write=write, connections=1) as made:
-        task = await begun(desk, made, SLOW, write=write)
-        pid = await desk.ask(
+    async with engine(scratch.owner_url, write=write, connections=1) as made:
+        task = await begun(scratch, made, SLOW, write=write)
+        pid = await scratch.ask(
             "SELECT pid FROM pg_stat_activity WHERE datname = $1 AND application_name = "
             "'interlock'",
-            desk.database,
+            scratch.database,
         )
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        assert await desk.backends("slow") == await desk.backends("FETCH") == 0
+        assert await scratch.backends("slow") == await scratch.backends("FETCH") == 0
         assert await value(made, "SELECT pg_backend_pid()") == pid
 
 
-async def test_who_is_cancelled_twice_does_not_wait(desk: Desk) -> None:
+async def test_who_is_cancelled_twice_does_not_wait(scratch: ScratchDatabase) -> None:
     """A second cancellation comes through at once; the statement is stopped all the same."""
-    async with engine(desk.owner_url, connections=1) as made:
-        task = await begun(desk, made, SLOW)
+    async with engine(scratch.owner_url, connections=1) as made:
+        task = await begun(scratch, made, SLOW)
         task.cancel()
         await asyncio.sleep(0)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
         assert await value(made, "SELECT 1") == 1
-        assert await desk.backends("FETCH") == 0
+        assert await scratch.backends("FETCH") == 0
 
 
-async def test_a_statement_that_is_cancelled_changed_nothing(desk: Desk) -> None:
+async def test_a_statement_that_is_cancelled_changed_nothing(scratch: ScratchDatabase) -> None:
     """Neither it nor those before it in the same transaction."""
-    async with engine(desk.owner_url, write=True, connections=1) as made:
-        before = await desk.digest()
+    async with engine(scratch.owner_url, write=True, connections=1) as made:
+        before = await scratch.digest()
         statements = [Statement("DELETE FROM orders"), Statement("SELECT pg_sleep(300) -- later")]
         task = asyncio.create_task(made.execute(statements, WHOLE))
-        await desk.until("later", 1)
+        await scratch.until("later", 1)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        assert await desk.digest() == before
+        assert await scratch.digest() == before
 
 
-async def test_what_catches_its_cancellation_is_ended(desk: Desk) -> None:
+async def test_what_catches_its_cancellation_is_ended(scratch: ScratchDatabase) -> None:
     """A function that goes on when it is told to stop loses its connection, after the patience of a
     moment.
     """
     limits = DatabaseLimits(connections=1)
-    connections = ConnectionPool(PostgresUrl(desk.owner_url), limits, driver(), patience=0.2)
+    connections = ConnectionPool(PostgresUrl(scratch.owner_url), limits, driver(), patience=0.2)
 
     async def stubborn() -> None:
         async with (
@@ -103,21 +103,21 @@ async def test_what_catches_its_cancellation_is_ended(desk: Desk) -> None:
             await connection.fetch("SELECT stubborn()")
 
     task = asyncio.create_task(stubborn())
-    await desk.until("stubborn()", 1)
+    await scratch.until("stubborn()", 1)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    await desk.until("stubborn()", 0)
+    await scratch.until("stubborn()", 0)
     async with connections.transaction(READING) as link:
         assert await link.connection.fetchval("SELECT 1") == 1
     await connections.close()
 
 
-async def test_time(desk: Desk) -> None:
+async def test_time(scratch: ScratchDatabase) -> None:
     """The limit holds for all of a statement, whatever it does to the server's own; so it does for
     explain and execute.
     """
-    async with engine(desk.owner_url, write=True, connections=1, seconds=0.3) as made:
+    async with engine(scratch.owner_url, write=True, connections=1, seconds=0.3) as made:
         for sql in (
             SLOW,
             "SELECT set_config('statement_timeout', '0', false), pg_sleep(n) FROM "
@@ -128,35 +128,35 @@ async def test_time(desk: Desk) -> None:
             await made.explain(Statement(SLOW), analyze=True)
         assert "longer than" in await failure(made, SLOW)
         assert "longer than" in await failure(made, "SET LOCAL statement_timeout = 0", SLOW)
-        assert await desk.backends("slow") == await desk.backends("FETCH") == 0
+        assert await scratch.backends("slow") == await scratch.backends("FETCH") == 0
         assert await value(made, "SELECT current_setting('statement_timeout')") == "300ms"
 
 
-async def test_locks_and_busy_connections(desk: Desk) -> None:
+async def test_locks_and_busy_connections(scratch: ScratchDatabase) -> None:
     """Who waits for others waits so long and no longer, and is told for what."""
     async with (
-        engine(desk.owner_url, write=True, seconds=60) as holder,
-        engine(desk.owner_url, write=True, connections=1, waiting=0.2) as made,
+        engine(scratch.owner_url, write=True, seconds=60) as holder,
+        engine(scratch.owner_url, write=True, connections=1, waiting=0.2) as made,
     ):
         task = asyncio.create_task(
             holder.execute(
                 [Statement("LOCK TABLE people"), Statement("SELECT pg_sleep(300) -- held")], WHOLE
             )
         )
-        await desk.until("held", 1)
+        await scratch.until("held", 1)
         assert "Another session holds a lock" in await refusal(made, "SELECT * FROM people")
-        other = await begun(desk, made, SLOW)
+        other = await begun(scratch, made, SLOW)
         assert "All 1 connections" in await refusal(made, "SELECT 1")
         for one in (task, other):
             one.cancel()
         await asyncio.gather(task, other, return_exceptions=True)
 
 
-async def test_what_is_too_large_is_cut_off(desk: Desk) -> None:
+async def test_what_is_too_large_is_cut_off(scratch: ScratchDatabase) -> None:
     """A value that would fill the memory is not let in, in a query, a plan and an answer of
     execute; rows that are large together are.
     """
-    async with engine(desk.owner_url, write=True, connections=1, value=100_000) as made:
+    async with engine(scratch.owner_url, write=True, connections=1, value=100_000) as made:
         assert "more than 100000 bytes" in await refusal(made, "SELECT repeat('x', 5000000)")
         assert "more than 100000 bytes" in await refusal(
             made, "SELECT n, repeat('x', 40000 * n) FROM generate_series(1, 10) n"
@@ -175,11 +175,11 @@ async def test_what_is_too_large_is_cut_off(desk: Desk) -> None:
         assert await value(made, "SELECT count(*) FROM orders") == 10
 
 
-async def test_connections_come_back_clean(desk: Desk) -> None:
+async def test_connections_come_back_clean(scratch: ScratchDatabase) -> None:
     """Locks, settings, cursors and listeners of a statement end with it, also with one that was
     kept.
     """
-    async with engine(desk.owner_url, write=True, connections=1) as made:
+    async with engine(scratch.owner_url, write=True, connections=1) as made:
         await execute(
             made,
             "SELECT pg_advisory_lock(1)",
@@ -192,26 +192,26 @@ async def test_connections_come_back_clean(desk: Desk) -> None:
           (SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'),
           (SELECT count(*) FROM pg_listening_channels()), to_regclass('mine'),
           (SELECT count(*) FROM pg_prepared_statements WHERE from_sql))"""
-        assert await value(made, clean) == f"{await desk.ask('SHOW work_mem')} 0 0 0"
+        assert await value(made, clean) == f"{await scratch.ask('SHOW work_mem')} 0 0 0"
 
 
-async def test_closing_ends_what_runs(desk: Desk) -> None:
+async def test_closing_ends_what_runs(scratch: ScratchDatabase) -> None:
     """No connection is left, not even one that computes; and the engine says that it is not
     running.
     """
-    async with engine(desk.owner_url) as made:
-        task = await begun(desk, made, SLOW)
+    async with engine(scratch.owner_url) as made:
+        task = await begun(scratch, made, SLOW)
         await rows(made, "SELECT 1")
         await made.close()
         with pytest.raises(ToolError):
             await task
-        await desk.until("FETCH", 0)
+        await scratch.until("FETCH", 0)
         assert "not running" in await refusal(made, "SELECT 1")
 
 
-async def test_many_at_once(desk: Desk) -> None:
+async def test_many_at_once(scratch: ScratchDatabase) -> None:
     """Forty queries over four connections all get what they asked for."""
-    async with engine(desk.owner_url, connections=4) as made:
+    async with engine(scratch.owner_url, connections=4) as made:
         found = await asyncio.gather(
             *(value(made, "SELECT $1::int + pg_backend_pid() * 0", n) for n in range(40))
         )
@@ -220,4 +220,4 @@ async def test_many_at_once(desk: Desk) -> None:
             "SELECT count(*) FROM pg_stat_activity WHERE datname = $1 AND application_name = "
             "'interlock'"
         )
-        assert await desk.ask(query, desk.database) <= 4
+        assert await scratch.ask(query, scratch.database) <= 4

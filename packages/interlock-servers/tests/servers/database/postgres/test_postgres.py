@@ -18,9 +18,9 @@ from interlock_servers.database.postgres.plans import plan_of
 from interlock_servers.database.postgres.urls import PostgresUrl
 from tests.ports import free_port
 from tests.servers.database.cluster import Cluster, running
-from tests.servers.database.postgres.desk import (
+from tests.servers.database.postgres.scratch_database import (
     PASSWORD,
-    Desk,
+    ScratchDatabase,
     engine,
     execute,
     failure,
@@ -30,12 +30,12 @@ from tests.servers.database.postgres.desk import (
 )
 
 
-async def test_explain(desk: Desk) -> None:
+async def test_explain(scratch: ScratchDatabase) -> None:
     """Plans as steps, with estimates; with `analyze` with what was measured.
 
     What changes something is explained, and not run.
     """
-    async with engine(desk.owner_url) as made:
+    async with engine(scratch.owner_url) as made:
         plan = await made.explain(
             Statement(
                 "SELECT * FROM people JOIN orders ON person = people.id WHERE people.id = $1", [1]
@@ -93,12 +93,12 @@ def test_plans() -> None:
     ]
 
 
-async def test_execute(desk: Desk) -> None:
+async def test_execute(scratch: ScratchDatabase) -> None:
     """All of it or none; rows of RETURNING, how many were changed; a trial keeps nothing; who may
     not write is told so.
     """
-    async with engine(desk.owner_url, write=True) as made:
-        before = await desk.digest()
+    async with engine(scratch.owner_url, write=True) as made:
+        before = await scratch.digest()
         made_one, changed, kept, asked = await execute(
             made,
             "CREATE TABLE t (a int PRIMARY KEY, b text)",
@@ -139,20 +139,20 @@ async def test_execute(desk: Desk) -> None:
         deferred = "CREATE TABLE late (a int UNIQUE DEFERRABLE INITIALLY DEFERRED)"
         assert "late_a_key" in await failure(made, deferred, "INSERT INTO late VALUES (1), (1)")
         await execute(made, "DROP TABLE t")
-        assert await desk.digest() == before
-    async with engine(desk.owner_url) as made:
+        assert await scratch.digest() == before
+    async with engine(scratch.owner_url) as made:
         assert "is read-only" in await failure(made, "SELECT 1")
 
 
-async def test_writing_without_temporary_tables(desk: Desk) -> None:
+async def test_writing_without_temporary_tables(scratch: ScratchDatabase) -> None:
     """A role that may make none writes as well."""
-    async with engine(desk.reader_url, write=True) as made:
-        await desk.ask(f"REVOKE TEMPORARY ON DATABASE {desk.database} FROM PUBLIC")
+    async with engine(scratch.reader_url, write=True) as made:
+        await scratch.ask(f"REVOKE TEMPORARY ON DATABASE {scratch.database} FROM PUBLIC")
         try:
             (done,) = await execute(made, "UPDATE people SET name = name WHERE id = 1")
             assert done.changed == 1
         finally:
-            await desk.ask(f"GRANT TEMPORARY ON DATABASE {desk.database} TO PUBLIC")
+            await scratch.ask(f"GRANT TEMPORARY ON DATABASE {scratch.database} TO PUBLIC")
 
 
 @pytest.mark.parametrize(
@@ -174,7 +174,7 @@ def test_a_password_is_taken_out() -> None:
         assert "sesame" not in PostgresUrl(url).place
 
 
-async def test_what_cannot_be_connected_to(desk: Desk) -> None:
+async def test_what_cannot_be_connected_to(scratch: ScratchDatabase) -> None:
     """A server that is not there, a wrong database, role and password, a server without TLS: in
     words, with the place, without the password.
     """
@@ -185,10 +185,10 @@ async def test_what_cannot_be_connected_to(desk: Desk) -> None:
         f"127.0.0.1:{port}/shop cannot be reached"
     )
     words[f"postgresql://ada:{secret}@127.0.0.1/shop?host=/nowhere&port=1"] = "cannot be reached"
-    words[desk.cluster.of("nowhere", desk.reader, secret)] = (
+    words[scratch.cluster.of("nowhere", scratch.reader, secret)] = (
         "There is no such database on that server."
     )
-    words[desk.cluster.of(desk.database, "nobody_at_all", secret)] = "refused the connection"
+    words[scratch.cluster.of(scratch.database, "nobody_at_all", secret)] = "refused the connection"
     for url, said in words.items():
         async with engine(url, waiting=5) as made:
             found = await refusal(made, "SELECT 1")
@@ -197,44 +197,44 @@ async def test_what_cannot_be_connected_to(desk: Desk) -> None:
             with pytest.raises(ToolError):
                 await made.about()
             assert await made.version() == ""
-    if desk.cluster.ours:
-        port = int(desk.cluster.url.rpartition("port=")[2])
+    if scratch.cluster.ours:
+        port = int(scratch.cluster.url.rpartition("port=")[2])
         async with engine(
-            f"postgresql://{desk.reader}:{secret}@127.0.0.1:{port}/{desk.database}?sslmode=require"
+            f"postgresql://{scratch.reader}:{secret}@127.0.0.1:{port}/{scratch.database}?sslmode=require"
         ) as made:
             assert "SSL" in await refusal(made, "SELECT 1")
         async with engine(
-            f"postgresql://{desk.reader}:{secret}@127.0.0.1:{port}/{desk.database}"
+            f"postgresql://{scratch.reader}:{secret}@127.0.0.1:{port}/{scratch.database}"
         ) as made:
-            assert (await made.about()).place == f"127.0.0.1:{port}/{desk.database}"
+            assert (await made.about()).place == f"127.0.0.1:{port}/{scratch.database}"
 
 
-async def test_a_connection_that_is_gone_is_made_anew(desk: Desk) -> None:
+async def test_a_connection_that_is_gone_is_made_anew(scratch: ScratchDatabase) -> None:
     """After the server ended it, or was started again, the next call works; the one that was under
     way says what happened.
     """
-    async with engine(desk.owner_url, connections=1) as made:
+    async with engine(scratch.owner_url, connections=1) as made:
         pid = await value(made, "SELECT pg_backend_pid()")
-        await desk.ask("SELECT pg_terminate_backend($1, 5000)", pid)
+        await scratch.ask("SELECT pg_terminate_backend($1, 5000)", pid)
         assert await value(made, "SELECT pg_backend_pid()") != pid
         task = asyncio.create_task(rows(made, "SELECT pg_sleep(300)"))
-        await desk.until("FETCH", 1)
-        pid = await desk.ask(
+        await scratch.until("FETCH", 1)
+        pid = await scratch.ask(
             "SELECT pid FROM pg_stat_activity WHERE state = 'active' AND application_name = "
             "'interlock'"
         )
-        await desk.ask("SELECT pg_terminate_backend($1, 5000)", pid)
+        await scratch.ask("SELECT pg_terminate_backend($1, 5000)", pid)
         with pytest.raises(ToolError, match="closed the connection|was lost"):
             await task
         assert await value(made, "SELECT 1") == 1
 
 
-async def test_a_connection_that_is_about_to_go_is_made_anew(desk: Desk) -> None:
+async def test_a_connection_that_is_about_to_go_is_made_anew(scratch: ScratchDatabase) -> None:
     """The server has said that it ends an idle connection, and the end itself has not come yet: the
     call gets another connection.
     """
     said = b"SFATAL\0VFATAL\0C57P01\0Mterminating connection due to administrator command\0\0"
-    async with engine(desk.owner_url, connections=1) as made:
+    async with engine(scratch.owner_url, connections=1) as made:
         pid = await value(made, "SELECT pg_backend_pid()")
         ((_, link),) = made._connections._idle._kept
         link.connection._protocol.data_received(b"E" + (len(said) + 4).to_bytes(4, "big") + said)
@@ -264,26 +264,26 @@ def test_the_cluster_goes_with_its_keeper(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @pytest.fixture
-async def stock(desk: Desk) -> Any:
+async def stock(scratch: ScratchDatabase) -> Any:
     """A table of two hundred thousand rows."""
-    async with engine(desk.owner_url, write=True) as made:
+    async with engine(scratch.owner_url, write=True) as made:
         await execute(
             made,
             "CREATE TABLE stock AS SELECT n AS id, n % 7 AS shelf, 'thing ' || n AS name FROM "
             "generate_series(1, 200000) n",
             "ALTER TABLE stock ADD PRIMARY KEY (id)",
             "ANALYZE stock",
-            f"GRANT SELECT ON stock TO {desk.reader}",
+            f"GRANT SELECT ON stock TO {scratch.reader}",
         )
         yield
         await execute(made, "DROP TABLE stock")
 
 
-async def test_the_tools(desk: Desk, cluster: Cluster, stock: None) -> None:
+async def test_the_tools(scratch: ScratchDatabase, cluster: Cluster, stock: None) -> None:
     """The server's tools over a large table: what there is, pages, an aggregate, a plan, changes,
     and a call that is cancelled (`CAN-03`).
     """
-    async with Client(database_server([f"shop={desk.owner_url}"], write=["shop"])) as client:
+    async with Client(database_server([f"shop={scratch.owner_url}"], write=["shop"])) as client:
         await client.list_tools()
 
         async def call(tool: str, **arguments: Any) -> Any:
@@ -319,19 +319,19 @@ async def test_the_tools(desk: Desk, cluster: Cluster, stock: None) -> None:
         task = asyncio.create_task(
             client.call_tool("query", {"sql": "SELECT count(*) FROM stock a, stock b"})
         )
-        await desk.until("FETCH", 1)
+        await scratch.until("FETCH", 1)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        await desk.until("FETCH", 0)
+        await scratch.until("FETCH", 0)
         schema = (await client.read_resource("database://shop/schema")).contents[0].text
         assert "stock" in schema
 
 
-async def test_from_the_command_line(desk: Desk) -> None:
+async def test_from_the_command_line(scratch: ScratchDatabase) -> None:
     """`interlock serve database URL` over stdio; the driver is there and asks a real server."""
     async with Client(
-        [sys.executable, "-m", "interlock", "serve", "database", f"shop={desk.reader_url}"]
+        [sys.executable, "-m", "interlock", "serve", "database", f"shop={scratch.reader_url}"]
     ) as client:
         done = await client.call_tool(
             "query", {"sql": "SELECT name FROM people WHERE id = $1", "parameters": [1]}

@@ -18,7 +18,15 @@ from interlock_servers.database.engine import (
     Statement,
     TableName,
 )
-from tests.servers.database.postgres.desk import WHOLE, Desk, engine, execute, refusal, rows, value
+from tests.servers.database.postgres.scratch_database import (
+    WHOLE,
+    ScratchDatabase,
+    engine,
+    execute,
+    refusal,
+    rows,
+    value,
+)
 
 VALUES: list[tuple[str, Any]] = [
     ("NULL::int", None),
@@ -112,20 +120,20 @@ PARAMETERS: list[tuple[str, Any, Any]] = [
 ]
 
 
-async def test_values(desk: Desk) -> None:
+async def test_values(scratch: ScratchDatabase) -> None:
     """Every type there is becomes JSON that has all of it; so do the settings of the role who
     reads.
     """
-    async with engine(desk.reader_url) as made:
+    async with engine(scratch.reader_url) as made:
         for sql, expected in VALUES:
             assert await value(made, f"SELECT {sql}") == expected, sql
 
 
-async def test_parameters(desk: Desk) -> None:
+async def test_parameters(scratch: ScratchDatabase) -> None:
     """JSON as parameters, of the type that the server wants; what does not fit is said, and no
     parameter is read as SQL.
     """
-    async with engine(desk.reader_url) as made:
+    async with engine(scratch.reader_url) as made:
         for sql, given, expected in PARAMETERS:
             assert await value(made, f"SELECT {sql}", given) == expected, sql
         assert "'x'" in await refusal(made, "SELECT $1::int", "x")
@@ -136,11 +144,11 @@ async def test_parameters(desk: Desk) -> None:
         assert (await made.rows(Statement("SELECT 1", {}), WHOLE)).rows == [[1]]
 
 
-async def test_columns_and_odd_queries(desk: Desk) -> None:
+async def test_columns_and_odd_queries(scratch: ScratchDatabase) -> None:
     """Types as PostgreSQL writes them, names that come twice, no columns at all, and everything a
     query may be.
     """
-    async with engine(desk.reader_url) as made:
+    async with engine(scratch.reader_url) as made:
         found = await rows(
             made,
             "SELECT 1 AS a, 'x'::varchar AS a, now() AS b, '{1}'::int[] AS c, 'calm'::mood AS d",
@@ -179,11 +187,11 @@ async def test_columns_and_odd_queries(desk: Desk) -> None:
             assert words in await refusal(made, sql), sql
 
 
-async def test_pages(desk: Desk) -> None:
+async def test_pages(scratch: ScratchDatabase) -> None:
     """Pages of a long result hold all of it once; they end for rows, for bytes and because that was
     all.
     """
-    async with engine(desk.reader_url) as made:
+    async with engine(scratch.reader_url) as made:
         query = "SELECT n, repeat('x', 10) FROM generate_series(1, 1000) n"
         seen: list[Any] = []
         while True:
@@ -202,11 +210,11 @@ async def test_pages(desk: Desk) -> None:
         assert (await rows(made, query, page=RowRange(0, 999, 1_000_000, 100))).ended == "rows"
 
 
-async def test_tables(desk: Desk) -> None:
+async def test_tables(scratch: ScratchDatabase) -> None:
     """What the role may read: kinds, columns, keys, indexes, comments, labels; partitions and what
     may not be read are left out.
     """
-    async with engine(desk.reader_url) as made:
+    async with engine(scratch.reader_url) as made:
         names = {table.name: table for table in await made.tables()}
         kinds = {
             "people": "table",
@@ -250,9 +258,9 @@ async def test_tables(desk: Desk) -> None:
         assert kept.kind == "materialized view"
 
 
-async def test_the_version_changes_with_the_schema(desk: Desk) -> None:
+async def test_the_version_changes_with_the_schema(scratch: ScratchDatabase) -> None:
     """A new table, a renamed column, a comment and an index are seen by it; data is not."""
-    async with engine(desk.owner_url, write=True) as made:
+    async with engine(scratch.owner_url, write=True) as made:
         seen = [await made.version()]
         for sql in (
             "CREATE TABLE changing (a int)",
@@ -270,17 +278,17 @@ async def test_the_version_changes_with_the_schema(desk: Desk) -> None:
         assert await made.version() == seen[-1]
 
 
-async def test_what_a_role_may_not_read_is_not_there(desk: Desk) -> None:
+async def test_what_a_role_may_not_read_is_not_there(scratch: ScratchDatabase) -> None:
     """Tables, columns and whole schemas: those without a grant are neither listed nor described."""
-    async with engine(desk.owner_url, write=True) as owner, engine(desk.reader_url) as made:
+    async with engine(scratch.owner_url, write=True) as owner, engine(scratch.reader_url) as made:
         await execute(
             owner,
             "CREATE SCHEMA closed",
             "CREATE TABLE closed.hidden (a int)",
-            f"GRANT SELECT ON closed.hidden TO {desk.reader}",
+            f"GRANT SELECT ON closed.hidden TO {scratch.reader}",
             "CREATE TABLE secret (a int)",
             "CREATE TABLE half (a int, b int)",
-            f"GRANT SELECT (b) ON half TO {desk.reader}",
+            f"GRANT SELECT (b) ON half TO {scratch.reader}",
         )
         try:
             names = {table.name for table in await made.tables()}

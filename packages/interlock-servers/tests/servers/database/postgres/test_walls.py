@@ -18,8 +18,8 @@ from interlock_servers.database.postgres.pool import LOOKING, READING, WRITING, 
 from interlock_servers.database.postgres.urls import PostgresUrl
 from tests.servers.calls import refusal as refused
 from tests.servers.calls import words
-from tests.servers.database.postgres.desk import (
-    Desk,
+from tests.servers.database.postgres.scratch_database import (
+    ScratchDatabase,
     engine,
     execute,
     failure,
@@ -37,9 +37,9 @@ def connections_of(url: str, **limits: Any) -> ConnectionPool:
     return ConnectionPool(PostgresUrl(url), DatabaseLimits(**limits), driver())
 
 
-async def test_the_default_alone(desk: Desk) -> None:
+async def test_the_default_alone(scratch: ScratchDatabase) -> None:
     """A transaction that does not say what it is reads only, on each of our connections."""
-    connections = connections_of(desk.owner_url)
+    connections = connections_of(scratch.owner_url)
     async with connections.transaction("BEGIN ISOLATION LEVEL REPEATABLE READ") as link:
         with pytest.raises(asyncpg.ReadOnlySQLTransactionError):
             await link.connection.execute("DELETE FROM orders")
@@ -47,11 +47,11 @@ async def test_the_default_alone(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("begin", [READING, LOOKING])
-async def test_the_transaction_alone(desk: Desk, begin: str) -> None:
+async def test_the_transaction_alone(scratch: ScratchDatabase, begin: str) -> None:
     """On a connection that would write by default it reads only, and cannot be made to write once
     it has its snapshot.
     """
-    connection = await asyncpg.connect(desk.owner_url, statement_cache_size=0)
+    connection = await asyncpg.connect(scratch.owner_url, statement_cache_size=0)
     for sql in (
         "DELETE FROM orders",
         "SET TRANSACTION READ WRITE",
@@ -67,7 +67,7 @@ async def test_the_transaction_alone(desk: Desk, begin: str) -> None:
     await connection.close()
 
 
-async def test_the_cursor_alone(desk: Desk) -> None:
+async def test_the_cursor_alone(scratch: ScratchDatabase) -> None:
     """In a transaction that may write PostgreSQL's grammar still takes nothing but a query, and the
     protocol nothing behind it.
     """
@@ -75,8 +75,8 @@ async def test_the_cursor_alone(desk: Desk) -> None:
         _CURSOR,  # late: the one place that the private name is for
     )
 
-    before = await desk.digest()
-    connections = connections_of(desk.owner_url)
+    before = await scratch.digest()
+    connections = connections_of(scratch.owner_url)
     for sql in (
         "DELETE FROM orders",
         "WITH gone AS (DELETE FROM orders RETURNING 1) SELECT * FROM gone",
@@ -93,17 +93,17 @@ async def test_the_cursor_alone(desk: Desk) -> None:
             with pytest.raises(asyncpg.PostgresError):
                 await (await link.connection.prepare(_CURSOR + sql)).fetch()
     await connections.close()
-    assert await desk.digest() == before
+    assert await scratch.digest() == before
 
 
 @pytest.fixture
-async def astray(desk: Desk) -> AsyncIterator[None]:
+async def astray(scratch: ScratchDatabase) -> AsyncIterator[None]:
     """The reader's search_path begins with a schema of somebody else's, whose operators, functions
     and types fit better than PostgreSQL's.
     """
     traps = [
         "CREATE SCHEMA evil",
-        f"GRANT USAGE ON SCHEMA evil TO {desk.reader}",
+        f"GRANT USAGE ON SCHEMA evil TO {scratch.reader}",
         "CREATE DOMAIN evil.text AS pg_catalog.text CHECK (false)",
         "CREATE DOMAIN evil.oid AS pg_catalog.oid CHECK (false)",
         "CREATE DOMAIN evil.regclass AS pg_catalog.regclass CHECK (false)",
@@ -159,17 +159,17 @@ async def astray(desk: Desk) -> AsyncIterator[None]:
             "'trapped'; END $$"
         )
 
-    path = f"ALTER ROLE {desk.reader} IN DATABASE {desk.database}"
-    await desk.run(*traps, f"{path} SET search_path = evil, pg_catalog, public")
+    path = f"ALTER ROLE {scratch.reader} IN DATABASE {scratch.database}"
+    await scratch.run(*traps, f"{path} SET search_path = evil, pg_catalog, public")
     yield
-    await desk.run(f"{path} RESET search_path", "DROP SCHEMA evil CASCADE")
+    await scratch.run(f"{path} RESET search_path", "DROP SCHEMA evil CASCADE")
 
 
-async def test_a_search_path_that_leads_astray(desk: Desk, astray: None) -> None:
+async def test_a_search_path_that_leads_astray(scratch: ScratchDatabase, astray: None) -> None:
     """Our own questions are answered by PostgreSQL's catalogue alone, and names of types are as the
     role's own path has them.
     """
-    async with engine(desk.reader_url) as made:
+    async with engine(scratch.reader_url) as made:
         assert (await made.about()).schema == "evil"
         assert {"people", "orders"} <= {table.name for table in await made.tables()}
         people, orders = await made.describe(
@@ -192,7 +192,7 @@ STATE = """SELECT concat_ws(' ', current_setting('default_transaction_read_only'
   nullif(current_setting('my.secret', true), ''))"""
 
 
-async def test_what_one_caller_leaves_the_next_does_not_find(desk: Desk) -> None:
+async def test_what_one_caller_leaves_the_next_does_not_find(scratch: ScratchDatabase) -> None:
     """Not by what was kept, nor by what was tried, failed, or read: whoever has the connection next
     finds it as new.
     """
@@ -206,7 +206,7 @@ async def test_what_one_caller_leaves_the_next_does_not_find(desk: Desk) -> None
         "SET my.secret = 'x'",
         "CREATE TEMPORARY TABLE people AS SELECT 'Mallory' AS name",
     ]
-    async with engine(desk.owner_url, write=True, connections=1) as made:
+    async with engine(scratch.owner_url, write=True, connections=1) as made:
         before = await value(made, STATE)
         for keep in (True, False):
             await execute(made, *poison, keep=keep)
@@ -222,22 +222,22 @@ async def test_what_one_caller_leaves_the_next_does_not_find(desk: Desk) -> None
         assert READ_ONLY in await refusal(made, "SELECT writes()")
 
 
-async def test_a_password_that_the_server_repeats(desk: Desk) -> None:
+async def test_a_password_that_the_server_repeats(scratch: ScratchDatabase) -> None:
     """Whatever the server makes of it, it is taken out of what is said: here it is the name of the
     role as well.
     """
-    async with engine(desk.cluster.of(desk.database, "sesame", "sesame")) as made:
+    async with engine(scratch.cluster.of(scratch.database, "sesame", "sesame")) as made:
         said = await refusal(made, "SELECT 1")
         assert "refused the connection" in said
         assert "sesame" not in said
 
 
-async def test_comments_without_measure(desk: Desk) -> None:
+async def test_comments_without_measure(scratch: ScratchDatabase) -> None:
     """They are cut by the server, and what is still too much is not let in."""
-    async with engine(desk.owner_url, value=200_000) as made:
+    async with engine(scratch.owner_url, value=200_000) as made:
         (name,) = [table for table in await made.tables() if table.name == "orders"]
         try:
-            await desk.run(
+            await scratch.run(
                 f"COMMENT ON TABLE orders IS '{'x' * 1_000_000}'",
                 f"COMMENT ON COLUMN orders.total IS '{'y' * 1_000_000}'",
             )
@@ -245,29 +245,29 @@ async def test_comments_without_measure(desk: Desk) -> None:
             assert len(found.comment) == 4096
             (orders,) = await made.describe([name])
             assert len(orders.columns[2].comment) == 4096
-            await desk.run(
+            await scratch.run(
                 *(f"CREATE VIEW wide_{n} AS SELECT '{'z' * 20_000}' AS x" for n in range(20))
             )
             wide = [TableName(f"wide_{n}", schema="public") for n in range(20)]
-            await desk.run(*(f"GRANT SELECT ON {one.name} TO {desk.owner}" for one in wide))
+            await scratch.run(*(f"GRANT SELECT ON {one.name} TO {scratch.owner}" for one in wide))
             assert len((await made.describe(wide[:1]))[0].definition or "") == 16 * 1024
             with pytest.raises(ToolError, match="more than 200000 bytes"):
                 await made.describe(wide)
         finally:
-            await desk.run(
+            await scratch.run(
                 "COMMENT ON TABLE orders IS 'What people bought'",
                 "COMMENT ON COLUMN orders.total IS 'In pounds'",
             )
-            await desk.run(*(f"DROP VIEW IF EXISTS wide_{n}" for n in range(20)))
+            await scratch.run(*(f"DROP VIEW IF EXISTS wide_{n}" for n in range(20)))
 
 
-async def test_a_server_that_cannot_watch_its_client(desk: Desk) -> None:
+async def test_a_server_that_cannot_watch_its_client(scratch: ScratchDatabase) -> None:
     """Not every system that PostgreSQL runs on can; where the server does not take the setting, it
     does without.
     """
     for patience, watched in ((5.0, "5s"), (-1.0, "0")):
         connections = ConnectionPool(
-            PostgresUrl(desk.reader_url), DatabaseLimits(), driver(), patience=patience
+            PostgresUrl(scratch.reader_url), DatabaseLimits(), driver(), patience=patience
         )
         async with connections.transaction(READING) as link:
             assert (
@@ -279,27 +279,27 @@ async def test_a_server_that_cannot_watch_its_client(desk: Desk) -> None:
         await connections.close()
 
 
-async def test_limits_that_postgresql_cannot_count(desk: Desk) -> None:
+async def test_limits_that_postgresql_cannot_count(scratch: ScratchDatabase) -> None:
     """A limit of years is one that PostgreSQL takes."""
-    async with engine(desk.reader_url, seconds=10.0**9, waiting=10.0**9) as made:
+    async with engine(scratch.reader_url, seconds=10.0**9, waiting=10.0**9) as made:
         assert await value(made, "SELECT 1") == 1
 
 
-async def test_a_connection_that_nobody_needs(desk: Desk) -> None:
+async def test_a_connection_that_nobody_needs(scratch: ScratchDatabase) -> None:
     """It is ended after a while, and the next call has another."""
-    async with engine(desk.reader_url, idle=0.1) as made:
+    async with engine(scratch.reader_url, idle=0.1) as made:
         pids = [await value(made, "SELECT pg_backend_pid()")]
-        while await desk.ask("SELECT count(*) FROM pg_stat_activity WHERE pid = $1", pids[0]):
+        while await scratch.ask("SELECT count(*) FROM pg_stat_activity WHERE pid = $1", pids[0]):
             pass  # each look waits for the server
         pids.append(await value(made, "SELECT pg_backend_pid()"))
         assert pids[0] != pids[1]
 
 
 @pytest.mark.parametrize("revision", REVISIONS)
-async def test_over_http(desk: Desk, revision: str) -> None:
+async def test_over_http(scratch: ScratchDatabase, revision: str) -> None:
     """Asking in pages, being refused, and the schema, in every revision."""
     async with (
-        over_http(database_server([f"shop={desk.reader_url}"])) as address,
+        over_http(database_server([f"shop={scratch.reader_url}"])) as address,
         Client(Http(address), revision=revision) as client,
     ):
         await client.list_tools()
@@ -327,21 +327,21 @@ async def test_over_http(desk: Desk, revision: str) -> None:
     ],
     ids=["when it is planned", "when rows are stepped over", "when rows come"],
 )
-async def test_an_error_without_measure(desk: Desk, sql: str, skip: int) -> None:
+async def test_an_error_without_measure(scratch: ScratchDatabase, sql: str, skip: int) -> None:
     """What the server says is counted as well, whenever it says it: values stand in its
     messages.
     """
-    async with engine(desk.reader_url, value=100_000, connections=1) as made:
+    async with engine(scratch.reader_url, value=100_000, connections=1) as made:
         assert "more than 100000 bytes" in await refusal(
             made, sql, page=RowRange(skip, 10, 10_000, 100)
         )
         assert await value(made, "SELECT 1") == 1
 
 
-async def test_what_is_said_at_the_end_without_measure(desk: Desk) -> None:
+async def test_what_is_said_at_the_end_without_measure(scratch: ScratchDatabase) -> None:
     """So are the notices and errors of what was put off to the end of a transaction."""
-    async with engine(desk.owner_url, write=True, value=100_000) as made:
-        before = await desk.digest()
+    async with engine(scratch.owner_url, write=True, value=100_000) as made:
+        before = await scratch.digest()
         late = (
             "CREATE FUNCTION late() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE '%', "
             "repeat('x', 5000000); END $$"
@@ -351,4 +351,4 @@ async def test_what_is_said_at_the_end_without_measure(desk: Desk) -> None:
             "FOR EACH ROW EXECUTE FUNCTION late()"
         )
         assert "more than 100000 bytes" in await failure(made, late, tied, "DELETE FROM orders")
-        assert await desk.digest() == before
+        assert await scratch.digest() == before

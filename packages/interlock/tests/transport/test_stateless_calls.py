@@ -18,13 +18,13 @@ from tests.transport.raw_web import call
 PATIENCE = 10.0
 
 
-class Desk:
+class StatelessApp:
     """An endpoint that is asked without a socket, and tools that wait until they are let go."""
 
     def __init__(self, **options: Any) -> None:
         self.go = asyncio.Event()
         self.runs = asyncio.Event()
-        server = Server("desk")
+        server = Server("waiting")
 
         @server.tool
         async def add(a: int) -> int:
@@ -54,7 +54,7 @@ class Desk:
         async def refuse() -> str:
             raise McpError(4050, "not today")
 
-        self.app = server.http_app(**options)
+        self.http_app = server.http_app(**options)
 
     async def ask(self, offer: Offered) -> tuple[int, bytes]:
         """The status and the body of the response."""
@@ -73,13 +73,13 @@ class Desk:
 
         scope = {"type": "http", "method": "POST", "path": "/mcp", "headers": headers}
         async with asyncio.timeout(PATIENCE):
-            await self.app(scope, receive, send)
+            await self.http_app(scope, receive, send)
         return sent[0]["status"], b"".join(message.get("body", b"") for message in sent)
 
     @property
     def left(self) -> int:
         """Calls that the endpoint still knows of."""
-        return len(self.app.ticker.light) + len(self.app.calls.servings)
+        return len(self.http_app.ticker.light) + len(self.http_app.calls.servings)
 
 
 @pytest.mark.parametrize(
@@ -96,62 +96,62 @@ async def test_a_call_that_is_over_leaves_nothing_behind(
     name: str, arguments: dict[str, Any], status: int, words: bytes
 ):
     """However it ends: plainly, as a stream, as an error (`HTM-06`, `HTM-24`)."""
-    desk = Desk()
+    app = StatelessApp()
     offer = call(name, arguments)
     offer.body["params"]["_meta"]["io.modelcontextprotocol/logLevel"] = "info"
-    found, body = await desk.ask(offer)
+    found, body = await app.ask(offer)
     assert (found, words in body) == (status, True), body
-    assert desk.left == 0
-    await desk.app.aclose()
+    assert app.left == 0
+    await app.http_app.aclose()
 
 
 async def test_what_a_call_says_after_its_answer_leaves_nothing_behind():
     """A task that outlives its call has nobody to tell, and the endpoint makes nothing for it."""
-    desk = Desk()
+    app = StatelessApp()
     offer = call("leave", {})
     offer.body["params"]["_meta"]["io.modelcontextprotocol/logLevel"] = "info"
-    assert (await desk.ask(offer))[0] == 200
-    desk.go.set()
-    await desk.late
-    assert desk.left == 0
-    await desk.app.aclose()
+    assert (await app.ask(offer))[0] == 200
+    app.go.set()
+    await app.late
+    assert app.left == 0
+    await app.http_app.aclose()
 
 
 async def test_a_call_that_has_said_nothing_yet_is_counted():
     """One more than may run at once is refused, though the one that runs has made nothing but its
     task.
     """
-    desk = Desk(limits=Limits(calls=1))
-    first = asyncio.create_task(desk.ask(call("wait", {})))
-    await desk.runs.wait()
-    assert (await desk.ask(call("add", {"a": 1})))[0] == 503
-    desk.go.set()
+    app = StatelessApp(limits=Limits(calls=1))
+    first = asyncio.create_task(app.ask(call("wait", {})))
+    await app.runs.wait()
+    assert (await app.ask(call("add", {"a": 1})))[0] == 503
+    app.go.set()
     assert (await first)[0] == 200
-    assert (await desk.ask(call("add", {"a": 1})))[0] == 200
-    assert desk.left == 0
-    await desk.app.aclose()
+    assert (await app.ask(call("add", {"a": 1})))[0] == 200
+    assert app.left == 0
+    await app.http_app.aclose()
 
 
 async def test_a_call_that_has_said_nothing_yet_is_told_of_the_end():
     """The server is shut down before the slow clock has seen the call: its client is answered all
     the same.
     """
-    desk = Desk()
-    first = asyncio.create_task(desk.ask(call("wait", {})))
-    await desk.runs.wait()
-    await desk.app.drain(0)
+    app = StatelessApp()
+    first = asyncio.create_task(app.ask(call("wait", {})))
+    await app.runs.wait()
+    await app.http_app.drain(0)
     assert b'"reason":"shutdown"' in (await first)[1]
-    assert desk.left == 0
-    await desk.app.aclose()
+    assert app.left == 0
+    await app.http_app.aclose()
 
 
 async def test_a_task_that_is_cancelled_from_outside_stays_cancelled():
     """Whoever serves the endpoint may end its task; that is passed on, and nothing stays behind."""
-    desk = Desk()
-    first = asyncio.create_task(desk.ask(call("wait", {})))
-    await desk.runs.wait()
+    app = StatelessApp()
+    first = asyncio.create_task(app.ask(call("wait", {})))
+    await app.runs.wait()
     first.cancel()
     with pytest.raises(asyncio.CancelledError):
         await first
-    assert desk.left == 0
-    await desk.app.aclose()
+    assert app.left == 0
+    await app.http_app.aclose()

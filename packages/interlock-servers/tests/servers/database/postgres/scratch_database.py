@@ -88,7 +88,7 @@ _DIGEST = _SEEN.replace(
 )
 
 
-class Desk:
+class ScratchDatabase:
     """A database in a cluster: the URLs of its roles, and what its superuser sees."""
 
     def __init__(self, cluster: Cluster) -> None:
@@ -164,31 +164,31 @@ class Desk:
 
 
 @contextmanager
-def desk_of(cluster: Cluster) -> Iterator[Desk]:
+def scratch_database_of(cluster: Cluster) -> Iterator[ScratchDatabase]:
     """A database of its own in a cluster, for as long as it is wanted."""
-    desk = Desk(cluster)
+    scratch = ScratchDatabase(cluster)
 
     async def make() -> None:
         connection = await asyncpg.connect(cluster.url)
-        for role in (desk.owner, desk.reader):
+        for role in (scratch.owner, scratch.reader):
             await connection.execute(f"CREATE ROLE {role} LOGIN PASSWORD '{PASSWORD}'")
-        await connection.execute(f"CREATE DATABASE {desk.database} OWNER {desk.owner}")
+        await connection.execute(f"CREATE DATABASE {scratch.database} OWNER {scratch.owner}")
         await connection.close()
-        connection = await asyncpg.connect(desk.owner_url)
-        await connection.execute(SCHEMA.replace("READER", desk.reader))
+        connection = await asyncpg.connect(scratch.owner_url)
+        await connection.execute(SCHEMA.replace("READER", scratch.reader))
         await connection.execute(OFFICER)
         await connection.close()
 
     async def remove() -> None:
         connection = await asyncpg.connect(cluster.url)
-        await connection.execute(f"DROP DATABASE {desk.database} WITH (FORCE)")
-        for role in (desk.reader, desk.owner):
+        await connection.execute(f"DROP DATABASE {scratch.database} WITH (FORCE)")
+        for role in (scratch.reader, scratch.owner):
             await connection.execute(f"DROP ROLE {role}")
         await connection.close()
 
     asyncio.run(make())
     try:
-        yield desk
+        yield scratch
     finally:
         asyncio.run(remove())
 

@@ -30,7 +30,7 @@ ALL = {
     "resources": {"subscribe": True},
     "logging": {},
 }
-INFO = {"name": "desk", "version": "1"}
+INFO = {"name": "scripted", "version": "1"}
 
 
 def result(text: str = "done") -> dict[str, Any]:
@@ -86,7 +86,7 @@ class Asked:
 
     @property
     def key(self) -> str:
-        """By what the desk knows who answers: the method of the message, "response", or the verb
+        """What decides who answers: the method of the message, "response", or the verb
         where there is no message.
         """
         return self.method or ("response" if self.seen.body else self.verb)
@@ -166,7 +166,7 @@ class Asked:
 Answer = Callable[[Asked], Awaitable[None]]
 
 
-class Desk:
+class ScriptedServer:
     """What has come; `on` answers by itself what it has a key for, the rest waits for `next`."""
 
     def __init__(self, session: str | None = SESSION) -> None:
@@ -242,9 +242,9 @@ class Waits:
 
 
 @asynccontextmanager
-async def desk(session: str | None = SESSION) -> AsyncIterator[Desk]:
-    """A desk on a free port; who leaves must find every connection closed."""
-    one = Desk(session)
+async def scripted(session: str | None = SESSION) -> AsyncIterator[ScriptedServer]:
+    """A scripted server on a free port. At the end every connection must be closed."""
+    one = ScriptedServer(session)
     async with asyncio.timeout(PATIENCE), serving(one) as peer:
         one.url = peer.url
         one.port = peer.port
@@ -267,9 +267,9 @@ def client_of(url: str, revision: str | None = None, **options: Any) -> Client:
 @asynccontextmanager
 async def talking(
     revision: str, session: str | None = SESSION, **options: Any
-) -> AsyncIterator[tuple[Desk, Client]]:
-    """A desk and an open client, which is closed before the desk is."""
-    async with desk(session) as one, client_of(one.url, revision, **options) as client:
+) -> AsyncIterator[tuple[ScriptedServer, Client]]:
+    """A scripted server and an open client, which is closed before the server."""
+    async with scripted(session) as one, client_of(one.url, revision, **options) as client:
         yield one, client
 
 

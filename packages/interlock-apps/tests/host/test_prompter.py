@@ -1,4 +1,4 @@
-"""The desk: every question ends with an answer that fits, or with none, and the time in which a
+"""The prompter: every question ends with an answer that fits, or with none, and the time in which a
 person is asked is known.
 """
 
