@@ -170,6 +170,27 @@ async def read(store: SqliteStore, session: str, stream: str) -> Replay:
         return replay
 
 
+async def test_an_idle_store_reads_nothing(tmp_path):
+    """A poll compares versions in shared memory, and executes statements only after a change. After
+    a writer that was killed inside its transaction, each poll reads.
+    """
+    store, other = (SqliteStore(tmp_path / "store.db") for _ in range(2))
+    async with opened(store, other):
+        listener = RecordingListener(store.notes)
+        other.notes.publish(b"1")
+        assert await listener.receive(1) == [b"1"]
+        statements: list[str] = []
+        store._reader.set_trace_callback(statements.append)
+        for _ in range(10):
+            store._poll._look()
+        assert statements == []
+        other._versions.start_change("notes")
+        store._poll._look()
+        assert len(statements) == 1
+        other.notes.publish(b"2")
+        assert await listener.receive(2) == [b"1", b"2"]
+
+
 async def test_a_failure_is_told_to_who_asked_and_harms_no_other(tmp_path):
     """One piece of work that cannot be done fails alone, in whatever company it was."""
     store = SqliteStore(tmp_path / "store.db")

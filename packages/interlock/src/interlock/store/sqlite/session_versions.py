@@ -1,5 +1,5 @@
 """Version counters of sessions in shared memory (a memory-mapped file), so that a process can tell
-without a statement whether the session that it has in its cache is current.
+without a statement whether the session that it has in its cache is current. Topics use them too.
 """
 
 from __future__ import annotations

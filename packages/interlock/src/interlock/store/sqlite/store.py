@@ -55,10 +55,22 @@ class SqliteStore:
         self.sessions = SqliteSessions(self._writer, self._versions)
         self.events = SqliteEvents(self._writer, clock)
         self.changes = SqliteTopic(
-            "changes", self._writer, clock, self._poll, most=bounds.CHANGES, age=bounds.CHANGES_AGE
+            "changes",
+            self._writer,
+            clock,
+            self._poll,
+            self._versions,
+            most=bounds.CHANGES,
+            age=bounds.CHANGES_AGE,
         )
         self.notes = SqliteTopic(
-            "notes", self._writer, clock, self._poll, most=bounds.CHANGES, age=bounds.NOTES_AGE
+            "notes",
+            self._writer,
+            clock,
+            self._poll,
+            self._versions,
+            most=bounds.CHANGES,
+            age=bounds.NOTES_AGE,
         )
         self.rates = SqliteRates(self._writer)
         self.records = SqliteRecords(self._writer)

@@ -1,4 +1,4 @@
-"""Topics in SQLite: tables, and a poll for writes of other processes every few milliseconds."""
+"""Topics in SQLite: tables, and a poll for notes of other processes every few milliseconds."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from ...logs import limited
 from .. import records
 from ..subscribers import Listeners, Receive
+from .session_versions import SessionVersions
 from .writer import Writer
 
 _PAUSE = 0.02  # seconds between two polls
@@ -26,14 +27,17 @@ class SqliteTopic:
         writer: Writer,
         clock: Callable[[], float],
         poll: Poll,
+        versions: SessionVersions,
         *,
         most: int,
         age: float,
     ) -> None:
         self._table = table
+        self._slot = versions.slot(table)
         self._writer = writer
         self._clock = clock
         self._poll = poll
+        self._versions = versions
         self._most = most
         self._age = age
         self._reader: sqlite3.Connection | None = None
@@ -91,6 +95,11 @@ class SqliteTopic:
         """Whether there are listeners."""
         return bool(self._listeners)
 
+    @property
+    def version(self) -> int:
+        """The version of the topic; a negative number while it may be changing."""
+        return self._versions.current(self._slot)
+
     def look(self) -> None:
         """Pass new notes to the listeners."""
         if self._reader is None or not self._listeners:
@@ -113,6 +122,7 @@ class SqliteTopic:
     # -- in the writer's thread --------------------------------------------------------------------
 
     def _insert(self, db: sqlite3.Connection, note: bytes, now: float) -> None:
+        self._versions.start_change(self._table)
         db.execute(f"INSERT INTO {self._table} (at, note) VALUES (?, ?)", (now, note))
         self._posted += 1
         if self._posted % _SWEEP == 0 or now >= self._next_sweep:
@@ -142,19 +152,24 @@ def _newest(db: sqlite3.Connection, table: str) -> int:
 
 
 class Poll:
-    """Polls the file for changes while a topic has listeners."""
+    """Polls the versions of the topics while one has listeners, and reads those that have changed.
+
+    The versions are in shared memory: without them, an idle process would read the file 50 times a
+    second.
+    """
 
     def __init__(self) -> None:
         self._reader: sqlite3.Connection | None = None
         self._topics: Sequence[SqliteTopic] = ()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._timer: asyncio.TimerHandle | None = None
-        self._version = -1
+        self._seen: dict[SqliteTopic, int] = {}  # the version of each topic at its last poll
 
     def start(self, reader: sqlite3.Connection, topics: Sequence[SqliteTopic]) -> None:
         """Start polling in this event loop, for these topics."""
         self._reader = reader
         self._topics = topics
+        self._seen.clear()
         self._loop = asyncio.get_running_loop()
         self.wake()
 
@@ -191,19 +206,17 @@ class Poll:
         self._timer = None
         if self._reader is None:
             return
-        try:
-            ((version,),) = self._reader.execute("PRAGMA data_version").fetchall()
-        except sqlite3.Error:
-            log.warning("the store cannot be read for what is new; trying again")
-            version = -1
-        if version != self._version:
-            self._version = version
-            self.look_now()
+        for topic in self._topics:
+            version = topic.version  # before the topic is read
+            if version < 0 or version != self._seen.get(topic):
+                self._seen[topic] = version if self._ask(topic) else -1
         self.wake()
 
-    def _ask(self, topic: SqliteTopic) -> None:
+    def _ask(self, topic: SqliteTopic) -> bool:
+        """Read the new notes of a topic. Returns False if the file cannot be read."""
         try:
             topic.look()
         except sqlite3.Error:
-            self._version = -1  # read again at the next poll, even without a change
             log.warning("the store cannot be read for what is new; trying again")
+            return False
+        return True
