@@ -49,10 +49,11 @@ async def told(bus: TopicBus | MemoryBus, since: str, many: int) -> list[tuple[s
     try:
         async with asyncio.timeout(10):
             await listener.catch_up(since)
-            notices = listener.notices()
             while len(heard) < many:
-                _, params = await anext(notices)
-                heard.append((params.uri, msgspec.json.decode(params.meta)[POSITION]))
+                await listener.wait()
+                if (notice := listener.next_notice()) is not None:
+                    _, params = notice
+                    heard.append((params.uri, msgspec.json.decode(params.meta)[POSITION]))
     finally:
         stop()
     return heard
