@@ -118,6 +118,7 @@ PYTHON = (
     "fastmcp-2",
     "fastmcp-3",
     "fastmcp",
+    "fastmcp-tasks",
     "servers",
     "servers-archived",
     "grafana",

@@ -20,7 +20,7 @@ from interlock_apps.fleet.events import TurnEnded
 from interlock_apps.fleet.questions import Filled
 from scripts import existing_servers
 from tests.host.scene import ALLOW, Sitting, last, scene
-from tests.interop.driver import command_of, free_port, on_the_web
+from tests.interop.driver import command_of, free_port, led, on_the_web
 
 pytestmark = [pytest.mark.interop]
 ANSWERS = Answers(elicit=lambda question: {"size": "L"}, sample=lambda params: "Paris")
@@ -61,6 +61,82 @@ async def test_the_python_sdk(way: str, installed: Callable[[str], Path]) -> Non
         await client.task(handle.id or "").cancel()  # it has ended, and stays as it is
         with pytest.raises(McpError):
             await client.task("none").result()
+
+
+@contextlib.asynccontextmanager
+async def fastmcp_target(way: str, installed: Callable[[str], Path]) -> AsyncIterator[Any]:
+    """FastMCP's server with tasks."""
+    command = command_of("tasks", "fastmcp-tasks", installed)
+    if way == "stdio":
+        yield command
+        return
+    port = free_port()
+    async with on_the_web([*command, str(port)], port):
+        yield f"http://127.0.0.1:{port}/mcp"
+
+
+@pytest.mark.parametrize("way", ["stdio", "http"])
+async def test_the_tasks_of_fastmcp(way: str, installed: Callable[[str], Path]) -> None:
+    """A result, a question, a failure and a cancellation under 2026-07-28 (`TKX-12`, `TKX-13`,
+    `TKX-16`, `TKX-19`)."""
+    async with fastmcp_target(way, installed) as target, Client(target, answers=ANSWERS) as client:
+        assert client.revision == "2026-07-28"
+        assert (await client.call_tool("plain")).text == "no task"
+        assert (await client.call_tool("add", {"a": 1, "b": 2})).text == "3"
+        assert (await client.call_tool("order")).text == "accept {'size': 'L'}"
+        failed = await client.call_tool("fail")
+        assert (failed.is_error, failed.text) == (True, "no luck")
+        handle = await client.start_tool("order")
+        assert handle.id is not None
+        assert [state.status async for state in handle][-1] == "completed"
+        assert (await client.task(handle.id).result()).text == "accept {'size': 'L'}"
+        running = await client.start_tool("forever")
+        await client.task(running.id or "").cancel()
+        with pytest.raises(TaskCancelled):
+            await running.result()
+        with pytest.raises(McpError):
+            await client.task("none").result()
+
+
+SERVE = [sys.executable, "-m", "interlock", "serve", "everything"]
+
+
+async def test_a_client_of_fastmcp(installed: Callable[[str], Path]) -> None:
+    """It waits through tasks of the everything server, answers their questions, and cancels one."""
+    program = command_of("tasks_client", "fastmcp-tasks", installed)
+    async with led(program, mode="2026-07-28", command=SERVE) as client:
+        arguments = {"seconds": 0.1, "label": "x"}
+        step = await client.do("call", name="slow_compute", arguments=arguments)
+        assert step.text == "done x"
+        step = await client.do("task", name="slow_compute", arguments=arguments)
+        assert step.result["id"]
+        assert step.text == "done x"
+        step = await client.do("call", name="failing_job", arguments={})
+        assert (step.result["isError"], step.text) == (True, "The job failed.")
+        accepted = {"elicitation/create": {"action": "accept", "content": {"confirm": True}}}
+        step = await client.do("call", answers=accepted, name="confirm_delete", arguments={})
+        assert step.text == "deleted"
+        step = await client.do("task", answers=accepted, name="multi_input", arguments={})
+        assert step.text == "2 of 2"
+        assert len(step.asked) == 2
+        step = await client.do("cancel", name="slow_compute", arguments={"seconds": 60})
+        assert step.result["status"] == "cancelled"
+
+
+async def test_a_client_of_fastmcp_over_http(installed: Callable[[str], Path]) -> None:
+    """Its requests about tasks lack the header Mcp-Name, so they are refused (`TKX-30`)."""
+    port = free_port()
+    program = command_of("tasks_client", "fastmcp-tasks", installed)
+    async with (
+        on_the_web([*SERVE, "--http", f":{port}"], port),
+        led(program, mode="2026-07-28", url=f"http://127.0.0.1:{port}/mcp") as client,
+    ):
+        step = await client.do("call", name="greet", arguments={"name": "Ann"})
+        assert step.text == "Hello, Ann!"
+        step = await client.do("call", name="slow_compute", arguments={"seconds": 0})
+        assert step.error is not None
+        assert step.error["code"] == -32020
+        assert "Mcp-Name is missing" in step.error["message"]
 
 
 async def test_the_research_tool_of_the_everything_server(
