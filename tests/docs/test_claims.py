@@ -20,6 +20,8 @@ from interlock import (
     Rate,
     Server,
     ServerLimits,
+    TaskLimits,
+    Tasks,
 )
 from interlock.cli.client.listing import ping
 from interlock.cli.program import COMMANDS
@@ -114,7 +116,7 @@ def test_limits_over_http_are_as_stated(limit: str) -> None:
     assert (words[names.index(limit)] if len(names) > 1 else ", ".join(words)) == value
 
 
-def test_every_quota_is_an_option_and_a_counter() -> None:
+async def test_every_quota_is_an_option_and_a_counter() -> None:
     """The table of quotas has the default of each option, and the counters are all there are."""
     text = (TOP / "docs" / "design" / "limits.md").read_text(encoding="utf-8")
     rows = [
@@ -126,6 +128,7 @@ def test_every_quota_is_an_option_and_a_counter() -> None:
         "Limits": lambda name: getattr(Limits(), name),
         "ServerLimits": lambda name: getattr(ServerLimits(), name),
         "MemoryStore": lambda name: default(MemoryStore, name),
+        "TaskLimits": lambda name: getattr(TaskLimits(), name),
         "Issuer": lambda name: getattr(Issuer("https://issuer.example").settings, name),
     }
     counters = set()
@@ -135,13 +138,18 @@ def test_every_quota_is_an_option_and_a_counter() -> None:
         is_size = name in ("bodies", "held_bytes", "event_bytes")
         assert value == (f"{amount // 1024**2} MiB" if is_size else f"{amount:,}")
         counters.add(counter.strip("`"))
-    assert len(rows) == 10
-    app = Server("x").http_app()
+    assert len(rows) == 12
+    server = Server("x", extensions=[Tasks()])
+    app = server.http_app()
     app.connections = ConnectionTable(ConnectionLimits()).usage
     assert callable(MemoryStore().sessions.count)
     assert callable(Issuer.count_registrations)
     asynchronous = {"store.sessions.count", "issuer.count_registrations"}
-    assert counters == {*app.usage(), *asynchronous}
+    await server.enter()
+    try:
+        assert counters == {*app.usage(), *asynchronous}
+    finally:
+        await server.leave()
 
 
 def test_what_is_said_of_http_is_so() -> None:

@@ -13,10 +13,15 @@ from collections import deque
 from collections.abc import Callable
 from functools import lru_cache
 from heapq import nlargest
+from typing import Protocol
 
 from msgspec import Struct
 
+from . import types as t
 from .addresses import network_of
+
+RATE_LIMITED = t.INTERNAL_ERROR
+"""The code of an error that asks for fewer requests. 2026-07-28 has none of its own yet."""
 
 DEFAULT_SHARE = 0.9
 HELD_PER_BYTE = 4
@@ -44,6 +49,21 @@ def holder_of_address(address: str | None) -> str:
     return f"address:{network_of(address[:_LONGEST_ADDRESS])}" if address else "address:"
 
 
+def busy_error(what: str = "", seconds: int = 1) -> t.McpError:
+    """Return the error of one request too many.
+
+    Args:
+        what: The resource that is used up, such as "streams"; empty if it is not known.
+        seconds: The time after which the client may try again, in seconds.
+    """
+    why = f"too many {what}" if what else "too much to do"
+    words = f"The server is busy ({why}). Try again in {seconds} s."
+    data: t.JSONObject = {"reason": "busy", "retryAfter": seconds}
+    if what:
+        data["resource"] = what
+    return t.McpError(RATE_LIMITED, words, data)
+
+
 class QuotaUsage(Struct, frozen=True):
     """The counters of one quota.
 
@@ -62,6 +82,14 @@ class QuotaUsage(Struct, frozen=True):
     largest: int
     refused: int
     evicted: int
+
+
+class CountsUsage(Protocol):
+    """A limited resource with counters."""
+
+    def usage(self) -> QuotaUsage:
+        """Return the counters."""
+        ...
 
 
 class Quota:

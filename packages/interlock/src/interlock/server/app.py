@@ -27,7 +27,7 @@ from ..lifespan import Lifespan
 from ..observe.meters import Meters
 from ..observe.options import Observe
 from ..protocol.identity import Identity
-from ..quotas import Quota
+from ..quotas import CountsUsage, Quota
 from ..store.interface import RecordStore
 from ..store.memory.records import MemoryRecords
 from ..transport.channel import Channel, Tap
@@ -184,19 +184,22 @@ class Server:
         self._defaults = FeatureDefaults(Context, limits.timeout, lenient)
         self._capabilities_besides = capabilities
         self.extensions = tuple(extensions)
-        memory = Quota(limits.held_bytes, limits.share)
+        self.memory = Quota(limits.held_bytes, limits.share)
         self.suspended_calls = SuspendedCalls(
             Seal(keys, seconds=questions.timeout),
             MemoryRecords(),
             server=name,
             suspend=questions.suspend,
             most=limits.suspended_calls,
-            memory=memory,
+            memory=self.memory,
             share=limits.share,
         )
         self.observe = observe
         self.meters = Meters(self._has_feature)
-        self.quotas = {"memory": memory, "suspended": self.suspended_calls.quota}
+        self.quotas: dict[str, CountsUsage] = {
+            "memory": self.memory,
+            "suspended": self.suspended_calls.quota,
+        }
         messages = messages_of(self.extensions)
         check_handlers(self.extensions)
         self._middleware = layers_of(middleware, self.extensions)

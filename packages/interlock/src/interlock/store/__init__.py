@@ -14,7 +14,7 @@ from ..lazy_names import lazily
 
 if TYPE_CHECKING:
     from ..wire.seal import BadSeal, Seal
-    from .errors import StoreError
+    from .errors import AccountFull, StoreError
     from .files import file_lock, try_lock, write_atomic, write_new
     from .folders import own_path
     from .from_url import open_store
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 
 # Loaded at first use: a program with a memory store loads neither sqlite3 nor redis.
 _ROOMS = {
-    ".errors": ("StoreError",),
+    ".errors": ("AccountFull", "StoreError"),
     ".interface": (
         "EventLog",
         "RateStore",
@@ -103,6 +103,7 @@ _ROOMS = {
 }
 
 __all__ = [
+    "AccountFull",
     "BadSeal",
     "EventLog",
     "FileVault",

@@ -12,6 +12,10 @@ class StoreError(Exception):
         super().__init__(*args)  # gives `inspect` a signature, which built-in exceptions lack
 
 
+class AccountFull(StoreError):
+    """An account has its maximum number of records, so that no further one is stored."""
+
+
 def store_unreachable() -> McpError:
     """Return the error for a request that needs the store while the store fails."""
     words = "The server cannot reach its store. Try again later."

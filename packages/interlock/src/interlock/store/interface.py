@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from .. import types as t
 from ..exchange import Caller, Principal
+from . import bounds
 
 
 class Session(Struct, kw_only=True, frozen=True):
@@ -281,6 +282,7 @@ class RecordStore(Protocol):
         now: float,
         body: bytes = b"",
         account: str = "",
+        most: int = bounds.ACCOUNT_RECORDS,
     ) -> int:
         """Write a record if it still has the version `was`.
 
@@ -296,13 +298,14 @@ class RecordStore(Protocol):
             body: Kept as long as the account has space for it.
             account: The account that the bytes of the body count against, up to
                 `bounds.ACCOUNT_BYTES`. The bodies that expire soonest are dropped for newer ones.
+            most: The number of records of the account from which on a new one is refused.
 
         Returns:
             The new version of the record; 0 if another version is stored.
 
         Raises:
-            StoreError: The store fails or has lost its contents, or the account has
-                `bounds.ACCOUNT_RECORDS` records.
+            AccountFull: The record is new, and the account has `most` records.
+            StoreError: The store fails or has lost its contents.
         """
         ...
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from typing import Any, Literal, Protocol
@@ -20,6 +20,7 @@ from ..eager import start_eagerly
 from ..exchange import AnyResult, Caller, Exchange, Handler, ready
 from ..extension import CoreCapability, Extension, check_declared
 from ..input_required import HandlerRun, ask_by_hand, check_askable
+from ..quotas import CountsUsage, Quota, holder_of
 from ..store.from_url import open_store
 from ..store.interface import Store
 from ..types.tasks import RELATED_TASK, TASKS_EXTENSION
@@ -31,6 +32,7 @@ from .machine import StoredCaller, TaskRecord
 from .messages import CORE_REVISIONS, TASKS
 from .promotion import DetachedTransport, PromotableCall
 from .queue import TaskQueue
+from .quotas import PollLimit
 from .runner import LiveTask, TaskLimits, TaskRunner, task_key
 from .sealed import SealedRecords
 
@@ -100,6 +102,16 @@ class TaskServer(Protocol):
     @property
     def handler(self) -> Handler:
         """The handler with all middleware."""
+        ...
+
+    @property
+    def memory(self) -> Quota:
+        """The memory budget, in bytes."""
+        ...
+
+    @property
+    def quotas(self) -> MutableMapping[str, CountsUsage]:
+        """All quotas, by the names of their counters."""
         ...
 
     async def enter(self) -> None:
@@ -174,6 +186,7 @@ class Tasks(Extension):
         self.use_store(store)
         self._limits = limits or TaskLimits()
         self._poll_ms = int(self._limits.poll * 1000)
+        self._polls = PollLimit(self._limits.poll, self._limits.waiting_polls)
         self._again = again
         self._keys = keys
         self._wall = wall_clock
@@ -236,6 +249,7 @@ class Tasks(Extension):
             self._store,
             SealedRecords(records, self._keys) if self._keys else records,
             self._limits,
+            server.memory,
             url=self._url,
             run_again=self._run_again,
             may_run_again=self._may_run_again,
@@ -244,6 +258,8 @@ class Tasks(Extension):
         )
         assert server.handler is not None  # it stacks the middleware, which tasks run again through
         self._runner = runner
+        server.quotas["tasks"] = runner.held
+        server.quotas["polls"] = self._polls.quota
         await runner.start()
         try:
             yield
@@ -323,6 +339,7 @@ class Tasks(Extension):
         return TaskRecord(
             id=id,
             owner=owner_of(x.caller),
+            holder=_holder(x),
             tool=x.params.name,
             arguments=x.params.arguments.copy(),  # else it holds the bytes of the whole message
             meta=x.params.meta.copy(),
@@ -443,10 +460,34 @@ class Tasks(Extension):
 
     async def _get(self, x: Exchange) -> AnyResult:
         """`tasks/get`."""
-        task = await self._find(x)
+        task = await self._poll(x)
         if x.caller.supports("core_tasks"):
             return views.core_detailed(task, self._poll_ms)
         return views.detailed(task, self._poll_ms)
+
+    async def _poll(self, x: Exchange) -> TaskRecord:
+        """Return the task of a poll, which waits if it comes too early and nothing has changed."""
+        runner = self.running
+        owner = self._owner(x)
+        id = x.params.task_id
+        key = task_key(owner, id)
+        loop = asyncio.get_running_loop()
+        found = await runner.load(owner, id)
+        if found is None:
+            raise _unknown()
+        task, version = found
+        delay = 0.0 if task.is_terminal else self._polls.delay(key, version, loop.time())
+        if delay:
+            with runner.watching(key) as changed:
+                found = await runner.load(owner, id)  # again: it may have changed before the watch
+                if found is not None and found[1] == version:
+                    await self._polls.wait(_holder(x), changed, delay)
+                    found = await runner.load(owner, id)
+            if found is None:
+                raise _unknown()
+            task, version = found
+        self._polls.answered(key, version, loop.time())
+        return task
 
     async def _update(self, x: Exchange) -> AnyResult:
         """`tasks/update`."""
@@ -593,6 +634,12 @@ def _is_news(task: TaskRecord, known: TaskRecord) -> bool:
 
 def _names_tasks(x: Exchange) -> bool:
     return getattr(x.params.notifications, "taskIds", None) is not None
+
+
+def _holder(x: Exchange) -> str:
+    """Return whom a request counts for."""
+    principal = x.caller.principal
+    return holder_of(None if principal is None else principal.key, x.transport.address)
 
 
 def owner_of(caller: Caller) -> str:

@@ -56,6 +56,7 @@ class TaskRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
     Attributes:
         id: The id, 128 random bits.
         owner: The digest of the principal that the task belongs to.
+        holder: Whom the task counts for: the principal or, where there is none, the address.
         tool: The tool.
         arguments: The JSON object of the arguments.
         meta: The author's part of the `_meta` of the call.
@@ -80,6 +81,7 @@ class TaskRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     id: str
     owner: str
+    holder: str = ""
     tool: str
     arguments: Raw = Raw(b"{}")
     meta: Raw = Raw(b"{}")

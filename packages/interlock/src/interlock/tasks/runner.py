@@ -21,11 +21,13 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from .. import types as t
+from ..caches import BoundedCache
 from ..exchange import AnyResult, Exchange, Handler, RawResult
 from ..idempotency import Actions, in_doubt
 from ..input_required import HandlerRun, OnceSteps, ask_directly
 from ..logs import limited
-from ..store.errors import StoreError
+from ..quotas import RATE_LIMITED, Quota
+from ..store.errors import AccountFull, StoreError
 from ..store.interface import RecordStore, Store
 from ..store.worker_messages import WorkerMessages
 from ..types.tasks import TaskError
@@ -33,6 +35,7 @@ from ..wire.codec import encode
 from . import machine
 from .machine import TaskRecord
 from .queue import TaskQueue
+from .quotas import TaskMemory
 
 log = limited("interlock.tasks")
 
@@ -40,6 +43,8 @@ _HEARTBEAT = 0.75  # seconds between heartbeats; a worker counts as dead after f
 _PATIENCE = 1.0  # seconds between two attempts to write the end of a task
 _PAGE = 500
 _EXPIRY_SECONDS = 1.0  # between two searches for runs whose time is over
+_LONG_PAGE = 10_000  # keys for a search that a store answers from all its keys
+_MOST_FULL = 10_000
 _MOST_RUNS = 5  # runs of one task; a task that keeps killing its workers fails
 _TEN_YEARS = 10 * 365 * 86_400.0  # the lifetime of the record of a task without a limit, in seconds
 _CHANGED = "task-changed"
@@ -60,7 +65,10 @@ class TaskLimits(Struct, frozen=True, kw_only=True):
         ttl: The time for which a task is kept after its creation, in seconds; None for no limit.
         longest_ttl: The longest time that a client may request, in seconds.
         poll: The time between two polls that clients are told to keep, in seconds.
-        tasks: The maximum number of tasks of one principal.
+        tasks: The maximum number of tasks of one principal, or of one address without
+            authorization, over all workers. Ended tasks make room.
+        waiting_polls: The maximum number of polls of one process that wait because they came before
+            `poll` seconds have passed; the others are refused.
         result_bytes: The maximum size of a result, in bytes of JSON.
     """
 
@@ -68,10 +76,11 @@ class TaskLimits(Struct, frozen=True, kw_only=True):
     longest_ttl: float = 604_800.0
     poll: float = 1.0
     tasks: int = 1000
+    waiting_polls: int = 1000
     result_bytes: int = 16 * 1024 * 1024
 
     def __post_init__(self) -> None:
-        for name in ("longest_ttl", "poll", "tasks", "result_bytes"):
+        for name in ("longest_ttl", "poll", "tasks", "waiting_polls", "result_bytes"):
             if getattr(self, name) <= 0:
                 raise ValueError(f"{name} must be more than 0")
         if self.ttl is not None and self.ttl <= 0:
@@ -83,6 +92,13 @@ def task_key(owner: str, id: str) -> str:
     belongs to somebody else is unknown.
     """
     return f"task:{owner}:{id}"
+
+
+def _account_of(holder: str) -> str:
+    """Return the account that counts the tasks of a holder in the store."""
+    import hashlib  # late: only for servers that run tasks
+
+    return f"task:{hashlib.blake2s(holder.encode(), digest_size=16).hexdigest()}"
 
 
 class TaskSteps(OnceSteps):
@@ -307,6 +323,7 @@ class TaskRunner:
         records: The records of tasks in that store.
         url: The URL of the store, if it is known.
         limits: The limits.
+        memory: The memory budget of the server, in bytes.
         run_again: Runs a task that this worker has taken over.
         may_run_again: Whether a task of a dead worker may run again.
         queue: The queue whose workers run new tasks; None if this worker runs them.
@@ -318,6 +335,7 @@ class TaskRunner:
         store: Store,
         records: RecordStore,
         limits: TaskLimits,
+        memory: Quota,
         *,
         url: str | None = None,
         run_again: Callable[[Exchange], Awaitable[AnyResult]],
@@ -339,9 +357,13 @@ class TaskRunner:
         self._live: dict[str, LiveTask] = {}
         self._watchers: dict[str, set[asyncio.Event]] = {}
         self._background: set[asyncio.Task[Any]] = set()
-        self._counts: dict[str, int] = {}
         self._next_expiry = math.inf  # on the wall clock
         self._expiring: asyncio.TimerHandle | None = None  # one timer for all runs
+        self.held = TaskMemory(
+            memory, limits.tasks, None if store.shared else lambda key: self.keep(self._remove(key))
+        )
+        # When holders whose tasks all run were refused last, so that they cause no further search.
+        self._full: BoundedCache[str, float] = BoundedCache(_MOST_FULL)
         self._beating: asyncio.Task[None] | None = None
         self._searching = asyncio.Lock()
         self._taking = asyncio.Lock()
@@ -405,6 +427,7 @@ class TaskRunner:
             task.cancel()
         await asyncio.gather(*self._background, return_exceptions=True)
         self.messages.close()
+        self.held.close()
         if self.queue is not None:
             await self.queue.aclose()
         await self.store.aclose()
@@ -453,9 +476,28 @@ class TaskRunner:
         until = task.until or task.created + _TEN_YEARS
         if until < now:
             return 0
-        return await self.records.swap(
-            key, _encode(task), was=was, until=until, now=now, account=f"task:{task.owner}"
-        )
+        data = _encode(task)
+        if not was:
+            self.held.admit(key, task, len(data))
+        version = 0
+        try:
+            version = await self.records.swap(
+                key,
+                data,
+                was=was,
+                until=until,
+                now=now,
+                account=_account_of(task.holder),
+                most=self.limits.tasks,
+            )
+        finally:
+            if not was and not version:
+                self.held.drop(key)
+        if was and version:
+            self.held.resize(key, task, len(data))
+            if task.is_terminal:
+                self._full.pop(task.holder)
+        return version
 
     async def change(self, owner: str, id: str, step: Step) -> TaskRecord | None:
         """Change a task on behalf of its client; None if the owner has no such task."""
@@ -497,32 +539,50 @@ class TaskRunner:
                 found.append((key, task))
         return found
 
-    async def make_room(self, owner: str) -> None:
-        """Count a new task of an owner. If the owner has too many, remove the oldest ones that have
-        ended.
+    async def _make_room(self, task: TaskRecord) -> None:
+        """Remove the oldest tasks of a holder that have ended, one in twenty at once.
 
         Raises:
-            McpError: All tasks of the owner are still running.
+            McpError: All tasks of the holder are running.
         """
-        most = self.limits.tasks
-        count = self._counts.get(owner)
-        if count is None or count >= most:
-            tasks = await self.of_owner(owner, "", most + 1)
-            count = len(tasks)
-            ended = sorted(
-                ((task.updated, key, task) for key, task in tasks if task.is_terminal),
-                key=lambda entry: entry[0],
-            )
-            for _, key, _ in ended[: max(0, count - most + 1)]:
-                record = await self.records.load(key, now=self.wall_clock())
-                if record is not None:
-                    await self.records.remove(key, was=record.version)
-                count -= 1
-            if count >= most:
-                raise t.McpError(
-                    t.INTERNAL_ERROR, f"You have {most} running tasks. Wait until one has ended."
-                )
-        self._counts[owner] = count + 1
+        now = asyncio.get_running_loop().time()
+        refused = self._full.get(task.holder)
+        if refused is None or now - refused > _PATIENCE:
+            ended = sorted(await self._ended_of(task.owner, task.holder))
+            for _, key in ended[: self.limits.tasks // 20 + 1]:
+                await self._remove(key)
+                self.held.evicted()
+            if ended:
+                return
+            self._full.put(task.holder, now)
+        self.held.refused()
+        words = f"You have {self.limits.tasks} running tasks. Wait until one has ended."
+        raise t.McpError(RATE_LIMITED, words, {"reason": "busy", "retryAfter": 1})
+
+    async def _ended_of(self, owner: str, holder: str) -> list[tuple[float, str]]:
+        """Return when the ended tasks of a holder have changed last, and their keys."""
+        now = self.wall_clock()
+        found = []
+        after = ""
+        while keys := await self.records.keys(
+            task_key(owner, ""), now=now, after=after, most=_LONG_PAGE
+        ):
+            for key in keys:
+                record = await self.records.load(key, now=now)
+                task = None if record is None else _decode(record.data)
+                if task is None or task.holder != holder:
+                    continue
+                if task.is_terminal or not _exists(task, now):
+                    found.append((task.updated, key))
+            after = keys[-1]
+        return found
+
+    async def _remove(self, key: str) -> None:
+        """Remove the record of a task."""
+        record = await self.records.load(key, now=0.0)
+        if record is not None:
+            await self.records.remove(key, was=record.version)
+        self.held.drop(key)
 
     # -- changes -----------------------------------------------------------------------------------
 
@@ -575,15 +635,15 @@ class TaskRunner:
         """Store a new task, and leave its first run to other workers (`TKX-09`).
 
         Raises:
-            McpError: The owner has too many running tasks.
+            McpError: The holder has too many running tasks, or no memory left.
             StoreError: The store or the queue failed.
         """
-        await self.make_room(record.owner)
         record = machine.enqueue(record)
         key = task_key(record.owner, record.id)
-        version = await self.swap(key, record, 0)
+        version = await self._swap_new(key, record)
         if not version:
             raise StoreError("a new task could not be stored")
+        self.held.ended_run(key)
         if self.queue is None:
             self.messages.publish(_FREE, "")
             return record
@@ -598,16 +658,22 @@ class TaskRunner:
         """Store a new task that this worker runs (`TKX-09`).
 
         Raises:
-            McpError: The owner has too many running tasks.
+            McpError: The holder has too many running tasks, or no memory left.
             StoreError: The store failed.
         """
-        await self.make_room(record.owner)
         record = replace(record, worker=self.messages.worker, attempt=os.urandom(8).hex())
         key = task_key(record.owner, record.id)
-        version = await self.swap(key, record, 0)
+        version = await self._swap_new(key, record)
         if not version:
             raise StoreError("a new task could not be stored")
         return self._adopt(key, record, version, asker)
+
+    async def _swap_new(self, key: str, record: TaskRecord) -> int:
+        while True:
+            try:
+                return await self.swap(key, record, 0)
+            except AccountFull:
+                await self._make_room(record)
 
     def _adopt(self, key: str, record: TaskRecord, version: int, asker: HandlerRun) -> LiveTask:
         live = LiveTask(self, key, record, version, asker)
@@ -658,6 +724,7 @@ class TaskRunner:
         """Remove a run that has ended."""
         if self._live.get(live.key) is live:
             del self._live[live.key]
+            self.held.ended_run(live.key)
 
     def __len__(self) -> int:
         return len(self._live)
@@ -792,6 +859,7 @@ class TaskRunner:
         if task.is_terminal:
             self.announce(key)
             return None
+        self.held.take(key, task, len(_encode(task)))
         asker = HandlerRun(task.journal, task.caller.capabilities, self.steps(task.id, task.owner))
         live = self._adopt(key, task, version, asker)
         self.run(live, self.exchange_of(live, is_first=is_first), self._run_again)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
+from ..store import bounds
 from ..store.errors import StoreError
 from ..store.interface import Record, RecordStore
 from ..wire.seal import BadSeal, Seal
@@ -51,6 +52,7 @@ class SealedRecords:
         now: float,
         body: bytes = b"",
         account: str = "",
+        most: int = bounds.ACCOUNT_RECORDS,
     ) -> int:
         """Write a record if it still has the version `was`; otherwise return 0."""
         return await self._records.swap(
@@ -61,6 +63,7 @@ class SealedRecords:
             now=now,
             body=self._closed(body, key) if body else b"",
             account=account,
+            most=most,
         )
 
     async def remove(self, key: str, *, was: int) -> None:

@@ -94,6 +94,7 @@ def http_app(
         path=path,
         rules=rules,
         limits=limits or Limits(),
+        memory=server.memory,
         quotas=server.quotas,
         cors=_several(cors),
         stream=stream,

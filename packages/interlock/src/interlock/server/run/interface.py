@@ -11,7 +11,7 @@ from ...input_required import SuspendedCalls
 from ...observe.meters import Meters
 from ...observe.options import Observe
 from ...protocol.identity import Identity
-from ...quotas import Quota
+from ...quotas import CountsUsage, Quota
 from ...store.interface import RecordStore
 from ...transport.channel import Channel
 from ...transport.http.routes import Routes
@@ -50,10 +50,13 @@ class ServedServer(Protocol):
         ...
 
     @property
-    def quotas(self) -> Mapping[str, Quota]:
-        """The quotas of `memory` (bytes that requests and suspended calls hold) and of `suspended`
-        calls.
-        """
+    def memory(self) -> Quota:
+        """The memory budget: the bytes that requests, suspended calls and tasks hold."""
+        ...
+
+    @property
+    def quotas(self) -> Mapping[str, CountsUsage]:
+        """All quotas of the server and its extensions, by the names of their counters."""
         ...
 
     @property

@@ -8,7 +8,7 @@ import os
 from msgspec import Struct
 
 from .. import bounds
-from ..errors import StoreError
+from ..errors import AccountFull
 from ..interface import Record
 
 
@@ -55,6 +55,7 @@ class MemoryRecords:
         now: float,
         body: bytes = b"",
         account: str = "",
+        most: int = bounds.ACCOUNT_RECORDS,
     ) -> int:
         """Write a record if it still has the version `was`; otherwise return 0."""
         if now < self._latest - bounds.CLOCK_TOLERANCE:
@@ -67,11 +68,11 @@ class MemoryRecords:
         if was != (0 if known is None else known.record.version):
             return 0
         holder = self._accounts.setdefault(account, _Account())
-        if known is None and holder.records >= bounds.ACCOUNT_RECORDS:
-            self._sweep(now)
+        if known is None and holder.records >= most:
+            self._sweep_account(account, now)
             holder = self._accounts.setdefault(account, _Account())
-            if holder.records >= bounds.ACCOUNT_RECORDS:
-                raise StoreError("one caller has too many records in the store")
+            if holder.records >= most:
+                raise AccountFull("one caller has too many records in the store")
         if known is not None:
             self._forget(key)
         self._version += 1
@@ -128,6 +129,13 @@ class MemoryRecords:
                 kept.until -= kept.written - now
                 kept.written = now
                 heapq.heappush(self._ends, (kept.until, key))
+
+    def _sweep_account(self, account: str, now: float) -> None:
+        """Remove the records of a full account that expired before `now`."""
+        for key in [
+            key for key, kept in self._kept.items() if kept.account == account and kept.until < now
+        ]:
+            self._forget(key)
 
     def _sweep(self, now: float) -> None:
         """Remove records that expired before `now`."""

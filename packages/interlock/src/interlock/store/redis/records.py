@@ -6,7 +6,7 @@ import os
 import re
 
 from .. import bounds
-from ..errors import StoreError
+from ..errors import AccountFull, StoreError
 from ..interface import Record
 from .connection import Link
 
@@ -133,6 +133,7 @@ class RedisRecords:
         now: float,
         body: bytes = b"",
         account: str = "",
+        most: int = bounds.ACCOUNT_RECORDS,
     ) -> int:
         """Write a record if it still has the version `was`; otherwise return 0."""
         values = (
@@ -146,7 +147,7 @@ class RedisRecords:
             account,
             self.identity,
             bounds.ACCOUNT_BYTES,
-            bounds.ACCOUNT_RECORDS,
+            most,
             _TOLERANCE,
             repr(now - bounds.CLOCK_TOLERANCE),
         )
@@ -154,7 +155,7 @@ class RedisRecords:
             await self._link.ask("EVAL", _SWAP, 2, self._identity_key, self._prefix + key, *values)
         )
         if version == -1:
-            raise StoreError("one caller has too many records in the store")
+            raise AccountFull("one caller has too many records in the store")
         if version == -2:
             await self.open()
             raise StoreError("the Redis server has forgotten its records")

@@ -6,7 +6,7 @@ import sqlite3
 from math import inf
 
 from .. import bounds
-from ..errors import StoreError
+from ..errors import AccountFull
 from ..interface import Record
 from .writer import Writer
 
@@ -41,6 +41,7 @@ class SqliteRecords:
         now: float,
         body: bytes = b"",
         account: str = "",
+        most: int = bounds.ACCOUNT_RECORDS,
     ) -> int:
         """Write a record if it still has the version `was`; otherwise return 0."""
         if len(body) > bounds.ACCOUNT_BYTES:
@@ -57,7 +58,7 @@ class SqliteRecords:
                 _forget(db, key)
                 rows = []
             if not rows:
-                return 0 if was else _insert(db, key, data, until, now, body, account)
+                return 0 if was else _insert(db, key, data, until, now, body, account, most)
             version, _, known_account, size, known_data = rows[0]
             if known_data == data:
                 return int(version)
@@ -65,7 +66,7 @@ class SqliteRecords:
                 return 0
             if known_account != account or size or body:
                 _forget(db, key)
-                return _insert(db, key, data, until, now, body, account, is_known=True)
+                return _insert(db, key, data, until, now, body, account)
             version = _next_version(db)
             db.execute(
                 "UPDATE records SET version = ?, written = ?, until = ?, data = ? WHERE key = ?",
@@ -75,7 +76,7 @@ class SqliteRecords:
 
         version = await self._writer.ask(work)
         if version < 0:
-            raise StoreError("one caller has too many records in the store")
+            raise AccountFull("one caller has too many records in the store")
         return version
 
     def _sweep_sometimes(self, db: sqlite3.Connection, now: float) -> None:
@@ -134,15 +135,14 @@ def _insert(
     now: float,
     body: bytes,
     account: str,
-    *,
-    is_known: bool = False,
+    most: float = inf,
 ) -> int:
-    """Add a record. Returns its version, -1 if it is new and its account has too many records."""
+    """Add a record. Returns its version, -1 if its account has `most` records."""
     records, size = _holds(db, account)
-    if records >= bounds.ACCOUNT_RECORDS and not is_known:
-        _sweep(db, now)
+    if records >= most:
+        _sweep_account(db, account, now)
         records, size = _holds(db, account)
-        if records >= bounds.ACCOUNT_RECORDS:
+        if records >= most:
             return -1
     version = _next_version(db)
     db.execute(
@@ -199,6 +199,13 @@ def _correct(db: sqlite3.Connection, now: float) -> None:
         " WHERE until > ? AND written > ?",
         (now, now, wrong, wrong),
     )
+
+
+def _sweep_account(db: sqlite3.Connection, account: str, now: float) -> None:
+    """Remove records of a full account that expired before `now`."""
+    found = "SELECT key FROM records WHERE until < ? AND account = ? ORDER BY until LIMIT ?"
+    for (key,) in db.execute(found, (now, account, _SWEEP)).fetchall():
+        _forget(db, key)
 
 
 def _sweep(db: sqlite3.Connection, now: float) -> int:

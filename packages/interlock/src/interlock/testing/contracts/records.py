@@ -7,6 +7,7 @@ import time
 from collections.abc import Awaitable, Callable
 
 from ...store import bounds
+from ...store.errors import AccountFull
 from ...store.interface import Store
 from .promises import require
 
@@ -134,6 +135,39 @@ async def _bounds_bodies(one: Store, other: Store) -> None:
     )
 
 
+async def _counts_accounts(one: Store, other: Store) -> None:
+    """an account has at most as many records as a new one allows; expired ones do not count"""
+    now = time.time()
+
+    async def is_full(store: Store, key: str, at: float = now, account: str = "one") -> bool:
+        try:
+            await store.records.swap(
+                key, b"new", was=0, until=at + 60, now=at, account=account, most=3
+            )
+        except AccountFull:
+            return True
+        return False
+
+    for n in range(3):
+        await one.records.swap(
+            f"k{n}", b"%d" % n, was=0, until=now + (10 if n else 99), now=now, account="one"
+        )
+    require(await is_full(other, "k3"), "an account has more records than it may have")
+    require(await other.records.load("k3", now=now) is None, "a record that was refused is there")
+    require(not await is_full(other, "z", account="two"), "an account counts those of another")
+    first = await other.records.load("k0", now=now)
+    assert first is not None
+    require(
+        await one.records.swap(
+            "k0", b"a", was=first.version, until=now + 99, now=now, account="one", most=3
+        )
+        > 0,
+        "a record of a full account cannot be changed",
+    )
+    require(not await is_full(one, "k4", now + 11), "records that have expired fill an account")
+    require(await one.records.load("k0", now=now + 11) is not None, "a record was lost")
+
+
 async def _lists_keys(one: Store, other: Store) -> None:
     """every worker lists the keys with a prefix in order and in pages"""
     now = time.time()
@@ -171,6 +205,7 @@ STEPS: tuple[Step, ...] = (
     _forgets_what_expired,
     _survives_wrong_clocks,
     _bounds_bodies,
+    _counts_accounts,
     _lists_keys,
     _knows_itself,
 )

@@ -9,9 +9,10 @@ import time
 from ... import types as t
 from ...caches import BoundedCache
 from ...protocol.http import EndpointRules, HttpRefusal, error, read_head
+from ...quotas import RATE_LIMITED
 from ...rates import TokenBucket
 from ...store.interface import Store
-from .error_responses import CLOSE, RATE_LIMITED, ErrorResponder
+from .error_responses import CLOSE, ErrorResponder
 from .limits import Limits, Rate
 from .requests import AsgiRequest, EndpointRequest, Receive, Scope, Send
 from .running_calls import RunningCalls, quota_holder

@@ -19,7 +19,7 @@ from ...exchange import Handler
 from ...protocol.events import CallId, SessionListen
 from ...protocol.http import EndpointRules, read_head
 from ...protocol.identity import Identity
-from ...quotas import Quota, QuotaUsage, holder_of_address
+from ...quotas import CountsUsage, Quota, QuotaUsage, holder_of_address
 from ...store.errors import StoreError
 from ...store.interface import Session, Store
 from ...store.memory import MemoryStore
@@ -92,13 +92,15 @@ class HttpAppOptions:
         guard: The authorization in front of the app.
         routes: ASGI apps of the author, by path.
         health: The path of the health checks; None for none.
-        quotas: The quotas of the server, of which `memory` is the budget for requests.
+        memory: The memory budget of the server, in bytes.
+        quotas: The quotas of the server and its extensions, by the names of their counters.
     """
 
     path: str
     rules: EndpointRules
     limits: Limits
-    quotas: Mapping[str, Quota]
+    memory: Quota
+    quotas: Mapping[str, CountsUsage]
     cors: Sequence[str] = ()
     stream: bool = False
     retry_ms: int | None = None
@@ -141,7 +143,7 @@ class HttpApp:
         streams = Quota(limits.streams, limits.share)
         self.ticker = Ticker(limits.keep_alive, streams, self._shutdown.check)
         self._server_quotas = options.quotas
-        self.calls = RunningCalls(limits, options.quotas["memory"], self.ticker)
+        self.calls = RunningCalls(limits, options.memory, self.ticker)
         self._errors = ErrorResponder(self._log)
         self._admission = Admission(
             options.rules, limits, self.calls, store, self._shutdown, self._errors
@@ -217,8 +219,8 @@ class HttpApp:
         """Return the counters of the quotas of this process.
 
         They are `calls`, `queue` (waiting calls), `suspended` calls, `streams`, `memory` and
-        `bodies` (both in bytes), `events` (of a memory store, in bytes), and `connections` (of
-        Interlock's own HTTP server).
+        `bodies` (both in bytes), `events` (of a memory store, in bytes), `connections` (of
+        Interlock's own HTTP server), `tasks` and `polls` (with the extension).
         """
         usage = {
             "calls": self.calls.slots.usage(),

@@ -10,15 +10,13 @@ from msgspec import UNSET
 
 from ... import types as t
 from ...protocol.http import HttpRefusal, error
+from ...quotas import busy_error
 from ...store.errors import store_unreachable
 from ...wire import jsonrpc
 from ...wire.jsonrpc import Malformed
 from .access_log import AccessLog
 from .authorization import missing_scopes
 from .requests import EndpointRequest, Pairs
-
-RATE_LIMITED = t.INTERNAL_ERROR
-"""The code of an error that asks for fewer requests. 2026-07-28 has none of its own yet."""
 
 CLOSE = ((b"connection", b"close"),)
 
@@ -40,16 +38,6 @@ def busy(
     bad = busy_error(what, seconds)
     later = (b"retry-after", b"%d" % seconds)
     return error(503, bad.code, bad.message, bad.data, id=id, headers=[later, *headers])
-
-
-def busy_error(what: str = "", seconds: int = 1) -> t.McpError:
-    """Return the error of one request too many, with the arguments of `busy`."""
-    why = f"too many {what}" if what else "too much to do"
-    words = f"The server is busy ({why}). Try again in {seconds} s."
-    data: t.JSONObject = {"reason": "busy", "retryAfter": seconds}
-    if what:
-        data["resource"] = what
-    return t.McpError(RATE_LIMITED, words, data)
 
 
 def store_away() -> HttpRefusal:

@@ -19,6 +19,7 @@ from interlock.protocol.events import Route
 from interlock.protocol.handshake.server import ServerConnection
 from interlock.protocol.http import JSON, error
 from interlock.protocol.streams import PostResponse
+from interlock.quotas import busy_error
 from interlock.store.interface import Session, Store
 from interlock.wire.jsonrpc import Frame
 from interlock.wire.revisions import R1
@@ -28,7 +29,7 @@ from ....store.worker_messages import WorkerMessages
 from ...serve import ConnectionSession, Serving
 from ..admission import Admission
 from ..authorization import ExpiryTimer
-from ..error_responses import busy, busy_error
+from ..error_responses import busy
 from ..request_bodies import BodyReader
 from ..request_info import HttpTransport, http_request
 from ..requests import EndpointRequest, gone
