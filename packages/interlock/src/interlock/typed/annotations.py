@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import operator
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import Enum
+from functools import lru_cache
 from types import NoneType, UnionType
 from typing import (
     Annotated,
@@ -212,12 +213,17 @@ def _named_type(annotation: Any) -> Any:
     return getattr(annotation, "__supertype__", annotation)
 
 
-def field_hints(kind: Any) -> dict[str, Any]:
+def field_hints(kind: Any) -> Mapping[str, Any]:
     """The annotations of a class's fields, in order; empty if they cannot be resolved."""
     try:
-        hints = get_type_hints(get_origin(kind) or kind, include_extras=True)
+        return _class_hints(get_origin(kind) or kind)
     except (NameError, TypeError, AttributeError, SyntaxError):
         return {}
+
+
+@lru_cache(maxsize=256)  # tools share classes, and each annotation in quotes is compiled anew
+def _class_hints(kind: Any) -> Mapping[str, Any]:
+    hints = get_type_hints(kind, include_extras=True)
     return {name: _unqualified(hint) for name, hint in hints.items()}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, get_origin
 
 import msgspec
@@ -68,17 +68,19 @@ _SCALAR_NAMES = {str: "string", int: "integer", float: "number"}
 
 # The keywords that contain subschemas. A walk through other keywords would mistake the author's
 # data for schemas.
-_NAMED = ("properties", "$defs", "patternProperties", "dependentSchemas")
-_LISTED = ("anyOf", "allOf", "oneOf", "prefixItems")
-_SINGLE = (
-    "items",
-    "additionalProperties",
-    "propertyNames",
-    "contains",
-    "not",
-    "if",
-    "then",
-    "else",
+_NAMED = frozenset({"properties", "$defs", "patternProperties", "dependentSchemas"})
+_LISTED = frozenset({"anyOf", "allOf", "oneOf", "prefixItems"})
+_SINGLE = frozenset(
+    {
+        "items",
+        "additionalProperties",
+        "propertyNames",
+        "contains",
+        "not",
+        "if",
+        "then",
+        "else",
+    }
 )
 
 # Annotations, which are allowed next to a reference.
@@ -428,30 +430,41 @@ def _doc(kind: Any) -> str | None:
 def _rebuilt(schema: JSONObject, change: Callable[[JSONObject], JSONObject]) -> JSONObject:
     """The schema with `change` applied to each direct subschema."""
     after = dict(schema)
-    for key in _NAMED:
-        if isinstance(inner := schema.get(key), dict):
+    for key, inner in schema.items():
+        if key in _NAMED and isinstance(inner, dict):
             after[key] = {
                 name: change(part) if isinstance(part, dict) else part
                 for name, part in inner.items()
             }
-    for key in _LISTED:
-        if isinstance(inner := schema.get(key), list):
+        elif key in _LISTED and isinstance(inner, list):
             after[key] = [change(part) if isinstance(part, dict) else part for part in inner]
-    for key in _SINGLE:
-        if isinstance(inner := schema.get(key), dict):
+        elif key in _SINGLE and isinstance(inner, dict):
             after[key] = change(inner)
     return after
 
 
-def _references(schema: JSONObject) -> list[str]:
-    found: list[str] = []
+def _subschemas(schema: JSONObject) -> Iterator[Any]:
+    """The direct subschemas, which may be true and false."""
+    for key, inner in schema.items():
+        if key in _SINGLE:
+            yield inner
+        elif key in _NAMED and isinstance(inner, dict):
+            yield from inner.values()
+        elif key in _LISTED and isinstance(inner, list):
+            yield from inner
 
-    def look(part: JSONObject) -> JSONObject:
+
+def _references(schema: JSONObject) -> list[str]:
+    """The names of the definitions that a schema refers to, one for each reference."""
+    found: list[str] = []
+    waiting: list[Any] = [schema]
+    while waiting:
+        part = waiting.pop()
+        if not isinstance(part, dict):
+            continue
         if str(part.get("$ref", "")).startswith(_REF):
             found.append(part["$ref"].removeprefix(_REF))
-        return _rebuilt(part, look)
-
-    look(schema)
+        waiting += _subschemas(part)
     return found
 
 

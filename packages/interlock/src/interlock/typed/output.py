@@ -29,7 +29,7 @@ from .docstrings import parse
 from .json_schema import SchemaBuilder
 from .media import Audio, File, Image, sniff
 from .progress import Progress
-from .type_hints import Unresolved, doc_of, hints_of, named
+from .type_hints import Unresolved, doc_of, named, result_hint_of
 
 _BLOCKS = (
     t.TextContent,
@@ -289,7 +289,7 @@ def output_of(
     """
     if output_schema is not None:
         return Declared(output_schema)
-    annotation = hints_of(function).get("return", Any)
+    annotation = result_hint_of(function)
     if isinstance(annotation, Unresolved):
         raise TypeError(
             f"{named(function)} returns {annotation.text!r}, which cannot be read here:"
@@ -334,7 +334,7 @@ def can_be_text(function: Callable[..., Any]) -> bool:
 
     False only if no value of the type has text: None, images, audio, files and links.
     """
-    return _can_be_text(_of_values(hints_of(function).get("return", Any)))
+    return _can_be_text(_of_values(result_hint_of(function)))
 
 
 # What an annotation says about the values.

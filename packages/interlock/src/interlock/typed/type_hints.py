@@ -95,13 +95,27 @@ def hints_of(
     }
     if signature.return_annotation is not signature.empty:
         written["return"] = signature.return_annotation
+    return _resolved(function, written, extra or {})
+
+
+def result_hint_of(function: Callable[..., Any]) -> Any:
+    """The annotation of the result alone, read as by `hints_of`; Any where there is none."""
+    signature = signature_with_text(function)
+    if signature.return_annotation is signature.empty:
+        return Any
+    return _resolved(function, {"return": signature.return_annotation}, {})["return"]
+
+
+def _resolved(
+    function: Callable[..., Any], written: Mapping[str, Any], extra: Mapping[str, Any]
+) -> dict[str, Any]:
     plain = bare(function)
     try:
         return _read(plain, written, {}, {})
     # evaluating an annotation may raise anything; each is evaluated separately below
     except Exception:
         near = _around(plain)
-        far = dict(extra or {})
+        far = dict(extra)
     hints: dict[str, Any] = {}
     for name, annotation in written.items():
         try:
