@@ -24,7 +24,10 @@ _HIDDEN_BUT_OURS = {".ci", ".github", ".gitignore"}
 def problems(top: Path) -> Iterator[str]:
     """Every line of the checkout that names a registry host or a path of this machine."""
     for path in files(top):
-        for number, line in enumerate(path.read_bytes().decode("utf-8", "replace").splitlines(), 1):
+        text = path.read_bytes().decode("utf-8", "replace")
+        if not MACHINE_PATH.search(text) and not any(host in text for host in HOSTS):
+            continue
+        for number, line in enumerate(text.splitlines(), 1):
             where = f"{path.relative_to(top).as_posix()}:{number}"
             yield from (
                 f"{where}: names the registry host {host}" for host in HOSTS if host in line
