@@ -139,6 +139,48 @@ async def test_a_client_of_fastmcp_over_http(installed: Callable[[str], Path]) -
         assert "Mcp-Name is missing" in step.error["message"]
 
 
+@pytest.mark.parametrize("way", ["stdio", "http"])
+@pytest.mark.parametrize("maker", ["python-1", "typescript-1"])
+async def test_the_clients_of_2025_11_25(
+    maker: str, way: str, installed: Callable[[str], Path]
+) -> None:
+    """The SDKs 1.x ask for tasks of the everything server (`TK4-07`, `TK4-13`, `TK4-15`, `TK4-18`,
+    `TK4-20`, `TK4-24`)."""
+    async with contextlib.AsyncExitStack() as stack:
+        target: dict[str, Any] = {"command": SERVE}
+        if way == "http":
+            port = free_port()
+            await stack.enter_async_context(on_the_web([*SERVE, "--http", f":{port}"], port))
+            target = {"url": f"http://127.0.0.1:{port}/mcp", "road": "http"}
+        program = command_of("client", maker, installed)
+        client = await stack.enter_async_context(led(program, mode="legacy", **target))
+        arguments = {"seconds": 0.05, "label": "x"}
+        step = await client.do("task", name="slow_compute", arguments=arguments)
+        assert step.text == "done x"
+        assert step.result["states"][-1] == "completed"
+        assert step.result["_meta"] == {
+            "io.modelcontextprotocol/related-task": {"taskId": step.result["id"]}
+        }
+        accepted = {"elicitation/create": {"action": "accept", "content": {"confirm": True}}}
+        step = await client.do("task", answers=accepted, name="confirm_delete")
+        assert step.text == "deleted"
+        ((_, asked),) = step.asked
+        assert asked["_meta"]["io.modelcontextprotocol/related-task"]["taskId"]
+        step = await client.do("cancel_task", name="slow_compute", arguments={"seconds": 60})
+        assert step.result["status"] == "cancelled"
+        step = await client.do("list_tasks")
+        if way == "stdio":
+            assert len(step.result["tasks"]) == 3
+        else:  # an anonymous caller has no list
+            assert step.error is not None
+        step = await client.do("task", name="failing_job")
+        if maker == "python-1":
+            assert (step.result["isError"], step.text) == (True, "The job failed.")
+        else:  # it does not ask for the result of a failed task
+            assert step.error is not None
+            assert step.error["message"].endswith("failed")
+
+
 async def test_the_research_tool_of_the_everything_server(
     installed: Callable[[str], Path], tmp_path: Path
 ) -> None:

@@ -84,6 +84,33 @@ async def call_and_cancel(client: ClientSession, name: str) -> str:
     return "given up" if scope.cancelled_caught else "answered"
 
 
+async def task(client: ClientSession, name: str, arguments: dict[str, Any] | None = None) -> Any:
+    """Call a tool as a task, poll it, and collect its result, which brings its questions."""
+    tasks = client.experimental
+    made = (await tasks.call_tool_as_task(name, arguments)).task
+    states: list[str] = []
+    async for state in tasks.poll_task(made.taskId):
+        states.append(state.status)
+        if state.status == "input_required":
+            break
+    result = await tasks.get_task_result(made.taskId, types.CallToolResult)
+    return {**plain(result), "id": made.taskId, "states": states}
+
+
+async def cancel_task(
+    client: ClientSession, name: str, arguments: dict[str, Any] | None = None
+) -> Any:
+    """Call a tool as a task, and cancel it."""
+    tasks = client.experimental
+    made = (await tasks.call_tool_as_task(name, arguments)).task
+    return await tasks.cancel_task(made.taskId)
+
+
+async def list_tasks(client: ClientSession) -> Any:
+    """The tasks of this client."""
+    return await client.experimental.list_tasks()
+
+
 async def complete(
     client: ClientSession, argument: str, value: str, prompt: str = "", template: str = ""
 ) -> Any:
@@ -98,6 +125,9 @@ DO: dict[str, Any] = {
     "call": call,
     "call_and_cancel": call_and_cancel,
     "complete": complete,
+    "task": task,
+    "cancel_task": cancel_task,
+    "list_tasks": list_tasks,
     "list_tools": ClientSession.list_tools,
     "list_resources": ClientSession.list_resources,
     "list_resource_templates": ClientSession.list_resource_templates,

@@ -94,6 +94,33 @@ function doing(client, { stateless, level }) {
         events: heard.slice(before).map(([method, params]) => [method, params?.uri ?? null]),
       };
     },
+    // Only the SDK v1 has the tasks of 2025-11-25.
+    task: async ({ name, arguments: args }, options) => {
+      const states = [];
+      let id;
+      const stream = client.experimental.tasks.callToolStream(
+        { name, arguments: args ?? {} },
+        ...options({ task: { ttl: 60_000 } }),
+      );
+      for await (const message of stream) {
+        if (message.type === "error") throw message.error;
+        if (message.type === "result") return { ...message.result, id, states };
+        id = message.task.taskId;
+        states.push(message.task.status);
+      }
+    },
+    cancel_task: async ({ name, arguments: args }, options) => {
+      const tasks = client.experimental.tasks;
+      const stream = tasks.callToolStream(
+        { name, arguments: args ?? {} },
+        ...options({ task: { ttl: 60_000 } }),
+      );
+      for await (const message of stream) {
+        if (message.type === "error") throw message.error;
+        return tasks.cancelTask(message.task.taskId);
+      }
+    },
+    list_tasks: () => client.experimental.tasks.listTasks(),
     complete: ({ argument, value, prompt, template }) =>
       client.complete({
         ref: prompt
