@@ -11,7 +11,9 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
+from interlock import Client, Server
 from interlock import types as t
+from interlock.store import MemoryStore
 from interlock.transport.http.limits import Limits
 from interlock.wire.revisions import R2, R3, R4
 from tests.protocol.frames import answer, initialize, notification, request
@@ -398,3 +400,17 @@ async def test_unknown_methods_of_the_older_revisions(web: Web):
     session = await web.greet(R4)
     reply = await session.ask(request(1, "no/such"))
     assert (reply.status, reply.code, reply.json["id"]) == (200, t.METHOD_NOT_FOUND, 1)
+
+
+async def test_a_session_of_a_clock_that_was_set_back_ends_in_time() -> None:
+    """Its end was written with a clock that was a year ahead. The next use puts it right."""
+    store = MemoryStore()
+    async with (
+        serving(Server("s"), store=store) as web,
+        Client(f"http://127.0.0.1:{web.port}/mcp", revision=R4) as client,
+    ):
+        (session,) = await store.sessions.recent(most=9, now=0.0)
+        await store.sessions.prolong(session.id, session.until + 365 * 86_400)
+        await client.ping()
+        (corrected,) = await store.sessions.recent(most=9, now=0.0)
+        assert session.until <= corrected.until < session.until + 3600

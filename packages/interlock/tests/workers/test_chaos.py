@@ -29,13 +29,9 @@ def chaos(store: str, duration: float, seed: int, *more: str) -> None:
 
 @pytest.mark.parametrize("store", STORES)
 def test_a_sample_of_the_chaos_test(store: str) -> None:
-    """Twenty seconds, in which every fault comes for a moment.
-
-    Questions in sessions are left to the endurance suite: a few in a thousand never end
-    (docs/design/reliability.md, "What the program found").
-    """
+    """Twenty seconds, in which every fault comes for a moment."""
     short = ["--pause", "0.2", "--hold", "0.5", "--stop-seconds", "1", "--aftermath", "0.2"]
-    chaos(store, 20.0, 1, *short, "--deadline", "120", "--without", "session-question")
+    chaos(store, 20.0, 1, *short, "--deadline", "120")
 
 
 @pytest.mark.endurance(seconds=WHOLE)

@@ -35,6 +35,7 @@ from interlock.protocol.http import (
     error,
 )
 from interlock.protocol.streams import PostResponse, opening_event, whole_stream
+from interlock.store.bounds import CLOCK_TOLERANCE
 from interlock.store.errors import StoreError
 from interlock.store.interface import Session, SessionStore, Store
 from interlock.wire import jsonrpc
@@ -611,7 +612,8 @@ class SessionEndpoint:
             await self._services.errors.send(x, refused)
             return None
         until = self._expiry.until(session.created, now)
-        if until - session.until > self._services.limits.idle_seconds / 20:
+        gain = until - session.until  # far below 0: the clock was ahead, and has been set back
+        if gain > self._services.limits.idle_seconds / 20 or gain < -CLOCK_TOLERANCE:
             await self._store.sessions.prolong(id, until)
         return session
 
