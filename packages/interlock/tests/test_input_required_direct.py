@@ -29,10 +29,10 @@ class Person:
 
     def __init__(self, *answers: str) -> None:
         self.answers = list(answers)
-        self.heard = []
+        self.received = []
 
     async def __call__(self, request: t.InputRequest) -> t.InputResponse:
-        self.heard.append(request)
+        self.received.append(request)
         return t.ElicitResult(action="accept", content={"words": self.answers.pop(0)})
 
 
@@ -53,7 +53,7 @@ async def test_an_older_client_is_asked_straight() -> None:
 
     call, asker = older(body, person)
     assert said(await call.call(asker=asker)) == "ab"
-    assert [request.params.message for request in person.heard] == ["first?", "second?"]
+    assert [request.params.message for request in person.received] == ["first?", "second?"]
 
 
 async def test_a_page_to_visit_gets_an_id_of_its_own_on_the_way() -> None:
@@ -71,7 +71,7 @@ async def test_a_page_to_visit_gets_an_id_of_its_own_on_the_way() -> None:
 
     call, asker = older(body, person)
     await call.call(asker=asker)
-    ids = [request.params.elicitation_id for request in person.heard]
+    ids = [request.params.elicitation_id for request in person.received]
     assert ids[2] == "mine"
     assert len(set(ids)) == 3
     assert all(ids)
@@ -83,7 +83,7 @@ async def test_questions_written_by_hand_reach_an_older_client_too() -> None:
     person = Person("a", "b")
     call, asker = older(manual, person)
     assert said(await call.call(asker=asker)) == "two a b"
-    assert [request.params.message for request in person.heard] == ["first?", "second?"]
+    assert [request.params.message for request in person.received] == ["first?", "second?"]
 
 
 async def test_a_question_by_hand_that_an_older_client_cannot_take_is_never_put() -> None:
@@ -94,7 +94,7 @@ async def test_a_question_by_hand_that_an_older_client_cannot_take_is_never_put(
     assert isinstance(result, t.CallToolResult)
     assert result.is_error
     assert "no elicitation.form" in result.text
-    assert person.heard == []
+    assert person.received == []
 
 
 async def test_a_tool_that_asks_for_ever_is_stopped() -> None:
@@ -107,7 +107,7 @@ async def test_a_tool_that_asks_for_ever_is_stopped() -> None:
     call, asker = older(body, person)
     with pytest.raises(t.McpError, match=str(MOST_ROUNDS)):
         await call.call(asker=asker)
-    assert len(person.heard) == MOST_ROUNDS
+    assert len(person.received) == MOST_ROUNDS
 
 
 async def test_a_deed_happens_once_for_an_older_client_too() -> None:

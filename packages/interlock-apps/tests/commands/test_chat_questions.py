@@ -36,11 +36,11 @@ def shop(**made: Any) -> Server:
 
 def decided(seat: Seat) -> list[CallDecided]:
     """Hear the decisions of a host, from now on."""
-    heard: list[CallDecided] = []
+    received: list[CallDecided] = []
     seat.host.listen(
-        lambda noted: heard.append(noted.event) if isinstance(noted.event, CallDecided) else None
+        lambda noted: received.append(noted.event) if isinstance(noted.event, CallDecided) else None
     )
-    return heard
+    return received
 
 
 # -- calls -----------------------------------------------------------------------------------------
@@ -76,7 +76,7 @@ async def test_a_call_is_refused_with_a_reason_that_the_model_hears() -> None:
     async with seated(
         {"shop": shop(called=called)}, call("shop__buy", thing="tea"), "Then not."
     ) as seat:
-        heard = decided(seat)
+        received = decided(seat)
         await seat.answer("❯", "buy tea\r")
         await seat.answer("n no", "n")
         await seat.answer("Why not", "coffee is better\r")
@@ -84,9 +84,9 @@ async def test_a_call_is_refused_with_a_reason_that_the_model_hears() -> None:
         await seat.see(r"Then not\.")
         await seat.leave()
     assert called == []
-    assert not heard[0].allow
-    assert heard[0].by == "person"
-    assert "coffee is better" in heard[0].why
+    assert not received[0].allow
+    assert received[0].by == "person"
+    assert "coffee is better" in received[0].why
 
 
 async def test_arguments_are_edited_and_checked_before_they_are_sent() -> None:
@@ -183,9 +183,9 @@ async def test_a_result_is_held_for_review() -> None:
         await seat.answer("y the model may see it", "y")
         await seat.see(r"Done\.")
         await seat.leave()
-    heard = str(model.requests[-1].messages)
-    assert "bought 1 tea" not in heard
-    assert "bought 1 milk" in heard
+    received = str(model.requests[-1].messages)
+    assert "bought 1 tea" not in received
+    assert "bought 1 milk" in received
 
 
 # -- what servers ask ------------------------------------------------------------------------------

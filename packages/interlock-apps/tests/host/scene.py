@@ -96,18 +96,18 @@ class Scene:
         self.host = host
         self.person = person
         self.model = model
-        self.heard: list[LogEntry] = []
+        self.received: list[LogEntry] = []
         self._stirred = asyncio.Event()
-        host.listen(self._hear)
+        host.listen(self._receive)
 
-    def _hear(self, noted: LogEntry) -> None:
-        self.heard.append(noted)
+    def _receive(self, noted: LogEntry) -> None:
+        self.received.append(noted)
         self._stirred.set()
 
     @property
     def events(self) -> list[Event]:
         """All events so far."""
-        return [noted.event for noted in self.heard]
+        return [noted.event for noted in self.received]
 
     def of(self, *kinds: type[Any]) -> list[Any]:
         """The events of these kinds."""

@@ -110,22 +110,22 @@ async def test_a_server_of_a_configuration_is_heard_and_ends_with_its_last_words
     host = Host(
         [server], models=[], options=HostOptions(ask_to_start=False, hub=HubOptions(limits=QUICK))
     )
-    heard: list[Any] = []
+    received: list[Any] = []
     down = asyncio.Event()
 
-    def hear(noted: LogEntry) -> None:
-        heard.append(noted.event)
+    def receive(noted: LogEntry) -> None:
+        received.append(noted.event)
         if isinstance(noted.event, ServerState) and noted.event.state == "down":
             down.set()
 
-    host.listen(hear)
+    host.listen(receive)
     async with host:
         with pytest.raises(Unreachable):
             await host.hub.servers["x"].call("die")
         async with asyncio.timeout(30):
             await down.wait()
         assert "before the end" in host.hub.servers["x"].words
-    assert "before the end" in [each.text for each in heard if isinstance(each, ServerLogLine)]
+    assert "before the end" in [each.text for each in received if isinstance(each, ServerLogLine)]
 
 
 async def test_a_server_on_the_web_gets_the_authorization_that_the_host_was_given() -> None:
@@ -287,20 +287,20 @@ async def test_servers_hear_that_their_folders_are_others(tmp_path: Path) -> Non
         for id in shops:
             await one.state(id, "up")
 
-        def heard() -> list[int]:
+        def received() -> list[int]:
             return [
                 len(shop.peer.all("notifications/roots/list_changed")) for shop in shops.values()
             ]
 
         one.host.grant(tmp_path, "one")
         await turns()
-        assert heard() == [1, 0, 0]
+        assert received() == [1, 0, 0]
         one.host.grant(tmp_path)
         await turns()
-        assert heard() == [2, 1, 0]
+        assert received() == [2, 1, 0]
         one.host.revoke(tmp_path)
         await turns()
-        assert heard() == [3, 2, 0]
+        assert received() == [3, 2, 0]
         changed = [event.folders for event in one.of(RootsChanged)]
         assert changed == [
             {"one": (str(tmp_path),)},
@@ -345,13 +345,15 @@ async def test_a_listener_that_fails_takes_nothing_with_it() -> None:
 
 async def test_who_listens_no_more_hears_no_more() -> None:
     async with scene({}, "x") as one:
-        heard: list[LogEntry] = []
-        stop = one.host.listen(heard.append)
+        received: list[LogEntry] = []
+        stop = one.host.listen(received.append)
         one.host.publish(Notice(level="info", words="one"))
         stop()
         stop()
         one.host.publish(Notice(level="info", words="two"))
-        assert [noted.event.words for noted in heard if isinstance(noted.event, Notice)] == ["one"]
+        assert [noted.event.words for noted in received if isinstance(noted.event, Notice)] == [
+            "one"
+        ]
 
 
 # -- models and sessions ---------------------------------------------------------------------------
@@ -451,8 +453,8 @@ async def test_no_process_is_left(how: str, tmp_path: Path) -> None:
     given = HostOptions(ask_to_start=False, hub=HubOptions(limits=QUICK))
     host = Host(entries, models=[Breaking("x")], log=log, options=given)
     opening = asyncio.ensure_future(host.open(None))
-    heard = Scene(host, None, None)
-    await heard.state("a", "up")
+    received = Scene(host, None, None)
+    await received.state("a", "up")
     if how == "opening":
         opening.cancel()
         with pytest.raises((asyncio.CancelledError, RuntimeError)):

@@ -47,11 +47,11 @@ FILLED = Filled(action="accept", content={})
 
 
 def prompter(person: Any = None, **options: Any) -> tuple[Prompter, list[Event]]:
-    heard: list[Event] = []
-    made = Prompter(heard.append, **options)
+    received: list[Event] = []
+    made = Prompter(received.append, **options)
     if person is not None:
         made.person = person
-    return made, heard
+    return made, received
 
 
 @pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: question.id)
@@ -68,13 +68,13 @@ async def test_every_question_takes_its_own_kind_of_answer(question: Any) -> Non
         (True, False),
         (None, False),
     ]:
-        one, heard = prompter(Sitting(**{question.id: answer}))
+        one, received = prompter(Sitting(**{question.id: answer}))
         came = await one.ask(question)
         assert came == (
             answer if fits else NotAnswered(words="The answer does not fit the question.")
         )
         by = "nobody" if isinstance(came, NotAnswered) else "person"
-        assert heard == [
+        assert received == [
             QuestionAsked(session="", question=question),
             QuestionAnswered(session="", question=question.id, answer=came, by=by),
         ]
@@ -82,21 +82,21 @@ async def test_every_question_takes_its_own_kind_of_answer(question: Any) -> Non
 
 
 async def test_without_anybody_nothing_is_allowed() -> None:
-    one, heard = prompter()
+    one, received = prompter()
     for question in QUESTIONS:
         assert await one.ask(question) == NotAnswered(words="No user can be asked.")
         assert await one.decide(question) == Decision(allow=False, reason="No user can be asked.")
-    assert all(event.by == "nobody" for event in heard if isinstance(event, QuestionAnswered))
+    assert all(event.by == "nobody" for event in received if isinstance(event, QuestionAnswered))
 
 
 async def test_a_person_that_fails_has_not_said_yes() -> None:
-    one, heard = prompter(Sitting(call=RuntimeError("no screen")))
+    one, received = prompter(Sitting(call=RuntimeError("no screen")))
     assert await one.ask(QUESTIONS[2]) == NotAnswered(
         words="The question could not be shown (RuntimeError)."
     )
     assert not (await one.decide(QUESTIONS[2])).allow
     assert not one.open
-    assert len(heard) == 4
+    assert len(received) == 4
 
 
 async def test_a_face_that_gives_up_has_not_cancelled_the_conversation() -> None:
@@ -121,7 +121,7 @@ async def test_a_question_that_became_moot_is_withdrawn() -> None:
         finally:
             ends.append(question.id)
 
-    one, heard = prompter(Sitting(call=wait))
+    one, received = prompter(Sitting(call=wait))
     asking = asyncio.ensure_future(one.ask(QUESTIONS[2]))
     await turns()
     assert list(one.open) == ["call"]
@@ -130,7 +130,7 @@ async def test_a_question_that_became_moot_is_withdrawn() -> None:
         await asking
     assert ends == ["call"]
     assert not one.open
-    assert heard[-1] == QuestionAnswered(
+    assert received[-1] == QuestionAnswered(
         session="",
         question="call",
         answer=NotAnswered(words="The question is no longer open."),
@@ -147,7 +147,7 @@ async def test_only_so_many_are_open_at_once() -> None:
         return YES
 
     person = Sitting(call=wait)
-    one, heard = prompter(person, most_open=2)
+    one, received = prompter(person, most_open=2)
     first = [
         asyncio.ensure_future(one.ask(CallQuestion(id=one.new_id(), tool="t", title="t")))
         for _ in range(2)
@@ -157,7 +157,7 @@ async def test_only_so_many_are_open_at_once() -> None:
         words=FULL
     )
     assert len(person.asked) == 2
-    assert [type(event) for event in heard] == [
+    assert [type(event) for event in received] == [
         QuestionAsked,
         QuestionAsked,
         QuestionAsked,

@@ -256,7 +256,7 @@ async def start(entry: Entry, path: Path) -> tuple[Sequence[LogEntry], Allows]:
     """
     secrets = Redactor()
     person = Allows()
-    heard: list[LogEntry] = []
+    received: list[LogEntry] = []
     host = Host(
         Config(entries=(entry,)),
         models=[Scripted()],
@@ -264,7 +264,7 @@ async def start(entry: Entry, path: Path) -> tuple[Sequence[LogEntry], Allows]:
         log=SqliteLog(path, redact=secrets),
         secrets=secrets,
     )
-    host.listen(heard.append)
+    host.listen(received.append)
     async with host:
         for text in (*entry.command, *entry.env.values(), entry.url, *entry.headers.values()):
             host.publish(Notice(level="error", words=f"it said: {text} and went"))
@@ -272,7 +272,7 @@ async def start(entry: Entry, path: Path) -> tuple[Sequence[LogEntry], Allows]:
                 CallEnded(call="c", result=CallToolResult(content=[TextContent(text=text)]))
             )
         await host.log.flush()
-    return heard, person
+    return received, person
 
 
 @pytest.mark.parametrize("place", PLACES)
@@ -285,13 +285,13 @@ def test_a_secret_anywhere_in_an_entry_is_never_seen(
     log, whatever the server repeats.
     """
     path = tmp_path_factory.mktemp("log") / "log.db"
-    heard, person = asyncio.run(start(configured(PLACES[place](secret)), path))
+    received, person = asyncio.run(start(configured(PLACES[place](secret)), path))
     assert person.shown
     assert any(
         isinstance(noted.event, QuestionAsked) and isinstance(noted.event.question, StartQuestion)
-        for noted in heard
+        for noted in received
     )
     assert all(secret not in shown for shown in person.shown)
-    assert all(secret not in repr(msgspec.to_builtins(noted)) for noted in heard)
+    assert all(secret not in repr(msgspec.to_builtins(noted)) for noted in received)
     for file in path.parent.iterdir():
         assert secret.encode() not in file.read_bytes()

@@ -391,9 +391,9 @@ class Table:
         self.browser = Browser(site)
         self.events: list[Any] = []
         self._stirred = asyncio.Event()
-        host.listen(self._hear)
+        host.listen(self._receive)
 
-    def _hear(self, noted: LogEntry) -> None:
+    def _receive(self, noted: LogEntry) -> None:
         self.events.append(noted.event)
         self._stirred.set()
 

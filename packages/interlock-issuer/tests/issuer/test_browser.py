@@ -68,9 +68,9 @@ class BrowserLogin:
 
     async def answer(self) -> dict[str, str]:
         """What the client hears, once the browser has come to rest there."""
-        heard = dict(parse_qsl(await asyncio.wait_for(self.landing.came.get(), 20)))
+        received = dict(parse_qsl(await asyncio.wait_for(self.landing.came.get(), 20)))
         await self.page.get_by_role("heading", name="It has arrived").wait_for()
-        return heard
+        return received
 
     async def log_in(self, name: str = "anna", password: str = PASSWORD) -> None:
         """With the mouse."""

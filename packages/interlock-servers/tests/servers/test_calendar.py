@@ -531,15 +531,15 @@ async def test_an_event_as_a_file(client: Client, folder: Path) -> None:
 
 async def told(changes: Watch, wanted: set[str]) -> set[str]:
     """The URIs of which one hears, until those that are wanted are among them."""
-    heard: set[str] = set()
+    received: set[str] = set()
     async with asyncio.timeout(
         20
     ):  # so that a notice which does not come is a failure and no standstill
         async for change in changes:
-            heard.add(change.uri or "")
-            if wanted <= heard:
+            received.add(change.uri or "")
+            if wanted <= received:
                 break
-    return heard
+    return received
 
 
 async def test_years_come_and_go(client: Client, folder: Path) -> None:

@@ -491,8 +491,8 @@ def test_what_strangers_say_cannot_steer_a_terminal() -> None:
     """Nor drown the rest."""
     world = World()
     world.resource["resource"] = "https://x\x1b[2J\u202e.example/" + "a" * 5000
-    heard: list[Finding] = []
-    report = Report(heard.append)
+    received: list[Finding] = []
+    report = Report(received.append)
     assert not report.findings
     (found,) = world.examined().wrong
     assert found.words.isprintable()

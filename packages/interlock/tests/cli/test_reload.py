@@ -125,10 +125,10 @@ async def test_a_save_is_served_on_the_same_pipe(reloading: Reloading, revision:
     ):
         assert await version(client) == "one"
         reloading.write("two")
-        heard = {
+        received = {
             (change.kind, change.uri) for change in [await anext(changes), await anext(changes)]
         }
-        assert heard == {("tools", None), ("resource", "state://now")}
+        assert received == {("tools", None), ("resource", "state://now")}
         assert await version(client) == "two"
         assert (await client.read_resource("state://now")).contents[0].text == "two"
         (reloading.file.parent / "parts.py").write_text("PART = ' and a half'\n")

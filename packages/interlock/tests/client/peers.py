@@ -35,7 +35,7 @@ SILENCE = object()
 class Peer:
     """A server on the wire.
 
-    What the client says is kept in `heard`; `on` has an answer for each method.
+    What the client says is kept in `received`; `on` has an answer for each method.
 
     An answer is a result as a dict, an McpError, SILENCE, a list of answers to be given in turn, or
     a function of the message.
@@ -50,7 +50,7 @@ class Peer:
     ) -> None:
         self.revision = revision
         self.channel, self.own = channel_pair()
-        self.heard: list[dict[str, Any]] = []
+        self.received: list[dict[str, Any]] = []
         self._stirred = asyncio.Condition()
         offered = EVERYTHING if capabilities is None else capabilities
         if revision in STATELESS_REVISIONS:
@@ -81,7 +81,7 @@ class Peer:
         while frames := await self.own.receive():
             for frame in frames:
                 message = json.loads(frame)
-                self.heard.append(message)
+                self.received.append(message)
                 if "method" in message and "id" in message:
                     self._answer(message)
             async with self._stirred:
@@ -127,7 +127,7 @@ class Peer:
 
     def all(self, method: str) -> list[dict[str, Any]]:
         """What was heard of a method, so far."""
-        return [message for message in self.heard if message.get("method") == method]
+        return [message for message in self.received if message.get("method") == method]
 
     def count(self, method: str) -> int:
         """How often a method was heard, so far."""
@@ -135,15 +135,15 @@ class Peer:
 
     async def until(self, method: str, count: int = 1) -> dict[str, Any]:
         """Wait until a method was heard so often; returns the last message of it."""
-        return await self.until_heard(lambda m: m.get("method") == method, count)
+        return await self.until_received(lambda m: m.get("method") == method, count)
 
-    async def until_heard(
+    async def until_received(
         self, wanted: Callable[[dict[str, Any]], bool], count: int = 1
     ) -> dict[str, Any]:
         """Wait until so many messages were heard that are wanted; returns the last of them."""
         async with asyncio.timeout(SECONDS), self._stirred:
-            await self._stirred.wait_for(lambda: sum(map(wanted, self.heard)) >= count)
-        return [message for message in self.heard if wanted(message)][count - 1]
+            await self._stirred.wait_for(lambda: sum(map(wanted, self.received)) >= count)
+        return [message for message in self.received if wanted(message)][count - 1]
 
 
 class ByHand:

@@ -321,7 +321,7 @@ async def test_what_is_declared_with_each_request(
     """(`STA-01`, `SAM-02`, `ELI-02`, `LIF-16`, `EXT-01`)"""
     async with Peer({"tools/list": {"tools": []}}) as peer, Client(peer.channel, **given) as client:
         await client.list_tools()
-        for message in peer.heard:
+        for message in peer.received:
             assert message["params"]["_meta"][f"{KEY}clientCapabilities"] == capabilities
 
 
@@ -431,7 +431,7 @@ async def test_questions_that_are_refused_on_the_wire(
     """With the code that belongs to it (`ERR-17`, `ERR-18`, `ROO-03`, `SAM-13`, `SAM-24`)."""
     async with Peer(revision=R4) as peer, Client(peer.channel, revision=R4, answers=answers):
         peer.say(id="q", **question)
-        refusal = await peer.until_heard(lambda message: message.get("id") == "q")
+        refusal = await peer.until_received(lambda message: message.get("id") == "q")
         assert refusal["error"]["code"] == code
 
 
@@ -452,7 +452,7 @@ async def test_questions_that_are_refused_to_the_caller(
             assert caught.value.code == code
         else:
             assert code == t.INTERNAL_ERROR
-        assert [m["method"] for m in peer.heard] == ["server/discover", "tools/call"]
+        assert [m["method"] for m in peer.received] == ["server/discover", "tools/call"]
 
 
 async def test_answers_on_the_wire():
@@ -470,8 +470,8 @@ async def test_answers_on_the_wire():
         peer.say(id=1, **form())
         peer.say(id="two", method="roots/list")
         peer.say(id=3, method="sampling/createMessage", params={"messages": [], "maxTokens": 1})
-        await peer.until_heard(lambda message: "result" in message, 3)
-    assert {m["id"]: m["result"] for m in peer.heard if "result" in m} == {
+        await peer.until_received(lambda message: "result" in message, 3)
+    assert {m["id"]: m["result"] for m in peer.received if "result" in m} == {
         1: {"action": "accept", "content": {"value": "7"}},
         "two": {"roots": [{"uri": "file:///srv", "name": "srv"}]},
         3: {
@@ -502,7 +502,7 @@ async def test_a_question_that_the_server_takes_back():
             peer.tell("notifications/cancelled", {"requestId": "q"})
             await over.wait()
         await client.ping()
-        assert not [message for message in peer.heard if message.get("id") == "q"]
+        assert not [message for message in peer.received if message.get("id") == "q"]
 
 
 @pytest.mark.parametrize("calls", [1, 2])
@@ -519,13 +519,13 @@ async def test_who_is_asked_in_the_handshake_era(calls: int):
         running = [asyncio.create_task(client.call_tool("wait", asker=other)) for _ in range(calls)]
         await peer.until("tools/call", calls)
         peer.say(id="q", **form())
-        answer = await peer.until_heard(lambda message: message.get("id") == "q")
+        answer = await peer.until_received(lambda message: message.get("id") == "q")
         assert answer["result"]["content"] == {"value": "other" if calls == 1 else "own"}
         for message in peer.all("tools/call"):
             peer.say(id=message["id"], result=text())
         await asyncio.gather(*running)
         peer.say(id="r", **form())
-        answer = await peer.until_heard(lambda message: message.get("id") == "r")
+        answer = await peer.until_received(lambda message: message.get("id") == "r")
         assert answer["result"]["content"] == {"value": "own"}
 
 

@@ -236,18 +236,18 @@ async def ask_for_all(client: Client) -> None:
 async def test_a_notice_makes_stale_what_it_is_about(notice: str):
     """Though it comes unasked, and whatever time is left (`CAC-09`, `SUB-03`)."""
     params, stale = NOTICES[notice]
-    heard = asyncio.Event()
+    received = asyncio.Event()
     on = {method: complete(**empty, **KEPT) for method, (_, empty) in LISTS.items()}
     async with (
         Peer(on) as peer,
         Client(
-            peer.channel, on_notification=lambda *_: heard.set(), on_log=lambda _: heard.set()
+            peer.channel, on_notification=lambda *_: received.set(), on_log=lambda _: received.set()
         ) as client,
     ):
         await ask_for_all(client)
         before = {method: peer.count(method) for method in LISTS}
         peer.tell(notice, params)
-        await heard.wait()
+        await received.wait()
         await ask_for_all(client)
         assert {method for method in LISTS if peer.count(method) > before[method]} == stale
 

@@ -41,37 +41,37 @@ def counter(revision: str) -> Server:
 @BOTH
 async def test_an_async_progress_function_has_heard_all_before_the_call_returns(revision: str):
     """In order, one after the other, though each takes its time."""
-    heard: list[float] = []
+    received: list[float] = []
     running = 0
 
-    async def hear(progress: t.ProgressNotificationParams) -> None:
+    async def receive(progress: t.ProgressNotificationParams) -> None:
         nonlocal running
         running += 1
         assert running == 1
         for _ in range(10):
             await asyncio.sleep(0)
-        heard.append(progress.progress)
+        received.append(progress.progress)
         running -= 1
 
     async with asyncio.timeout(SECONDS), Client(counter(revision)) as client:
-        result = await client.call_tool("count", on_progress=hear)
-    assert (result.text, heard) == ("counted", [0, 1, 2, 3, 4])
+        result = await client.call_tool("count", on_progress=receive)
+    assert (result.text, received) == ("counted", [0, 1, 2, 3, 4])
 
 
 @BOTH
 async def test_a_plain_progress_function_has_no_task(revision: str):
     """It is called in the turn of the loop in which its notification came."""
     tasks: set[Any] = set()
-    heard: list[float] = []
+    received: list[float] = []
 
-    def hear(progress: t.ProgressNotificationParams) -> None:
-        heard.append(progress.progress)
+    def receive(progress: t.ProgressNotificationParams) -> None:
+        received.append(progress.progress)
         tasks.update(asyncio.all_tasks())
 
     async with Client(counter(revision)) as client:
         before = asyncio.all_tasks()
-        await client.call_tool("count", on_progress=hear)
-    assert heard == [0, 1, 2, 3, 4]
+        await client.call_tool("count", on_progress=receive)
+    assert received == [0, 1, 2, 3, 4]
     assert not [task for task in tasks - before if "Callbacks" in repr(task)]
 
 
@@ -175,10 +175,10 @@ async def test_a_progress_function_may_use_the_client(revision: str):
 
     async with asyncio.timeout(SECONDS), Client(server) as client:
 
-        async def hear(progress: t.ProgressNotificationParams) -> None:
+        async def receive(progress: t.ProgressNotificationParams) -> None:
             answers.append((await client.call_tool("greet")).text)
 
-        await client.call_tool("count", on_progress=hear)
+        await client.call_tool("count", on_progress=receive)
     assert answers == ["hello"] * 5
 
 
@@ -187,7 +187,7 @@ async def test_a_call_that_is_given_up_gives_up_its_callbacks():
     ended: list[str] = []
     began = asyncio.Event()
 
-    async def hear(progress: t.ProgressNotificationParams) -> None:
+    async def receive(progress: t.ProgressNotificationParams) -> None:
         began.set()
         try:
             await asyncio.Event().wait()
@@ -202,24 +202,24 @@ async def test_a_call_that_is_given_up_gives_up_its_callbacks():
         await asyncio.Event().wait()
 
     async with asyncio.timeout(SECONDS), Client(server) as client:
-        call = asyncio.create_task(client.call_tool("wait", on_progress=hear))
+        call = asyncio.create_task(client.call_tool("wait", on_progress=receive))
         await began.wait()
         call.cancel()
         with pytest.raises(asyncio.CancelledError):
             await call
         assert ended == ["cancelled"]
         with pytest.raises(TimedOut):
-            await client.call_tool("wait", on_progress=hear, timeout=0.2)
+            await client.call_tool("wait", on_progress=receive, timeout=0.2)
         assert set(ended) == {"cancelled"}
 
 
 async def test_progress_that_comes_with_the_answer_in_one_piece_is_heard():
     """What is read at once is told in its order."""
-    heard: list[float] = []
+    received: list[float] = []
 
-    async def hear(progress: t.ProgressNotificationParams) -> None:
+    async def receive(progress: t.ProgressNotificationParams) -> None:
         await asyncio.sleep(0)
-        heard.append(progress.progress)
+        received.append(progress.progress)
 
     def act(message: dict[str, Any]) -> Any:
         for n in (1, 2):
@@ -232,27 +232,27 @@ async def test_progress_that_comes_with_the_answer_in_one_piece_is_heard():
         Peer({"tools/call": act}) as peer,
         Client(peer.channel) as client,
     ):
-        assert (await client.call_tool("act", on_progress=hear)).text == "done"
-        assert heard == [1, 2]
+        assert (await client.call_tool("act", on_progress=receive)).text == "done"
+        assert received == [1, 2]
 
 
 async def test_a_function_that_is_too_slow_does_not_fill_the_memory(
     caplog: pytest.LogCaptureFixture,
 ):
     """10,000 notifications wait for it; what comes beyond is dropped, with one warning."""
-    heard: list[int] = []
+    received: list[int] = []
     gate = asyncio.Event()
 
-    async def hear(n: int) -> None:
+    async def receive(n: int) -> None:
         await gate.wait()
-        heard.append(n)
+        received.append(n)
 
     callbacks = Callbacks()
     for n in range(10_100):
-        callbacks.call(hear, n)
+        callbacks.call(receive, n)
     gate.set()
     await callbacks.finished()
-    assert heard == list(range(10_001))
+    assert received == list(range(10_001))
     assert caplog.text.count("is too slow") == 1
 
 
@@ -260,52 +260,52 @@ async def test_what_waits_for_a_slow_function_is_bounded_in_bytes(
     caplog: pytest.LogCaptureFixture,
 ):
     """Large messages fill 8 MiB long before there are many; how many were missed is told."""
-    heard: list[Any] = []
+    received: list[Any] = []
     gate = asyncio.Event()
 
-    async def hear(params: Any) -> None:
+    async def receive(params: Any) -> None:
         await gate.wait()
-        heard.append(params)
+        received.append(params)
 
     callbacks = Callbacks()
     message = t.LoggingMessageNotificationParams(level="error", data="x" * 1024 * 1024)
     for _ in range(100):
-        callbacks.call(hear, message)
+        callbacks.call(receive, message)
     gate.set()
     await callbacks.finished()
-    assert len(heard) == 8
+    assert len(received) == 8
     assert "missed 92 notifications" in caplog.text
-    callbacks.call(hear, message)
+    callbacks.call(receive, message)
     await callbacks.finished()
-    assert len(heard) == 9
+    assert len(received) == 9
 
 
 async def test_a_function_that_cancels_itself_does_not_stop_the_others():
     """The next notification is told."""
-    heard: list[int] = []
+    received: list[int] = []
 
-    async def hear(n: int) -> None:
+    async def receive(n: int) -> None:
         await asyncio.sleep(0)
         if n == 0:
             raise asyncio.CancelledError
-        heard.append(n)
+        received.append(n)
 
     callbacks = Callbacks()
     for n in range(3):
-        callbacks.call(hear, n)
+        callbacks.call(receive, n)
     await callbacks.finished()
-    assert heard == [1, 2]
+    assert received == [1, 2]
 
 
 def test_the_client_without_asyncio_takes_both_kinds():
     """They run in its loop."""
-    heard: list[float] = []
+    received: list[float] = []
 
-    async def hear(progress: t.ProgressNotificationParams) -> None:
+    async def receive(progress: t.ProgressNotificationParams) -> None:
         await asyncio.sleep(0)
-        heard.append(progress.progress)
+        received.append(progress.progress)
 
     with SyncClient(counter(NEWEST)) as client:
-        client.call_tool("count", on_progress=hear)
-        client.call_tool("count", on_progress=lambda progress: heard.append(progress.progress))
-    assert heard == [0, 1, 2, 3, 4] * 2
+        client.call_tool("count", on_progress=receive)
+        client.call_tool("count", on_progress=lambda progress: received.append(progress.progress))
+    assert received == [0, 1, 2, 3, 4] * 2

@@ -452,7 +452,7 @@ async def test_use_from_many_tasks(revision: str):
         ):
             peer.say(id=message["id"], result=text(str(message["params"]["arguments"]["n"])))
         assert [(await call).text for call in calls] == [str(n) for n in range(100)]
-        ids = [message["id"] for message in peer.heard if "id" in message]
+        ids = [message["id"] for message in peer.received if "id" in message]
         assert len(set(ids)) == len(ids)
 
 

@@ -45,7 +45,7 @@ def sender(url: str, revision: str) -> Server:
     return server
 
 
-async def heard(url: str, revision: str) -> t.ElicitRequestParams:
+async def received(url: str, revision: str) -> t.ElicitRequestParams:
     """The question as the client's function gets it."""
     asked: list[t.ElicitRequestParams] = []
 
@@ -65,7 +65,7 @@ async def test_what_is_odd_about_an_address_reaches_the_function(
     url: str, words: str, revision: str
 ):
     """In words for the person, and the address itself unchanged (`ELI-25`, `ELI-26`)."""
-    question = await heard(url, revision)
+    question = await received(url, revision)
     assert question.url == url
     assert any(words in danger for danger in question.dangers), question.dangers
 
@@ -73,7 +73,7 @@ async def test_what_is_odd_about_an_address_reaches_the_function(
 @pytest.mark.parametrize("revision", [R4, NEWEST])
 async def test_an_ordinary_address_has_no_mark(revision: str):
     """So that a mark means something."""
-    question = await heard("https://login.example.com/authorize?state=1", revision)
+    question = await received("https://login.example.com/authorize?state=1", revision)
     assert question.dangers == ()
 
 

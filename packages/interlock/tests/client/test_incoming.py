@@ -34,7 +34,7 @@ def wrapping(around: Around) -> Middleware:
     return layer
 
 
-class Heard:
+class Received:
     """What reaches the functions of a client, in order."""
 
     def __init__(self) -> None:
@@ -94,15 +94,15 @@ async def test_a_notification_is_an_exchange_of_the_peer_for_every_layer():
 
         return around
 
-    heard = Heard()
+    received = Received()
     async with (
         asyncio.timeout(SECONDS),
         Peer(revision=R4) as peer,
-        heard.client(peer, noting("outer"), noting("inner")) as client,
+        received.client(peer, noting("outer"), noting("inner")) as client,
     ):
         peer.tell(TOOLS_CHANGED)
         await client.ping()
-    assert heard.all == [TOOLS_CHANGED]
+    assert received.all == [TOOLS_CHANGED]
     assert seen == [
         ("outer", "before", TOOLS_CHANGED, R4),
         ("inner", "before", TOOLS_CHANGED, R4),
@@ -138,7 +138,7 @@ async def test_a_layer_has_one_state_for_both_directions():
 @pytest.mark.parametrize("around", [passes, waits])
 async def test_messages_keep_their_order(around: Around):
     """Logs, progress, list changes, then the answer, also where middleware waits (`SDX-23`)."""
-    heard = Heard()
+    received = Received()
 
     def act(message: dict[str, Any]) -> Any:
         token = message["params"]["_meta"]["progressToken"]
@@ -153,15 +153,15 @@ async def test_messages_keep_their_order(around: Around):
     async with (
         asyncio.timeout(SECONDS),
         Peer({"tools/call": act}, revision=R4) as peer,
-        heard.client(peer, around) as client,
+        received.client(peer, around) as client,
     ):
-        await client.call_tool("act", on_progress=heard.progress)
-        assert heard.all == ["a", 1, "b", "x://y", 2, "c"]
+        await client.call_tool("act", on_progress=received.progress)
+        assert received.all == ["a", 1, "b", "x://y", 2, "c"]
 
 
 async def test_an_error_does_not_overtake_a_notification():
     """As little as a result does (`SDX-23`)."""
-    heard = Heard()
+    received = Received()
 
     def act(message: dict[str, Any]) -> Any:
         say(peer, "a")
@@ -170,21 +170,21 @@ async def test_an_error_does_not_overtake_a_notification():
     async with (
         asyncio.timeout(SECONDS),
         Peer({"tools/call": act}, revision=R4) as peer,
-        heard.client(peer, waits) as client,
+        received.client(peer, waits) as client,
     ):
         with pytest.raises(t.McpError, match="No"):
             await client.call_tool("act")
-        assert heard.all == ["a"]
+        assert received.all == ["a"]
 
 
 @pytest.mark.parametrize("around", [passes, waits])
 async def test_the_end_of_the_server_does_not_overtake_a_change(around: Around):
     """Who watches hears of the change first, then that the server has gone (`SDX-23`)."""
-    heard = Heard()
+    received = Received()
     async with (
         asyncio.timeout(SECONDS),
         Peer(revision=R4) as peer,
-        heard.client(peer, around) as client,
+        received.client(peer, around) as client,
         client.watch(tools=True) as watch,
     ):
         peer.tell(TOOLS_CHANGED)
@@ -219,7 +219,7 @@ async def test_middleware_that_never_waits_adds_no_task_to_a_notification():
 @pytest.mark.parametrize("before", [passes, waits])
 async def test_it_suppresses_and_changes_what_it_gets(before: Around):
     """One is left out, others get new params, and the call goes on (`SDX-18`, `SDX-21`)."""
-    heard = Heard()
+    received = Received()
 
     async def around(handler: Handler, x: Exchange) -> AnyResult:
         if x.method == TOOLS_CHANGED:
@@ -239,11 +239,11 @@ async def test_it_suppresses_and_changes_what_it_gets(before: Around):
     async with (
         asyncio.timeout(SECONDS),
         Peer({"tools/call": act, **subscriptions}, revision=R4) as peer,
-        heard.client(peer, before, around) as client,
+        received.client(peer, before, around) as client,
         client.watch(tools=True, resources=["x://y"]) as watch,
     ):
         assert (await client.call_tool("act")).text == "done"
-        assert heard.all == ["A", "B"]
+        assert received.all == ["A", "B"]
         peer.tell(UPDATED, {"uri": "x://y"})
         assert (await anext(watch)).kind == "resource"
 
@@ -252,7 +252,7 @@ async def test_a_notification_that_it_fails_on_is_dropped_and_the_next_is_heard(
     caplog: pytest.LogCaptureFixture,
 ):
     """What it raises is logged, also where it cancels itself (`SDX-23`)."""
-    heard = Heard()
+    received = Received()
 
     async def around(handler: Handler, x: Exchange) -> AnyResult:
         if x.method == LOG and x.params.data == "fail":
@@ -265,19 +265,19 @@ async def test_a_notification_that_it_fails_on_is_dropped_and_the_next_is_heard(
         async with (
             asyncio.timeout(SECONDS),
             Peer(revision=R4) as peer,
-            heard.client(peer, around) as client,
+            received.client(peer, around) as client,
         ):
             for words in ("fail", "cancel", "good"):
                 say(peer, words)
             await client.ping()
-    assert heard.all == ["good"]
+    assert received.all == ["good"]
     assert f"client middleware failed on {LOG}" in caplog.text
     assert f"client middleware cancelled itself on {LOG}" in caplog.text
 
 
 async def test_it_may_use_the_client_meanwhile():
     """Its requests do not wait for the notification that they are made for."""
-    heard = Heard()
+    received = Received()
     found: list[str] = []
 
     async def around(handler: Handler, x: Exchange) -> AnyResult:
@@ -289,16 +289,16 @@ async def test_it_may_use_the_client_meanwhile():
     async with (
         asyncio.timeout(SECONDS),
         Peer({"tools/list": tools}, revision=R4) as peer,
-        heard.client(peer, around) as client,
+        received.client(peer, around) as client,
     ):
         peer.tell(TOOLS_CHANGED)
         await client.ping()
-        assert (found, heard.all) == (["new"], [TOOLS_CHANGED])
+        assert (found, received.all) == (["new"], [TOOLS_CHANGED])
 
 
 async def test_it_may_hold_a_lock_around_everything():
     """The answer reaches the request that holds the lock, though a notification waits for it."""
-    heard = Heard()
+    received = Received()
     lock = asyncio.Lock()
 
     async def around(handler: Handler, x: Exchange) -> AnyResult:
@@ -312,15 +312,15 @@ async def test_it_may_hold_a_lock_around_everything():
     async with (
         asyncio.timeout(SECONDS),
         Peer({"tools/call": act}, revision=R4) as peer,
-        heard.client(peer, around) as client,
+        received.client(peer, around) as client,
     ):
         await client.call_tool("act")
-        assert heard.all == ["a"]
+        assert received.all == ["a"]
 
 
 async def test_it_may_watch_meanwhile():
     """The acknowledgement of a subscription does not wait for the middleware of a notification."""
-    heard = Heard()
+    received = Received()
     granted: list[Any] = []
 
     async def around(handler: Handler, x: Exchange) -> AnyResult:
@@ -332,17 +332,17 @@ async def test_it_may_watch_meanwhile():
     async with (
         asyncio.timeout(SECONDS),
         Peer() as peer,
-        heard.client(peer, around, log_level="info") as client,
+        received.client(peer, around, log_level="info") as client,
     ):
         peer.on["subscriptions/listen"] = peer.acknowledge
         say(peer, "a")
-        await eventually(lambda: heard.all == ["a"])
+        await eventually(lambda: received.all == ["a"])
     assert granted == [True]
 
 
 async def test_what_comes_on_a_subscription_keeps_its_place():
     """A change of a subscription does not overtake the log message before it (`SDX-23`)."""
-    heard = Heard()
+    received = Received()
     order: list[str] = []
     goes_on = asyncio.Event()
 
@@ -355,7 +355,7 @@ async def test_what_comes_on_a_subscription_keeps_its_place():
     async with (
         asyncio.timeout(SECONDS),
         Peer() as peer,
-        heard.client(peer, around, log_level="info") as client,
+        received.client(peer, around, log_level="info") as client,
     ):
         peer.on["subscriptions/listen"] = peer.acknowledge
         async with client.watch(tools=True) as watch:
@@ -368,14 +368,14 @@ async def test_what_comes_on_a_subscription_keeps_its_place():
             assert not change.done()
             goes_on.set()
             await change
-            assert (order, heard.all) == (["log"], ["a"])
+            assert (order, received.all) == (["log"], ["a"])
 
 
 async def test_a_call_that_is_cancelled_hears_no_more_progress():
     """Progress that waits behind a notification does not reach the function of a call that is
     over.
     """
-    heard = Heard()
+    received = Received()
     goes_on = asyncio.Event()
     reached = asyncio.Event()
 
@@ -394,16 +394,16 @@ async def test_a_call_that_is_cancelled_hears_no_more_progress():
     async with (
         asyncio.timeout(SECONDS),
         Peer({"tools/call": act}, revision=R4) as peer,
-        heard.client(peer, around) as client,
+        received.client(peer, around) as client,
     ):
-        call = asyncio.create_task(client.call_tool("act", on_progress=heard.progress))
+        call = asyncio.create_task(client.call_tool("act", on_progress=received.progress))
         await reached.wait()
         call.cancel()
         with pytest.raises(asyncio.CancelledError):
             await call
         goes_on.set()
         await client.ping()
-        assert heard.all == ["a"]
+        assert received.all == ["a"]
 
 
 async def test_closing_the_client_ends_what_waits(monkeypatch: pytest.MonkeyPatch):
@@ -423,20 +423,20 @@ async def test_closing_the_client_ends_what_waits(monkeypatch: pytest.MonkeyPatc
             ended.append("cancelled")
             raise
 
-    heard = Heard()
+    received = Received()
     async with asyncio.timeout(SECONDS), Peer(revision=R4) as peer:
         before = asyncio.all_tasks()
-        async with heard.client(peer, around):
+        async with received.client(peer, around):
             say(peer, "a")
             await reached.wait()
         assert ended == ["cancelled"]
         assert not asyncio.all_tasks() - before
-    assert heard.all == []
+    assert received.all == []
 
 
 async def test_it_may_close_the_client():
     """Without waiting for itself."""
-    heard = Heard()
+    received = Received()
     closed = asyncio.Event()
 
     async def around(handler: Handler, x: Exchange) -> AnyResult:
@@ -448,17 +448,17 @@ async def test_it_may_close_the_client():
     async with (
         asyncio.timeout(SECONDS),
         Peer(revision=R4) as peer,
-        heard.client(peer, around) as client,
+        received.client(peer, around) as client,
     ):
         peer.tell(TOOLS_CHANGED)
         await closed.wait()
-        await eventually(lambda: heard.all == [TOOLS_CHANGED])
+        await eventually(lambda: received.all == [TOOLS_CHANGED])
         assert not client.connected
 
 
 async def test_what_comes_before_the_client_is_open_waits_for_the_revision():
     """A log message before the answer to `initialize` passes under the revision agreed on."""
-    heard = Heard()
+    received = Received()
     revisions: list[str] = []
 
     async def around(handler: Handler, x: Exchange) -> AnyResult:
@@ -474,15 +474,15 @@ async def test_what_comes_before_the_client_is_open_waits_for_the_revision():
             return said
 
         peer.on["initialize"] = initialize
-        client = Client(peer.channel, middleware=[wrapping(around)], on_log=heard.log)
+        client = Client(peer.channel, middleware=[wrapping(around)], on_log=received.log)
         async with client:
             await client.ping()
-        assert (heard.all, revisions) == (["early"], [R4])
+        assert (received.all, revisions) == (["early"], [R4])
 
 
 async def test_what_a_server_says_that_refuses_to_open_is_heard():
     """Its log is how one learns why."""
-    heard = Heard()
+    received = Received()
 
     def initialize(message: dict[str, Any]) -> Any:
         say(peer, "the disk is full")
@@ -493,8 +493,8 @@ async def test_what_a_server_says_that_refuses_to_open_is_heard():
         Peer({"initialize": initialize}, revision=R4) as peer,
     ):
         with pytest.raises(t.InterlockError):
-            await heard.client(peer, passes).open()
-    assert heard.all == ["the disk is full"]
+            await received.client(peer, passes).open()
+    assert received.all == ["the disk is full"]
 
 
 class Moved(t.Params, frozen=True, kw_only=True):

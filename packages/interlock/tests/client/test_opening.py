@@ -46,7 +46,7 @@ async def test_one_revision_is_spoken(revision: str):
     """The one that is asked for; the server is not tried with another."""
     async with Peer(None, revision) as peer, Client(peer.channel, revision=revision) as client:
         assert client.revision == revision
-        assert [m["method"] for m in peer.heard[:1]] == [
+        assert [m["method"] for m in peer.received[:1]] == [
             "initialize" if revision in HANDSHAKE_REVISIONS else "server/discover"
         ]
 
@@ -164,9 +164,9 @@ async def test_what_the_client_says_of_itself(revision: str):
     said = {"name": "house", "version": "3", "title": "The House"}
     if revision == R4:
         assert peer.all("initialize")[0]["params"]["clientInfo"] == said
-        assert all("_meta" not in message.get("params", {}) for message in peer.heard)
+        assert all("_meta" not in message.get("params", {}) for message in peer.received)
     else:
-        assert [message["params"]["_meta"][f"{KEY}clientInfo"] for message in peer.heard] == [
+        assert [message["params"]["_meta"][f"{KEY}clientInfo"] for message in peer.received] == [
             said,
             said,
         ]

@@ -30,7 +30,7 @@ class Server(Peer):
         self._asked += 1
         id = f"ask-{self._asked}"
         self.say(id=id, method=method, params=params)
-        return await self.until_heard(lambda m: m.get("id") == id)
+        return await self.until_received(lambda m: m.get("id") == id)
 
     async def start(self, **more: Any) -> dict[str, Any]:
         """Ask a question as a task; returns the task."""

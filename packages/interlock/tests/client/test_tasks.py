@@ -86,7 +86,7 @@ async def test_the_extension_is_declared_where_a_call_can_become_a_task():
     async with peer(R5) as server, Client(server.channel) as client:
         await client.list_tools()
         await client.call_tool("crunch")
-        for message in server.heard:
+        for message in server.received:
             declared = message["params"]["_meta"][f"{KEY}clientCapabilities"]
             about_tasks = message["method"] in ("tools/call", "tasks/get", "subscriptions/listen")
             assert declared == ({"extensions": {TASKS_ID: {}}} if about_tasks else {})
@@ -486,16 +486,16 @@ async def test_a_status_that_comes_late_changes_nothing():
 
 
 async def test_notices_without_a_handle_are_notifications():
-    heard: list[str] = []
+    received: list[str] = []
     async with (
         peer(R4) as server,
         Client(
-            server.channel, on_notification=lambda method, params: heard.append(method)
+            server.channel, on_notification=lambda method, params: received.append(method)
         ) as client,
     ):
         server.tell("notifications/tasks/status", state("working", R4))
         await client.ping()
-        assert heard == ["notifications/tasks/status"]
+        assert received == ["notifications/tasks/status"]
 
 
 # -- questions -------------------------------------------------------------------------------------
@@ -625,7 +625,7 @@ async def test_questions_of_2025_11_25_arrive_with_the_result():
     polls_while_asked = 3
 
     def get(message: dict[str, Any]) -> dict[str, Any]:
-        answered = any(m.get("id") == "q" and "result" in m for m in server.heard)
+        answered = any(m.get("id") == "q" and "result" in m for m in server.received)
         return state("completed" if answered else "input_required", R4)
 
     def result(message: dict[str, Any]) -> object:
@@ -644,7 +644,7 @@ async def test_questions_of_2025_11_25_arrive_with_the_result():
         Client(server.channel, elicit=elicit) as client,
     ):
         call = asyncio.ensure_future(client.call_tool("crunch"))
-        answer = await server.until_heard(lambda m: m.get("id") == "q")
+        answer = await server.until_received(lambda m: m.get("id") == "q")
         assert answer["result"]["_meta"] == related
         assert "_meta" not in waiting[0]["params"]
         server.say(id=waiting[0]["id"], result={"content": [], "_meta": related})
@@ -678,7 +678,7 @@ async def test_the_asker_of_a_handle_answers_questions_of_2025_11_25():
         others = [asyncio.ensure_future(client.get_prompt(str(n))) for n in range(2)]
         handle = await client.start_tool("crunch", asker=Person())
         waiting = asyncio.ensure_future(handle.result())
-        await server.until_heard(lambda m: m.get("id") == "q")
+        await server.until_received(lambda m: m.get("id") == "q")
         assert asked == ["handle"]
         for one in (waiting, *others):
             one.cancel()
@@ -708,7 +708,7 @@ async def test_a_client_that_was_given_the_extension_declares_it_everywhere():
     ):
         await client.list_tools()
         assert (await client.call_tool("crunch")).text == "done"
-        for message in server.heard:
+        for message in server.received:
             declared = message["params"]["_meta"][f"{KEY}clientCapabilities"]
             assert declared == {"extensions": {TASKS_ID: {}}}
 

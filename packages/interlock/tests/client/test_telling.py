@@ -36,9 +36,9 @@ def talker() -> Server:
 
 @BOTH
 @pytest.mark.parametrize(
-    "level, heard", [("debug", 4), ("warning", 2), ("error", 1), ("emergency", 0)]
+    "level, received", [("debug", 4), ("warning", 2), ("error", 1), ("emergency", 0)]
 )
-async def test_a_level_from_the_beginning(revision: str, level: t.LoggingLevel, heard: int):
+async def test_a_level_from_the_beginning(revision: str, level: t.LoggingLevel, received: int):
     """Said once, or with each request: what is heard is the same (`LOG-03`, `LOG-06`, `STA-04`)."""
     messages: list[t.LoggingMessageNotificationParams] = []
     async with Client(
@@ -47,7 +47,7 @@ async def test_a_level_from_the_beginning(revision: str, level: t.LoggingLevel, 
         assert client.log_level == level
         await client.call_tool("talk")
     assert [message.level for message in messages] == ["debug", "info", "warning", "error"][
-        4 - heard :
+        4 - received :
     ]
 
 
@@ -58,11 +58,11 @@ async def test_a_level_that_changes(revision: str):
     async with Client(
         talker(), revision=revision, log_level="error", on_log=messages.append
     ) as client:
-        for level, heard in (("debug", 4), ("warning", 2), ("error", 1)):
+        for level, received in (("debug", 4), ("warning", 2), ("error", 1)):
             await client.set_log_level(level)  # type: ignore[arg-type]  # they are levels
             messages.clear()
             await client.call_tool("talk")
-            assert len(messages) == heard
+            assert len(messages) == received
             assert client.log_level == level
 
 
@@ -85,7 +85,7 @@ async def test_how_a_level_is_said():
         await client.list_tools()
         await client.set_log_level("alert")
         await client.ping()
-        said = [message["params"]["_meta"].get(f"{KEY}logLevel") for message in peer.heard]
+        said = [message["params"]["_meta"].get(f"{KEY}logLevel") for message in peer.received]
         assert said == [
             None,
             "notice",
@@ -135,7 +135,7 @@ async def test_what_a_message_holds(revision: str):
 @BOTH
 async def test_messages_that_nobody_hears(revision: str):
     """Or whose listener fails: no call is harmed."""
-    heard: list[str] = []
+    received: list[str] = []
 
     def fail(params: t.LoggingMessageNotificationParams) -> None:
         raise ZeroDivisionError
@@ -146,12 +146,12 @@ async def test_messages_that_nobody_hears(revision: str):
             Client(
                 peer.channel,
                 on_log=on_log,
-                on_notification=lambda method, params: heard.append(method),
+                on_notification=lambda method, params: received.append(method),
             ) as client,
         ):
             peer.tell("notifications/message", {"level": "info", "data": 1})
             assert (await client.call_tool("x")).text == "done"
-    assert heard == []
+    assert received == []
 
 
 # -- other notifications --------------------------------------------------------------------------
@@ -162,16 +162,16 @@ async def test_notifications_of_no_request(revision: str, caplog: pytest.LogCapt
     """They are heard with their params; those that nobody knows, or without sense, are passed over
     (`RPC-11`, `SUB-04`).
     """
-    heard: list[tuple[str, Any]] = []
+    received: list[tuple[str, Any]] = []
 
-    def hear(method: str, params: Any) -> None:
-        heard.append((method, params))
+    def receive(method: str, params: Any) -> None:
+        received.append((method, params))
         if method == "notifications/prompts/list_changed":
             raise ZeroDivisionError
 
     async with (
         Peer({"tools/call": text()}, revision) as peer,
-        Client(peer.channel, on_notification=hear) as client,
+        Client(peer.channel, on_notification=receive) as client,
     ):
         peer.tell("notifications/tools/list_changed")
         peer.tell("notifications/prompts/list_changed")
@@ -182,28 +182,28 @@ async def test_notifications_of_no_request(revision: str, caplog: pytest.LogCapt
         peer.tell("notifications/tools/list_changed", subscription="nobody's")
         with caplog.at_level(logging.ERROR):
             await client.call_tool("x")
-        said = len(peer.heard)
+        said = len(peer.received)
         await client.call_tool("x")
-        assert len(peer.heard) == said + 1  # nothing was answered
+        assert len(peer.received) == said + 1  # nothing was answered
     changed = t.ListChangedNotificationParams()
-    assert [(method, params) for method, params in heard] == [
+    assert [(method, params) for method, params in received] == [
         ("notifications/tools/list_changed", changed),
         ("notifications/prompts/list_changed", changed),
         ("notifications/resources/list_changed", changed),
         ("notifications/resources/updated", t.ResourceUpdatedNotificationParams(uri="x:y")),
     ]
-    assert "hear failed" in caplog.text
+    assert "receive failed" in caplog.text
 
 
 async def test_a_page_that_is_finished():
     """The end of an elicitation by URL, which only 2025-11-25 tells of (`ELI-20`, `ELI-21`)."""
-    heard = asyncio.Queue[Any]()
+    received = asyncio.Queue[Any]()
     async with (
         Peer(None, R4) as peer,
-        Client(peer.channel, on_notification=lambda method, params: heard.put_nowait(params)),
+        Client(peer.channel, on_notification=lambda method, params: received.put_nowait(params)),
     ):
         peer.tell("notifications/elicitation/complete", {"elicitationId": "1"})
-        assert await heard.get() == t.ElicitationCompleteNotificationParams(elicitation_id="1")
+        assert await received.get() == t.ElicitationCompleteNotificationParams(elicitation_id="1")
 
 
 # -- roots ----------------------------------------------------------------------------------------
@@ -219,7 +219,7 @@ async def test_roots_that_change(revision: str, tmp_path: Path):
     ):
         for n in (1, 2):
             peer.say(id=f"q{n}", method="roots/list")
-            answer = await peer.until_heard(lambda message, id=f"q{n}": message.get("id") == id)  # type: ignore[misc]  # bound here
+            answer = await peer.until_received(lambda message, id=f"q{n}": message.get("id") == id)  # type: ignore[misc]  # bound here
             assert len(answer["result"]["roots"]) == n
             roots.append(tmp_path / "more")
             client.roots_changed()
@@ -250,14 +250,14 @@ async def test_a_ping_in_both_eras():
         assert (peer.count("ping"), peer.count("server/discover")) == (1, 1)
     async with Peer(None, R4) as peer, Client(peer.channel, revision=R4) as client:
         await client.ping()
-        assert [message["method"] for message in peer.heard] == [
+        assert [message["method"] for message in peer.received] == [
             "initialize",
             "notifications/initialized",
             "ping",
         ]
     async with Peer() as peer, Client(peer.channel) as client:
         await client.ping()
-        assert [message["method"] for message in peer.heard] == ["server/discover"] * 2
+        assert [message["method"] for message in peer.received] == ["server/discover"] * 2
 
 
 @BOTH
@@ -273,7 +273,7 @@ async def test_a_server_that_pings():
     """Is answered at once (`PNG-01`)."""
     async with Peer(None, R4) as peer, Client(peer.channel):
         peer.say(id="p", method="ping")
-        assert (await peer.until_heard(lambda message: message.get("id") == "p"))["result"] == {}
+        assert (await peer.until_received(lambda message: message.get("id") == "p"))["result"] == {}
 
 
 async def test_requests_that_a_server_must_not_send():
@@ -282,4 +282,4 @@ async def test_requests_that_a_server_must_not_send():
         for method in ("ping", "roots/list", "elicitation/create"):
             peer.say(id="q", method=method, params={"message": "?"})
         await client.ping()
-        assert not [message for message in peer.heard if message.get("id") == "q"]
+        assert not [message for message in peer.received if message.get("id") == "q"]

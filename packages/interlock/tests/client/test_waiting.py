@@ -132,7 +132,7 @@ async def test_every_request_has_its_bound(time: Clock, use: Any):
     """(`LIF-18`, `LIF-19`)"""
     async with silent() as peer, Client(peer.channel) as client:
         call = asyncio.create_task(use(client, timeout=2))
-        await peer.until_heard(lambda message: message.get("id") == 2)
+        await peer.until_received(lambda message: message.get("id") == 2)
         time.advance(2)
         with pytest.raises(TimedOut):
             await call
@@ -244,11 +244,11 @@ class Working:
     """A call of a tool that says how far it has come."""
 
     def __init__(
-        self, peer: Peer, call: asyncio.Task[t.CallToolResult], heard: asyncio.Semaphore
+        self, peer: Peer, call: asyncio.Task[t.CallToolResult], received: asyncio.Semaphore
     ) -> None:
         self.peer = peer
         self.call = call
-        self._heard = heard
+        self._received = received
         self._done = 0
 
     async def progress(self) -> None:
@@ -258,17 +258,17 @@ class Working:
             "notifications/progress",
             {"progressToken": params["_meta"]["progressToken"], "progress": self._done},
         )
-        await self._heard.acquire()
+        await self._received.acquire()
 
 
 @contextlib.asynccontextmanager
 async def working(listens: bool = True, **told: Any) -> Any:
-    heard = asyncio.Semaphore(0)
-    on_progress = (lambda params: heard.release()) if listens else None
+    received = asyncio.Semaphore(0)
+    on_progress = (lambda params: received.release()) if listens else None
     async with silent() as peer, Client(peer.channel, **told) as client:
         call = asyncio.create_task(client.call_tool("x", on_progress=on_progress))
         await peer.until("tools/call")
-        yield Working(peer, call, heard)
+        yield Working(peer, call, received)
         call.cancel()
 
 
@@ -353,10 +353,10 @@ async def test_progress_in_memory(time: Clock):
 
 async def test_who_hears_progress():
     """The function of the call, as long as it runs; what it raises harms nobody (`on_progress`)."""
-    heard: list[tuple[float, float | None, str | None]] = []
+    received: list[tuple[float, float | None, str | None]] = []
 
     def on_progress(params: t.ProgressNotificationParams) -> None:
-        heard.append((params.progress, params.total, params.message))
+        received.append((params.progress, params.total, params.message))
         raise ZeroDivisionError
 
     async with silent() as peer, Client(peer.channel) as client:
@@ -374,18 +374,18 @@ async def test_who_hears_progress():
         peer.tell("notifications/progress", {"progressToken": token, "progress": 9})
         peer.say(id=second["id"], result=text())
         await asyncio.gather(call, other)
-    assert heard == [(1, None, None), (2.5, 10, "half")]
+    assert received == [(1, None, None), (2.5, 10, "half")]
 
 
 async def test_progress_over_rounds():
     """Each round has a token of its own; one function hears them all."""
-    heard: list[float] = []
+    received: list[float] = []
     async with (
         Peer({"tools/call": SILENCE}) as peer,
         Client(peer.channel, elicit=lambda p: True) as client,
     ):
         call = asyncio.create_task(
-            client.call_tool("x", on_progress=lambda params: heard.append(params.progress))
+            client.call_tool("x", on_progress=lambda params: received.append(params.progress))
         )
         tokens = []
         for n, result in enumerate((asks("s", a=form()), text()), 1):
@@ -394,7 +394,7 @@ async def test_progress_over_rounds():
             peer.tell("notifications/progress", {"progressToken": tokens[-1], "progress": n})
             peer.say(id=asked["id"], result=result)
         await call
-    assert heard == [1, 2]
+    assert received == [1, 2]
     assert len(set(tokens)) == 2
 
 

@@ -108,8 +108,8 @@ async def test_changes_that_nobody_looks_at_are_bounded(
         for _ in range(500):  # all that was told comes in
             await asyncio.sleep(0)
         fit = 8 * 1024 * 1024 // (100_000 + 200 + 16)
-        heard = [await anext(watch) for _ in range(fit)]
-        assert len(set(heard)) == fit
+        received = [await anext(watch) for _ in range(fit)]
+        assert len(set(received)) == fit
         tell(peer, "notifications/resources/updated", {"uri": "shop://shelf"})
         assert await anext(watch) == Changed("resource", "shop://shelf")
     assert f"{100 - fit} changes were dropped" in caplog.text

@@ -16,10 +16,12 @@ from tests.client.watched import BOTH, TOOLS, peer_of, shop, tell
 
 async def test_the_client_ends_it():
     """By cancelling the listen request; what comes after that is nobody's (`LSN-09`, `STD-12`)."""
-    heard: list[str] = []
+    received: list[str] = []
     async with (
         peer_of(NEWEST, **{"tools/call": text()}) as peer,
-        Client(peer.channel, on_notification=lambda method, params: heard.append(method)) as client,
+        Client(
+            peer.channel, on_notification=lambda method, params: received.append(method)
+        ) as client,
     ):
         async with client.watch(tools=True) as changes:
             pass
@@ -29,7 +31,7 @@ async def test_the_client_ends_it():
         await client.call_tool("x")
         with pytest.raises(StopAsyncIteration):
             await anext(changes)
-    assert heard == []
+    assert received == []
 
 
 async def test_the_client_ends_it_in_the_handshake_era():
@@ -135,8 +137,8 @@ async def test_the_server_is_lost(revision: str):
         tell(peer, "notifications/resources/updated", {"uri": "x:a"})
         waiting = asyncio.ensure_future(_gather(changes))
         await peer.own.aclose()
-        heard, error = await waiting
-        assert heard == [Changed("resource", "x:a")]
+        received, error = await waiting
+        assert received == [Changed("resource", "x:a")]
         assert isinstance(error, Unreachable)
         await client.aclose()
         with pytest.raises(Unreachable, match="The server has closed the connection"):
@@ -144,13 +146,13 @@ async def test_the_server_is_lost(revision: str):
 
 
 async def _gather(changes: Any) -> tuple[list[Changed], BaseException | None]:
-    heard = []
+    received = []
     try:
         async for change in changes:
-            heard.append(change)
+            received.append(change)
     except Unreachable as bad:
-        return heard, bad
-    return heard, None
+        return received, bad
+    return received, None
 
 
 @BOTH
@@ -211,10 +213,12 @@ async def test_a_watch_is_no_other_request():
     """It waits for no bound of time, and `on_notification` does not hear what belongs to it
     (`STD-14`).
     """
-    heard: list[str] = []
+    received: list[str] = []
     async with (
         peer_of(NEWEST, **{"tools/call": SILENCE}) as peer,
-        Client(peer.channel, on_notification=lambda method, params: heard.append(method)) as client,
+        Client(
+            peer.channel, on_notification=lambda method, params: received.append(method)
+        ) as client,
         client.watch(tools=True) as changes,
     ):
         with pytest.raises(TimedOut):
@@ -224,7 +228,7 @@ async def test_a_watch_is_no_other_request():
         peer.tell("notifications/prompts/list_changed")
         tell(peer, "notifications/tools/list_changed")
         assert await anext(changes) == TOOLS
-    assert heard == ["notifications/prompts/list_changed"]
+    assert received == ["notifications/prompts/list_changed"]
 
 
 async def test_a_transport_by_hand():

@@ -255,7 +255,7 @@ def test_a_thousand_listeners_of_sessions_that_lose_their_streams_and_come_back(
         ids = [one.session(wire) for _ in range(1_000)]
     last = dict.fromkeys(ids, "")
 
-    def hear(wires: dict[str, Wire]) -> None:
+    def receive(wires: dict[str, Wire]) -> None:
         for id, wire in wires.items():
             event = next(event for event in wire.events() if event.get("data"))
             assert json.loads(event["data"])["method"] == "notifications/tools/list_changed"
@@ -270,12 +270,12 @@ def test_a_thousand_listeners_of_sessions_that_lose_their_streams_and_come_back(
             for id, wire in wires.items():
                 last[id] = next(event["id"] for event in wire.events() if event.get("id"))
         one.value("stir")
-        hear(wires)
+        receive(wires)
         for wire in wires.values():
             wire.close()
         one.value("stir")  # while all are away
         wires = {id: opened(one, stream_of(id, f"Last-Event-ID: {last[id]}")) for id in ids}
-        hear(wires)
+        receive(wires)
         for wire in wires.values():
             wire.close()
 

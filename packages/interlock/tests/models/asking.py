@@ -57,7 +57,7 @@ def request(
     )
 
 
-async def heard(
+async def received(
     model: Model, params: CreateMessageRequestParams
 ) -> tuple[list[Delta], ModelAnswer]:
     """What came in pieces, and the whole; exactly one whole, and at the end."""

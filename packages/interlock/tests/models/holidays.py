@@ -18,7 +18,7 @@ from interlock.types import (
     ToolUseContent,
 )
 from interlock_apps.demo.planner import Planner
-from tests.models.asking import heard, said
+from tests.models.asking import received, said
 
 TOOLS = {
     "travel": ("search_flights", "search_hotels", "find_best_flight", "book_trip"),
@@ -144,7 +144,7 @@ async def planned(
     messages = list(before)
     texts = list[str]()
     for _ in range(MOST):
-        _, last = await heard(
+        _, last = await received(
             Planner(),
             CreateMessageRequestParams(messages=messages, tools=tools or None, max_tokens=1000),
         )
@@ -168,7 +168,7 @@ def names(world: World) -> list[str]:
 
 async def asked(text: str) -> str:
     """What it answers to a server that asks a model."""
-    _, last = await heard(
+    _, last = await received(
         Planner(), CreateMessageRequestParams(messages=[said("user", text)], max_tokens=1000)
     )
     (block,) = last.result.content  # type: ignore[misc]  # it always gives a list

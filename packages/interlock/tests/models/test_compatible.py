@@ -11,7 +11,7 @@ import pytest
 from interlock.models.interface import ModelAnswer, ModelFailure
 from interlock.models.openai import OpenAI
 from interlock.types import TextContent, ToolResultContent, ToolUseContent
-from tests.models.asking import heard, request, said
+from tests.models.asking import received, request, said
 from tests.models.providers import Act, Answer, Site, event, openai_whole
 
 
@@ -28,7 +28,7 @@ async def streamed(*events: bytes, **more: Any) -> ModelAnswer:
     """What is heard of the stream."""
     async with Site(Act(stream=events)) as site:
         model = OpenAI("m", model="model-1", url=site.openai)
-        _, last = await heard(model, request(**more))
+        _, last = await received(model, request(**more))
         await model.aclose()
         return last
 
@@ -140,10 +140,10 @@ async def test_a_server_that_does_not_stream() -> None:
         Act(body=openai_whole(Answer(("So.", ("t", {"a": 1}))))), Act(body={"choices": []})
     ) as site:
         model = OpenAI("m", model="model-1", url=site.openai)
-        _, last = await heard(model, request())
+        _, last = await received(model, request())
         assert [type(block) for block in last.result.content] == [TextContent, ToolUseContent]
         with pytest.raises(ModelFailure, match="without content"):
-            await heard(model, request())
+            await received(model, request())
         await model.aclose()
 
 
@@ -165,20 +165,20 @@ async def test_thinking_goes_back_within_the_turn_only() -> None:
     ]
     async with Site(Act(stream=events), "Yes.") as site:
         model = OpenAI("m", model="model-1", url=site.openai)
-        deltas, last = await heard(model, request())
+        deltas, last = await received(model, request())
         assert [delta.text for delta in deltas if delta.kind == "thought"] == ["Let ", "me"]
         turn = [said("user", "Hi"), said("assistant", *last.result.content)]
         turn.append(
             said("user", ToolResultContent(tool_use_id="a", content=[TextContent("Sunny.")]))
         )
-        await heard(model, request(*turn))
+        await received(model, request(*turn))
         again = site.asked[-1].body["messages"][1]
         assert again["reasoning"] == "Let me"
         assert again["reasoning_details"] == [
             {"type": "reasoning.text", "text": "Let me", "signature": "S", "index": 0}
         ]
         assert again["tool_calls"][0]["extra_content"] == mark
-        await heard(
+        await received(
             model, request(*turn, said("assistant", "It is sunny."), said("user", "Thanks."))
         )
         assert "reasoning" not in site.asked[-1].body["messages"][1]

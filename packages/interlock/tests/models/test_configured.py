@@ -10,7 +10,7 @@ import pytest
 
 from interlock.models.configured import BadModels, from_environment, read_models
 from interlock.models.known_models import known
-from tests.models.asking import KEY, heard, request
+from tests.models.asking import KEY, received, request
 from tests.models.providers import Site
 
 ENVIRONMENT = {"KEY_A": KEY, "EMPTY": "", "HOST": "models.example.com"}
@@ -106,7 +106,7 @@ async def test_a_key_in_a_file(mode: int, tmp_path: Path) -> None:
                 read_models(entries, folder=tmp_path)
             return
         [model] = read_models(entries, folder=tmp_path).models
-        await heard(model, request())
+        await received(model, request())
         assert site.asked[0].headers["authorization"] == f"Bearer {KEY}"
         await model.aclose()
     gone = read_models({"a": {**GOOD, "key_file": "gone"}}, folder=tmp_path)

@@ -13,7 +13,7 @@ import pytest
 
 from interlock.models.errors import retry_after
 from interlock.models.interface import ModelFailure
-from tests.models.asking import ADAPTERS, KEY, Pauses, collect, heard, request
+from tests.models.asking import ADAPTERS, KEY, Pauses, collect, received, request
 from tests.models.providers import Act, Site
 
 QUOTA = {
@@ -240,7 +240,7 @@ async def test_documented_errors(
             "m", model="model-1", url=getattr(site, speaks), key=KEY, sleep=Pauses()
         )
         with pytest.raises(ModelFailure, match="model-1 at 127.0.0.1") as caught:
-            await heard(model, request())
+            await received(model, request())
         failure = caught.value
         assert (failure.kind, failure.status) == (kind, status)
         assert words in str(failure)
@@ -273,7 +273,7 @@ async def test_blocked_by_gemini() -> None:
         model = ADAPTERS["gemini"]("m", model="model-1", url=site.gemini)
         for _, kind, words in bodies:
             with pytest.raises(ModelFailure, match=words) as caught:
-                await heard(model, request())
+                await received(model, request())
             assert caught.value.kind == kind
         await model.aclose()
 

@@ -20,7 +20,7 @@ from interlock.types import (
     ToolUseContent,
     UnknownContent,
 )
-from tests.models.asking import ADAPTERS, KEY, WEATHER, heard, request, said
+from tests.models.asking import ADAPTERS, KEY, WEATHER, received, request, said
 from tests.models.providers import Act, Answer, Site
 
 PIXEL = base64.b64encode(b"not really a picture").decode()
@@ -46,7 +46,7 @@ async def sent(speaks: str, params: Any, **more: Any) -> dict[str, Any]:
         model = ADAPTERS[speaks](
             "m", model="model-1", url=getattr(site, speaks), **{"facts": SEEING, "key": KEY, **more}
         )
-        await heard(model, params)
+        await received(model, params)
         await model.aclose()
         return site.asked[0].body
 
@@ -229,7 +229,7 @@ async def test_tool_choice_in_the_words_of_each(speaks: str, mode: str) -> None:
     async with Site("Yes.") as site:
         model = ADAPTERS[speaks]("m", model="model-1", url=getattr(site, speaks))
         try:
-            await heard(model, request(mode=mode))
+            await received(model, request(mode=mode))
         except ModelFailure:
             assert mode == "required"
         await model.aclose()
@@ -357,7 +357,7 @@ async def test_names_that_are_refused_are_replaced_and_turned_back(speaks: str) 
     params = request(tools=[odd])
     async with Site("Yes.") as site:
         model = ADAPTERS[speaks]("m", model="model-1", url=getattr(site, speaks))
-        await heard(model, params)
+        await received(model, params)
         body = site.asked[0].body
         tool = body["tools"][0]
         name = {"openai": lambda: tool["function"]["name"], "anthropic": lambda: tool["name"]}.get(
@@ -367,7 +367,7 @@ async def test_names_that_are_refused_are_replaced_and_turned_back(speaks: str) 
         assert name.replace("_", "").replace("-", "").isalnum()
         assert name.isascii()
         site.acts = [Act(Answer(((name, {}),)))]
-        [block] = (await heard(model, params))[1].result.content
+        [block] = (await received(model, params))[1].result.content
         assert block.name == odd.name
         await model.aclose()
 
@@ -381,13 +381,13 @@ async def test_a_model_without_tools(speaks: str) -> None:
     params = request(said("user", "Go"), said("assistant", use()), said("user", result("Sunny.")))
     async with Site("Yes.") as site:
         model = ADAPTERS[speaks]("m", model="model-1", url=getattr(site, speaks), facts=deaf)
-        deltas, _ = await heard(model, params)
+        deltas, _ = await received(model, params)
         assert "does not support tools" in deltas[0].text
         body = site.asked[0].body
         assert "tools" not in body
         assert "Sunny." in str(body)
         with pytest.raises(ModelFailure, match="does not support tools"):
-            await heard(model, request(mode="required"))
+            await received(model, request(mode="required"))
         await model.aclose()
 
 
@@ -396,7 +396,7 @@ async def test_nothing_to_ask(speaks: str) -> None:
     """SAM-19: a conversation of nothing is not sent."""
     model = ADAPTERS[speaks]("m", model="model-1", url="http://127.0.0.1:1")
     with pytest.raises(ModelFailure, match="empty") as caught:
-        await heard(model, request(said("user", "  "), said("assistant")))
+        await received(model, request(said("user", "  "), said("assistant")))
     assert caught.value.kind == "bad_request"
     await model.aclose()
 
@@ -445,7 +445,7 @@ async def test_parameters_that_a_model_does_not_take_are_left_out() -> None:
     async with Site(Act(status=400, body=refusal), Act(status=400, body=limit), "Yes.") as site:
         model = ADAPTERS["openai"]("m", model="o9", url=site.openai)
         for _ in range(2):
-            await heard(model, request(temperature=0.3))
+            await received(model, request(temperature=0.3))
         assert ["temperature" in asked.body for asked in site.asked] == [True, False, False, False]
         assert ["max_completion_tokens" in asked.body for asked in site.asked] == [
             False,
@@ -492,7 +492,7 @@ async def test_calls_of_others_at_gemini_3() -> None:
     )
     async with Site("Yes.") as site:
         model = ADAPTERS["gemini"]("m", model="models/gemini-3-pro", url=site.gemini)
-        await heard(model, params)
+        await received(model, params)
         parts = site.asked[0].body["contents"][1]["parts"]
         assert ["thoughtSignature" in part for part in parts] == [True, False]
         assert site.asked[0].path == "/v1beta/models/gemini-3-pro:streamGenerateContent?alt=sse"
@@ -513,7 +513,7 @@ async def test_the_key_is_in_a_header(speaks: str, header: tuple[str, str], path
         model = ADAPTERS[speaks](
             "m", model="model-1", url=getattr(site, speaks), key=KEY, headers={"X-Team": "blue"}
         )
-        await heard(model, request())
+        await received(model, request())
         [asked] = site.asked
         assert asked.headers[header[0]] == header[1]
         assert asked.headers["x-team"] == "blue"

@@ -16,7 +16,7 @@ from interlock.types import (
     TextContent,
     ToolUseContent,
 )
-from tests.models.asking import heard, request, said, text_of
+from tests.models.asking import received, request, said, text_of
 
 
 async def test_texts_and_calls() -> None:
@@ -28,11 +28,11 @@ async def test_texts_and_calls() -> None:
     )
     first = request()
     second = request(said("user", "And?"))
-    deltas, last = await heard(model, first)
+    deltas, last = await received(model, first)
     assert [delta.text for delta in deltas] == ["Hello", " my", " friend."]
     assert last.result.content == [TextContent("Hello my friend.")]
     assert last.result.stop_reason == "endTurn"
-    deltas, last = await heard(model, second)
+    deltas, last = await received(model, second)
     uses = [block for block in last.result.content if isinstance(block, ToolUseContent)]
     assert [(use.name, use.input) for use in uses] == [
         ("weather", {"city": "Paris"}),
@@ -43,13 +43,13 @@ async def test_texts_and_calls() -> None:
     assert model.requests == [first, second]
     assert model.left == 0
     with pytest.raises(ModelFailure, match="no answer left"):
-        await heard(model, first)
+        await received(model, first)
 
 
 @given(st.text())
 def test_nothing_of_a_text_is_lost(text: str) -> None:
     """SAM-05: the pieces together are the text."""
-    deltas, _ = asyncio.run(heard(Scripted(text), request()))
+    deltas, _ = asyncio.run(received(Scripted(text), request()))
     assert text_of(deltas) == text
 
 
@@ -69,13 +69,13 @@ async def test_functions_results_and_failures() -> None:
     model = Scripted(
         echo, whole, failure, lambda params: call("t", a=params.max_tokens), "Bye.", forever=True
     )
-    assert text_of((await heard(model, request()))[0]) == "1 messages"
-    assert (await heard(model, request()))[1] is whole
+    assert text_of((await received(model, request()))[0]) == "1 messages"
+    assert (await received(model, request()))[1] is whole
     with pytest.raises(ModelFailure, match=r"Busy\."):
-        await heard(model, request())
-    assert (await heard(model, request()))[1].result.content[0].input == {"a": 100}
+        await received(model, request())
+    assert (await received(model, request()))[1].result.content[0].input == {"a": 100}
     for _ in range(3):
-        assert text_of((await heard(model, request()))[0]) == "Bye."
+        assert text_of((await received(model, request()))[0]) == "Bye."
 
 
 async def test_stopping_it_anywhere() -> None:
@@ -92,5 +92,5 @@ async def test_stopping_it_anywhere() -> None:
     await pieces.aclose()
     assert model.closed == 1
     go.set()
-    await heard(model, request())
+    await received(model, request())
     assert model.closed == 1

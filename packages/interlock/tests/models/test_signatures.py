@@ -8,7 +8,7 @@ from interlock.models.anthropic import Anthropic
 from interlock.models.gemini import Gemini
 from interlock.models.interface import Usage
 from interlock.types import ImageContent, TextContent, ToolUseContent
-from tests.models.asking import heard, request, said
+from tests.models.asking import received, request, said
 from tests.models.providers import Act, Site, event
 
 
@@ -37,11 +37,11 @@ async def test_signed_parts_of_gemini() -> None:
     ]
     async with Site(Act(stream=stream), "Yes.") as site:
         model = Gemini("m", model="model-1", url=site.gemini)
-        content = (await heard(model, request()))[1].result.content
+        content = (await received(model, request()))[1].result.content
         kinds = [type(block) for block in content]
         assert kinds == [TextContent, TextContent, TextContent, ImageContent, ToolUseContent]
         assert [block.text for block in content[:3]] == ["One two. ", "Three. ", "Four."]
-        await heard(model, request(said("user", "Hi"), said("assistant", *content)))
+        await received(model, request(said("user", "Hi"), said("assistant", *content)))
         parts = site.asked[-1].body["contents"][1]["parts"]
         left_out = "[A picture (image/png, 3 bytes) was left out: this model does not take any.]"
         assert parts == [
@@ -79,9 +79,9 @@ async def test_thinking_of_anthropic_stays_where_it_was() -> None:
     }
     async with Site(Act(body=body), Act(body=body)) as site:
         model = Anthropic("m", model="model-1", url=site.anthropic, stream=False)
-        _, whole = await heard(model, request())
+        _, whole = await received(model, request())
         assert whole.usage == Usage(input=10, output=4, kept=2)
-        await heard(model, request(said("user", "Hi"), said("assistant", *whole.result.content)))
+        await received(model, request(said("user", "Hi"), said("assistant", *whole.result.content)))
         assert site.asked[-1].body["messages"][1]["content"] == [
             first,
             hidden,

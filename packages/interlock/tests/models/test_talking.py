@@ -23,7 +23,7 @@ from tests.models.asking import (
     InPieces,
     Pauses,
     collect,
-    heard,
+    received,
     request,
     said,
     text_of,
@@ -58,7 +58,7 @@ async def test_what_a_model_says_comes_in_pieces_and_whole(
     tokens.
     """
     model = adapter(speaks, site, stream=stream)
-    deltas, last = await heard(model, request())
+    deltas, last = await received(model, request())
     assert text_of(deltas) == "Let me look. "
     assert text_of(deltas, "thought") == "They want the weather"
     assert [block.text for block in last.result.content if isinstance(block, TextContent)] == [
@@ -90,7 +90,7 @@ async def test_the_next_turn_brings_everything_back_to_the_same_provider_only(
 ) -> None:
     """SAM-21: signatures and thinking go back to who made them, and to nobody else."""
     model = adapter(speaks, site)
-    _, last = await heard(model, request())
+    _, last = await received(model, request())
     calls = [block for block in last.result.content if isinstance(block, ToolUseContent)]
     results = [
         ToolResultContent(tool_use_id=call.id, content=[TextContent("Sunny.")]) for call in calls
@@ -98,13 +98,13 @@ async def test_the_next_turn_brings_everything_back_to_the_same_provider_only(
     params = request(
         said("user", "Hi"), said("assistant", *last.result.content), said("user", *results)
     )
-    await heard(model, params)
+    await received(model, params)
     mark = "They want the weather" if speaks == "openai" else "SIGNED"
     assert mark in json.dumps(site.asked[-1].body)
     async with Site(TALK) as elsewhere:
         for other in ADAPTERS:
             stranger = adapter(other, elsewhere)
-            await heard(stranger, params)
+            await received(stranger, params)
             assert mark not in json.dumps(elsewhere.asked[-1].body)
             assert "Sunny." in json.dumps(elsewhere.asked[-1].body)
             await stranger.aclose()
@@ -135,12 +135,12 @@ async def test_reasons_to_stop(
     stop = stops[speaks]
     async with Site(Answer(("Well.",), stop=stop), Answer((), stop=stop)) as site:
         model = adapter(speaks, site, stream=stream)
-        _, last = await heard(model, request())
+        _, last = await received(model, request())
         assert last.result.stop_reason == reason
         assert last.result.content == [TextContent("Well.")]
         if reason == "refusal":
             with pytest.raises(ModelFailure, match="refuses") as caught:
-                await heard(model, request())
+                await received(model, request())
             assert caught.value.kind == "refused"
         await model.aclose()
 
@@ -151,7 +151,7 @@ async def test_a_filter_that_stops_an_answer_calls_no_tools(speaks: str) -> None
     stop = {"openai": "content_filter", "anthropic": "refusal", "gemini": "SAFETY"}[speaks]
     async with Site(Answer(("Well.", ("weather", {"city": "Paris"})), stop=stop)) as site:
         model = adapter(speaks, site)
-        _, last = await heard(model, request())
+        _, last = await received(model, request())
         assert last.result.content == [TextContent("Well.")]
         await model.aclose()
 
@@ -163,10 +163,10 @@ async def test_ids_that_are_missing_are_made_up_and_stay_the_same(speaks: str) -
         Answer((("weather", {"city": "Paris"}), ("weather", {"city": "Rome"})), ids=False)
     ) as site:
         model = adapter(speaks, site)
-        first = (await heard(model, request()))[1].result.content
-        again = (await heard(model, request()))[1].result.content
+        first = (await received(model, request()))[1].result.content
+        again = (await received(model, request()))[1].result.content
         assert [block.id for block in first] == [block.id for block in again]
-        later = (await heard(model, request(said("user", "Hi"), said("assistant", *first))))[
+        later = (await received(model, request(said("user", "Hi"), said("assistant", *first))))[
             1
         ].result.content
         assert len({block.id for block in [*first, *later]}) == 4
@@ -183,7 +183,7 @@ async def test_arguments_that_are_no_object(speaks: str, raw: bytes) -> None:
     """
     async with Site(Answer((raw,))) as site:
         model = adapter(speaks, site)
-        [block] = (await heard(model, request()))[1].result.content
+        [block] = (await received(model, request()))[1].result.content
         assert (block.name, block.input) == ("broken", {})
         assert raw.decode().startswith(block.meta[UNREADABLE][:100])
         assert len(block.meta[UNREADABLE]) <= 4_000
@@ -198,11 +198,11 @@ async def test_tool_choice_is_kept(speaks: str) -> None:
     """
     async with Site(Answer(("So.", ("weather", {"city": "Paris"}))), Answer(("No.",))) as site:
         model = adapter(speaks, site)
-        _, last = await heard(model, request(mode="none"))
+        _, last = await received(model, request(mode="none"))
         assert last.result.content == [TextContent("So.")]
         assert last.result.stop_reason == "endTurn"
         with pytest.raises(ModelFailure, match="had to call a tool") as caught:
-            await heard(model, request(mode="required"))
+            await received(model, request(mode="required"))
         assert caught.value.kind == "bad_answer"
         await model.aclose()
 
@@ -239,7 +239,7 @@ async def test_a_whole_answer_that_is_cut_or_none(speaks: str) -> None:
         kinds = []
         for _ in range(6):
             with pytest.raises(ModelFailure) as caught:
-                await heard(model, request())
+                await received(model, request())
             kinds.append(caught.value.kind)
         assert kinds == ["cut", *["bad_answer"] * 5]
         await model.aclose()
@@ -253,14 +253,14 @@ async def test_silence_ends_a_stream(speaks: str) -> None:
     fetch = InPieces(STREAMED[speaks](TALK)[:2], endless=True)
     model = ADAPTERS[speaks]("m", model="model-1", url="http://here", fetch=fetch, silence=0.02)
     with pytest.raises(ModelFailure, match="fell silent") as caught:
-        await heard(model, request())
+        await received(model, request())
     assert caught.value.kind == "cut"
     assert fetch.closed == 1
     whole = InPieces(
         STREAMED[speaks](TALK)[: -1 if speaks == "openai" else None], endless=True
     )  # [DONE] does not come
     model = ADAPTERS[speaks]("m", model="model-1", url="http://here", fetch=whole, silence=0.02)
-    assert (await heard(model, request()))[1].result.stop_reason == "toolUse"
+    assert (await received(model, request()))[1].result.stop_reason == "toolUse"
 
 
 @everybody
@@ -272,7 +272,7 @@ async def test_no_answer_at_all(speaks: str) -> None:
         pauses = Pauses()
         model = adapter(speaks, site, silence=0.05, sleep=pauses)
         with pytest.raises(ModelFailure, match="did not begin to answer") as caught:
-            await heard(model, request())
+            await received(model, request())
         assert caught.value.kind == "unreachable"
         assert pauses.all == []
         await model.aclose()
@@ -289,7 +289,7 @@ async def test_cancelling_closes_the_connection(speaks: str) -> None:
         await asyncio.wait_for(site.left.wait(), 5)
         site.left.clear()
         site.begun.clear()
-        task = asyncio.create_task(heard(model, request()))
+        task = asyncio.create_task(received(model, request()))
         await site.begun.wait()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -307,7 +307,7 @@ async def test_what_may_pass_is_tried_again(speaks: str) -> None:
     async with Site(busy, Act(status=503, body=b"down"), TALK) as site:
         pauses = Pauses()
         model = adapter(speaks, site, sleep=pauses)
-        deltas, last = await heard(model, request())
+        deltas, last = await received(model, request())
         assert pauses.all == [3.0, 2.0]
         assert last.result.stop_reason == "toolUse"
         notes = [delta.text for delta in deltas if delta.kind == "note"]
@@ -328,7 +328,7 @@ async def test_patience_ends(speaks: str, wait: str, asked: int, slept: list[flo
         pauses = Pauses()
         model = adapter(speaks, site, sleep=pauses)
         with pytest.raises(ModelFailure, match=f"wait {wait} seconds") as caught:
-            await heard(model, request())
+            await received(model, request())
         assert (len(site.asked), pauses.all) == (asked, slept)
         assert (caught.value.kind, caught.value.status, caught.value.retry_after) == (
             "rate_limited",
@@ -346,7 +346,7 @@ async def test_nobody_there(speaks: str, site: Site) -> None:
         pass
     model = adapter(speaks, gone, sleep=pauses)
     with pytest.raises(ModelFailure, match="cannot be reached.*Check the URL") as caught:
-        await heard(model, request())
+        await received(model, request())
     assert caught.value.kind == "unreachable"
     assert pauses.all == [1.0, 2.0, 4.0]
     await model.aclose()
@@ -424,13 +424,13 @@ async def test_errors_in_the_middle_of_a_stream(
     async with Site(Act(stream=at_once), Act(Answer(("Hello",))), Act(stream=later)) as site:
         model = adapter(speaks, site)
         if kind in ("overloaded", "rate_limited"):
-            deltas, _ = await heard(model, request())
+            deltas, _ = await received(model, request())
             assert [delta.kind for delta in deltas] == ["note", "text"]
         else:
             with pytest.raises(ModelFailure) as caught:
-                await heard(model, request())
+                await received(model, request())
             assert caught.value.kind == kind
-            await heard(model, request())
+            await received(model, request())
         came: list[Any] = []
         with pytest.raises(ModelFailure) as caught:
             await collect(model, came)
@@ -449,7 +449,7 @@ async def test_streams_in_pieces_of_any_size(speaks: str, cuts: set[int]) -> Non
     edges = [0, *sorted(cut for cut in cuts if cut < len(stream)), len(stream)]
     pieces = [stream[one:other] for one, other in pairwise(edges)]
     whole, cut, bytewise = [
-        await heard(
+        await received(
             ADAPTERS[speaks]("m", model="model-1", url="http://here", fetch=InPieces(one)),
             request(),
         )
@@ -477,7 +477,7 @@ async def test_noise_is_a_failure_and_nothing_else(speaks: str, noise: list[byte
             "m", model="model-1", url="http://here", fetch=InPieces(pieces), tries=1
         )
         try:
-            _, last = await heard(model, request())
+            _, last = await received(model, request())
         except ModelFailure as failure:
             assert str(failure)
         else:
@@ -519,7 +519,7 @@ async def test_answers_of_the_wrong_shape(speaks: str, data: st.DataObject) -> N
         "m", model="model-1", url="http://here", fetch=InPieces(pieces), tries=1
     )
     try:
-        _, last = await heard(model, request())
+        _, last = await received(model, request())
     except ModelFailure as failure:
         assert str(failure)
     else:
@@ -533,6 +533,6 @@ async def test_bounds(speaks: str) -> None:
         for stream in (True, False):
             model = adapter(speaks, site, stream=stream, most=10_000)
             with pytest.raises(ModelFailure, match="large|bytes") as caught:
-                await heard(model, request())
+                await received(model, request())
             assert caught.value.kind == "bad_answer"
             await model.aclose()

@@ -55,11 +55,11 @@ async def test_nothing_is_sent_before_the_peer_is_ready(revision: str) -> None:
     for what in ("tools", "prompts", "resources"):
         server.changed(what)
     assert "result" in await peer.ask("ping")
-    assert [message for message in peer.heard if "method" in message] == []
+    assert [message for message in peer.received if "method" in message] == []
     peer.say({"method": "notifications/initialized"})
     assert "result" in await peer.ask("ping")
     server.changed("tools")
     assert "result" in await peer.ask("ping")
-    told = [message["method"] for message in peer.heard if "method" in message]
+    told = [message["method"] for message in peer.received if "method" in message]
     assert told == ["notifications/tools/list_changed"]
     await peer.aclose()

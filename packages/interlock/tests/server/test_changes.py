@@ -19,7 +19,7 @@ from tests.server.by_hand import R4, exchange
 BOTH_ERAS = pytest.mark.parametrize("revision", [R4, "2026-07-28"])
 
 
-def heard(server: Server) -> list[Change]:
+def received(server: Server) -> list[Change]:
     """All that the server's bus carries from now on."""
     changes: list[Change] = []
     server.bus.listen(changes.append)
@@ -36,7 +36,7 @@ async def test_who_is_told_what():
     (`TOL-18`, `RES-17`, `PRM-08`).
     """
     server = Server("changing")
-    changes = heard(server)
+    changes = received(server)
     server.add_tool(feature)
     server.add_tool(feature, replace=True)
     server.add_prompt(feature)
@@ -74,7 +74,7 @@ async def test_what_fails_is_not_told():
     server.add_prompt(feature)
     server.add_resource("docs://a", "text")
     server.add_resource("docs://{name}", lambda name: name)
-    changes = heard(server)
+    changes = received(server)
     with pytest.raises(ValueError, match="there is a tool 'feature' already; pass replace=True"):
         server.add_tool(feature)
     with pytest.raises(ValueError, match="there is a prompt 'feature' already"):
@@ -147,11 +147,11 @@ async def test_the_bus_hears_from_every_thread():
     came = asyncio.Event()
     changes: list[tuple[Change, int]] = []
 
-    def hear(change: Change) -> None:
+    def receive(change: Change) -> None:
         changes.append((change, threading.get_ident()))
         came.set()
 
-    stop = bus.listen(hear)
+    stop = bus.listen(receive)
     await asyncio.to_thread(bus.publish, Change("tools"))
     await asyncio.wait_for(came.wait(), 30)
     bus.publish(Change("prompts"))
@@ -310,12 +310,12 @@ class Postbox:
 
     def publish(self, change: Change) -> None:
         self.published.append(change)
-        for hear in list(self.listeners):
-            hear(change)
+        for receive in list(self.listeners):
+            receive(change)
 
-    def listen(self, hear: Any) -> Any:
-        self.listeners.append(hear)
-        return lambda: self.listeners.remove(hear)
+    def listen(self, receive: Any) -> Any:
+        self.listeners.append(receive)
+        return lambda: self.listeners.remove(receive)
 
 
 async def test_another_bus():

@@ -176,10 +176,10 @@ async def test_without_a_level_there_is_no_log():
         ctx.log.emergency("the house burns")
 
     assert (await told(server, "work")).all == []
-    heard: list[Any] = []
-    async with Client(server, on_log=heard.append) as client:
+    received: list[Any] = []
+    async with Client(server, on_log=received.append) as client:
         await client.call_tool("work")
-    assert heard == []
+    assert received == []
 
 
 # Who asks.
@@ -561,10 +561,12 @@ async def test_the_end_of_a_visit(revision: str):
             ctx.elicitation_complete("here")
         return "well"
 
-    heard: list[Any] = []
+    received: list[Any] = []
     answers = ScriptedAnswers(elicit=[True])
-    hear: Any = lambda method, params: heard.append((method, params))  # noqa: E731 - as short as it is
-    async with Client(server, revision=revision, answers=answers, on_notification=hear) as client:
+    receive: Any = lambda method, params: received.append((method, params))  # noqa: E731 - as short as it is
+    async with Client(
+        server, revision=revision, answers=answers, on_notification=receive
+    ) as client:
         # That revision has no pages.
         assert (await client.call_tool("visit")).is_error == (revision == "2025-06-18")
     ids = [
@@ -572,7 +574,7 @@ async def test_the_end_of_a_visit(revision: str):
     ]
     assert ids == {"2025-06-18": [], R4: ["here"], NEWEST: [None]}[revision]
     done = t.ElicitationCompleteNotificationParams(elicitation_id="here")
-    assert heard == ([("notifications/elicitation/complete", done)] if revision == R4 else [])
+    assert received == ([("notifications/elicitation/complete", done)] if revision == R4 else [])
 
 
 async def test_a_thread_that_reports_without_end_waits_for_the_loop() -> None:
@@ -604,15 +606,15 @@ async def test_a_thread_that_reports_without_end_waits_for_the_loop() -> None:
             ctx.progress(n)
         return "done"
 
-    heard: list[float] = []
+    received: list[float] = []
     async with Client(server) as client:
         loop.call_soon_threadsafe = counted  # type: ignore[method-assign]  # it is put back below
         try:
             result = await client.call_tool(
-                "report", on_progress=lambda x: heard.append(x.progress)
+                "report", on_progress=lambda x: received.append(x.progress)
             )
         finally:
             del loop.call_soon_threadsafe  # type: ignore[attr-defined]  # the instance's own
     assert result.text == "done"
-    assert heard == list(range(20_000))
+    assert received == list(range(20_000))
     assert most < 1000

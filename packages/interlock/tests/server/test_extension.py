@@ -527,13 +527,13 @@ async def test_a_result_of_an_extension_goes_only_to_clients_that_have_declared_
     await other.aclose()
 
 
-def selecting(heard: list[Any]) -> Extension:
+def selecting(received: list[Any]) -> Extension:
     declared = Extension("com.example/greet", notifications={"greet/selected": Selected})
 
-    async def hear(x: Exchange) -> None:
-        heard.append((x.params.name, x.caller.revision, x.caller.session))
+    async def receive(x: Exchange) -> None:
+        received.append((x.params.name, x.caller.revision, x.caller.session))
 
-    return declared.with_handlers(notifications={"greet/selected": hear})
+    return declared.with_handlers(notifications={"greet/selected": receive})
 
 
 @pytest.mark.parametrize("revision", [R4, "2026-07-28"])
@@ -541,7 +541,7 @@ async def test_notifications_of_a_client_reach_their_handler_through_the_middlew
     """With their type and who sends them; one that cannot be read, or of a client that has not
     declared it, is ignored (`SDX-13`).
     """
-    heard: list[Any] = []
+    received: list[Any] = []
     passed: list[str] = []
 
     def watching(handler: Handler) -> Handler:
@@ -551,19 +551,19 @@ async def test_notifications_of_a_client_reach_their_handler_through_the_middlew
 
         return handle
 
-    server = Server("extended", middleware=[watching], extensions=[selecting(heard)])
+    server = Server("extended", middleware=[watching], extensions=[selecting(received)])
     peer = await Peer.of(server, revision, capabilities=DECLARED)
     peer.tell("greet/selected", {"name": 5})
     peer.tell("greet/never", {"name": "Ada"})
     peer.tell("greet/selected", {"name": "Ada"})
     await peer.ask("tools/list")
-    assert heard == [("Ada", revision, None)]
+    assert received == [("Ada", revision, None)]
     assert passed.count("greet/selected") == 1
     await peer.aclose()
     other = await Peer.of(server, revision)
     other.tell("greet/selected", {"name": "Bob"})
     await other.ask("tools/list")
-    assert len(heard) == 1
+    assert len(received) == 1
     await other.aclose()
 
 
@@ -616,13 +616,13 @@ async def test_keys_of_the_listen_filter_are_served_by_their_extension():
     peer = await Peer.of(server, capabilities={"extensions": {"com.example/jobs": {}}})
     wanted = {"toolsListChanged": True, "jobs": ["j1", "x"]}
     id = peer.begin("subscriptions/listen", {"notifications": wanted})
-    while len(peer.heard) < 2:
+    while len(peer.received) < 2:
         await peer.listen()
     tell[0]("jobs/progressed", Progressed(job="j1"))
-    while len(peer.heard) < 3:
+    while len(peer.received) < 3:
         await peer.listen()
     said = [
-        (m["method"], m["params"].get("notifications") or m["params"]["job"]) for m in peer.heard
+        (m["method"], m["params"].get("notifications") or m["params"]["job"]) for m in peer.received
     ]
     assert said == [
         ("notifications/subscriptions/acknowledged", {"toolsListChanged": True, "jobs": ["j1"]}),
@@ -630,7 +630,7 @@ async def test_keys_of_the_listen_filter_are_served_by_their_extension():
         ("jobs/progressed", "j1"),
     ]
     key = "io.modelcontextprotocol/subscriptionId"
-    assert all(m["params"]["_meta"][key] == id for m in peer.heard)
+    assert all(m["params"]["_meta"][key] == id for m in peer.received)
     peer.say({"method": "notifications/cancelled", "params": {"requestId": id}})
     await asyncio.wait_for(ended.wait(), 30)
     bad = await peer.ask("subscriptions/listen", {"notifications": {"jobs": "j1"}})
@@ -639,7 +639,7 @@ async def test_keys_of_the_listen_filter_are_served_by_their_extension():
     stranger = await Peer.of(server)
     stranger.begin("subscriptions/listen", {"notifications": wanted})
     await stranger.listen()
-    assert stranger.heard[0]["params"]["notifications"] == {"toolsListChanged": True}
+    assert stranger.received[0]["params"]["notifications"] == {"toolsListChanged": True}
     await stranger.aclose()
 
 
@@ -661,11 +661,11 @@ async def test_notifications_of_the_server_go_only_to_clients_that_have_declared
     server.add_tool(lambda: "done", name="do", description="Does it.")
     peer = await Peer.of(server, capabilities={"extensions": {"com.example/jobs": {}}})
     assert "result" in await peer.ask("tools/list")
-    assert [m["params"] for m in peer.heard] == [{"job": "j1"}]
+    assert [m["params"] for m in peer.received] == [{"job": "j1"}]
     await peer.aclose()
     other = await Peer.of(server)
     assert "result" in await other.ask("tools/list")
-    assert other.heard == []
+    assert other.received == []
     await other.aclose()
 
 

@@ -98,11 +98,11 @@ def house(*, suspend: bool = True, **options: Any) -> tuple[Server, list[str]]:
     return server, ran
 
 
-def person(heard: list[str]) -> Any:
+def person(received: list[str]) -> Any:
     """Who says yes to everything."""
 
     def answer(question: Any) -> Any:
-        heard.append(question.message)
+        received.append(question.message)
         return {"confirm": True}
 
     return answer
@@ -114,13 +114,13 @@ async def test_middleware_asks_before_any_feature(revision: str, suspend: bool) 
     """Twice, for tools, prompts and resources; the feature behind it runs once."""
     methods = ("tools/call", "prompts/get", "resources/read")
     server, ran = house(middleware=[asking(*methods, questions=2)], suspend=suspend)
-    heard: list[str] = []
-    async with Client(server, revision=revision, elicit=person(heard)) as client:
+    received: list[str] = []
+    async with Client(server, revision=revision, elicit=person(received)) as client:
         assert (await client.call_tool("plain")).text == "soup"
         assert (await client.get_prompt("words")).messages
         assert (await client.read_resource("docs://readme")).contents
     assert ran == ["plain", "words", "readme"]
-    assert heard == [f"{method} {number}?" for method in methods for number in range(2)]
+    assert received == [f"{method} {number}?" for method in methods for number in range(2)]
 
 
 @both_ways
@@ -128,10 +128,10 @@ async def test_middleware_asks_before_any_feature(revision: str, suspend: bool) 
 async def test_middleware_and_the_tool_behind_it_both_ask(revision: str, suspend: bool) -> None:
     """Each gets its own answers, in every way of asking."""
     server, _ = house(middleware=[asking("tools/call")], suspend=suspend)
-    heard: list[str] = []
-    async with Client(server, revision=revision, elicit=person(heard)) as client:
+    received: list[str] = []
+    async with Client(server, revision=revision, elicit=person(received)) as client:
         assert (await client.call_tool("asks")).text == "True True"
-    assert heard == ["tools/call 0?", "Sure?", "Really?"]
+    assert received == ["tools/call 0?", "Sure?", "Really?"]
 
 
 @pytest.mark.parametrize("revision", ASKING)
@@ -150,20 +150,20 @@ async def test_a_list_cannot_be_asked_about_and_says_so() -> None:
     (`MRT-01`).
     """
     server, _ = house(middleware=[asking("tools/list")])
-    heard: list[str] = []
-    async with Client(server, elicit=person(heard)) as client:
+    received: list[str] = []
+    async with Client(server, elicit=person(received)) as client:
         with pytest.raises(McpError, match=r"tools/list cannot ask: .* tools/call, prompts/get"):
             await client.list_tools()
-    assert heard == []
+    assert received == []
 
 
 async def test_a_list_of_a_session_can_be_asked_about() -> None:
     """There a question is a request of its own on the connection."""
     server, _ = house(middleware=[asking("tools/list")])
-    heard: list[str] = []
-    async with Client(server, revision=R4, elicit=person(heard)) as client:
+    received: list[str] = []
+    async with Client(server, revision=R4, elicit=person(received)) as client:
         assert len(await client.list_tools()) == 2
-    assert heard == ["tools/list 0?"]
+    assert received == ["tools/list 0?"]
 
 
 async def test_a_client_that_cannot_be_asked_is_not_asked() -> None:
@@ -266,7 +266,9 @@ async def test_a_method_of_an_extension_asks_an_older_client() -> None:
         id = peer.begin(method, {"dish": "soup"})
         question: dict[str, Any] = {}
         while not question:
-            question = next((m for m in peer.heard if m.get("method") == "elicitation/create"), {})
+            question = next(
+                (m for m in peer.received if m.get("method") == "elicitation/create"), {}
+            )
             if not question:
                 await peer.listen()
         peer.say({"id": question["id"], "result": {"action": "decline"}})

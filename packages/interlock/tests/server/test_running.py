@@ -84,7 +84,7 @@ class Program:
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self.process = process
-        self.heard: list[dict[str, Any]] = []
+        self.received: list[dict[str, Any]] = []
         self.complained = ""
 
     def say(self, id: int, method: str, params: dict[str, Any]) -> None:
@@ -98,13 +98,13 @@ class Program:
         }
         self.process.stdin.write(msgspec.json.encode(message) + b"\n")
 
-    async def hear(self) -> dict[str, Any]:
+    async def receive(self) -> dict[str, Any]:
         """The next message."""
         assert self.process.stdout is not None
         line = await asyncio.wait_for(self.process.stdout.readline(), LONG)
         assert line, "the program has closed its output"
-        self.heard.append(msgspec.json.decode(line))
-        return self.heard[-1]
+        self.received.append(msgspec.json.decode(line))
+        return self.received[-1]
 
     async def until(self, words: str) -> str:
         """The first line of stderr that begins so."""
@@ -123,7 +123,7 @@ class Program:
         out, err = await asyncio.wait_for(
             asyncio.gather(self.process.stdout.read(), self.process.stderr.read()), LONG
         )
-        self.heard += [msgspec.json.decode(line) for line in out.splitlines()]
+        self.received += [msgspec.json.decode(line) for line in out.splitlines()]
         self.complained += err.decode()
         return await self.process.wait()
 
@@ -152,10 +152,10 @@ async def test_a_signal_ends_a_stdio_server_in_good_order(tmp_path: Path, number
     """
     async with program(tmp_path, "stdio") as running:
         running.say(1, "subscriptions/listen", {"notifications": {"toolsListChanged": True}})
-        assert (await running.hear())["method"] == "notifications/subscriptions/acknowledged"
+        assert (await running.receive())["method"] == "notifications/subscriptions/acknowledged"
         running.process.send_signal(number)
         assert await running.ended() == 0
-    response = next(message for message in running.heard if message.get("id") == 1)
+    response = next(message for message in running.received if message.get("id") == 1)
     assert response["result"]["resultType"] == "complete"
     assert response["result"]["_meta"]["io.modelcontextprotocol/subscriptionId"] == 1
     assert running.complained == "entered\nleft\n"
@@ -166,12 +166,12 @@ async def test_calls_that_run_when_the_signal_comes(tmp_path: Path):
     async with program(tmp_path, "stdio") as running:
         running.say(1, "tools/call", {"name": "finish"})
         running.say(2, "tools/call", {"name": "hang"})
-        assert {(await running.hear())["params"]["progressToken"] for _ in range(2)} == {1, 2}
+        assert {(await running.receive())["params"]["progressToken"] for _ in range(2)} == {1, 2}
         running.say(3, "tools/call", {"name": "let_go"})
-        assert (await running.hear())["id"] == 3
+        assert (await running.receive())["id"] == 3
         running.process.send_signal(signal.SIGTERM)
         assert await running.ended() == 0
-    assert [message["id"] for message in running.heard if "result" in message] == [3, 1]
+    assert [message["id"] for message in running.received if "result" in message] == [3, 1]
     assert running.complained == "entered\nleft\n"
 
 
@@ -179,7 +179,7 @@ async def test_the_end_of_stdin_ends_the_server(tmp_path: Path):
     """The peer has gone: that is how a stdio server usually ends."""
     async with program(tmp_path, "stdio") as running:
         running.say(1, "tools/list", {})
-        await running.hear()
+        await running.receive()
         assert running.process.stdin is not None
         running.process.stdin.close()
         assert await running.ended() == 0

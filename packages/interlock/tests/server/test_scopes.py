@@ -510,7 +510,7 @@ async def test_a_hidden_part_of_what_is_watched_stays_hidden(revision: str) -> N
     server.add_resource("docs://all", "all")
     server.add_resource("docs://all/open", "open")
     server.add_resource("docs://all/secret", "secret", scopes="read")
-    for principal, heard in (
+    for principal, received in (
         (who(), ["docs://all/open", "docs://all"]),
         (who("read"), ["docs://all/secret", "docs://all/open", "docs://all"]),
     ):
@@ -521,7 +521,7 @@ async def test_a_hidden_part_of_what_is_watched_stays_hidden(revision: str) -> N
         ):
             for uri in ("docs://all/secret", "docs://all/open", "docs://all"):
                 server.updated(uri)
-            assert [(await anext(changes)).uri for _ in heard] == heard
+            assert [(await anext(changes)).uri for _ in received] == received
 
 
 # -- over a channel -------------------------------------------------------------------------------

@@ -152,9 +152,9 @@ async def test_listening_to_hidden_resources_is_as_listening_to_none(subject: st
         }
         peer.begin("subscriptions/listen", {"notifications": wanted})
         async with asyncio.timeout(30):
-            while not any("acknowledged" in message.get("method", "") for message in peer.heard):
+            while not any("acknowledged" in message.get("method", "") for message in peer.received):
                 await peer.listen()
-        (said,) = peer.heard
+        (said,) = peer.received
         acknowledged.append(said["params"]["notifications"])
         await peer.aclose()
     assert acknowledged[0] == acknowledged[1]
@@ -337,7 +337,7 @@ async def test_nobody_hears_of_a_resource_that_is_hidden_from_him(revision: str)
     server.visible(lambda caller: caller.principal is not None)(
         lambda known, feature: known or "secret" not in feature.tags
     )
-    for principal, heard in (
+    for principal, received in (
         (None, ["docs://all/open", "docs://all"]),
         (who("ada"), ["docs://all/secret", "docs://all/open", "docs://all"]),
     ):
@@ -348,7 +348,7 @@ async def test_nobody_hears_of_a_resource_that_is_hidden_from_him(revision: str)
         ):
             for uri in ("docs://all/secret", "docs://all/open", "docs://all"):
                 server.updated(uri)
-            assert [(await anext(changes)).uri for _ in heard] == heard
+            assert [(await anext(changes)).uri for _ in received] == received
 
 
 def by_plan(plans: dict[str, str]) -> Server:

@@ -36,7 +36,7 @@ class Peer:
         self.capabilities = {"elicitation": {}} if capabilities is None else capabilities
         self.serving = asyncio.create_task(server.serve(other, **options))
         self.other: MemoryChannel = other
-        self.heard: list[dict[str, Any]] = []
+        self.received: list[dict[str, Any]] = []
         self._ids = count(1)
 
     @classmethod
@@ -77,12 +77,12 @@ class Peer:
         return {**given, "_meta": {**said, **given.get("_meta", {})}}
 
     async def answer(self, id: int) -> dict[str, Any]:
-        """Listen until a request is answered; what else is said lies in `heard`."""
+        """Listen until a request is answered; what else is said lies in `received`."""
         async with asyncio.timeout(30):
             while True:
-                for message in self.heard:
+                for message in self.received:
                     if message.get("id") == id and "method" not in message:
-                        self.heard.remove(message)
+                        self.received.remove(message)
                         return message
                 await self.listen()
 
@@ -94,7 +94,7 @@ class Peer:
         """Take in what comes next."""
         frames = await self.channel.receive()
         assert frames, "the server has closed the channel"
-        self.heard += [msgspec.json.decode(frame) for frame in frames]
+        self.received += [msgspec.json.decode(frame) for frame in frames]
 
     async def aclose(self) -> None:
         """Go away, and wait until the server has noticed. Raises what serving raised."""

@@ -55,12 +55,12 @@ async def answered(written: list[str], server: Server, revision: str) -> list[st
         ours.send([said.frame])
         for _ in range(50):  # nothing here waits for the outside world: by then all is said
             await asyncio.sleep(0)
-        heard = Tape()
+        received = Tape()
         for frame in ours._arrived:
-            heard.record("server", frame)
+            received.record("server", frame)
         ours._arrived.clear()
         agreed = f'"protocolVersion":"{revision}"', f'"protocolVersion":"{PLACE}"'
-        lines += heard.blanked().to_bytes().decode().replace(*agreed).splitlines()
+        lines += received.blanked().to_bytes().decode().replace(*agreed).splitlines()
     await ours.aclose()
     await serving
     return lines

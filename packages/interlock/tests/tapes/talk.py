@@ -59,10 +59,10 @@ async def logging(client: Client) -> None:
 @scenario("progress", "Progress for who wants it, and none for who does not.", telling_server)
 async def progress(client: Client) -> None:
     """With a token and without."""
-    heard: list[float] = []
-    await client.call_tool("climb", {"to": 2}, on_progress=lambda p: heard.append(p.progress))
+    received: list[float] = []
+    await client.call_tool("climb", {"to": 2}, on_progress=lambda p: received.append(p.progress))
     await client.call_tool("climb", {"to": 2})
-    assert heard == [1, 2]
+    assert received == [1, 2]
 
 
 @scenario("cancellation", "A call that is given up is never answered.", telling_server)

@@ -49,9 +49,9 @@ async def code(peer: Peer, method: str, **params: Any) -> int:
 async def question(peer: Peer) -> dict[str, Any]:
     """Wait for a question of the server."""
     while True:
-        for message in peer.heard:
+        for message in peer.received:
             if message.get("method") == "elicitation/create":
-                peer.heard.remove(message)
+                peer.received.remove(message)
                 return message
         await peer.listen()
 
@@ -59,7 +59,7 @@ async def question(peer: Peer) -> dict[str, Any]:
 async def notification(peer: Peer, method: str, **members: Any) -> dict[str, Any]:
     """Wait for a notification whose params have these members, and return its params."""
     while True:
-        for message in peer.heard:
+        for message in peer.received:
             params: dict[str, Any] = message.get("params", {})
             if message.get("method") == method and members.items() <= params.items():
                 return params
@@ -117,7 +117,7 @@ async def test_a_client_asks_for_a_task_and_collects_its_result() -> None:
         state = (await peer.ask("tasks/get", {"taskId": id}))["result"]
         assert state["status"] == "working"
         assert "_meta" not in state
-        assert not any(message.get("id") == waiting for message in peer.heard)
+        assert not any(message.get("id") == waiting for message in peer.received)
         server.gate.set()
         result = (await peer.answer(waiting))["result"]
         assert result["content"] == [{"type": "text", "text": "waited"}]

@@ -410,10 +410,10 @@ async def test_a_channel_that_breaks_is_the_reason_that_is_given() -> None:
 
 async def test_progress_reaches_the_call_that_it_belongs_to() -> None:
     """And a listener that fails harms nobody (`CAN-08`)."""
-    heard: list[Any] = []
+    received: list[Any] = []
 
     def fails(method: str, params: Any) -> None:
-        heard.append(params.progress)
+        received.append(params.progress)
         raise ValueError("not today")
 
     async with opened() as (duplex, server):
@@ -430,7 +430,7 @@ async def test_progress_reaches_the_call_that_it_belongs_to() -> None:
         )
         server.say(answer(second["id"], RESULT), answer(first["id"], RESULT))
         assert [result.text for result in await asyncio.gather(*running)] == ["x", "x"]
-    assert heard == [0, 1, 2]
+    assert received == [0, 1, 2]
 
 
 REPLIES: dict[str, tuple[Callable[[], Any], Any]] = {

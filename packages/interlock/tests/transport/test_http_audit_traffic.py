@@ -63,7 +63,7 @@ class Recording:
         )
         self.trips.append(trip)
 
-        async def hear() -> Any:
+        async def receive_message() -> Any:
             message = await receive()
             trip.body += message.get("body", b"")
             return message
@@ -75,7 +75,9 @@ class Recording:
             await send(message)
 
         await self._app(
-            {name: value for name, value in scope.items() if name != "interlock.hold"}, hear, say
+            {name: value for name, value in scope.items() if name != "interlock.hold"},
+            receive_message,
+            say,
         )
 
 

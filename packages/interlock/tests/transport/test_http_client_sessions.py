@@ -243,13 +243,13 @@ async def test_the_stream_of_a_session() -> None:
     """Notices and questions come on it; answers to questions go out as POSTs (`HTL-23`,
     `HTL-28`).
     """
-    heard: list[str] = []
+    received: list[str] = []
     async with scripted() as server:
         del server.on["GET"]
         client = client_of(
             server.url,
             R4,
-            on_notification=lambda method, params: heard.append(method),
+            on_notification=lambda method, params: received.append(method),
             elicit=lambda params: {"a": 1},
         )
         opening = begun(client.open())
@@ -267,7 +267,7 @@ async def test_the_stream_of_a_session() -> None:
         assert pong.body == {"jsonrpc": "2.0", "id": "p", "result": {}}
         await pong.taken()
         await opening
-        assert heard == ["notifications/tools/list_changed"]
+        assert received == ["notifications/tools/list_changed"]
         await client.aclose()
         await stream.hung_up()
 
@@ -289,15 +289,15 @@ async def test_messages_of_tasks_may_come_on_any_stream() -> None:
         track = Tracked(server)
         stream = await track.opened()
         await stream.sends(event(task), event(note("tools/list_changed")))
-        await track.hears(2)
+        await track.receivers(2)
         doing = begun(track.client.call_tool("act"))
         asked = await server.next("tools/call")
         await asked.streams()
         await asked.ends(event(task), event(asked.response(result())))
         assert (await doing).text == "done"
-        await track.hears(3)
+        await track.receivers(3)
         status = "notifications/tasks/status"
-        assert track.heard == [status, LISTS[0], status]
+        assert track.received == [status, LISTS[0], status]
         await track.client.aclose()
         await stream.hung_up()
 
@@ -341,19 +341,19 @@ class Tracked:
     def __init__(self, server: ScriptedServer) -> None:
         self.server = server
         self.waits = Waits()
-        self.heard: list[str] = []
+        self.received: list[str] = []
         self._stirred = asyncio.Event()
         self.client: Client = client_of(
-            server.url, R4, sleep=self.waits, on_notification=self._hear
+            server.url, R4, sleep=self.waits, on_notification=self._receive
         )
 
-    def _hear(self, method: str, params: Any) -> None:
-        self.heard.append(method)
+    def _receive(self, method: str, params: Any) -> None:
+        self.received.append(method)
         self._stirred.set()
 
-    async def hears(self, count: int) -> None:
+    async def receivers(self, count: int) -> None:
         """Wait until it has heard so many notices."""
-        while len(self.heard) < count:
+        while len(self.received) < count:
             self._stirred.clear()
             await self._stirred.wait()
 
@@ -384,11 +384,11 @@ async def test_a_stream_without_ids_that_broke_is_mistrusted() -> None:
             await stream.breaks()
             again = await server.next("GET")
             assert again.header("last-event-id") is None
-            assert track.heard == []
+            assert track.received == []
             await again.streams(b":\n\n")
             assert (await anext(changes)).kind == "tools"
             assert (await anext(changes)).uri == "note://a"
-        assert track.heard == [*LISTS, "notifications/resources/updated"]
+        assert track.received == [*LISTS, "notifications/resources/updated"]
         await track.client.aclose()
         await again.hung_up()
 
@@ -408,8 +408,8 @@ async def test_a_stream_with_ids_is_resumed() -> None:
             assert stream.header("last-event-id") == f"e{number}"
             await stream.streams()
         await stream.sends(event(note("prompts/list_changed"), id="e4"))
-        await track.hears(4)
-        assert track.heard == [LISTS[0]] * 3 + [LISTS[1]]
+        await track.receivers(4)
+        assert track.received == [LISTS[0]] * 3 + [LISTS[1]]
         assert track.waits.asked == [0.04] * 3
         await track.client.aclose()
         await stream.hung_up()
@@ -427,8 +427,8 @@ async def test_a_stream_that_cannot_be_resumed_begins_anew(refusal: str) -> None
         again = await server.next("GET")
         assert again.header("last-event-id") is None
         await again.streams(b":\n\n")
-        await track.hears(4)
-        assert track.heard == [LISTS[0], *LISTS]
+        await track.receivers(4)
+        assert track.received == [LISTS[0], *LISTS]
         await track.client.aclose()
         await again.hung_up()
 
@@ -524,8 +524,8 @@ async def test_a_call_finds_the_session_gone() -> None:
             None,
         )
         await again.streams(b":\n\n")
-        await track.hears(4)
-        assert track.heard == [LISTS[0], *LISTS]
+        await track.receivers(4)
+        assert track.received == [LISTS[0], *LISTS]
         await track.client.aclose()
         await again.hung_up()
 

@@ -117,8 +117,8 @@ async def test_reports_come_before_the_answer() -> None:
     answer ends the wait, though the stream goes on.
     """
     async with talking(R5) as (server, client):
-        heard: list[float] = []
-        doing = begun(client.call_tool("act", on_progress=lambda p: heard.append(p.progress)))
+        received: list[float] = []
+        doing = begun(client.call_tool("act", on_progress=lambda p: received.append(p.progress)))
         asked = await server.next()
         await asked.streams(
             event(progress(asked, 1)),
@@ -127,7 +127,7 @@ async def test_reports_come_before_the_answer() -> None:
             event(progress(asked, 3)),
         )
         assert (await doing).text == "done"
-        assert heard == [1, 2]
+        assert received == [1, 2]
         await asked.hung_up()
 
 
@@ -336,10 +336,12 @@ async def test_a_stream_that_breaks_at_any_byte(revision: str, gracefully: bool)
         whole = 0
         cut = 0
         while not whole or cut < whole:
-            heard: list[float] = []
+            received: list[float] = []
             waits.asked.clear()
             doing = begun(
-                client.call_tool("act", on_progress=lambda p, heard=heard: heard.append(p.progress))
+                client.call_tool(
+                    "act", on_progress=lambda p, received=received: received.append(p.progress)
+                )
             )
             asked = await server.next("tools/call")
             events = story(asked)
@@ -366,7 +368,7 @@ async def test_a_stream_that_breaks_at_any_byte(revision: str, gracefully: bool)
                 await back.streams()
                 await back.ends(*(data for _, data in events[place + 1 :]))
                 assert (await doing).text == "whole"
-                assert heard == [1, 2]
+                assert received == [1, 2]
                 assert waits.asked == [0.07]  # as the server asked (`HTL-17`)
             server.on["GET"] = lambda asked: asked.says("405 Method Not Allowed")
             cut += 1
@@ -380,8 +382,8 @@ async def test_a_stream_that_is_given_piece_by_piece() -> None:
     waits = Waits()
     async with talking(R4, sleep=waits) as (server, client):
         del server.on["GET"]
-        heard: list[float] = []
-        doing = begun(client.call_tool("act", on_progress=lambda p: heard.append(p.progress)))
+        received: list[float] = []
+        doing = begun(client.call_tool("act", on_progress=lambda p: received.append(p.progress)))
         asked = await server.next("tools/call")
         await asked.streams()
         await asked.ends(event(id="0", retry=20))
@@ -394,7 +396,7 @@ async def test_a_stream_that_is_given_piece_by_piece() -> None:
         await last.streams(event(asked.response(result()), id="10"))
         assert (await doing).text == "done"
         await last.hung_up()  # though the server left it open
-        assert heard == list(range(1, 10))
+        assert received == list(range(1, 10))
         assert waits.asked == [0.02] * 10
 
 
@@ -419,10 +421,10 @@ async def test_a_stream_that_breaks_between_two_questions() -> None:
 
     async with talking(R4, elicit=elicit) as (server, client):
         del server.on["GET"]
-        hearing = (
+        listening = (
             await server.next("GET") if server.count("GET") == 0 else None
         )  # the session's own stream was refused at its opening
-        assert hearing is None
+        assert listening is None
         doing = begun(client.call_tool("act"))
         asked = await server.next("tools/call")
         await asked.streams(event(question("q1"), id="1"))

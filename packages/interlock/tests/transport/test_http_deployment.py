@@ -305,13 +305,13 @@ def test_sessions_end_when_nobody_uses_them_and_live_while_somebody_listens(site
     one = site(limits={"idle_seconds": 0.3})
     with one.wire() as wire:
         idle = one.session(wire)
-        heard = one.session(wire)
-        listening = started(one, feed(heard))
+        received = one.session(wire)
+        listening = started(one, feed(received))
         one.value(
             "take", seconds=0.9
         )  # time must pass: to ask whether they are still there would be to use them
         assert wire.ask(in_session(idle, request(1, "ping"))).status == 404
-        assert wire.ask(in_session(heard, request(1, "ping"))).status == 200
+        assert wire.ask(in_session(received, request(1, "ping"))).status == 200
         listening.close()
 
 

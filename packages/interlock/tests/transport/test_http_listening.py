@@ -53,13 +53,13 @@ class Speaker:
     async def __call__(self, talk: Talk) -> None:
         while (seen := await talk.read()) is not None:
             if seen.line.startswith("GET"):
-                await self.hear(talk)
+                await self.receive(talk)
             elif seen.line.startswith("DELETE"):
                 await talk.send(ok())
             else:
                 await self.post(talk, json.loads(seen.body))
 
-    async def hear(self, talk: Talk) -> None:
+    async def receive(self, talk: Talk) -> None:
         if not self.listens:
             await talk.send(ok(b"", status="405 Method Not Allowed"))
             return
@@ -142,7 +142,7 @@ async def test_a_server_that_lets_the_listener_wait(monkeypatch: pytest.MonkeyPa
     """Where the answer to the GET does not come, the client does not wait for it for long."""
     monkeypatch.setattr("interlock.transport.http.client.transport._LISTENING", 0.01)
     speaker = Speaker()
-    speaker.hear = Talk.gone  # type: ignore[method-assign]  # it takes the request and says nothing
+    speaker.receive = Talk.gone  # type: ignore[method-assign]  # it takes the request and says nothing
     async with serving(speaker) as peer, Client(peer.url, revision=REVISION) as client:
         assert (await client.call_tool("t", timeout=5)).text == "nobody listens"
     assert len(listened(peer)) == 1

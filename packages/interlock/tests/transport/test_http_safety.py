@@ -351,7 +351,7 @@ def test_what_is_kept_of_a_client_is_bounded(shared: Site) -> None:
         assert "1000" in refused.json["error"]["message"]
 
 
-def heard(wire: Wire) -> list[dict[str, str]]:
+def received(wire: Wire) -> list[dict[str, str]]:
     """Everything that a stream still says."""
     return [event for event in wire.events() if event.get("data")]
 
@@ -374,7 +374,7 @@ def test_the_events_of_one_session_are_never_told_to_another(shared: Site) -> No
         again = shared.wire()
         again.say(feed(mine, f"Last-Event-ID: {ids[0]}"))
         assert again.head().status == 200
-        assert [event["id"] for event in heard(again)] == ids[1:]
+        assert [event["id"] for event in received(again)] == ids[1:]
         for id in ids:
             assert wire.ask(feed(yours, f"Last-Event-ID: {id}")).status == 400
 
@@ -450,7 +450,7 @@ def test_an_answer_to_nobody_reaches_nobody(shared: Site) -> None:
             assert wire.ask(in_session(yours, body)).status == 202
         assert wire.ask(in_session(mine, b'{"jsonrpc":"2.0","id":7}')).status == 400
         assert wire.ask(in_session(mine, b'{"jsonrpc":"2.0","id":99,"result":{}}')).status == 202
-        messages = [json.loads(event["data"]) for event in heard(stuck)]
+        messages = [json.loads(event["data"]) for event in received(stuck)]
         assert [message["id"] for message in messages if "method" not in message] == [7]
         assert messages[-1]["result"]["content"][0]["text"] == "taken"
 
@@ -482,7 +482,7 @@ def test_a_stream_that_is_come_back_for_twice_is_told_once(shared: Site) -> None
         for one in wires:
             one.say(feed(id, f"Last-Event-ID: {last}"))
             assert one.head().status == 200
-        told = [json.loads(event["data"])["id"] for one in wires for event in heard(one)]
+        told = [json.loads(event["data"])["id"] for one in wires for event in received(one)]
         assert told == [1]
 
 

@@ -328,7 +328,7 @@ async def test_notices_follow_the_token(web: Web) -> None:
             await visit.ask(request(number + 1, "resources/subscribe", {"uri": uri}), "read")
         ).status == 200
     server = SHOPS[web.port]
-    for scopes, heard in (((), ["docs://open"]), (("read",), ["docs://secret", "docs://open"])):
+    for scopes, received in (((), ["docs://open"]), (("read",), ["docs://secret", "docs://open"])):
         line = await visit.listen(*scopes)
         await line.piece()  # it is open, and listens
         server.updated("docs://secret")
@@ -339,7 +339,7 @@ async def test_notices_follow_the_token(web: Web) -> None:
             "method"
         ] == "notifications/resources/updated":
             found.append(message["params"]["uri"])
-        assert found == heard
+        assert found == received
         assert message["method"] == "notifications/tools/list_changed"
         await line.close()
 
@@ -453,7 +453,7 @@ async def opened(web: Web, who: str, *scopes: str, until: float | None = None) -
     return line, path
 
 
-async def heard(
+async def received(
     web: Web, line: Line, path: str, id: int, who: str, *scopes: str, until: float | None = None
 ) -> dict[str, Any]:
     """What a call of `save` is answered."""
@@ -470,13 +470,13 @@ async def test_a_post_of_the_older_transport_is_judged_by_its_own_token(web: Web
     (`SEC-02`).
     """
     line, path = await opened(web, "ada", "write")
-    assert (await heard(web, line, path, 1, "ada", "write"))["result"]["content"][0][
+    assert (await received(web, line, path, 1, "ada", "write"))["result"]["content"][0][
         "text"
     ] == "saved by ada"
-    assert (await heard(web, line, path, 2, "ada"))["error"]["data"] == {
+    assert (await received(web, line, path, 2, "ada"))["error"]["data"] == {
         "requiredScopes": ["write"]
     }
-    assert (await heard(web, line, path, 3, "ada", "write", "x"))["result"]["content"][0][
+    assert (await received(web, line, path, 3, "ada", "write", "x"))["result"]["content"][0][
         "text"
     ] == "saved by ada"
     assert (await web.ask(as_(offered(tool(4, "save")), "bob", "write"), path)).status == 404
@@ -489,13 +489,13 @@ async def test_a_post_at_another_worker_is_judged_by_its_own_token(tmp_path: Pat
     options: dict[str, Any] = {"guard": Doorman(), "legacy_sse": True, "store": store}
     async with serving(shop(), **options) as one, serving(shop(), **options) as other:
         line, path = await opened(one, "ada", "write")
-        assert (await heard(other, line, path, 1, "ada"))["error"]["data"] == {
+        assert (await received(other, line, path, 1, "ada"))["error"]["data"] == {
             "requiredScopes": ["write"]
         }
-        assert (await heard(other, line, path, 2, "ada", "write"))["result"]["content"][0][
+        assert (await received(other, line, path, 2, "ada", "write"))["result"]["content"][0][
             "text"
         ] == "saved by ada"
-        assert (await heard(one, line, path, 3, "ada"))["error"]["data"] == {
+        assert (await received(one, line, path, 3, "ada"))["error"]["data"] == {
             "requiredScopes": ["write"]
         }
         await line.close()
@@ -561,7 +561,7 @@ async def test_the_stream_of_the_older_transport_lives_as_long_as_its_tokens(web
     """It is the whole session: a message that comes with a later token prolongs it."""
     line, path = await opened(web, "ada", "write", until=time.time() + 0.6)
     until = time.time() + 1.2
-    assert "result" in await heard(web, line, path, 1, "ada", "write", until=until)
+    assert "result" in await received(web, line, path, 1, "ada", "write", until=until)
     assert await line.message() is None
     assert time.time() >= until
 

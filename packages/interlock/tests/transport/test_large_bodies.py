@@ -34,17 +34,17 @@ async def test_large_bodies_are_told_of(name: str, arguments: dict[str, object],
     async def text(size: int) -> str:
         return "x" * size
 
-    heard: list[bool] = []
+    received: list[bool] = []
     sock = listening_socket("127.0.0.1", 0)
     app = server.http_app()
     web = Web(sock.getsockname()[1], app)
     task = asyncio.create_task(
-        serve_http(app, sock, grace=0.2, on_large=lambda: heard.append(True))
+        serve_http(app, sock, grace=0.2, on_large=lambda: received.append(True))
     )
     try:
         reply = await web.ask(call(name, arguments))
         assert reply.status == 200
-        assert bool(heard) is told
+        assert bool(received) is told
     finally:
         await web.aclose()
         task.cancel()

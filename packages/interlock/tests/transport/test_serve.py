@@ -417,15 +417,15 @@ async def test_a_peer_that_does_not_read_is_told_less() -> None:
 
 async def test_a_listener_that_fails_does_not_cost_the_messages_behind_it() -> None:
     """What comes in the same breath is taken in all the same."""
-    heard: list[str] = []
+    received: list[str] = []
 
-    def hear(method: str, params: Any, caller: Any) -> None:
-        heard.append(method)
+    def receive(method: str, params: Any, caller: Any) -> None:
+        received.append(method)
         raise ValueError("not today")
 
     stage = Stage()
     stage.let_go("x")
-    async with served(stage, on_notification=hear) as client:
+    async with served(stage, on_notification=receive) as client:
         client.channel.send(
             [
                 notification("notifications/roots/list_changed"),
@@ -433,7 +433,7 @@ async def test_a_listener_that_fails_does_not_cost_the_messages_behind_it() -> N
             ]
         )
         assert words(await client.next()) == "x"
-    assert heard == ["notifications/roots/list_changed"]
+    assert received == ["notifications/roots/list_changed"]
 
 
 # -- asking

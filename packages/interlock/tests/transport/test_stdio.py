@@ -234,12 +234,12 @@ async def test_stderr_is_heard_line_by_line_and_is_no_failure(tmp_path: Path) ->
     (`STD-04`, `STD-05`).
     """
     before = 'os.write(2, b"one\\r\\ntwo \\xff\\n\\nthr"); os.write(2, b"ee\\n")'
-    heard: list[str] = []
+    received: list[str] = []
     async with opened(
-        server(tmp_path, before=before, after='os.write(2, b"the end")'), on_stderr=heard.append
+        server(tmp_path, before=before, after='os.write(2, b"the end")'), on_stderr=received.append
     ) as transport:
         assert await words(transport) == "fine"
-    assert heard == ["one", "two \ufffd", "", "three", "the end"]
+    assert received == ["one", "two \ufffd", "", "three", "the end"]
 
 
 async def test_a_server_that_floods_stderr_is_not_held_up_by_it(tmp_path: Path) -> None:

@@ -155,13 +155,13 @@ def targets(server: Server, channel: Channel) -> list[Target]:
 
 async def progress(client: Client) -> None:
     """Callbacks may be plain or async."""
-    heard: list[float] = []
+    received: list[float] = []
 
-    async def hear(params: ProgressNotificationParams) -> None:
-        heard.append(params.progress)
+    async def receive(params: ProgressNotificationParams) -> None:
+        received.append(params.progress)
 
-    result = await client.call_tool("add", on_progress=hear)
-    await client.call_tool("add", on_progress=lambda params: heard.append(params.progress))
+    result = await client.call_tool("add", on_progress=receive)
+    await client.call_tool("add", on_progress=lambda params: received.append(params.progress))
     assert_type(result.is_error, bool)
 
 

@@ -124,7 +124,7 @@ async def test_notifications_go_both_ways(wired: Wired):
     (`SDX-13`, `SDX-16`)."""
     from catalog_search import Indexed, Selected, search_client  # installed by the fixture
 
-    heard: asyncio.Queue[Indexed] = asyncio.Queue()
+    received: asyncio.Queue[Indexed] = asyncio.Queue()
     passed: list[str] = []
 
     def noting(handler: Handler) -> Handler:
@@ -135,7 +135,7 @@ async def test_notifications_go_both_ways(wired: Wired):
         return handle
 
     client = await wired.client(
-        search_client(heard.put_nowait),
+        search_client(received.put_nowait),
         middleware=[noting],
         info=types.Implementation(name="reader", version="1"),
     )
@@ -152,7 +152,7 @@ async def test_notifications_go_both_ways(wired: Wired):
         await client.call_tool("add", {"catalog": "bücher", "entry": "Faust"})
         await client.call_tool("add", {"catalog": "books", "entry": "Ulysses"})
         async with asyncio.timeout(60):
-            told = await heard.get()
+            told = await received.get()
         assert (told.catalog, told.entry) == ("books", "Ulysses")
     with pytest.raises(ValueError, match="no extension of this client defines maps for the listen"):
         async with client.watch(filter={"maps": True}):
@@ -162,7 +162,7 @@ async def test_notifications_go_both_ways(wired: Wired):
 async def test_notifications_of_the_server_pass_middleware_of_the_client(wired: Wired):
     """One is changed, one suppressed, and all others are heard in order before the call returns
     (`SDX-16`, `SDX-21`, `SDX-23`)."""
-    heard: list[Any] = []
+    received: list[Any] = []
 
     def editing(handler: Handler) -> Handler:
         async def handle(x: Exchange) -> AnyResult:
@@ -177,12 +177,12 @@ async def test_notifications_of_the_server_pass_middleware_of_the_client(wired: 
         return handle
 
     client = await wired.client(
-        middleware=[editing], log_level="info", on_log=lambda params: heard.append(params.data)
+        middleware=[editing], log_level="info", on_log=lambda params: received.append(params.data)
     )
     words = ["a", "secret", "b", "c"]
     result = await client.call_tool("note", {"words": words})
     assert result.value() == "noted"
-    assert heard == ["A", "B", "C"]
+    assert received == ["A", "B", "C"]
 
 
 async def test_a_package_is_made_and_enabled_as_the_guide_says(installed: Path):

@@ -216,10 +216,10 @@ async def test_roots(chain: Chain) -> None:
 
 async def test_progress(chain: Chain) -> None:
     """In order, before the result, and to whoever asked for it."""
-    heard: list[Any] = []
-    result = await chain.client.call_tool("steps", {"to": 3}, on_progress=heard.append)
+    received: list[Any] = []
+    result = await chain.client.call_tool("steps", {"to": 3}, on_progress=received.append)
     assert result.text == "arrived"
-    assert [(p.progress, p.total) for p in heard] == [(1, 3), (2, 3), (3, 3)]
+    assert [(p.progress, p.total) for p in received] == [(1, 3), (2, 3), (3, 3)]
 
 
 async def test_log_messages(chain: Chain) -> None:
@@ -272,19 +272,19 @@ async def test_errors(chain: Chain) -> None:
 
 async def test_many_calls_at_once_on_one_connection(chain: Chain) -> None:
     """Each gets its own result, and its own progress."""
-    heard: dict[int, list[float]] = {n: [] for n in range(AT_ONCE)}
+    received: dict[int, list[float]] = {n: [] for n in range(AT_ONCE)}
 
     async def one(number: int) -> str:
         result = await chain.client.call_tool(
             "count",
             {"number": number},
-            on_progress=lambda p: heard[number].append(p.progress),
+            on_progress=lambda p: received[number].append(p.progress),
         )
         return result.text
 
     results = await asyncio.gather(*(one(number) for number in range(AT_ONCE)))
     assert results == [str(number) for number in range(AT_ONCE)]
-    assert heard == {number: [number] for number in range(AT_ONCE)}
+    assert received == {number: [number] for number in range(AT_ONCE)}
 
 
 async def test_many_questions_at_once_on_one_connection(chain: Chain) -> None:

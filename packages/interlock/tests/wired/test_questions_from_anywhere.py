@@ -46,12 +46,12 @@ def command(suspend: bool) -> list[str]:
 
 @asynccontextmanager
 async def connected(
-    transport: str, revision: str, suspend: bool, heard: list[str]
+    transport: str, revision: str, suspend: bool, received: list[str]
 ) -> AsyncIterator[Client]:
     """A client of the server, which notes what it is asked and says yes."""
 
     def answer(question: Any) -> Any:
-        heard.append(question.message)
+        received.append(question.message)
         return {"confirm": True}
 
     options: dict[str, Any] = {
@@ -77,21 +77,21 @@ async def connected(
 async def test_middleware_and_tools_ask(transport: str, revision: str, suspend: bool) -> None:
     """Where the revision has questions they are answered; where it has none the call fails in
     words, and nothing runs."""
-    heard: list[str] = []
-    async with connected(transport, revision, suspend, heard) as client:
+    received: list[str] = []
+    async with connected(transport, revision, suspend, received) as client:
         guarded = await client.call_tool("guarded")
         asks = await client.call_tool("asks")
         report = json.loads((await client.call_tool("report")).text)
     if supports(revision, "elicitation"):
         assert (guarded.text, asks.text) == ("ran", "True True")
-        assert heard == ["May it run?", "One?", "Two?"]
+        assert received == ["May it run?", "One?", "Two?"]
         assert report == {"calls": ["guarded", "asks", "report"], "ran": ["guarded"]}
     else:
         assert guarded.is_error
         assert "elicitation" in guarded.text
         assert asks.is_error
         assert "elicitation" in asks.text
-        assert heard == []
+        assert received == []
         assert report == {"calls": ["guarded", "asks", "report"], "ran": []}
 
 
@@ -111,13 +111,13 @@ async def test_middleware_that_hears_no(transport: str) -> None:
 async def test_a_method_of_an_extension_asks(transport: str, revision: str, suspend: bool) -> None:
     """In rounds, or straight on the connection or the session's stream; without questions it is an
     error."""
-    heard: list[str] = []
-    async with connected(transport, revision, suspend, heard) as client:
+    received: list[str] = []
+    async with connected(transport, revision, suspend, received) as client:
         ordering = client.request("restaurant/order", OrderParams(dish="soup"), Ordered)
         if supports(revision, "elicitation"):
             assert (await ordering).said == "soup [True, True]"
-            assert heard == ["soup?", "Sure?"]
+            assert received == ["soup?", "Sure?"]
         else:
             with pytest.raises(McpError, match="elicitation"):
                 await ordering
-            assert heard == []
+            assert received == []

@@ -208,12 +208,12 @@ async def test_a_crash_writes_nothing_to_the_log_of_the_client(revision: str) ->
         ctx.log.error("it failed")
         raise RuntimeError(f"cannot log in with {password}")
 
-    heard: list[str] = []
-    transport = server.transport(tap=lambda sender, frame: heard.append(f"{sender}{frame!r}"))
+    received: list[str] = []
+    transport = server.transport(tap=lambda sender, frame: received.append(f"{sender}{frame!r}"))
     async with Client(transport, revision=revision, log_level="debug", on_log=print) as client:
         result = await client.call_tool("work", {"password": "hunter2"})
     assert result.is_error
-    said = [frame for frame in heard if frame.startswith("server")]
+    said = [frame for frame in received if frame.startswith("server")]
     assert len([frame for frame in said if "notifications/message" in frame]) == 1
     assert not any("hunter2" in frame or "RuntimeError" in frame for frame in said)
 

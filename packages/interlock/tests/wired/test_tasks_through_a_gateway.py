@@ -118,18 +118,18 @@ async def test_a_question_comes_through(pair: Pair) -> None:
 async def test_progress_comes_through(pair: Pair) -> None:
     """As the status message of a task, or as the progress of a call."""
     gate = Gate()
-    heard: list[str | None] = []
+    received: list[str | None] = []
     if pair.behind not in WITH_TASKS:
         return  # the tool cannot be called there
 
-    def hear(progress: Any) -> None:
-        heard.append(progress.message)
+    def receive(progress: Any) -> None:
+        received.append(progress.message)
         gate.open.set()
 
     async with through(pair, gate) as client:
-        result = await client.call_tool("crunch", {"n": 1}, on_progress=hear)
+        result = await client.call_tool("crunch", {"n": 1}, on_progress=receive)
         assert result.text == "2"
-        assert pair.ahead == "2024-11-05" or "half" in heard
+        assert pair.ahead == "2024-11-05" or "half" in received
 
 
 @BRIDGED

@@ -32,11 +32,11 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 async def test_progress(cell: Cell):
     """Progress reaches whoever made the call, in order and before the result (`PRG-01`, `PRG-02`,
     `PRG-03`)."""
-    heard: list[ProgressNotificationParams] = []
-    result = await cell.client.call_tool("steps", {"to": 3}, on_progress=heard.append)
+    received: list[ProgressNotificationParams] = []
+    result = await cell.client.call_tool("steps", {"to": 3}, on_progress=received.append)
     assert result.text == "arrived"
-    assert [(p.progress, p.total) for p in heard] == [(1, 3), (2, 3), (3, 3)]
-    assert [p.message for p in heard] == (
+    assert [(p.progress, p.total) for p in received] == [(1, 3), (2, 3), (3, 3)]
+    assert [p.message for p in received] == (
         ["step 1", "step 2", "step 3"] if cell.revision >= R2 else [None] * 3
     )
 
@@ -70,24 +70,24 @@ async def test_a_forwarded_exchange_keeps_its_trace_and_nothing_else_of_its_send
 
 async def test_progress_of_a_forwarded_exchange_carries_the_token_of_whoever_hears_it(cell: Cell):
     """Each conversation has tokens of its own (`PRG-01`)."""
-    heard: list[float] = []
+    received: list[float] = []
     x = Exchange(
         "tools/call",
         CallToolRequestParams(name="steps", arguments=Raw(b'{"to":2}')),
         Caller("2025-06-18"),
-        notify=lambda method, params: heard.append(params.progress),
+        notify=lambda method, params: received.append(params.progress),
     )
     await cell.client.send(x)
-    assert heard == [1, 2]
+    assert received == [1, 2]
 
 
 async def test_progress_from_a_thread(cell: Cell):
     """Progress grows each time: what does not is not sent (`PRG-02`)."""
-    heard: list[float] = []
+    received: list[float] = []
     assert (
-        await cell.client.call_tool("climb", on_progress=lambda p: heard.append(p.progress))
+        await cell.client.call_tool("climb", on_progress=lambda p: received.append(p.progress))
     ).text == "up"
-    assert heard == [1, 2, 3.5]
+    assert received == [1, 2, 3.5]
 
 
 async def test_progress_that_nobody_wants(cell: Cell):
@@ -103,13 +103,13 @@ async def logging_client(
 ) -> AsyncIterator[tuple[Client, list[LoggingMessageNotificationParams]]]:
     """The cell's client, its log heard; the level it had before is put back where the era remembers
     one."""
-    heard: list[LoggingMessageNotificationParams] = []
+    received: list[LoggingMessageNotificationParams] = []
     client = cell.client
-    client._on_log = heard.append
+    client._on_log = received.append
     try:
         if level is not None:
             await client.set_log_level(level)  # type: ignore[arg-type]  # a level
-        yield client, heard
+        yield client, received
     finally:
         client._on_log = None
         if level is not None and cell.handshake:
@@ -120,10 +120,10 @@ async def logging_client(
 async def test_log_levels(cell: Cell, level: str):
     """Log messages come from the wanted level on, whichever way the era says it, and before the
     result (`LOG-01`, `LOG-03`, `LOG-06`)."""
-    async with logging_client(cell, level) as (client, heard):
+    async with logging_client(cell, level) as (client, received):
         await client.call_tool("chatter", {"logger": "test"})
     wanted = LOGGING_LEVELS[LOGGING_LEVELS.index(level) :]  # type: ignore[arg-type]  # a level
-    assert [(m.level, m.logger, m.data) for m in heard] == [
+    assert [(m.level, m.logger, m.data) for m in received] == [
         (w, "test", {"level": w}) for w in wanted
     ]
 
@@ -134,9 +134,9 @@ async def test_log_without_a_level(cell: Cell):
     cell.client._caller = (
         None if cell.client._caller is None else type(cell.client._caller)(*_without_level(cell))
     )
-    async with logging_client(cell, None) as (client, heard):
+    async with logging_client(cell, None) as (client, received):
         await client.call_tool("chatter", {"logger": "test"})
-    assert [m.level for m in heard] == (list(LOGGING_LEVELS[1:]) if cell.handshake else [])
+    assert [m.level for m in received] == (list(LOGGING_LEVELS[1:]) if cell.handshake else [])
 
 
 def _without_level(cell: Cell) -> tuple[object, ...]:

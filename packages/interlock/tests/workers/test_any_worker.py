@@ -123,7 +123,7 @@ async def test_progress_reaches_the_client_whichever_worker_counts(workers: Clus
 async def test_a_log_level_set_at_one_worker_holds_at_all(workers: Cluster):
     """What a client has said once counts everywhere from the moment it is confirmed."""
     async with session(workers) as mine:
-        for level, heard in (
+        for level, received in (
             ("warning", ["warning", "error"]),
             ("error", ["error"]),
             ("debug", ["debug", "info", "warning", "error"]),
@@ -133,7 +133,7 @@ async def test_a_log_level_set_at_one_worker_holds_at_all(workers: Cluster):
                 *told, result = await (
                     await mine.begin(worker, "tools/call", tool("speak"))
                 ).messages()
-                assert [message["params"]["data"] for message in told] == heard
+                assert [message["params"]["data"] for message in told] == received
                 assert result["result"]["content"][0]["text"] == str(
                     workers.workers[worker].process.pid
                 )

@@ -59,15 +59,15 @@ async def test_a_stream_of_notices_that_moves_misses_nothing_and_repeats_nothing
         stream = await mine.listen(0)
         if revision == R4:
             await stream.next()
-        heard = []
+        received = []
         for n in range(0, 40, 2):
             await mine.call(n, "touch", n=n)
-            heard += await uris(stream, 1)
+            received += await uris(stream, 1)
             await stream.break_off()
             await mine.call(n, "touch", n=n + 1)
             stream = await mine.listen(n + 1, stream.last)
-            heard += await uris(stream, 1)
-        assert heard == [f"thing://{n}" for n in range(40)]
+            received += await uris(stream, 1)
+        assert received == [f"thing://{n}" for n in range(40)]
 
 
 async def test_a_stream_that_breaks_before_it_has_said_what_was_missed_loses_nothing(

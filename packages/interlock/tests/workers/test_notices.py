@@ -45,18 +45,18 @@ async def told(bus: TopicBus | MemoryBus, since: str, many: int) -> list[tuple[s
     """The next notices for one who was at a place, each with its own."""
     listener = Listener(ALL, bus)
     stop = bus.listen(listener.receive)
-    heard: list[tuple[str, str]] = []
+    received: list[tuple[str, str]] = []
     try:
         async with asyncio.timeout(10):
             await listener.catch_up(since)
-            while len(heard) < many:
+            while len(received) < many:
                 await listener.wait()
                 if (notice := listener.next_notice()) is not None:
                     _, params = notice
-                    heard.append((params.uri, msgspec.json.decode(params.meta)[POSITION]))
+                    received.append((params.uri, msgspec.json.decode(params.meta)[POSITION]))
     finally:
         stop()
-    return heard
+    return received
 
 
 @given(plan=moves)
@@ -74,16 +74,16 @@ def test_every_change_is_told_once_and_in_order(where, plan: list[tuple[int, int
         since = buses[0].position
         uris = iter(URIS)
         posted = 0
-        heard = 0
+        received = 0
         for more, take, at in [*plan, (1, 99, 1)]:
             for _ in range(more):
                 buses[0].publish(Change("resource", next(uris)))
                 posted += 1
-            for uri, next_place in await told(buses[at], since, min(take, posted - heard)):
-                assert uri == URIS[heard]
-                heard = heard + 1
+            for uri, next_place in await told(buses[at], since, min(take, posted - received)):
+                assert uri == URIS[received]
+                received = received + 1
                 since = next_place
-        assert heard == posted
+        assert received == posted
         for stop in stops:
             stop()
         for store in stores:

@@ -45,11 +45,11 @@ async def test_a_broken_stream_of_a_call_goes_on_at_any_worker(
         workers.step(name, 2)
         workers.step(name, 3)
         rest = await mine.listen(at, stream.last)
-        heard = [await rest.message(), await rest.message()]
+        received = [await rest.message(), await rest.message()]
         for n in (4, 5, 6):
             workers.step(name, n)
-        heard += await rest.messages()
-        assert said(heard) == [f"{name} {n}" for n in range(2, 7)] + [f"{name} done"]
+        received += await rest.messages()
+        assert said(received) == [f"{name} {n}" for n in range(2, 7)] + [f"{name} done"]
         ids = [event.id for event in stream.events + rest.events if event.data]
         assert len(set(ids)) == len(ids)
 
@@ -59,14 +59,14 @@ async def test_a_stream_that_breaks_again_and_again_goes_on_at_the_next_worker(w
     async with session(workers) as mine:
         name = f"a{mine.id}"
         stream = await begun(mine, name)
-        heard = []
+        received = []
         for n in range(2, 7):
             await stream.break_off()
             stream = await mine.listen(n, stream.last)
             workers.step(name, n)
-            heard.append(await stream.message())
-        heard += await stream.messages()
-        assert said(heard) == [f"{name} {n}" for n in range(2, 7)] + [f"{name} done"]
+            received.append(await stream.message())
+        received += await stream.messages()
+        assert said(received) == [f"{name} {n}" for n in range(2, 7)] + [f"{name} done"]
 
 
 @pytest.mark.parametrize("at", [0, 2])
@@ -128,11 +128,11 @@ async def test_a_tool_may_let_its_client_go_and_be_asked_for_the_rest(workers: C
 
 async def test_our_client_polls_through_the_balancer(workers: Cluster):
     """The client comes back by itself, to whichever worker, and gets all (`HTL-17`, `HTL-18`)."""
-    heard: list[str] = []
+    received: list[str] = []
     async with (
         asyncio.timeout(30),
         Client(
-            workers.url, revision=R4, on_log=lambda m: heard.append(m.data), log_level="warning"
+            workers.url, revision=R4, on_log=lambda m: received.append(m.data), log_level="warning"
         ) as client,
     ):
         name = f"o{id(client)}"
@@ -140,7 +140,7 @@ async def test_our_client_polls_through_the_balancer(workers: Cluster):
             workers.step(name, n, "disconnect" if n % 2 else "")
         result = await client.call_tool("steps", {"name": name, "to": 5})
         assert result.value() == f"{name} done"
-    assert heard == [f"{name} {n}" for n in range(1, 6)]
+    assert received == [f"{name} {n}" for n in range(1, 6)]
 
 
 async def test_an_event_that_was_never_sent_is_refused(workers: Cluster):

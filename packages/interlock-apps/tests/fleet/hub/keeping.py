@@ -78,7 +78,7 @@ class Clock:
             await self._stirred.wait()
 
 
-class Heard:
+class Received:
     """What a hub has told:
 
     `events`, and in `changed` the link and the names of its tools at that time.
@@ -136,15 +136,15 @@ class Owner:
 
     def __init__(
         self,
-        heard: Heard,
+        received: Received,
         answers: Callable[[str], Answers] | None = None,
         admit: Callable[[Entry], Awaitable[bool]] | None = None,
     ) -> None:
-        self._heard = heard
+        self._received = received
         self._answers = answers
         self._admit = admit
-        self.publish: Callable[[Event], None] = heard.publish
-        self.features_changed: Callable[[OfferedFeatures], None] = heard.features_changed
+        self.publish: Callable[[Event], None] = received.publish
+        self.features_changed: Callable[[OfferedFeatures], None] = received.features_changed
 
     def answers(self, entry: Entry) -> Answers:
         """See HubOwner."""
@@ -164,14 +164,14 @@ class Kept:
 
     def __init__(self, entries: Sequence[Entry], **options: Any) -> None:
         self.clock = Clock()
-        self.heard = Heard()
+        self.received = Received()
         owned = {name: options.pop(name) for name in ("answers", "admit") if name in options}
         given: dict[str, Any] = {
             "clock": self.clock,
             "sleep": self.clock.sleep,
             "chance": lambda: 0.5,
         }
-        self.owner = Owner(self.heard, **owned)
+        self.owner = Owner(self.received, **owned)
         self.hub = Hub(entries, self.owner, HubOptions(**(given | options)))
 
     def __getitem__(self, id: str) -> ManagedServer:

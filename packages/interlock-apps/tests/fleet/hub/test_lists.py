@@ -103,7 +103,7 @@ async def test_a_list_that_fails_leaves_the_others(revision: str) -> None:
     async with kept(Entry(id="a", secrets=frozenset({"sesame"})), servers={"a": shop}) as one:
         assert one["a"].state == "up"
         assert names(one) == ["a"]
-        (words,) = one.heard.notices()
+        (words,) = one.received.notices()
         assert words.startswith("Its prompts could not be listed: the key is ••")
         assert "sesame" not in words
     await ended(shop)
@@ -130,7 +130,7 @@ async def test_a_list_that_does_not_come_leaves_the_others() -> None:
         await opening
         assert one["a"].state == "up"
         assert [prompt.name for prompt in one["a"].prompts] == ["p"]
-        (words,) = one.heard.notices()
+        (words,) = one.received.notices()
         assert words == "Its tools could not be listed within 20 seconds."
         await shop.peer.until("notifications/cancelled")
     await ended(shop)
@@ -158,15 +158,17 @@ async def test_a_list_whose_pages_never_end_is_bounded() -> None:
         opened=False,
     ) as one:
         opening = asyncio.ensure_future(one.hub.open(None))
-        await one.heard.state("a", "up")
-        assert one.heard.notices() == ["Its tools could not be listed: It is longer than 95 items."]
+        await one.received.state("a", "up")
+        assert one.received.notices() == [
+            "Its tools could not be listed: It is longer than 95 items."
+        ]
         assert endless.peer.count("tools/list") == 10
         await hollow.peer.until("tools/list", 50)
         assert one["b"].state == "starting"
         await one.clock.advance(20)
         await opening
         assert one["b"].state == "up"
-        assert len(one.heard.notices()) == 2
+        assert len(one.received.notices()) == 2
         await turns()
         asked = hollow.peer.count("tools/list")
         await turns(100)
@@ -188,7 +190,7 @@ async def test_a_list_may_have_as_many_items_as_are_allowed() -> None:
         await shop.peer.until("tools/list", 4)
         await turns()
         assert len(names(one)) == 95
-        assert not one.heard.notices()
+        assert not one.received.notices()
     await ended(shop)
 
 
@@ -200,17 +202,17 @@ async def test_a_changed_list_is_fetched_again(revision: str) -> None:
     """And told where it is another than before, once for each change."""
     shop = Shop(revision)
     async with kept(Entry(id="a"), servers={"a": shop}) as one:
-        assert one.heard.changed == [("a", ["a"])]
+        assert one.received.changed == [("a", ["a"])]
         shop.peer.on["tools/list"] = tools("a", "b")
         shop.tell(CHANGED)
-        await one.heard.until(lambda: len(one.heard.changed) == 2)
-        assert one.heard.changed[-1] == ("a", ["a", "b"])
+        await one.received.until(lambda: len(one.received.changed) == 2)
+        assert one.received.changed[-1] == ("a", ["a", "b"])
         assert shop.peer.count("prompts/list") == 1
         await one.clock.advance(1)
         shop.tell(CHANGED)
         await shop.peer.until("tools/list", 3)
         await one.clock.advance(1)
-        assert len(one.heard.changed) == 2
+        assert len(one.received.changed) == 2
     await ended(shop)
 
 
@@ -230,7 +232,7 @@ async def test_a_flood_of_notices_leads_to_two_fetches(revision: str) -> None:
         await one.clock.advance(0.49)
         assert shop.peer.count("tools/list") == 2
         await one.clock.advance(0.02)
-        await one.heard.until(lambda: one.heard.changed[-1] == ("a", ["last"]))
+        await one.received.until(lambda: one.received.changed[-1] == ("a", ["last"]))
         await one.clock.advance(100)
         assert shop.peer.count("tools/list") == 3
     await ended(shop)
@@ -242,7 +244,7 @@ async def test_a_list_that_fails_later_stays_as_it_was() -> None:
     async with kept(Entry(id="a"), servers={"a": shop}) as one:
         shop.peer.on["tools/list"] = McpError(-32603, "broken")
         shop.tell(CHANGED)
-        await one.heard.until(one.heard.notices)
+        await one.received.until(one.received.notices)
         assert names(one) == ["a"]
         assert one["a"].state == "up"
     await ended(shop)
@@ -267,7 +269,7 @@ async def test_no_change_falls_between_listening_and_fetching() -> None:
         assert shop.peer.count("tools/list") == 1
         shop.peer.on["tools/list"] = tools("newer")
         shop.peer.acknowledge(listen)
-        await one.heard.until(lambda: one.heard.changed[-1] == ("a", ["newer"]))
+        await one.received.until(lambda: one.received.changed[-1] == ("a", ["newer"]))
     await ended(shop)
 
 
@@ -285,11 +287,11 @@ async def test_a_listener_that_ends_is_begun_again() -> None:
             await one.clock.until_asked(wait)
             await one.clock.advance(wait)
             await shop.peer.until("subscriptions/listen", number + 1)
-            await one.heard.until(
-                lambda number=number: one.heard.changed[-1] == ("a", [f"a{number}"])
+            await one.received.until(
+                lambda number=number: one.received.changed[-1] == ("a", [f"a{number}"])
             )
             await one.clock.advance(0.5)
-        assert one.heard.states("a") == ["starting", "up"]
+        assert one.received.states("a") == ["starting", "up"]
     await ended(shop)
 
 
@@ -317,23 +319,23 @@ async def test_what_stands_behind_a_uri_is_watched(revision: str) -> None:
         for _ in range(100):
             shop.tell(**updated, **wish)
         shop.tell("notifications/resources/updated", {"uri": "x://2"}, **wish)
-        await one.heard.until(lambda: one.heard.all(ResourceUpdated))
+        await one.received.until(lambda: one.received.all(ResourceUpdated))
         await one.clock.advance(2)
-        told = one.heard.all(ResourceUpdated)
+        told = one.received.all(ResourceUpdated)
         assert 1 <= len(told) <= 2
         assert {(event.server, event.uri) for event in told} == {("a", "x://1")}
         await shop.peer.own.aclose()
-        await one.heard.state("a", "down")
+        await one.received.state("a", "down")
         await one.clock.advance(1)
-        await one.heard.state("a", "up", 2)
-        await one.heard.until(lambda: len(one.heard.all(ResourceUpdated)) > len(told))
+        await one.received.state("a", "up", 2)
+        await one.received.until(lambda: len(one.received.all(ResourceUpdated)) > len(told))
         await one["a"].unwatch_uri("x://1")
         await turns()
         await one.clock.advance(1)
-        count = len(one.heard.all(ResourceUpdated))
+        count = len(one.received.all(ResourceUpdated))
         shop.tell(**updated, **wish)
         await turns()
-        assert len(one.heard.all(ResourceUpdated)) == count
+        assert len(one.received.all(ResourceUpdated)) == count
     await ended(shop)
 
 

@@ -91,7 +91,7 @@ async def test_fifty_servers_with_two_thousand_tools() -> None:
             *(link.call("tool_39", {"text": "x"}) for link in one.hub.servers.values())
         )
         assert [answer.text for answer in answers] == [f"{id} x" for id in ids]
-        assert sorted(id for id, _ in one.heard.changed) == sorted(ids)
+        assert sorted(id for id, _ in one.received.changed) == sorted(ids)
 
 
 @pytest.mark.endurance(seconds=3)
@@ -109,7 +109,7 @@ async def test_fifty_processes_of_which_some_misbehave(tmp_path: Path) -> None:
     async with kept(*entries, limits=QUICK, opened=False) as one:
         opening = asyncio.ensure_future(one.hub.open(None))
         for id in good:
-            await one.heard.state(id, "up")
+            await one.received.state(id, "up")
         answers = await asyncio.gather(*(one[id].call("pid") for id in good))
         assert [int(answer.text) for answer in answers] == [pids(tmp_path, id)[0] for id in good]
         assert not opening.done()
@@ -125,9 +125,9 @@ async def test_a_slow_server_holds_up_nobody() -> None:
     servers = {"slow": lambda: ByHand(opening=never.wait), "quick": large("quick", 1)}
     async with kept(Entry(id="slow"), Entry(id="quick"), servers=servers, opened=False) as one:
         await one.hub.open(0)
-        await one.heard.state("quick", "up")
+        await one.received.state("quick", "up")
         assert (await one["quick"].call("tool_0", {"text": "x"})).text == "quick x"
         await one.hub.restart("quick")
-        await one.heard.state("quick", "up", 2)
+        await one.received.state("quick", "up", 2)
         await turns()
         assert one["slow"].state == "starting"

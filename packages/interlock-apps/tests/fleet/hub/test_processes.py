@@ -59,7 +59,7 @@ async def test_a_server_that_dies_in_a_call(tool: str, code: int, tmp_path: Path
             await link.call(tool)
         assert caught.value.exit_code == code
         assert f"(exit code {code})" in str(caught.value)
-        down = await one.heard.state("x", "down")
+        down = await one.received.state("x", "down")
         assert down.words.startswith(f"The server has ended (exit code {code}). Retrying in 0.5 s.")
         if tool == "die":
             for words in (str(caught.value), down.words, "\n".join(said.text for said in link.log)):
@@ -68,13 +68,13 @@ async def test_a_server_that_dies_in_a_call(tool: str, code: int, tmp_path: Path
                 assert "sesame" not in words
         with pytest.raises(Unreachable, match="The server x is not reachable"):
             await link.call("pid")
-        assert one.heard.changed[-1] == ("x", [])
+        assert one.received.changed[-1] == ("x", [])
         assert one["other"].state == "up"
         await one.clock.advance(0.5)
-        await one.heard.state("x", "up", 2)
+        await one.received.state("x", "up", 2)
         assert int((await link.call("pid")).text) == pids(tmp_path)[-1]
-        assert one.heard.states("x") == ["starting", "up", "down", "starting", "up"]
-        assert one.heard.states("other") == ["starting", "up"]
+        assert one.received.states("x") == ["starting", "up", "down", "starting", "up"]
+        assert one.received.states("other") == ["starting", "up"]
     assert len(pids(tmp_path)) == (3 if tool == "leave" else 2)
     assert not [pid for pid in pids(tmp_path) if alive(pid)]
 
@@ -83,10 +83,10 @@ async def test_a_server_that_is_killed_while_nobody_asks(tmp_path: Path) -> None
     """It is found out all the same, and begun again."""
     async with kept(misbehaving(tmp_path), limits=QUICK) as one:
         os.kill(pids(tmp_path)[0], signal.SIGKILL)
-        down = await one.heard.state("x", "down")
+        down = await one.received.state("x", "down")
         assert "(exit code -9)" in down.words
         await one.clock.advance(0.5)
-        await one.heard.state("x", "up", 2)
+        await one.received.state("x", "up", 2)
     assert not [pid for pid in pids(tmp_path) if alive(pid)]
 
 
@@ -99,7 +99,7 @@ async def test_a_server_that_cannot_start_is_tried_less_and_less(tmp_path: Path)
         limits=QUICK,
     ) as one:
         for number, wait in enumerate([0.5, 1, 2, 4], 1):
-            down = await one.heard.state("x", "down", number)
+            down = await one.received.state("x", "down", number)
             assert down.words.startswith(
                 f"The server has ended (exit code 3). Retrying in {wait:g} s."
             )
@@ -114,11 +114,11 @@ async def test_a_server_that_cannot_start_is_tried_less_and_less(tmp_path: Path)
 async def test_a_server_that_dies_while_it_is_listed(tmp_path: Path) -> None:
     """It was never up, and its lists are not complained about."""
     async with kept(misbehaving(tmp_path, start="falls"), limits=QUICK) as one:
-        assert "(exit code 4)" in (await one.heard.state("x", "down")).words
+        assert "(exit code 4)" in (await one.received.state("x", "down")).words
         await one.clock.advance(0.5)
-        await one.heard.state("x", "down", 2)
-        assert one.heard.states("x") == ["starting", "down", "starting", "down"]
-        assert not one.heard.notices()
+        await one.received.state("x", "down", 2)
+        assert one.received.states("x") == ["starting", "down", "starting", "down"]
+        assert not one.received.notices()
     assert not [pid for pid in pids(tmp_path) if alive(pid)]
 
 
@@ -130,7 +130,7 @@ async def test_a_server_that_hangs_at_its_start(start: str, tmp_path: Path) -> N
     entries = [misbehaving(tmp_path, start=start, start_seconds=5), misbehaving(tmp_path, "well")]
     async with kept(*entries, opened=False, limits=QUICK) as one:
         opening = asyncio.ensure_future(one.hub.open(None))
-        await one.heard.state("well", "up")
+        await one.received.state("well", "up")
         assert (await one["well"].call("pid")).text
         assert one["x"].state == "starting"
         while not pids(tmp_path):  # noqa: ASYNC110 - it is another process that writes there
@@ -152,7 +152,7 @@ async def test_a_call_that_hangs_holds_up_no_other(tmp_path: Path) -> None:
         with pytest.raises(TimedOut):
             await hanging
         assert (await one["x"].call("pid")).text == pid
-        assert one.heard.states("x") == ["starting", "up"]
+        assert one.received.states("x") == ["starting", "up"]
 
 
 async def test_a_server_that_blocks_is_given_up_by_its_pings(tmp_path: Path) -> None:
@@ -165,11 +165,11 @@ async def test_a_server_that_blocks_is_given_up_by_its_pings(tmp_path: Path) -> 
         for _ in range(2):
             await one.clock.advance(30)
             await one.clock.advance(5)
-        await one.heard.state("x", "down")
+        await one.received.state("x", "down")
         await one.clock.until_asked(0.5)
         assert not alive(pids(tmp_path)[0])
         await one.clock.advance(0.5)
-        await one.heard.state("x", "up", 2)
+        await one.received.state("x", "up", 2)
     assert not [pid for pid in pids(tmp_path) if alive(pid)]
 
 
@@ -188,17 +188,17 @@ async def test_a_flood_of_lines_is_bounded(tmp_path: Path) -> None:
     ) as one:
         link = one["x"]
         await link.call("lines", {"count": 20_000})
-        await one.heard.until(lambda: one.heard.all(Notice))
-        said = one.heard.all(ServerLogLine)
+        await one.received.until(lambda: one.received.all(Notice))
+        said = one.received.all(ServerLogLine)
         assert [s.text for s in said] == [f"line {n}" for n in range(50)]
         await one.clock.advance(1)
         await link.call("lines", {"count": 1})
-        await one.heard.until(lambda: len(link.log) >= 53)
+        await one.received.until(lambda: len(link.log) >= 53)
         assert "lines were left out here" in link.log[50].text
         assert (link.log[51].text, link.log[51].level) == ("line 0", "stderr")
         assert len(link.log[52].text) <= 4097
-        assert len(one.heard.notices()) == 1
-        assert "more than 50 log lines a second" in one.heard.notices()[0]
+        assert len(one.received.notices()) == 1
+        assert "more than 50 log lines a second" in one.received.notices()[0]
 
 
 async def test_secrets_do_not_stand_in_errors(tmp_path: Path) -> None:
@@ -231,10 +231,10 @@ async def test_a_server_that_will_not_go_is_made_to(tmp_path: Path) -> None:
         assert not alive(pids(tmp_path)[0])
         assert (one["x"].state, one["x"].words) == ("off", "It was stopped.")
         await one.hub.start("x")
-        await one.heard.state("x", "up", 2)
+        await one.received.state("x", "up", 2)
         before = pids(tmp_path)[-1]
         await asyncio.gather(one.hub.restart("x"), one.hub.restart("x"), one.hub.restart("x"))
-        await one.heard.until(lambda: one["x"].state == "up")
+        await one.received.until(lambda: one["x"].state == "up")
         assert not alive(before)
         assert [alive(pid) for pid in pids(tmp_path)].count(True) == 1
     assert not [pid for pid in pids(tmp_path) if alive(pid)]

@@ -16,7 +16,7 @@ from interlock import Answers, Server, Unreachable
 from interlock.configs import Config, Entry
 from interlock_apps.fleet.hub import Hub, HubOptions
 from tests.client.peers import ByHand
-from tests.fleet.hub.keeping import QUICK, Heard, Owner, alive, kept, misbehaving, pids, turns
+from tests.fleet.hub.keeping import QUICK, Owner, Received, alive, kept, misbehaving, pids, turns
 
 linux = pytest.mark.skipif(
     sys.platform != "linux", reason="watches processes through /proc, which only Linux has"
@@ -50,14 +50,14 @@ async def test_what_differs_is_exchanged_and_the_rest_is_not_touched(tmp_path: P
             "anew": False,
             "gone": False,
         }
-        await one.heard.state("new", "up")
-        await one.heard.state("anew", "up", 2)
+        await one.received.state("new", "up")
+        await one.received.state("anew", "up", 2)
         assert [one[id] is before[id] for id in ("same", "noted", "anew")] == [True, True, False]
         assert one["same"].entry.source == "elsewhere"
-        assert one.heard.states("same") == one.heard.states("noted") == ["starting", "up"]
-        assert one.heard.states("gone") == ["starting", "up", "off"]
-        assert one.heard.changed[-1][0] in ("new", "anew")
-        assert ("gone", []) in one.heard.changed
+        assert one.received.states("same") == one.received.states("noted") == ["starting", "up"]
+        assert one.received.states("gone") == ["starting", "up", "off"]
+        assert one.received.changed[-1][0] in ("new", "anew")
+        assert ("gone", []) in one.received.changed
         with pytest.raises(Unreachable, match="0.01 seconds"):
             await one["noted"].call("hang")
         with pytest.raises(Unreachable, match="gone is stopped. It is no longer configured"):
@@ -71,7 +71,7 @@ async def test_two_at_once(tmp_path: Path) -> None:
     entries = [misbehaving(tmp_path, start="stubborn", env={"N": str(n)}) for n in range(5)]
     async with kept(entries[0], limits=QUICK) as one:
         await asyncio.gather(*(one.hub.reload([entry]) for entry in entries[1:]))
-        await one.heard.until(lambda: one["x"].state == "up")
+        await one.received.until(lambda: one["x"].state == "up")
         assert one["x"].entry == entries[-1]
         assert int((await one["x"].call("pid")).text) == pids(tmp_path)[-1]
         assert [pid for pid in pids(tmp_path) if alive(pid)] == pids(tmp_path)[-1:]
@@ -93,7 +93,7 @@ async def test_while_it_is_starting(start: str, tmp_path: Path) -> None:
         await opening
         with pytest.raises(Unreachable, match="no longer configured"):
             await waiting
-        await one.heard.state("y", "up")
+        await one.received.state("y", "up")
         assert not [pid for pid in pids(tmp_path) if alive(pid)]
 
 
@@ -106,7 +106,7 @@ async def test_one_that_is_cancelled_has_been_done(tmp_path: Path) -> None:
         reloading.cancel()
         await asyncio.wait({reloading})
         assert list(one.hub.servers) == ["y"]
-        await one.heard.state("y", "up")
+        await one.received.state("y", "up")
     assert not [pid for pid in pids(tmp_path) if alive(pid)]
 
 
@@ -134,7 +134,7 @@ async def test_what_is_begun_anew_waits_for_what_was_there() -> None:
         gate.set()
         assert seen == (1, 1, "starting")
         await asyncio.wait(reloads)
-        await one.heard.state("a", "up", 2)
+        await one.received.state("a", "up", 2)
         assert len(ways) == 2
 
 
@@ -148,8 +148,8 @@ async def test_who_was_stopped_by_hand_stays_so() -> None:
         assert (one["a"].state, one["b"].state) == ("off", "off")
         assert one["a"].words == "It was stopped."
         await one.hub.reload([Entry(id="a", start_seconds=3), Entry(id="b")])
-        await one.heard.state("a", "up", 2)
-        await one.heard.state("b", "up", 2)
+        await one.received.state("a", "up", 2)
+        await one.received.state("b", "up", 2)
 
 
 async def test_leave_is_asked_for_anew_where_it_is_reached_anew() -> None:
@@ -169,7 +169,7 @@ async def test_leave_is_asked_for_anew_where_it_is_reached_anew() -> None:
             entries[2],
         ]
         await one.hub.reload(new)
-        await one.heard.state("b", "up", 2)
+        await one.received.state("b", "up", 2)
         assert asked == [*entries, new[1]]
 
 
@@ -179,7 +179,7 @@ async def test_before_it_is_open_and_after_it_is_closed() -> None:
         await one.hub.reload([Entry(id="b")])
         await turns()
         assert list(one.hub.servers) == ["b"]
-        assert one.heard.states("b") == []
+        assert one.received.states("b") == []
         with pytest.raises(ValueError, match="two servers"):
             await one.hub.reload([Entry(id="b"), Entry(id="b")])
         await one.hub.open(None)
@@ -214,9 +214,9 @@ async def test_other_folders_are_told_to_the_servers() -> None:
 
 async def test_as_a_context_manager() -> None:
     """Open for as long as the block lasts, by real time."""
-    heard = Heard()
+    received = Received()
     options = HubOptions(target=lambda entry: Server("a"))
-    async with Hub([Entry(id="a")], Owner(heard), options) as hub:
+    async with Hub([Entry(id="a")], Owner(received), options) as hub:
         assert hub.servers["a"].state == "up"
-        assert heard.changed == [("a", [])]
+        assert received.changed == [("a", [])]
     assert hub.servers["a"].state == "off"

@@ -87,12 +87,12 @@ async def test_a_server_of_any_revision_is_kept_alike(revision: str) -> None:
         assert (await link.complete("offer", "what", "te")).values == ["te!"]
         with pytest.raises(McpError):
             await link.read("shop://nothing")
-        assert one.heard.states("mine") == ["starting", "up"]
-        up = one.heard.all(ServerState)[-1]
+        assert one.received.states("mine") == ["starting", "up"]
+        up = one.received.all(ServerState)[-1]
         assert (up.revision, up.tools, up.resources, up.prompts) == (revision, 2, 1, 1)
-        assert one.heard.changed == [("mine", ["add", "wait"])]
-    assert one.heard.states("mine") == ["starting", "up", "off"]
-    assert one.heard.changed[1:] == [("mine", [])]
+        assert one.received.changed == [("mine", ["add", "wait"])]
+    assert one.received.states("mine") == ["starting", "up", "off"]
+    assert one.received.changed[1:] == [("mine", [])]
     assert (link.tools, link.prompts, link.resources, link.templates, link.revision, link.info) == (
         [],
         [],
@@ -116,7 +116,7 @@ async def test_links_stand_in_the_order_of_the_configuration() -> None:
         ):
             await one["a"].call("add")
         await one.hub.start("a")
-        await one.heard.state("a", "up")
+        await one.received.state("a", "up")
 
 
 def test_two_servers_have_two_ids() -> None:
@@ -167,7 +167,7 @@ async def test_a_server_that_hangs_at_its_start_is_down() -> None:
         opened=False,
     ) as one:
         opening = asyncio.ensure_future(one.hub.open(None))
-        await one.heard.state("b", "up")
+        await one.received.state("b", "up")
         waiting = asyncio.ensure_future(one["a"].call("x"))
         await one.clock.advance(6.9)
         assert not opening.done()
@@ -223,7 +223,7 @@ async def test_opening_returns_after_a_while_though_a_server_is_slow() -> None:
         await opening
         assert one["a"].state == "starting"
         slow.go.set()
-        await one.heard.state("a", "up")
+        await one.received.state("a", "up")
 
 
 async def test_waits_grow_while_a_server_fails_and_begin_anew_once_it_was_up_for_a_while() -> None:
@@ -242,14 +242,14 @@ async def test_waits_grow_while_a_server_fails_and_begin_anew_once_it_was_up_for
             assert one["a"].state == "up"
             await one.clock.advance(lasts)
             await peers[-1].own.aclose()
-            down = await one.heard.state("a", "down", len(peers))
+            down = await one.received.state("a", "down", len(peers))
             assert f"Retrying in {wait} s." in down.words
             count = len(peers)
             await one.clock.advance(wait - 0.01)
             assert len(peers) == count
             await one.clock.advance(0.02)
-            await one.heard.state("a", "up", count + 1)
-        assert one.heard.states("a").count("starting") == len(peers)
+            await one.received.state("a", "up", count + 1)
+        assert one.received.states("a").count("starting") == len(peers)
     await asyncio.gather(*(_over(peer) for peer in peers))
 
 
@@ -316,11 +316,11 @@ async def test_a_server_that_is_down_can_be_started_at_once() -> None:
         await one.clock.advance(0.5)
         assert "1 s" in one["a"].words
         await one.hub.start("a")
-        assert "0.5 s" in (await one.heard.state("a", "down", 3)).words
+        assert "0.5 s" in (await one.received.state("a", "down", 3)).words
         await one.hub.start("a")
-        await one.heard.state("a", "up")
+        await one.received.state("a", "up")
         await one.hub.start("a")
-        assert one.heard.states("a").count("up") == 1
+        assert one.received.states("a").count("up") == 1
 
 
 # -- leave to start
@@ -370,13 +370,13 @@ async def test_a_server_is_started_only_with_leave() -> None:
             await one["b"].call("add")
         assert reached == ["a"]
         await one.hub.restart("a")
-        await one.heard.state("a", "up", 2)
+        await one.received.state("a", "up", 2)
         assert asked == ["a", "b", "c"]
         answers["b"] = asyncio.get_running_loop().create_future()
         await one.hub.start("b")
-        await one.heard.state("b", "waiting", 2)
+        await one.received.state("b", "waiting", 2)
         answers["b"].set_result(True)
-        await one.heard.state("b", "up")
+        await one.received.state("b", "up")
 
 
 async def test_a_question_that_has_become_moot_is_withdrawn() -> None:
@@ -432,10 +432,10 @@ async def test_an_idle_server_of_the_handshake_era_is_pinged() -> None:
             assert one["a"].state == "up"
             if number in (3, 5, 6):
                 await one.clock.advance(5)
-        down = await one.heard.state("a", "down")
+        down = await one.received.state("a", "down")
         assert "left 2 pings unanswered" in down.words
         await one.clock.advance(1)
-        await one.heard.state("a", "up", 2)
+        await one.received.state("a", "up", 2)
     await asyncio.gather(*(_over(peer) for peer in peers))
 
 
@@ -462,9 +462,9 @@ async def test_the_stateless_era_has_no_ping() -> None:
     """(`PNG-04`)"""
     peer = Peer(capabilities={})
     async with kept(Entry(id="a"), servers={"a": lambda: Duplex(_served(peer))}) as one:
-        heard = len(peer.heard)
+        received = len(peer.received)
         await one.clock.advance(1000)
-        assert len(peer.heard) == heard
+        assert len(peer.received) == received
     await _over(peer)
 
 

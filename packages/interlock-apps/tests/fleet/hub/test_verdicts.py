@@ -51,7 +51,7 @@ async def test_a_server_that_ends_and_is_started_again_is_not_probed_again(tmp_p
     """Within one host, too (`ERA-13`)."""
     async with kept(entry_of(tmp_path)) as one:
         await one.hub.restart("old")
-        await one.heard.state("old", "up", 2)
+        await one.received.state("old", "up", 2)
         assert len(starts(tmp_path)) == 3
 
 

@@ -56,15 +56,15 @@ async def test_a_server_that_goes_and_comes(revision: str) -> None:
         assert str(port) in one["a"].words
         async with on_the_web(shop(revision), port):
             await one.clock.advance(0.5)
-            await one.heard.state("a", "up")
+            await one.received.state("a", "up")
             assert one["a"].revision == revision
             assert (await one["a"].call("add", {"a": 1, "b": 2})).text == "3"
         with pytest.raises(Unreachable):
             await one["a"].call("add", {"a": 1, "b": 2})
-        await one.heard.state("a", "down", 2)
+        await one.received.state("a", "down", 2)
         await stack.enter_async_context(on_the_web(shop(revision), port))
         await one.clock.advance(1)
-        await one.heard.state("a", "up", 2)
+        await one.received.state("a", "up", 2)
         assert (await one["a"].call("add", {"a": 1, "b": 2})).text == "3"
         await one.hub.aclose()
 
@@ -80,7 +80,7 @@ async def test_changes_over_http() -> None:
         async def more() -> None:
             pass
 
-        await one.heard.until(lambda: one.heard.changed[-1] == ("a", ["add", "more"]))
+        await one.received.until(lambda: one.received.changed[-1] == ("a", ["add", "more"]))
 
 
 async def test_the_older_transport() -> None:
@@ -199,4 +199,4 @@ async def test_a_server_that_listens_at_a_socket(kind: str, tmp_path: Any) -> No
         assert (await one["a"].call("add", {"a": 1, "b": 2})).text == "3"
         task.cancel()
         await asyncio.wait({task})
-        assert "closed the connection" in (await one.heard.state("a", "down")).words
+        assert "closed the connection" in (await one.received.state("a", "down")).words

@@ -211,32 +211,34 @@ async def test_a_visit_and_its_end(server: Server) -> None:
     """
     for revision in ERAS:
         answers = ScriptedAnswers(elicit={"Please": True})
-        heard: list[Any] = []
-        hear: Any = lambda method, params, heard=heard: heard.append((method, params))  # noqa: E731 - as short as it is
+        received: list[Any] = []
+        receive: Any = lambda method, params, received=received: received.append((method, params))  # noqa: E731 - as short as it is
         async with Client(
-            server, revision=revision, answers=answers, on_notification=hear
+            server, revision=revision, answers=answers, on_notification=receive
         ) as client:
             assert (await client.call_tool("visit_page")).text == "The user has visited the page."
         (asked,) = answers.asked
         assert isinstance(asked, types.ElicitRequest)
         assert (asked.params.mode, asked.params.url) == ("url", "https://example.com/sign-in?visit")
         if revision == "2026-07-28":
-            assert (asked.params.elicitation_id, heard) == (None, [])
+            assert (asked.params.elicitation_id, received) == (None, [])
         else:
             assert asked.params.elicitation_id
             done = types.ElicitationCompleteNotificationParams(
                 elicitation_id=asked.params.elicitation_id
             )
-            assert heard == [("notifications/elicitation/complete", done)]
+            assert received == [("notifications/elicitation/complete", done)]
 
 
 async def test_an_error_that_asks_for_a_visit_first(server: Server) -> None:
     """2025-11-25: the call fails with -32042 and the page; once the page has seen the person it
     works, and once only (`ERR-18`).
     """
-    heard: list[Any] = []
-    hear: Any = lambda method, params: heard.append((method, params.elicitation_id))  # noqa: E731 - as short as it is
-    async with Client(server, revision="2025-11-25", elicit=person, on_notification=hear) as client:
+    received: list[Any] = []
+    receive: Any = lambda method, params: received.append((method, params.elicitation_id))  # noqa: E731 - as short as it is
+    async with Client(
+        server, revision="2025-11-25", elicit=person, on_notification=receive
+    ) as client:
         with pytest.raises(McpError) as refused:
             await client.call_tool("open_account")
         assert refused.value.code == types.URL_ELICITATION_REQUIRED
@@ -251,7 +253,7 @@ async def test_an_error_that_asks_for_a_visit_first(server: Server) -> None:
             await client.call_tool("open_account")
         assert (await client.call_tool("finish_visit", {"id": "0" * 24})).is_error
         assert not (await client.call_tool("finish_visit", {"id": id})).is_error
-        assert heard == [("notifications/elicitation/complete", id)]
+        assert received == [("notifications/elicitation/complete", id)]
         assert (await client.call_tool("open_account")).text == "The account is open."
         with pytest.raises(McpError):
             await client.call_tool("open_account")

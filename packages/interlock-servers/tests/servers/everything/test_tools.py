@@ -495,21 +495,21 @@ async def test_progress_and_logs(revision: str, server: Server) -> None:
     """
     seen: list[Any] = []
     said: list[Any] = []
-    hear: Any = lambda p: seen.append((p.progress, p.total, p.message))  # noqa: E731 - as short as it is
+    receive: Any = lambda p: seen.append((p.progress, p.total, p.message))  # noqa: E731 - as short as it is
     async with Client(
         server,
         revision=revision,
         log_level="warning",
         on_log=lambda p: said.append((p.level, p.logger)),
     ) as client:
-        await client.call_tool("work", {"steps": 1}, on_progress=hear)
-        await client.call_tool("count_up", {"to": 2}, on_progress=hear)
-        await client.call_tool("count_down", {"start": 1}, on_progress=hear)
+        await client.call_tool("work", {"steps": 1}, on_progress=receive)
+        await client.call_tool("count_up", {"to": 2}, on_progress=receive)
+        await client.call_tool("count_down", {"start": 1}, on_progress=receive)
         await client.call_tool("log_levels")
         assert seen == [(1, 1, "step 1 of 1"), (1, None, None), (2, None, None), (1, 1, "1")]
         seen.clear()
-        await client.call_tool("count_primes", {"most": 1000}, on_progress=hear)
-        await client.call_tool("side_by_side", {"tasks": 3}, on_progress=hear)
+        await client.call_tool("count_primes", {"most": 1000}, on_progress=receive)
+        await client.call_tool("side_by_side", {"tasks": 3}, on_progress=receive)
     assert [progress for progress, total, _ in seen if total == 31] == [
         2,
         3,

@@ -135,8 +135,8 @@ def search_server(catalogs: Catalogs) -> Extension:
 def search_client(indexed: Callable[[Indexed], None]) -> Extension:
     """The extension of a client that hears of new entries."""
 
-    async def hear(x: Exchange) -> None:
+    async def receive(x: Exchange) -> None:
         await asyncio.sleep(0)  # handlers may wait
         indexed(x.params)
 
-    return SEARCH.with_handlers(notifications={"search/indexed": hear})
+    return SEARCH.with_handlers(notifications={"search/indexed": receive})
