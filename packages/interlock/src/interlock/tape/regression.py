@@ -133,7 +133,7 @@ class _Regression:
         self._questions: dict[RequestId, RequestId] = {}  # recorded id of the server -> its id now
         self._responses: dict[RequestId, Frame] = {}
         self._asked: list[tuple[Envelope, Frame]] = []
-        self._told: deque[tuple[str, Frame]] = deque()
+        self._notifications: deque[tuple[str, Frame]] = deque()
         self._has_ended = False
         self._stirred = asyncio.Event()
 
@@ -156,7 +156,7 @@ class _Regression:
             if isinstance(envelope.id, int | str):
                 self._responses[envelope.id] = frame
         elif envelope.id is UNSET:
-            self._told.append((envelope.method, frame))
+            self._notifications.append((envelope.method, frame))
         else:
             self._asked.append((envelope, frame))
 
@@ -214,9 +214,9 @@ class _Regression:
         return await self._meet(lambda: self._take_notification(method), message, where)
 
     def _take_notification(self, method: str) -> Frame | None:
-        for found in self._told:
+        for found in self._notifications:
             if found[0] == method:
-                self._told.remove(found)
+                self._notifications.remove(found)
                 return found[1]
         return None
 
