@@ -56,6 +56,7 @@ WEB_MANY = Place("web", "many", "usual")
 GUARDED = Place("guarded", "plain", "usual")
 LOCKED_CLIENT = Place("locked-client")
 HELD = Place("held", "plain", "usual")
+CHANGING = Place("held", "changing", "usual")
 
 
 @dataclass(frozen=True)
@@ -211,6 +212,13 @@ CELLS: tuple[Cell, ...] = (
         revisions=OLDER,
     ),
     Cell("http-listen-kb", "memory of a `subscriptions/listen`", HELD, EACH, Hold("listen", 1000)),
+    Cell(
+        "http-told",
+        "1,000 listeners are told of a change",
+        CHANGING,
+        (CPU_MS, WALL_MS),
+        Hold("listen", 1000, tells=25),
+    ),
 )
 
 

@@ -41,10 +41,11 @@ class Request:
 @dataclass(frozen=True)
 class Hold:
     """The kind and number of objects that a server must keep: `session`, `stream` (a session and
-    its GET stream) or `listen`."""
+    its GET stream) or `listen`. `tells`: how often all listeners are told of a change."""
 
     what: str
     count: int
+    tells: int = 0
 
 
 def dump(message: Any) -> bytes:
@@ -85,6 +86,7 @@ TEXT = call(
     "text", {"size": MEGABYTE}, lambda result: len(result["content"][0]["text"]) == MEGABYTE
 )
 LENGTH = call("length", {"text": "x" * MEGABYTE}, says(MEGABYTE))
+ANNOUNCE = call("announce", {}, lambda result: not result.get("isError"))
 LIST = Request("tools/list", {}, lambda result: "tools" in result)
 
 LISTEN = Request(

@@ -14,7 +14,8 @@ from scripts import peers
 PROGRAMS = Path(__file__).parent / "programs"
 HANDSHAKE = "2025-11-25"
 STATELESS = "2026-07-28"
-STORED = ("http-stored-16", "http-workers-16")  # cells of servers that share a SQLite file
+# Cells that only Interlock plays: sessions in a SQLite file, and changes.
+OURS = ("http-stored-16", "http-workers-16", "http-told")
 ROLES = ("server", "web", "held", "client", "web-client", "memory")
 LOCKED = ("guarded", "locked-client")
 
@@ -87,7 +88,7 @@ PEERS_BY_NAME: dict[str, Peer] = {
             "Python SDK",
             "official.py",
             "python-2",
-            lacks=STORED,
+            lacks=OURS,
             roles=(*ROLES, *LOCKED),
         ),
         Peer(
@@ -95,14 +96,12 @@ PEERS_BY_NAME: dict[str, Peer] = {
             "FastMCP",
             "fastmcp_peer.py",
             "fastmcp",
-            lacks=("http-listen-kb", *STORED),
+            lacks=("http-listen-kb", *OURS),
             env={"FASTMCP_LOG_LEVEL": "WARNING", "FASTMCP_CHECK_FOR_UPDATES": "off"},
             roles=(*ROLES, *LOCKED),
         ),
-        Peer("typescript", "TypeScript SDK", "typescript.mjs", "typescript", lacks=STORED),
+        Peer("typescript", "TypeScript SDK", "typescript.mjs", "typescript", lacks=OURS),
         Peer("interlock", "Interlock", "interlock_peer.py", roles=(*ROLES, *LOCKED)),
-        Peer(
-            "floor", "floor", "floor.py", lacks=("http-session-kb", *STORED), roles=("web", "held")
-        ),
+        Peer("floor", "floor", "floor.py", lacks=("http-session-kb", *OURS), roles=("web", "held")),
     )
 }

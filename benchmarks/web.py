@@ -17,7 +17,7 @@ from collections.abc import Iterator
 
 from .child import Child, Fault
 from .load import CURSOR, KEPT, Quiet, Sample, Window, check, result_of
-from .messages import INITIALIZE, INITIALIZED, LIST, LISTEN, Hold, Request
+from .messages import ANNOUNCE, INITIALIZE, INITIALIZED, LIST, LISTEN, Hold, Request
 from .roster import STATELESS
 
 PATH = "/mcp"
@@ -165,11 +165,38 @@ class WebLoad:
     def hold(self, hold: Hold) -> Sample:
         """Make the server keep sessions or streams until its process ends; return the kilobytes for
         one of them."""
+        self.close()
         self._keep(hold.what, WARMING)
         before = self._child.resident()
         for _ in range(hold.count // BATCH):
             self._keep(hold.what, BATCH)
-        return {"each": (self._child.resident() - before) / hold.count / 1000}
+        found = {"each": (self._child.resident() - before) / hold.count / 1000}
+        return found | self._tell(hold.tells) if hold.tells else found
+
+    def _tell(self, times: int) -> Sample:
+        """Change a list some times, each time until every listener has been told; return the cost
+        of one change for all listeners."""
+        listeners = {connection.socket.fileno(): connection for connection in self._connections}
+        caller = Connection(self._port)
+        processor = 0
+        walls = list[int]()
+        with self._child.watched(), Quiet(), select.epoll() as traffic:
+            for file in listeners:
+                traffic.register(file, select.EPOLLIN)
+            for _ in range(times):
+                untold = set(listeners)
+                before = self._child.processor()
+                began = time.perf_counter_ns()
+                self._one(caller, ANNOUNCE)
+                while untold:
+                    for file, _ in traffic.poll():
+                        if b"list_changed" not in listeners[file].socket.recv(65536):
+                            raise self._child.fault("told a listener of something else")
+                        untold.discard(file)
+                walls.append(time.perf_counter_ns() - began)
+                processor += self._child.processor() - before
+        caller.close()
+        return {"cpu": processor / times / 1000, "wall": sorted(walls)[times // 2] / 1000}
 
     def _keep(self, what: str, count: int) -> None:
         with self._child.watched():

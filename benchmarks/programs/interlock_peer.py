@@ -16,8 +16,15 @@ def build(name: str):
     from interlock import Server
 
     server = Server("bench")
-    for tool in catalogue(name):
+    for tool in catalogue("plain" if name == "changing" else name):
         server.tool(tool)
+    if name == "changing":
+
+        @server.tool
+        async def announce() -> str:
+            server.changed("tools")
+            return "announced"
+
     return server
 
 
