@@ -39,7 +39,8 @@ class Place:
     role: str
     catalogue: str = ""
     # `usual`: its default; `events`: always event streams; `json`: no event streams if that can be
-    # set; `stored`: sessions in a SQLite file; `workers`: the same, with two worker processes
+    # set; `stored`: sessions in a SQLite file; `workers`: the same, with two worker processes;
+    # `roomy`: with room for 100,000 sessions
     mode: str = ""
 
     def __str__(self) -> str:
@@ -56,6 +57,7 @@ WEB_MANY = Place("web", "many", "usual")
 GUARDED = Place("guarded", "plain", "usual")
 LOCKED_CLIENT = Place("locked-client")
 HELD = Place("held", "plain", "usual")
+ROOMY = Place("held", "plain", "roomy")
 CHANGING = Place("held", "changing", "usual")
 
 
@@ -218,6 +220,14 @@ CELLS: tuple[Cell, ...] = (
         CHANGING,
         (CPU_MS, WALL_MS),
         Hold("listen", 1000, tells=25),
+    ),
+    Cell(
+        "http-sessions-mb",
+        "memory of a server with 100,000 idle sessions",
+        ROOMY,
+        RESIDENT,
+        Hold("bare session", 100_000),
+        revisions=OLDER,
     ),
 )
 

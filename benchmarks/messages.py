@@ -40,8 +40,9 @@ class Request:
 
 @dataclass(frozen=True)
 class Hold:
-    """The kind and number of objects that a server must keep: `session`, `stream` (a session and
-    its GET stream) or `listen`. `tells`: how often all listeners are told of a change."""
+    """The kind and number of objects that a server must keep: `session`, `bare session` (opened
+    quickly: many requests at once, and no notification), `stream` (a session and its GET stream) or
+    `listen`. `tells`: how often all listeners are told of a change."""
 
     what: str
     count: int

@@ -14,8 +14,8 @@ from scripts import peers
 PROGRAMS = Path(__file__).parent / "programs"
 HANDSHAKE = "2025-11-25"
 STATELESS = "2026-07-28"
-# Cells that only Interlock plays: sessions in a SQLite file, and changes.
-OURS = ("http-stored-16", "http-workers-16", "http-told")
+# Cells that only Interlock plays: sessions in a SQLite file, changes, very many sessions.
+OURS = ("http-stored-16", "http-workers-16", "http-told", "http-sessions-mb")
 ROLES = ("server", "web", "held", "client", "web-client", "memory")
 LOCKED = ("guarded", "locked-client")
 

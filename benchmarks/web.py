@@ -26,6 +26,7 @@ LAST_CHUNK = b"\r\n0\r\n\r\n"
 ANNOUNCED = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
 SESSION = re.compile(rb"\r\nmcp-session-id: *([^\r]+)", re.IGNORECASE)
 WARMING = 20  # sessions or streams before the memory of a server is first read
+PIPELINED = 16  # requests in one write
 BATCH = 100  # the number of objects that are created under one watch
 STARTING = 30.0  # seconds in which a server must listen
 
@@ -170,7 +171,8 @@ class WebLoad:
         before = self._child.resident()
         for _ in range(hold.count // BATCH):
             self._keep(hold.what, BATCH)
-        found = {"each": (self._child.resident() - before) / hold.count / 1000}
+        after = self._child.resident()
+        found = {"each": (after - before) / hold.count / 1000, "rss": after / 1e6}
         return found | self._tell(hold.tells) if hold.tells else found
 
     def _tell(self, times: int) -> Sample:
@@ -200,13 +202,30 @@ class WebLoad:
 
     def _keep(self, what: str, count: int) -> None:
         with self._child.watched():
-            if what == "session":
+            if what == "bare session":
+                self._open_bare(count)
+            elif what == "session":
                 one = Connection(self._port)
                 for _ in range(count):
                     self._greet(one)
                 one.close()
             else:
                 self._connections += [self._stream(what) for _ in range(count)]
+
+    def _open_bare(self, count: int) -> None:
+        """Open sessions, several in each write, and count the answers."""
+        one = Connection(self._port)
+        left = count
+        while left:
+            several = min(left, PIPELINED)
+            before, after = self._body(INITIALIZE)
+            body = before + b"%d" % self._number() + after
+            one.socket.sendall((self._head(INITIALIZE, b"", len(body)) + body) * several)
+            answers = b""
+            while len(SESSION.findall(answers)) < several or not answers.endswith(b"}"):
+                answers += one.socket.recv(65536)
+            left -= several
+        one.close()
 
     def _stream(self, what: str) -> Connection:
         """Return a connection on which the server has started a stream."""

@@ -85,6 +85,12 @@ if __name__ == "__main__":
                     store=f"sqlite:///{folder}/store.db",
                     workers=2 if mode == "workers" else 1,
                 )
+        case ["web", _, name, port, "roomy"]:
+            from interlock import Limits
+
+            build(name).run(
+                "http", host="127.0.0.1", port=int(port), limits=Limits(sessions=200_000)
+            )
         case ["web", _, name, port, mode]:
             build(name).run("http", host="127.0.0.1", port=int(port), stream=mode == "events")
         case ["guarded", _, name, port, mode]:

@@ -37,6 +37,9 @@ CHANGES = "changes."
 """The prefix of the event IDs of these streams."""
 
 
+_NONE: frozenset[str] = frozenset()
+
+
 class NotificationStream:
     """One notification stream. Its listening exchange starts again whenever the session's
     subscriptions change.
@@ -90,17 +93,19 @@ class NotificationStream:
         self._since = since
         self._on_close = on_close
         self._task: asyncio.Task[None] | None = None
-        self._term = ExpiryTimer(principal, self.stop)
+        self._term = None if principal is None else ExpiryTimer(principal, self.stop)
         self._primed = False
-        self._missed: set[str] = set()  # subscribed to since the exchange has started
+        self._missed: frozenset[str] = _NONE  # subscribed to since the exchange has started
 
     def start(self, session: Session) -> None:
         """Listen to the current subscriptions of the session."""
         if self._task is not None:
             self._task.cancel()
-            self._missed |= set(session.subscriptions) - set(self.session.subscriptions)
+            self._missed |= frozenset(session.subscriptions) - frozenset(self.session.subscriptions)
         self.session = session
-        self._task = asyncio.get_running_loop().create_task(self._listen(session))
+        # One name for all: asyncio would make one for each.
+        work = self._listen(session)
+        self._task = asyncio.get_running_loop().create_task(work, name="notifications")
 
     def stop(self) -> None:
         """End the stream. Its client may open another one."""
@@ -110,7 +115,8 @@ class NotificationStream:
 
     def close(self) -> None:
         """Clean up after the stream has ended."""
-        self._term.over()
+        if self._term is not None:
+            self._term.over()
         self._on_close(self)
         self.reply.lose()
         self.stop()
@@ -146,7 +152,7 @@ class NotificationStream:
         position = str(meta.get(POSITION, ""))
         if method == "notifications/subscriptions/acknowledged":
             missed = self._missed
-            self._missed = set()
+            self._missed = _NONE
             if not position:
                 # A gateway has no positions to resume from, so the missed changes are unknown.
                 for uri in missed.intersection(params.notifications.resource_subscriptions or ()):
