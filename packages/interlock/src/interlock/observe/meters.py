@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from time import perf_counter
 from typing import Final
 
@@ -159,9 +159,7 @@ class Meters:
     def around(self, handler: Handler) -> Handler:
         """Return a handler that counts its requests."""
 
-        async def handle(x: Exchange) -> AnyResult:
-            if self.readers or x.method == _LISTENING:
-                return await self._measured(handler, x)
+        async def counted(x: Exchange) -> AnyResult:
             self.started += 1
             try:
                 result = await handler(x)
@@ -173,12 +171,15 @@ class Meters:
                 self.tool_errors += 1
             return result
 
+        def handle(x: Exchange) -> Awaitable[AnyResult]:
+            if x.method == _LISTENING:  # without a coroutine: there can be thousands, for long
+                return handler(x)
+            return self._measured(handler, x) if self.readers else counted(x)
+
         return handle
 
     async def _measured(self, handler: Handler, x: Exchange) -> AnyResult:
         """Handle one exchange, and record its duration."""
-        if x.method == _LISTENING:
-            return await handler(x)
         self.started += 1
         began = perf_counter()
         try:
