@@ -194,7 +194,7 @@ class Server:
             memory=self.memory,
             share=limits.share,
         )
-        self.observe = observe
+        self._observe = observe
         self.meters = Meters(self._has_feature)
         self.quotas: dict[str, CountsUsage] = {
             "memory": self.memory,
@@ -805,8 +805,21 @@ class Server:
         features = self.tools if method == "tools/call" else self.prompts
         return features.get(name) is not None
 
+    @property
+    def observe(self) -> Observe | None:
+        """How the server can be observed. Set it before the server runs."""
+        return self._observe
+
+    @observe.setter
+    def observe(self, observe: Observe | None) -> None:
+        self._observe = observe
+        self._handler = None
+
     def _stacked(self) -> Handler:
-        return self.meters.around(self._explained())
+        handler = self._explained()
+        if self._observe is not None and self._observe.tracing is not None:
+            handler = self._observe.tracing.server(handler)
+        return self.meters.around(handler)
 
     def _explained(self) -> Handler:
         handler = self._layered()

@@ -7,6 +7,7 @@ import concurrent.futures
 import inspect
 import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
 from typing import (
     TYPE_CHECKING,
@@ -25,6 +26,7 @@ from ... import types as t
 from ...deprecation import deprecated, warn_deprecated
 from ...exchange import MUTE, Caller, Exchange, HttpRequest, Principal
 from ...input_required import required_capability
+from ...observe.spans import Attribute, current_tracing
 from ...typed.forms import form
 from ...types.lifecycle import LOGGING_LEVELS, LoggingLevel
 from ..catalogue.scopes import check
@@ -265,6 +267,22 @@ class Context(Generic[State]):
             ValueError: The name or the amount is invalid.
         """
         self._environment.meters.count(name, amount, tuple(sorted(labels.items())))
+        tracing = current_tracing.get()
+        if tracing is not None:
+            tracing.count(name, amount, labels)
+
+    def span(self, name: str, **attributes: Attribute) -> AbstractContextManager[object]:
+        """Return a block that is a span of the trace of this call: `with ctx.span("read"):`.
+
+        Without a tracing system it does nothing. What the block yields is the span of that system,
+        and None without one.
+
+        Args:
+            name: The name of the span.
+            attributes: Its attributes. They leave this machine: give no secrets.
+        """
+        tracing = current_tracing.get()
+        return nullcontext() if tracing is None else tracing.span(name, attributes)
 
     @to_be_awaited
     async def as_task(self) -> None:

@@ -23,6 +23,7 @@ class ServedServer(Protocol):
     """The members of a server that a program or an HTTP endpoint uses."""
 
     bus: ChangeBus
+    observe: Observe | None
 
     @property
     def identity(self) -> Identity:
@@ -37,11 +38,6 @@ class ServedServer(Protocol):
     @property
     def limits(self) -> ServerLimits:
         """The limits of the server."""
-        ...
-
-    @property
-    def observe(self) -> Observe | None:
-        """How the server can be observed."""
         ...
 
     @property

@@ -1,15 +1,26 @@
-"""Serves the metrics of a server while it runs, if its options ask for it."""
+"""Serves the metrics of a server while it runs, and exports its traces, if its options or the
+environment ask for it.
+"""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator
+import os
+from collections.abc import AsyncIterator, Iterator
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
+from ...logs import limited
+from ...observe.options import Observe
 from .interface import ServedServer
 
 if TYPE_CHECKING:
     from .metrics import MetricsServer
+
+log = limited("interlock.server")
+
+_EXPORTER = "OTEL_EXPORTER_OTLP_"
 
 
 @contextlib.asynccontextmanager
@@ -36,3 +47,32 @@ async def served_metrics(
     finally:
         if metrics is None:
             listener.close()
+
+
+@contextlib.contextmanager
+def exported_traces(server: ServedServer) -> Iterator[None]:
+    """Export traces and metrics with OpenTelemetry while the block runs, if the environment names
+    an endpoint and the server has no tracing system of its own. Call it after a fork.
+    """
+    observe = server.observe
+    if not any(name.startswith(_EXPORTER) and os.environ[name] for name in os.environ) or (
+        observe is not None and observe.tracing is not None
+    ):
+        yield
+        return
+    try:
+        from ...observe.opentelemetry import from_environment  # late: optional extra `otel`
+    except ImportError as missing:
+        log.warning("the environment names an endpoint of OpenTelemetry: %s", missing)
+        yield
+        return
+    info = server.identity.info
+    tracing = from_environment(info.name, info.version)
+    if tracing is None:
+        yield
+        return
+    server.observe = replace(observe or Observe(metrics=None), tracing=tracing)
+    try:
+        yield
+    finally:
+        tracing.shutdown()

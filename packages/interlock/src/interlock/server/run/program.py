@@ -19,7 +19,7 @@ from ...logs import limited
 from ...transport.channel import Channel
 from ...wire.lines import DEFAULT_LIMIT
 from .interface import ServedServer
-from .observed import served_metrics
+from .observed import exported_traces, served_metrics
 from .process_memory import keep_freed_memory, settle_memory
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def run(server: ServedServer, transport: str, options: RunOptions) -> None:
     # uvloop gains little on pipes, and each client starts its own stdio server: start-up time
     # counts more.
     runner = asyncio.Runner(loop_factory=None if transport == "stdio" else _loop_factory())
-    with contextlib.suppress(KeyboardInterrupt):
+    with contextlib.suppress(KeyboardInterrupt), exported_traces(server):
         try:
             runner.run(_until_signalled(server, work))
         finally:
@@ -125,6 +125,7 @@ def _http(server: ServedServer, options: RunOptions) -> None:
         with (
             asyncio.Runner(loop_factory=_loop_factory()) as runner,
             contextlib.suppress(KeyboardInterrupt),
+            exported_traces(server),
         ):
             runner.run(_until_signalled(server, work(http)))
 

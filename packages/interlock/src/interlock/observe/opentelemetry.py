@@ -1,0 +1,236 @@
+"""OpenTelemetry: traces and metrics of servers and clients, by the semantic conventions for MCP.
+
+It needs the extra `otel`, and nothing of it is imported without this module. The conventions are
+those of the repository semantic-conventions-genai, in its state of development of 2026-07.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from time import perf_counter
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from .. import types as t
+from ..exchange import AnyResult, Caller, Exchange, Handler, TraceContext
+from ..logs import limited
+from .meters import CANCELLED, TOOL_ERROR, error_type
+from .spans import Attribute, current_tracing
+
+try:
+    from opentelemetry import metrics, propagate, trace
+    from opentelemetry.context import Context
+    from opentelemetry.metrics import MeterProvider
+    from opentelemetry.trace import Span, SpanKind, Status, StatusCode, TracerProvider
+except ImportError as missing:
+    raise ImportError("OpenTelemetry is missing: pip install 'interlock[otel]'") from missing
+
+log = limited("interlock.observe")
+
+BUCKETS: Final = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300)
+"""The buckets that the conventions give for durations, in seconds."""
+
+_LISTENING = "subscriptions/listen"
+_LIBRARY = "interlock"
+_TARGETS = {"tools/call": "gen_ai.tool.name", "prompts/get": "gen_ai.prompt.name"}
+_VARIABLES = (
+    "OTEL_EXPORTER_OTLP_ENDPOINT",
+    "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
+    "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT",
+)
+
+
+class OpenTelemetry:
+    """Traces and metrics of servers and clients.
+
+    `Server("shop", observe=Observe(tracing=OpenTelemetry()))`,
+    `Client(url, middleware=[OpenTelemetry().client])`. The context of a trace travels in `_meta`,
+    both ways. Arguments, results and tokens are never part of a span.
+
+    Args:
+        tracer_provider: Makes the spans; by default that of the process.
+        meter_provider: Keeps the metrics; by default that of the process.
+        resource_uris: Whether spans have the URIs of resources, which may contain secrets.
+
+    Raises:
+        ImportError: The extra `otel` is not installed (raised by the import of this module).
+    """
+
+    def __init__(
+        self,
+        tracer_provider: TracerProvider | None = None,
+        meter_provider: MeterProvider | None = None,
+        *,
+        resource_uris: bool = False,
+    ) -> None:
+        self._providers = (tracer_provider, meter_provider)
+        self._tracer = trace.get_tracer(_LIBRARY, tracer_provider=tracer_provider)
+        self._meter = metrics.get_meter(_LIBRARY, meter_provider=meter_provider)
+        self._resource_uris = resource_uris
+        self._durations = {
+            kind: self._meter.create_histogram(
+                f"mcp.{side}.operation.duration",
+                unit="s",
+                description=f"How long requests took, as the {side} saw it.",
+                explicit_bucket_boundaries_advisory=BUCKETS,
+            )
+            for kind, side in ((SpanKind.SERVER, "server"), (SpanKind.CLIENT, "client"))
+        }
+        self._counters: dict[str, metrics.Counter] = {}
+
+    def server(self, handler: Handler) -> Handler:
+        """Return the handler of a server with a span around each request."""
+
+        async def handle(x: Exchange) -> AnyResult:
+            if x.method == _LISTENING:
+                return await handler(x)
+            current_tracing.set(self)
+            return await self._measured(handler, x, SpanKind.SERVER, _parent(x.caller))
+
+        return handle
+
+    def client(self, handler: Handler) -> Handler:
+        """Middleware of a client: a span around each request, whose context the server gets."""
+
+        async def send(x: Exchange) -> AnyResult:
+            carrier: dict[str, str] = {}
+            propagate.inject(carrier)
+            context = TraceContext(
+                carrier.get("traceparent"), carrier.get("tracestate"), carrier.get("baggage")
+            )
+            return await handler(replace(x, caller=replace(x.caller, trace=context)))
+
+        async def handle(x: Exchange) -> AnyResult:
+            if x.method == _LISTENING or x.method.startswith("notifications/"):
+                return await handler(x)
+            return await self._measured(send, x, SpanKind.CLIENT, None)
+
+        return handle
+
+    async def _measured(
+        self, handler: Handler, x: Exchange, kind: SpanKind, parent: Context | None
+    ) -> AnyResult:
+        """Handle one exchange within a span, and record its duration."""
+        attributes = self._attributes(x)
+        name = x.method
+        if target := attributes.get(_TARGETS.get(x.method, "")):
+            name = f"{name} {target}"
+        began = perf_counter()
+        error = ""
+        with self._tracer.start_as_current_span(
+            name,
+            context=parent,
+            kind=kind,
+            attributes=attributes,
+            record_exception=False,
+            set_status_on_exception=False,
+        ) as span:
+            try:
+                result = await handler(x)
+                if isinstance(result, t.CallToolResult) and result.is_error:
+                    error = TOOL_ERROR
+                return result
+            except BaseException as bad:
+                error = error_type(bad)
+                if isinstance(bad, t.McpError):
+                    span.set_attribute("rpc.response.status_code", str(bad.code))
+                raise
+            finally:
+                _finish(span, error)
+                measured = {
+                    key: value
+                    for key, value in attributes.items()
+                    if key not in ("jsonrpc.request.id", "mcp.session.id", "mcp.resource.uri")
+                }
+                if error:
+                    measured["error.type"] = error
+                self._durations[kind].record(perf_counter() - began, measured)
+
+    def _attributes(self, x: Exchange) -> dict[str, Attribute]:
+        attributes: dict[str, Attribute] = {
+            "mcp.method.name": x.method,
+            "mcp.protocol.version": x.caller.revision,
+        }
+        if x.method in _TARGETS:
+            attributes[_TARGETS[x.method]] = x.params.name
+        if x.method == "tools/call":
+            attributes["gen_ai.operation.name"] = "execute_tool"
+        if self._resource_uris and (uri := getattr(x.params, "uri", None)) is not None:
+            attributes["mcp.resource.uri"] = uri
+        if x.caller.session is not None:
+            attributes["mcp.session.id"] = x.caller.session
+        attributes["network.transport"] = "tcp" if x.transport.is_http else "pipe"
+        return attributes
+
+    def span(self, name: str, attributes: Mapping[str, Attribute]) -> AbstractContextManager[Span]:
+        """Return a block that is a span within the current one."""
+        return self._tracer.start_as_current_span(name, attributes=attributes)
+
+    def count(self, name: str, amount: float, labels: Mapping[str, str]) -> None:
+        """Add to a counter."""
+        counter = self._counters.get(name)
+        if counter is None:
+            counter = self._counters[name] = self._meter.create_counter(name)
+        counter.add(amount, labels)
+
+    def shutdown(self) -> None:
+        """Send what has not been sent, and stop. For providers that were given only."""
+        for provider in self._providers:
+            stop = getattr(provider, "shutdown", None)
+            if stop is not None:
+                stop()
+
+
+def _parent(caller: Caller) -> Context | None:
+    """Return the context of the sender's span."""
+    context = caller.trace
+    if context is None:
+        return None
+    carrier = {
+        "traceparent": context.traceparent,
+        "tracestate": context.tracestate,
+        "baggage": context.baggage,
+    }
+    return propagate.extract({key: value for key, value in carrier.items() if value is not None})
+
+
+def _finish(span: Span, error: str) -> None:
+    if error:
+        span.set_attribute("error.type", error)
+    if error and error != CANCELLED:
+        span.set_status(Status(StatusCode.ERROR))
+
+
+def from_environment(name: str, version: str) -> OpenTelemetry | None:
+    """Return OpenTelemetry that exports over OTLP (HTTP), as the variables of the environment say;
+    None if no endpoint is set, or if it is disabled.
+
+    Call it after a fork, because it starts threads.
+
+    Args:
+        name: The name of the service, unless OTEL_SERVICE_NAME is set.
+        version: Its version.
+    """
+    if os.environ.get("OTEL_SDK_DISABLED", "").lower() == "true":
+        return None
+    if not any(os.environ.get(variable) for variable in _VARIABLES):
+        return None
+    from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
+    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+    from opentelemetry.sdk import metrics as sdk_metrics
+    from opentelemetry.sdk import trace as sdk_trace
+    from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
+    from opentelemetry.sdk.resources import Resource
+    from opentelemetry.sdk.trace.export import BatchSpanProcessor
+
+    given: dict[str, Any] = {"service.version": version}
+    if not os.environ.get("OTEL_SERVICE_NAME"):
+        given["service.name"] = name
+    resource = Resource.create(given)
+    traces = sdk_trace.TracerProvider(resource=resource)
+    traces.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+    reader = PeriodicExportingMetricReader(OTLPMetricExporter())
+    return OpenTelemetry(traces, sdk_metrics.MeterProvider([reader], resource=resource))

@@ -1,0 +1,346 @@
+"""OpenTelemetry: one trace through client, server and the author's own spans, on every revision;
+and what a collector receives from a program."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from opentelemetry import trace
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
+    ExportMetricsServiceRequest,
+)
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.trace import SpanKind, StatusCode
+
+from interlock import (
+    REVISIONS,
+    Client,
+    Context,
+    McpError,
+    Observe,
+    Server,
+    Stdio,
+    ToolError,
+    listening_socket,
+    serve_http,
+)
+from interlock.observe.opentelemetry import OpenTelemetry
+from tests.workers.clusters import PATIENCE
+
+
+class Collected:
+    """Spans and metrics in memory."""
+
+    def __init__(self) -> None:
+        self._spans = InMemorySpanExporter()
+        self._reader = InMemoryMetricReader()
+        self.traces = TracerProvider()
+        self.traces.add_span_processor(SimpleSpanProcessor(self._spans))
+        self.telemetry = OpenTelemetry(
+            self.traces, MeterProvider([self._reader]), resource_uris=True
+        )
+
+    def spans(self, method: str) -> dict[SpanKind, ReadableSpan]:
+        """The spans of a method, by kind."""
+        return {
+            span.kind: span
+            for span in self._spans.get_finished_spans()
+            if span.attributes and span.attributes.get("mcp.method.name") == method
+        }
+
+    def named(self, name: str) -> ReadableSpan:
+        """The only span of a name."""
+        (found,) = [span for span in self._spans.get_finished_spans() if span.name == name]
+        return found
+
+    def points(self, name: str) -> list[Any]:
+        """The data points of a metric."""
+        data = self._reader.get_metrics_data()
+        assert data is not None
+        return [
+            point
+            for resource in data.resource_metrics
+            for scope in resource.scope_metrics
+            for metric in scope.metrics
+            if metric.name == name
+            for point in metric.data.data_points
+        ]
+
+
+@pytest.fixture
+def collected() -> Collected:
+    """A collector of this test."""
+    return Collected()
+
+
+def shop(collected: Collected) -> Server:
+    """A server whose tools end in every way."""
+    server = Server("shop", observe=Observe(metrics=None, tracing=collected.telemetry))
+
+    @server.tool
+    async def buy(what: str, ctx: Context) -> str:
+        with ctx.span("pack", what=what) as span:
+            ctx.count("orders", kind="map")
+            return type(span).__name__
+
+    @server.tool
+    def weigh(ctx: Context) -> str:
+        with ctx.span("scales"):
+            return "1 kg"
+
+    @server.tool
+    async def fail() -> str:
+        raise ToolError("sold out")
+
+    @server.tool
+    async def refuse() -> str:
+        raise McpError(-32050, "closed")
+
+    @server.tool
+    async def sure(ctx: Context) -> str:
+        return "yes" if await ctx.confirm("Sure?") else "no"
+
+    @server.resource("shop://list")
+    async def stock() -> str:
+        return "maps"
+
+    return server
+
+
+def parent_id(span: ReadableSpan) -> int | None:
+    """The id of a span's parent."""
+    return None if span.parent is None else span.parent.span_id
+
+
+def check_child(child: ReadableSpan, parent: ReadableSpan) -> None:
+    """A span belongs to the trace of its parent."""
+    assert child.context.trace_id == parent.context.trace_id
+    assert parent_id(child) == parent.context.span_id
+
+
+@contextlib.asynccontextmanager
+async def connected(server: Server, kind: str, **options: Any) -> AsyncIterator[Client]:
+    """A client of the server in memory or over HTTP."""
+    async with contextlib.AsyncExitStack() as stack:
+        target: Any = server
+        if kind == "http":
+            target = (await stack.enter_async_context(server.serve_http(port=0))).url
+        yield await stack.enter_async_context(Client(target, **options))
+
+
+@pytest.mark.parametrize(
+    "revision, kind",
+    [*((each, "memory") for each in REVISIONS), *((each, "http") for each in REVISIONS[1:])],
+)
+async def test_one_trace_through_client_server_and_author(
+    collected: Collected, revision: str, kind: str
+) -> None:
+    """`OTL-01`, `OTL-02`: the server goes on with the trace that the client began."""
+    options: dict[str, Any] = {"revision": revision, "middleware": [collected.telemetry.client]}
+    async with connected(shop(collected), kind, **options) as client:
+        with collected.traces.get_tracer("test").start_as_current_span("turn"):
+            result = await client.call_tool("buy", {"what": "a map"})
+        assert result.text == "_Span"
+        await client.call_tool("weigh")
+    spans = collected.spans("tools/call")
+    both = [span for span in collected._spans.get_finished_spans() if span.name == "tools/call buy"]
+    assert {span.kind for span in both} == {SpanKind.CLIENT, SpanKind.SERVER}
+    server = next(span for span in both if span.kind is SpanKind.SERVER)
+    client_span = next(span for span in both if span.kind is SpanKind.CLIENT)
+    check_child(client_span, collected.named("turn"))
+    check_child(server, client_span)
+    check_child(collected.named("pack"), server)
+    check_child(collected.named("scales"), spans[SpanKind.SERVER])
+    assert server.attributes is not None
+    assert dict(server.attributes) == {
+        "mcp.method.name": "tools/call",
+        "mcp.protocol.version": revision,
+        "gen_ai.tool.name": "buy",
+        "gen_ai.operation.name": "execute_tool",
+        "network.transport": "tcp" if kind == "http" else "pipe",
+        **({"mcp.session.id": s} if (s := server.attributes.get("mcp.session.id")) else {}),
+    }
+    assert server.status.status_code is StatusCode.UNSET
+
+
+async def test_errors_are_named(collected: Collected) -> None:
+    async with connected(shop(collected), "memory") as client:
+        assert (await client.call_tool("fail")).is_error
+        with pytest.raises(McpError):
+            await client.call_tool("refuse")
+    failed = collected.named("tools/call fail")
+    assert failed.attributes is not None
+    assert failed.attributes["error.type"] == "tool_error"
+    assert failed.status.status_code is StatusCode.ERROR
+    refused = collected.named("tools/call refuse")
+    assert refused.attributes is not None
+    assert refused.attributes["error.type"] == refused.attributes["rpc.response.status_code"]
+    assert refused.attributes["error.type"] == "-32050"
+    assert not refused.events, "messages of exceptions may contain secrets"
+
+
+async def test_metrics_by_the_conventions(collected: Collected) -> None:
+    options = {"middleware": [collected.telemetry.client]}
+    async with connected(shop(collected), "memory", **options) as client:
+        for _ in range(3):
+            await client.call_tool("buy", {"what": "a map"})
+        await client.read_resource("shop://list")
+    for side in ("server", "client"):
+        points = collected.points(f"mcp.{side}.operation.duration")
+        counts = {
+            (point.attributes["mcp.method.name"], point.attributes.get("gen_ai.tool.name")): (
+                point.count
+            )
+            for point in points
+        }
+        assert counts["tools/call", "buy"] == 3
+        assert counts["resources/read", None] == 1
+        assert points[0].explicit_bounds[:3] == (0.01, 0.02, 0.05)
+        assert not any("mcp.resource.uri" in point.attributes for point in points)
+    (orders,) = collected.points("orders")
+    assert (orders.value, dict(orders.attributes)) == (3, {"kind": "map"})
+    read = collected.spans("resources/read")[SpanKind.SERVER]
+    assert read.attributes is not None
+    assert read.attributes["mcp.resource.uri"] == "shop://list"
+
+
+@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+async def test_the_answer_to_a_question_is_in_the_trace(
+    collected: Collected, revision: str
+) -> None:
+    """A question is asked and answered within the span of the client's call."""
+    inside: list[int] = []
+
+    async def elicit(request: Any) -> dict[str, Any]:
+        inside.append(trace.get_current_span().get_span_context().trace_id)
+        return {"confirmed": True}
+
+    options: dict[str, Any] = {
+        "revision": revision,
+        "middleware": [collected.telemetry.client],
+        "elicit": elicit,
+    }
+    async with connected(shop(collected), "memory", **options) as client:
+        await client.call_tool("sure")
+    call = collected.spans("tools/call")[SpanKind.CLIENT]
+    servers = [
+        span for span in collected._spans.get_finished_spans() if span.kind is SpanKind.SERVER
+    ]
+    assert {span.context.trace_id for span in servers if span.name == "tools/call sure"} == {
+        call.context.trace_id
+    }
+    if revision == "2026-07-28":
+        assert inside == [call.context.trace_id]
+
+
+async def test_without_tracing_a_span_is_nothing() -> None:
+    server = Server("shop")
+
+    @server.tool
+    async def buy(ctx: Context) -> str:
+        with ctx.span("pack", what="x") as span:
+            return repr(span)
+
+    async with Client(server) as client:
+        assert (await client.call_tool("buy")).text == "None"
+
+
+SERVER = """
+from interlock import Context, Server
+
+server = Server("shop", "3.1")
+
+@server.tool
+async def buy(what: str, ctx: Context) -> str:
+    ctx.count("orders")
+    with ctx.span("pack"):
+        return "bought"
+"""
+
+
+class Collector:
+    """A receiver of OTLP over HTTP."""
+
+    def __init__(self) -> None:
+        self.spans: list[Any] = []
+        self.metrics: set[str] = set()
+        self.services: set[str] = set()
+        self.complete = asyncio.Event()  # spans and metrics have arrived
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Take one export."""
+        if scope["type"] != "http":
+            return
+        body = b""
+        more = True
+        while more:
+            message = await receive()
+            body += message.get("body", b"")
+            more = message.get("more_body", False)
+        if scope["path"] == "/v1/traces":
+            traces = ExportTraceServiceRequest.FromString(body)
+            for resource in traces.resource_spans:
+                self._note(resource.resource)
+                for scoped in resource.scope_spans:
+                    self.spans += scoped.spans
+        elif scope["path"] == "/v1/metrics":
+            metrics = ExportMetricsServiceRequest.FromString(body)
+            for measured in metrics.resource_metrics:
+                self._note(measured.resource)
+                for part in measured.scope_metrics:
+                    self.metrics |= {metric.name for metric in part.metrics}
+        if self.spans and self.metrics:
+            self.complete.set()
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b""})
+
+    def _note(self, resource: Any) -> None:
+        for attribute in resource.attributes:
+            if attribute.key in ("service.name", "service.version"):
+                self.services.add(attribute.value.string_value)
+
+
+@contextlib.asynccontextmanager
+async def collector() -> AsyncIterator[tuple[Collector, str]]:
+    """A receiver of OTLP and its URL."""
+    made = Collector()
+    sock = listening_socket("127.0.0.1", 0)
+    url = f"http://127.0.0.1:{sock.getsockname()[1]}"
+    ready = asyncio.Event()
+    serving = asyncio.ensure_future(
+        serve_http(made, sock, grace=0.0, on_ready=lambda address: ready.set())
+    )
+    await ready.wait()
+    try:
+        yield made, url
+    finally:
+        serving.cancel()
+        await asyncio.wait({serving})
+
+
+async def test_a_program_exports_where_the_environment_says(tmp_path: Path) -> None:
+    file = tmp_path / "shop.py"
+    file.write_text(SERVER)
+    async with collector() as (made, url):
+        command = [sys.executable, "-m", "interlock", "run", str(file)]
+        env = {"OTEL_EXPORTER_OTLP_ENDPOINT": url, "OTEL_METRIC_EXPORT_INTERVAL": "600000"}
+        async with Client(Stdio(command, env=env)) as client:
+            await client.call_tool("buy", {"what": "a map"})
+        async with asyncio.timeout(PATIENCE):
+            await made.complete.wait()
+    names = {span.name: span for span in made.spans}
+    assert {"tools/call buy", "pack"} <= set(names)
+    assert names["pack"].parent_span_id == names["tools/call buy"].span_id
+    assert {"mcp.server.operation.duration", "orders"} <= made.metrics
+    assert made.services == {"shop", "3.1"}
