@@ -66,6 +66,7 @@ OTHERWISE = {
     "python_dateutil": "dateutil",
     "ruamel.yaml": "ruamel",
     "prompt_toolkit": "prompt_toolkit",
+    "opentelemetry_sdk": "opentelemetry",
     "pydocket": "docket",
 }
 

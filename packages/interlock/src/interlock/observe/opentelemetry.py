@@ -218,6 +218,7 @@ def from_environment(name: str, version: str) -> OpenTelemetry | None:
         return None
     if not any(os.environ.get(variable) for variable in _VARIABLES):
         return None
+    # late: only for programs that export over OTLP
     from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
     from opentelemetry.sdk import metrics as sdk_metrics
