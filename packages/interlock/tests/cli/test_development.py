@@ -104,3 +104,43 @@ def test_over_http_only_dev_shows_errors(interlock: Command, served: tuple[str, 
     result = interlock("call", address, "boom")
     assert result.exit_code == 1
     assert (SHOWN in result.stdout) is dev
+
+
+HABITS = """
+import time
+from interlock import Context, Server
+
+server = Server("habits")
+
+
+@server.tool
+async def informed(ctx: Context) -> str:
+    await ctx.info("hello")
+    return "done"
+
+
+@server.tool
+async def block() -> str:
+    time.sleep(3)
+    return "done"
+"""
+
+
+def test_a_method_of_another_sdk_is_explained(interlock: Command, tmp_path: Path) -> None:
+    """The error says what to write instead."""
+    path = tmp_path / "habits.py"
+    path.write_text(HABITS, encoding="utf-8")
+    result = interlock("call", path, "informed")
+    assert result.exit_code == 1
+    assert "Context has no attribute 'info'. Use ctx.log.info(...), without await" in result.stdout
+
+
+@pytest.mark.endurance(seconds=5)
+def test_a_blocked_event_loop_is_reported_with_its_stack(
+    interlock: Command, tmp_path: Path
+) -> None:
+    path = tmp_path / "habits.py"
+    path.write_text(HABITS, encoding="utf-8")
+    result = interlock("call", path, "block", "-v")
+    assert "the event loop has been blocked for" in result.stderr
+    assert "in block" in result.stderr

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from interlock import Client
+from interlock.server.request_log import is_request_line
 from tests.cli.conftest import Program
 
 META = (
@@ -89,7 +90,8 @@ def test_a_server_is_found_and_served(
     """As a program: one request in, one answer out, and an end with the client's."""
     (tmp_path / "x.py").write_text(text)
     result = program_run("run", f"{tmp_path / 'x.py'}{suffix}", stdin=PING)
-    assert (result.returncode, result.stderr) == (0, "")
+    assert result.returncode == 0
+    assert all(map(is_request_line, result.stderr.splitlines()))
     assert served_name(result.stdout) == name
 
 

@@ -5,6 +5,7 @@ good order.
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 import signal
 import stat
@@ -135,8 +136,14 @@ async def program(tmp_path: Path, *arguments: str) -> AsyncIterator[Program]:
     script.write_text(PROGRAM)
     pipes = {name: asyncio.subprocess.PIPE for name in ("stdin", "stdout", "stderr")}
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-W", "error", str(script), *arguments, **pipes
-    )  # type: ignore[arg-type]  # pipes
+        sys.executable,
+        "-W",
+        "error",
+        str(script),
+        *arguments,
+        env={**os.environ, "INTERLOCK_LOG": "off"},
+        **pipes,
+    )
     try:
         yield Program(process)
     finally:

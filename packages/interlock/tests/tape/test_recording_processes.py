@@ -16,6 +16,7 @@ from typing import IO
 import pytest
 
 from interlock import Client
+from interlock.server.request_log import is_request_line
 from interlock.tape import (
     ConnectionEnd,
     StderrText,
@@ -74,13 +75,14 @@ async def test_a_recorded_server_replays(path: Path, script: Path) -> None:
         recording(path, sys.executable, str(script)), on_stderr=stderr.append
     ) as client:
         assert (await client.call_tool("greet", {"name": "Ada"})).text == "Hello Ada"
-    assert stderr == ["greeting"]
+    assert [line for line in stderr if not is_request_line(line)] == ["greeting"]
     with TapeFile(path) as tape:
         assert tape.problems == []
         assert tape.verify() == []
         assert tape.headers[0].about["command"] == [sys.executable, str(script)]
         lines = [line for _, line in tape.lines()]
-        assert [line.text for line in lines if isinstance(line, StderrText)] == ["greeting\n"]
+        text = "".join(line.text for line in lines if isinstance(line, StderrText))
+        assert text.splitlines() == stderr
         assert [line.code for line in lines if isinstance(line, ConnectionEnd)] == [0]
         conversation = tape.conversation()
     async with server_process([sys.executable, str(script)]) as channel:

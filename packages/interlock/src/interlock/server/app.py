@@ -223,6 +223,7 @@ class Server:
             self.catalogue, self.identity, self.environment, self.extensions, limits
         )
         self._handler: Handler | None = None
+        self._request_log: Middleware | None = None
 
     # -- name, state, capabilities -----------------------------------------------------------------
 
@@ -815,6 +816,13 @@ class Server:
         self._observe = observe
         self._handler = None
 
+    def log_requests(self, log: Middleware) -> None:
+        """Log every request with this middleware, outside of all other middleware. Programs call
+        it before the server runs.
+        """
+        self._request_log = log
+        self._handler = None
+
     def _stacked(self) -> Handler:
         handler = self._explained()
         if self._observe is not None and self._observe.tracing is not None:
@@ -823,6 +831,8 @@ class Server:
 
     def _explained(self) -> Handler:
         handler = self._layered()
+        if self._request_log is not None:
+            handler = self._request_log(handler)
         if self.identity.extensions.claimed:
             handler = stamping_claims(self.identity.extensions)(handler)
         if not self.handlers.dev:
@@ -1060,7 +1070,9 @@ class Server:
                 `http_app`. For "unix": `path`. For "tcp": `host` and `port`. For "stdio": `store`,
                 the store for the outcomes of calls that ask (by default the variable
                 INTERLOCK_STORE, else memory). All but "http" have `limit`, the maximum size of a
-                message in bytes; "http" has `limits`.
+                message in bytes; "http" has `limits`. All have `log`, the format of the request log
+                on stderr: "text", "json" or "off" (by default the variable INTERLOCK_LOG, else
+                "text" over stdio and "off" otherwise).
         """
         from .run.program import run  # late: a server in memory needs no signals
 

@@ -13,6 +13,7 @@ from .. import types as t
 from ..exchange import AnyResult, Exchange, Handler
 from ..logs import limited
 from ..store.audit_log import AuditCheck, AuditLog
+from .request_log import outcome_of
 
 log = limited("interlock.server")
 
@@ -70,7 +71,7 @@ class AuditTrail:
             outcome = "cancelled"
             try:
                 result = await handler(x)
-                outcome = _outcome(result)
+                outcome = outcome_of(result)
                 return result
             except t.McpError as bad:
                 outcome = f"error {bad.code}"
@@ -144,10 +145,3 @@ def _describe(x: Exchange) -> dict[str, Any]:
 def _bounded(text: str) -> str:
     """Shorten what a caller chose, and replace what UTF-8 cannot encode."""
     return text[:_MOST_CHARACTERS].encode("utf-8", "replace").decode()
-
-
-def _outcome(result: AnyResult) -> str:
-    """Return how a call ended that has a result."""
-    if isinstance(result, t.InputRequiredResult):
-        return "input required"
-    return "tool error" if getattr(result, "is_error", False) else "ok"

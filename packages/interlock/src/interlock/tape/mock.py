@@ -51,11 +51,11 @@ class MockServer:
     """Answers from a recording: a state machine without I/O.
 
     Args:
-        tape: The messages of one connection.
+        tapes: The messages of one connection each.
     """
 
-    def __init__(self, tape: Tape) -> None:
-        self._scenes = _scenes_of(tape)
+    def __init__(self, *tapes: Tape) -> None:
+        self._scenes = [scene for tape in tapes for scene in _scenes_of(tape)]
         self._waiting: dict[RequestId, _Running] = {}  # by the id of the question
         self.unanswered: list[str] = []  # what the recording had no answer for
 

@@ -23,9 +23,14 @@ COMMAND = [{command}]
 async def replay() -> list[str]:
     """Send the server what the client sent, and return the differences of its answers."""
     with TapeFile(TAPE) as tape:
-        recorded = tape.conversation({connection!r})
-    async with server_process(COMMAND, cwd=HERE / {folder!r}) as channel:
-        return await replay_recording(recorded, channel, volatile={volatile!r}, ignore={ignore!r})
+        recorded = [tape.conversation(name) for name in {connections}]
+    found = []
+    for conversation in recorded:
+        async with server_process(COMMAND, cwd=HERE / {folder!r}) as channel:
+            found += await replay_recording(
+                conversation, channel, volatile={volatile!r}, ignore={ignore!r}
+            )
+    return found
 
 
 def test_{name}() -> None:
@@ -66,7 +71,7 @@ def write_test(
     text = _TEXT.format(
         tape=os.path.relpath(tape, here),
         command=", ".join(words),
-        connection=connection,
+        connections="tape.connections" if connection is None else [connection],
         folder=os.path.relpath(Path.cwd(), here),
         volatile=list(volatile),
         ignore=list(ignore),

@@ -9,6 +9,7 @@ import signal
 import sys
 from collections.abc import Sequence
 
+from ...server.request_log import is_request_line
 from ...wire.jsonrpc import Frame
 from ...wire.lines import LineSplitter
 
@@ -104,7 +105,7 @@ class ReloadedChild:
         lines = [
             line.strip()
             for line in self._tail.decode("utf-8", "replace").splitlines()
-            if line.strip()
+            if line.strip() and not is_request_line(line)
         ]
         how = f"exit code {code}" if code >= 0 else f"signal {-code}"
         return f"{lines[-1].rstrip('.')} ({how})" if lines else how

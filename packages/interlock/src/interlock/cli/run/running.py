@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import traceback
 from collections.abc import Sequence
@@ -12,6 +13,7 @@ import click
 
 from ... import Server
 from ...observe.options import Observe
+from ...server.run.program import LOG_VARIABLE
 from ...store.errors import StoreError
 from .. import exits
 from ..screen import ERROR, WARNING
@@ -226,6 +228,12 @@ def _listening(address: Any) -> None:
     help="Watch this folder too.",
 )
 @click.option(
+    "--log",
+    type=click.Choice(["text", "json", "off"]),
+    show_default="text over stdio, off otherwise",
+    help="The request log on stderr: a line for each request, without its contents.",
+)
+@click.option(
     "--grace",
     type=click.FloatRange(0),
     default=10.0,
@@ -238,6 +246,7 @@ def run(
     dev: bool,
     reload: bool | None,
     folders: tuple[str, ...],
+    log: str | None,
     grace: float,
     **given: Any,
 ) -> None:
@@ -269,6 +278,8 @@ def run(
     """
     path, name = split_target(file)
     transport, options = chosen_transport(given)
+    if log is not None:
+        os.environ[LOG_VARIABLE] = log  # the child of --reload gets it too
     if reload is None:
         reload = dev and transport == "stdio"
     if reload:

@@ -27,7 +27,7 @@ from ..targets.trailing_command import COMMAND, TargetCommand
     help="server: answer a client from the tape. client: send a server what the client sent, and "
     "compare its answers.",
 )
-@click.option("--connection", help="The connection of the tape, where it has several.")
+@click.option("--connection", help="Replay this connection of the tape only.")
 @click.option(
     "--timeout",
     type=click.FloatRange(0, min_open=True),
@@ -69,7 +69,8 @@ def replay(
     matches a recorded one with the same method and params, in order. A request that the tape has no
     answer for is an error, which names the nearest recorded request.
 
-    As a client, the tape starts the COMMAND, sends what the client sent, and compares the answers.
+    As a client, the tape starts the COMMAND for each connection, sends what the client sent, and
+    compares the answers.
     Ids, states, cursors, UUIDs, times and the version of the server may differ. The command of the
     tape is shown, and never run.
 
@@ -81,18 +82,22 @@ def replay(
     interlock replay files.tape --as client --save-test test_files.py -- python server.py
     """
     command: list[str] = click.get_current_context().meta.get(COMMAND, [])
-    conversation = _load(tape, connection)
+    conversations = _load(tape, connection)
     if part == "server":
         if command:
             raise click.UsageError("--as server starts no command.")
-        sys.exit(asyncio.run(_serve(MockServer(conversation))))
+        sys.exit(asyncio.run(_serve(MockServer(*conversations))))
     if not command:
-        recorded = " ".join(map(str, conversation.about.get("command", ["COMMAND"])))
+        recorded = " ".join(map(str, conversations[0].about.get("command", ["COMMAND"])))
         raise click.UsageError(
             f"Write the command that starts the server after --. The tape was recorded with: "
             f"{recorded}"
         )
-    found = asyncio.run(_compare(conversation, command, timeout, volatile, ignore))
+    found = [
+        difference
+        for conversation in conversations
+        for difference in asyncio.run(_compare(conversation, command, timeout, volatile, ignore))
+    ]
     if save_test is not None:
         try:
             write_test(save_test, tape, command, connection, volatile, ignore)
@@ -103,27 +108,24 @@ def replay(
         click.echo(difference)
     if found:
         sys.exit(exits.REFUSED)
-    click.echo(f"No differences in {len(conversation)} messages.")
+    click.echo(f"No differences in {sum(map(len, conversations))} messages.")
 
 
-def _load(path: Path, connection: str | None) -> Tape:
-    """The messages of one connection of a tape."""
+def _load(path: Path, connection: str | None) -> list[Tape]:
+    """The messages of each connection of a tape, or of one."""
     try:
         with TapeFile(path) as file:
             for problem in file.problems:
                 click.echo(f"{WARNING}{path}: {problem}", err=True)
-            names = [row.connection for row in file.rows if row.sender]
-            known = list(dict.fromkeys(names))
-            if connection is None and len(known) > 1:
-                raise click.UsageError(
-                    f"{path} has {len(known)} connections: choose one with --connection "
-                    f"{' or '.join(known)}."
-                )
+            known = list(dict.fromkeys(row.connection for row in file.rows if row.sender))
+            if not known:
+                raise click.ClickException(f"{path} has no messages.")
             if connection is not None and connection not in known:
                 raise click.UsageError(
                     f"{path} has no connection {connection!r}; it has {', '.join(known)}."
                 )
-            return file.conversation(connection)
+            chosen = known if connection is None else [connection]
+            return [file.conversation(name) for name in chosen]
     except TapeError as bad:
         raise click.ClickException(str(bad)) from None
 

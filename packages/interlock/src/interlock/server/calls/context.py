@@ -12,6 +12,7 @@ from contextvars import ContextVar
 from typing import (
     TYPE_CHECKING,
     Any,
+    Final,
     Generic,
     Literal,
     TypeVar,
@@ -109,6 +110,24 @@ class Log:
         self.write("emergency", data, logger)
 
 
+_METHODS_OF_OTHER_SDKS: Final = {
+    **{
+        level: f"ctx.log.{level}(...), without await"
+        for level in ("debug", "info", "warning", "error")
+    },
+    "report_progress": "ctx.progress(done, total), without await",
+    "request_context": "ctx.caller, ctx.request and ctx.lifespan_state",
+    "lifespan_context": "ctx.lifespan_state",
+    "session": "ctx.session_state for state, and the methods of ctx for questions",
+    "get_state": "await ctx.session_state.get(key)",
+    "set_state": "await ctx.session_state.set(key, value)",
+    "list_roots": "await ctx.roots()",
+    "client_id": "ctx.principal",
+    "fastmcp": "ctx.server",
+}
+"""Attributes that a context has in other SDKs, and what replaces them."""
+
+
 class Context(Generic[State]):
     """A running call.
 
@@ -118,6 +137,14 @@ class Context(Generic[State]):
     Methods that wait are coroutines. A plain function runs in a thread, and waits with
     `ctx.wait(...)`.
     """
+
+    if not TYPE_CHECKING:  # type checkers report an unknown attribute themselves
+
+        def __getattr__(self, name: str) -> Any:
+            """Say what replaces a method that other SDKs have."""
+            instead = _METHODS_OF_OTHER_SDKS.get(name)
+            hint = f". Use {instead}" if instead is not None else ""
+            raise AttributeError(f"Context has no attribute {name!r}{hint}")
 
     _path = "ctx"
     _open_questions = 0  # the inactivity timeout of the call stands still meanwhile

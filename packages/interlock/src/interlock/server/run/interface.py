@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
-from ...exchange import Handler, Principal
+from ...exchange import Handler, Middleware, Principal
 from ...idempotency import Peers
 from ...input_required import SuspendedCalls
 from ...observe.meters import Meters
@@ -74,6 +74,10 @@ class ServedServer(Protocol):
         """Share suspended calls and their outcomes with other workers. Call it before the first
         call.
         """
+        ...
+
+    def log_requests(self, log: Middleware) -> None:
+        """Log every request with this middleware. Call it before the first request."""
         ...
 
     def take_routes(self) -> Routes | None:

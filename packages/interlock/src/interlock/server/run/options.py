@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 from ...store.interface import Store
 from ...transport.http.authorization import Guarding
 from ...transport.http.limits import Limits
+from ..request_log import RequestLogFormat
 from .liveness import WorkerLimits
 
 if TYPE_CHECKING:
@@ -87,9 +88,12 @@ class RunOptions(HttpOptions, total=False):
         limit: The maximum size of a message in bytes, for every transport but HTTP, which has
             `limits`.
         on_ready: Called with the address once the server accepts connections.
+        log: The format of the request log on stderr: "text", "json" or "off". By default it is that
+            of the variable INTERLOCK_LOG, else "text" over stdio and "off" otherwise.
     """
 
     workers: int
     worker_limits: WorkerLimits | None
     limit: int
     on_ready: Callable[[Any], None]
+    log: RequestLogFormat

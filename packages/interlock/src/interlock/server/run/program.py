@@ -18,6 +18,7 @@ from ...keywords import check_keywords
 from ...logs import limited
 from ...transport.channel import Channel
 from ...wire.lines import DEFAULT_LIMIT
+from ..request_log import RequestLogFormat, request_log
 from .interface import ServedServer
 from .observed import exported_traces, served_metrics
 from .process_memory import keep_freed_memory, settle_memory
@@ -30,14 +31,16 @@ if TYPE_CHECKING:
 log = limited("interlock.server")
 
 TRANSPORTS: dict[str, tuple[str, ...]] = {
-    "stdio": ("limit", "store"),
+    "stdio": ("limit", "store", "log"),
     "http": (),
-    "unix": ("path", "limit", "on_ready"),
-    "tcp": ("host", "port", "limit", "on_ready"),
+    "unix": ("path", "limit", "on_ready", "log"),
+    "tcp": ("host", "port", "limit", "on_ready", "log"),
 }
-"""The options of each transport. Those of HTTP are HttpOptions, `workers`, `worker_limits` and
-`on_ready`.
+"""The options of each transport. Those of HTTP are HttpOptions, `workers`, `worker_limits`, `log`
+and `on_ready`.
 """
+LOG_VARIABLE = "INTERLOCK_LOG"
+"""The environment variable with the format of the request log: "text", "json" or "off"."""
 STORE_VARIABLE = "INTERLOCK_STORE"
 """The environment variable with the URL of the store of a server over stdio."""
 _KILL_DELAY = 2.0  # seconds
@@ -56,6 +59,7 @@ def run(server: ServedServer, transport: str, options: RunOptions) -> None:
         _http(server, options)
         return
     check_keywords(options, TRANSPORTS[transport], f"server.run({transport!r})")
+    _log_requests(server, transport, options.get("log"))
     limit = options.get("limit", DEFAULT_LIMIT)
     on_ready = options.get("on_ready")
     if transport == "stdio":
@@ -85,6 +89,15 @@ def run(server: ServedServer, transport: str, options: RunOptions) -> None:
             )
 
 
+def _log_requests(server: ServedServer, transport: str, given: RequestLogFormat | None) -> None:
+    """Turn the request log on, if it is wanted."""
+    by_default = "text" if transport == "stdio" else "off"
+    chosen = given or os.environ.get(LOG_VARIABLE) or by_default
+    log_of_requests = request_log(chosen)
+    if log_of_requests is not None:
+        server.log_requests(log_of_requests)
+
+
 _MISSING = "the transport {0} needs the option {1}: server.run('{0}', {1}=...)"
 
 
@@ -95,9 +108,10 @@ def _http(server: ServedServer, options: RunOptions) -> None:
     from .liveness import WorkerLimits  # late: as above
     from .options import HttpOptions  # late: as above
 
-    known = (*HttpOptions.__annotations__, "workers", "worker_limits", "on_ready")
+    known = (*HttpOptions.__annotations__, "workers", "worker_limits", "on_ready", "log")
     check_keywords(options, known, "server.run('http')")
     of_http: dict[str, Any] = {**options}
+    _log_requests(server, "http", of_http.pop("log", None))
     workers = of_http.pop("workers", 1)
     limits = of_http.pop("worker_limits", None) or WorkerLimits()
     on_ready = of_http.pop("on_ready", None)
@@ -127,7 +141,8 @@ def _http(server: ServedServer, options: RunOptions) -> None:
             contextlib.suppress(KeyboardInterrupt),
             exported_traces(server),
         ):
-            runner.run(_until_signalled(server, work(http)))
+            is_watched = supervision is not None  # then the worker sends heartbeats already
+            runner.run(_until_signalled(server, work(http), reports_blocks=not is_watched))
 
     metrics = None
     if workers == 1:
@@ -179,11 +194,17 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     return factory
 
 
-async def _until_signalled(server: ServedServer, work: Coroutine[Any, Any, None]) -> None:
+async def _until_signalled(
+    server: ServedServer, work: Coroutine[Any, Any, None], *, reports_blocks: bool = True
+) -> None:
     """Run until the work ends or a signal arrives. Then end subscriptions and suspended calls
-    gracefully.
+    gracefully. In development mode, a blocked event loop is logged with its stack.
     """
     loop = asyncio.get_running_loop()
+    if server.dev and reports_blocks:
+        from .heartbeats import HeartbeatSender, HeartbeatTable  # late: only for authors
+
+        HeartbeatSender(HeartbeatTable(1), 0).started(int)
     task = loop.create_task(work)
     signals = (signal.SIGINT, signal.SIGTERM) if sys.platform != "win32" else ()
     signalled: list[signal.Signals] = []

@@ -1,0 +1,241 @@
+"""The request log of a server: one line for each request, with its outcome and duration.
+
+A line has the method, the name of the tool, prompt or resource, the program of the caller, the
+outcome and the duration; never arguments or results. `Server.run` writes it to stderr: over stdio
+by default, otherwise on demand. If Python's logging is configured to show the logger
+`interlock.requests` at INFO, the lines go there instead.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import contextlib
+import logging
+import os
+import select
+from collections.abc import Callable
+from datetime import UTC, datetime
+from time import perf_counter
+from typing import Literal, get_args
+
+from msgspec import Struct
+
+from .. import types as t
+from ..exchange import AnyResult, Exchange, Handler
+from ..logs import JsonLine
+from ..untrusted.invisible import visible_line
+
+RequestLogFormat = Literal["text", "json", "off"]
+"""How the request log is written."""
+
+logger = logging.getLogger("interlock.requests")
+
+_MOST_CHARACTERS = 200  # of a name that a caller chose
+_PIECE = 4096  # bytes that a writable pipe takes at once (PIPE_BUF)
+_MOST_WAITING = 1000  # lines
+_STDERR = 2
+_TEXT = "interlock: "
+_JSON = '{"event":"request",'
+_OTHER_LINES = (f"{_TEXT}warning: ", f"{_TEXT}error: ")
+_PAUSE = 0.02  # seconds in which lines are collected
+
+
+class RequestEntry(Struct, frozen=True):
+    """One request that has ended.
+
+    Attributes:
+        method: The method.
+        name: The name of the tool or prompt, or the URI of the resource; "" if there is none.
+        caller: The name and version of the caller's program; "" if it is unknown.
+        subject: The caller as the guard verified it; "" without a guard.
+        outcome: "ok", "tool error", "input required", "cancelled", "error CODE", or an exception.
+        ms: The duration in milliseconds.
+    """
+
+    method: str
+    name: str
+    caller: str
+    subject: str
+    outcome: str
+    ms: float
+
+    def __str__(self) -> str:
+        what = f"{self.method} {self.name}" if self.name else self.method
+        by = " ".join(filter(None, (self.caller, self.subject and f"as {self.subject}")))
+        return f"{what}: {self.outcome}, {self.ms:.1f} ms{f' ({by})' if by else ''}"
+
+
+class RequestLog:
+    """Middleware that writes the request log.
+
+    Args:
+        write: Takes each entry. It must not raise or wait.
+    """
+
+    def __init__(self, write: Callable[[RequestEntry], None]) -> None:
+        self._write = write
+
+    def __call__(self, handler: Handler) -> Handler:
+        """Wrap a handler."""
+
+        async def handle(x: Exchange) -> AnyResult:
+            began = perf_counter()
+            outcome = "cancelled"
+            try:
+                result = await handler(x)
+                outcome = outcome_of(result)
+                return result
+            except t.McpError as bad:
+                outcome = f"error {bad.code}"
+                raise
+            except asyncio.CancelledError:
+                raise
+            except BaseException as bad:
+                outcome = type(bad).__name__
+                raise
+            finally:
+                self._write(_entry(x, outcome, (perf_counter() - began) * 1000))
+
+        return handle
+
+
+def is_request_line(line: str) -> bool:
+    """Return whether a line of a server's stderr is from its request log."""
+    return line.startswith((_TEXT, _JSON)) and not line.startswith(_OTHER_LINES)
+
+
+def outcome_of(result: AnyResult) -> str:
+    """Return how a call ended that has a result."""
+    if isinstance(result, t.InputRequiredResult):
+        return "input required"
+    return "tool error" if getattr(result, "is_error", False) else "ok"
+
+
+def _entry(x: Exchange, outcome: str, ms: float) -> RequestEntry:
+    info = x.caller.info
+    principal = x.caller.principal
+    return RequestEntry(
+        x.method,
+        _bounded(str(getattr(x.params, "name", None) or getattr(x.params, "uri", None) or "")),
+        "" if info is None else _bounded(f"{info.name} {info.version}"),
+        "" if principal is None else _bounded(principal.subject),
+        outcome,
+        ms,
+    )
+
+
+def _bounded(text: str) -> str:
+    """Shorten what a caller chose, and write out what could pass for another line."""
+    text = text[:_MOST_CHARACTERS]
+    return text if text.isascii() and text.isprintable() else visible_line(text)
+
+
+def request_log(kind: str) -> RequestLog | None:
+    """Return the request log of a program; None if nobody wants it.
+
+    Logging that is configured for it takes precedence over stderr. Raises ValueError for an unknown
+    format.
+    """
+    if kind not in get_args(RequestLogFormat):
+        raise ValueError(f"the request log is text, json or off, not {kind!r}")
+    if logger.isEnabledFor(logging.INFO) and logger.hasHandlers():
+        return RequestLog(_to_logging_as_json if kind == "json" else _to_logging)
+    if kind == "off":
+        return None
+    return RequestLog(StderrLines(_as_json if kind == "json" else _as_text).write)
+
+
+def _as_text(entry: RequestEntry) -> str:
+    return f"{_TEXT}{entry}"
+
+
+def _as_json(entry: RequestEntry) -> str:
+    return str(JsonLine("request", _members(entry)))
+
+
+def _to_logging(entry: RequestEntry) -> None:
+    logger.info("%s", entry)
+
+
+def _to_logging_as_json(entry: RequestEntry) -> None:
+    logger.info("%s", JsonLine("request", _members(entry)))
+
+
+def _members(entry: RequestEntry) -> dict[str, object]:
+    members: dict[str, object] = {
+        "event": "request",
+        "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
+    }
+    for name in ("method", "name", "caller", "subject", "outcome"):
+        if value := getattr(entry, name):
+            members[name] = value
+    members["ms"] = round(entry.ms, 1)
+    return members
+
+
+class StderrLines:
+    """Writes entries to stderr and never waits: a host that does not read stderr loses lines.
+
+    Entries are collected for 20 ms and written together. Where the system cannot tell whether a
+    write would wait (on Windows), it may wait.
+
+    Args:
+        line_of: Returns the line of an entry.
+        descriptor: The descriptor to write to.
+    """
+
+    def __init__(self, line_of: Callable[[RequestEntry], str], descriptor: int = _STDERR) -> None:
+        self._line_of = line_of
+        self._descriptor = descriptor
+        self._waiting: list[RequestEntry] = []
+        self._left_out = 0
+        atexit.register(self.flush)
+
+    def write(self, entry: RequestEntry) -> None:
+        """Write an entry soon."""
+        if not self._waiting:
+            asyncio.get_running_loop().call_later(_PAUSE, self.flush)
+        if len(self._waiting) < _MOST_WAITING:
+            self._waiting.append(entry)
+        else:
+            self._left_out += 1
+
+    def flush(self) -> None:
+        """Write the entries that wait, as far as the reader takes them."""
+        entries = self._waiting
+        self._waiting = []
+        piece = bytearray()
+        count = 0
+        for entry in entries:
+            data = self._line_of(entry).encode("utf-8", "backslashreplace")[: _PIECE - 1] + b"\n"
+            if len(piece) + len(data) > _PIECE:
+                self._put(piece, count)
+                piece = bytearray()
+                count = 0
+            piece += data
+            count += 1
+        self._put(piece, count)
+        if self._left_out:
+            left_out = self._left_out
+            self._left_out = 0
+            words = f"{_TEXT}{left_out} lines of the request log were left out\n"
+            self._put(bytearray(words.encode()), left_out)
+
+    def _put(self, piece: bytearray, count: int) -> None:
+        """Write a piece, or count the lines that it stands for as left out."""
+        if not piece:
+            return
+        if not _is_writable(self._descriptor):
+            self._left_out += count
+            return
+        with contextlib.suppress(OSError):  # nobody reads stderr any more
+            os.write(self._descriptor, piece)
+
+
+def _is_writable(descriptor: int) -> bool:
+    if not hasattr(select, "poll"):
+        return True
+    look = select.poll()
+    look.register(descriptor, select.POLLOUT)
+    return bool(look.poll(0))
