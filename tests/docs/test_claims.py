@@ -28,7 +28,7 @@ from interlock.cli.program import COMMANDS
 from interlock.cli.run.running import run
 from interlock.http11.client import HttpFetch
 from interlock.server.run.http import DEFAULT_GRACE, http_app, serve_web
-from interlock.store import MemoryStore
+from interlock.store import MemoryStore, RedisStore, SqliteStore
 from interlock.transport.http import access_log
 from interlock.transport.http.server.connection_table import ConnectionTable
 from interlock.transport.http.server.limits import ConnectionLimits
@@ -128,6 +128,8 @@ async def test_every_quota_is_an_option_and_a_counter() -> None:
         "Limits": lambda name: getattr(Limits(), name),
         "ServerLimits": lambda name: getattr(ServerLimits(), name),
         "MemoryStore": lambda name: default(MemoryStore, name),
+        "SqliteStore": lambda name: default(SqliteStore, name),
+        "RedisStore": lambda name: default(RedisStore, name),
         "TaskLimits": lambda name: getattr(TaskLimits(), name),
         "Issuer": lambda name: getattr(Issuer("https://issuer.example").settings, name),
     }
@@ -138,13 +140,14 @@ async def test_every_quota_is_an_option_and_a_counter() -> None:
         is_size = name in ("bodies", "held_bytes", "event_bytes")
         assert value == (f"{amount // 1024**2} MiB" if is_size else f"{amount:,}")
         counters.add(counter.strip("`"))
-    assert len(rows) == 12
+    assert len(rows) == 14
     server = Server("x", extensions=[Tasks()])
     app = server.http_app()
     app.connections = ConnectionTable(ConnectionLimits()).usage
     assert callable(MemoryStore().sessions.count)
+    assert callable(MemoryStore().events.measure)
     assert callable(Issuer.count_registrations)
-    asynchronous = {"store.sessions.count", "issuer.count_registrations"}
+    asynchronous = {"store.sessions.count", "store.events.measure", "issuer.count_registrations"}
     await server.enter()
     try:
         assert counters == {*app.usage(), *asynchronous}

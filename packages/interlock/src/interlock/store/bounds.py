@@ -11,10 +11,10 @@ RUNNING_BYTES = 16 * 1024 * 1024
 ENDED_STREAMS = 64
 ENDED_BYTES = 1024 * 1024
 
-# The events of all sessions in a memory store, in bytes. When they exceed it, the events of the
-# holder with the most of them are removed, the oldest streams first, down to this part.
-MEMORY_EVENT_BYTES = 256 * 1024 * 1024
-MEMORY_EVENT_TARGET = 0.9
+# The events of all sessions in a store, in bytes. When they exceed it, the events of the holder
+# with the most of them are removed, the oldest streams first, down to this part.
+EVENT_BYTES = 256 * 1024 * 1024
+EVENT_TARGET = 0.9
 
 # Seconds that a stream is kept after its end, or after its last event if it never ends.
 ENDED_AGE = 600.0
@@ -45,3 +45,9 @@ ACCOUNT_RECORDS = 250_000
 # exists for that long after its end, unless its account is full: if it were written or removed with
 # a wrong clock, an action would run twice.
 CLOCK_TOLERANCE = 7200.0
+
+
+def check_event_bytes(limit: int) -> None:
+    """Raise ValueError if a limit of events is not a number above 0."""
+    if limit < 1:
+        raise ValueError(f"event_bytes is a number above 0, and cannot be {limit!r}")

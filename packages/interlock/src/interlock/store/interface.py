@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from .. import types as t
 from ..exchange import Caller, Principal
+from ..quotas import QuotaUsage
 from . import bounds
 
 
@@ -141,7 +142,8 @@ class EventLog(Protocol):
 
     One worker writes a stream, any worker reads it. Events are numbered from 0 without gaps. The
     size of ended streams and of a session's streams is bounded; the oldest events are dropped
-    first.
+    first. So is the size of all events: when it is exceeded, the oldest events of the holder with
+    the most of them are removed, except for the newest event of each running stream.
     """
 
     def append(self, session: str, stream: str, number: int, data: bytes, *, last: bool) -> None:
@@ -161,6 +163,14 @@ class EventLog(Protocol):
 
         Returns:
             None if the stream is unknown, or events after that one are lost.
+        """
+        ...
+
+    async def measure(self) -> QuotaUsage:
+        """Return the counters of the events of all workers, in bytes.
+
+        `evicted` is the number of streams or sessions that lost events for others. It takes time in
+        proportion to the number of sessions.
         """
         ...
 

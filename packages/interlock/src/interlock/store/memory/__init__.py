@@ -39,7 +39,7 @@ class MemoryStore:
         self,
         *,
         clock: Callable[[], float] = time.monotonic,
-        event_bytes: int = bounds.MEMORY_EVENT_BYTES,
+        event_bytes: int = bounds.EVENT_BYTES,
     ) -> None:
         self.events = MemoryEvents(clock, event_bytes)
         self.sessions = MemorySessions(self.events.forget)

@@ -25,9 +25,8 @@ class MemoryEvents:
         holder_of: Returns the holder of a session.
     """
 
-    def __init__(self, clock: Callable[[], float], limit: int = bounds.MEMORY_EVENT_BYTES) -> None:
-        if limit < 1:
-            raise ValueError(f"event_bytes is a number above 0, and cannot be {limit!r}")
+    def __init__(self, clock: Callable[[], float], limit: int = bounds.EVENT_BYTES) -> None:
+        bounds.check_event_bytes(limit)
         # Ordered by the end of each session's latest stream, so that the oldest is always at the
         # front.
         self._logs: OrderedDict[str, _Log] = OrderedDict()
@@ -50,6 +49,10 @@ class MemoryEvents:
             refused=0,
             evicted=self._evicted,
         )
+
+    async def measure(self) -> QuotaUsage:
+        """Return the counters."""
+        return self.usage()
 
     def append(self, session: str, stream: str, number: int, data: bytes, *, last: bool) -> None:
         """Store an event."""
@@ -91,7 +94,7 @@ class MemoryEvents:
         logs: dict[str, list[_Log]] = {}
         for session, log in reversed(self._logs.items()):  # the least recent one is the last
             logs.setdefault(self.holder_of(session), []).append(log)
-        target = self._limit * bounds.MEMORY_EVENT_TARGET
+        target = self._limit * bounds.EVENT_TARGET
         while self._size > target and logs:
             holder = max(logs, key=sizes.__getitem__)
             freed = logs[holder].pop().shrink()

@@ -32,19 +32,28 @@ class RedisStore:
     `prefix` is the prefix of every key. With a hash tag in it (`{interlock}:`) all keys are in one
     slot of a cluster. The store survives an outage of the server: writes are queued up to a bound,
     requests raise StoreError after `patience` seconds, and listeners continue where they stopped.
-    Raises StoreError if the package `redis` is not installed.
+    `event_bytes` is the maximum size of all events of all sessions, in bytes. Above it, the oldest
+    events of the caller with the most of them are removed. Raises StoreError if the package `redis`
+    is not installed.
     """
 
     shared = True
 
-    def __init__(self, url: str, *, prefix: str = "interlock:", patience: float = 5.0) -> None:
+    def __init__(
+        self,
+        url: str,
+        *,
+        prefix: str = "interlock:",
+        patience: float = 5.0,
+        event_bytes: int = bounds.EVENT_BYTES,
+    ) -> None:
         if find_spec("redis") is None:
             raise StoreError(
                 "the Redis store needs the package redis: pip install 'interlock[redis]'"
             )
         self._link = Link(url, patience)
         self.sessions = RedisSessions(self._link, prefix)
-        self.events = RedisEvents(self._link, prefix)
+        self.events = RedisEvents(self._link, prefix, event_bytes)
         self.changes = RedisTopic(self._link, f"{prefix}changes", most=bounds.CHANGES)
         self.notes = RedisTopic(self._link, f"{prefix}notes", most=bounds.NOTES)
         self.rates = RedisRates(self._link, prefix)

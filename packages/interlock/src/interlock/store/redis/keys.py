@@ -12,6 +12,15 @@ local function drop(prefix, id)
     redis.call('DEL', prefix .. 'events:' .. #id .. ':' .. id .. ':' .. stream)
   end
   redis.call('DEL', about, prefix .. 'ended:' .. id)
+  local size = redis.call('HGET', prefix .. 'event-sizes', id)
+  if size then
+    redis.call('HDEL', prefix .. 'event-sizes', id)
+    redis.call('ZREM', prefix .. 'event-ages', id)
+    redis.call('DECRBY', prefix .. 'event-bytes', size)
+    if redis.call('EXISTS', prefix .. 'event-ages') == 0 then
+      redis.call('DEL', prefix .. 'event-bytes')
+    end
+  end
   redis.call('ZREM', KEYS[1], id)
   local holder = redis.call('HGET', prefix .. 'held', id)
   if holder then

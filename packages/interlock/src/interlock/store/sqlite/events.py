@@ -1,15 +1,24 @@
-"""Events of streams in SQLite, bounded per session, per stream, and in age."""
+"""Events of streams in SQLite, bounded in total, per session, per stream, and in age."""
 
 from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable
 
+from ...quotas import QuotaUsage
 from .. import bounds, records
 from ..interface import Replay
 from .writer import Writer
 
 _SWEEP = 30.0  # seconds between two searches for old streams
+
+# A process measures the size of all events after it has added this part of the limit.
+_CHECKS = 64
+
+_SIZES = """SELECT coalesce(holder, ''), sum(size) FROM streams LEFT JOIN sessions ON id = session
+    GROUP BY coalesce(holder, '')"""
+_OLDEST = """SELECT session, stream, first, next, size, turn FROM streams
+    LEFT JOIN sessions ON id = session WHERE coalesce(holder, '') = ? ORDER BY stirred DESC"""
 
 _STREAM = "session = ? AND stream = ?"
 
@@ -17,10 +26,16 @@ _STREAM = "session = ? AND stream = ?"
 class SqliteEvents:
     """An EventLog in SQLite."""
 
-    def __init__(self, writer: Writer, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, writer: Writer, clock: Callable[[], float], limit: int = bounds.EVENT_BYTES
+    ) -> None:
+        bounds.check_event_bytes(limit)
         self._writer = writer
         self._clock = clock
+        self._limit = limit
         self._next_sweep = 0.0
+        self._unmeasured = 0  # bytes that were added since the last measurement
+        self._evicted = 0
 
     def append(self, session: str, stream: str, number: int, data: bytes, *, last: bool) -> None:
         """Store an event."""
@@ -31,6 +46,40 @@ class SqliteEvents:
         self._writer.send(
             lambda db: _append(db, session, stream, number, data, last, now), size=len(data)
         )
+        self._unmeasured += len(data)
+        if self._unmeasured * _CHECKS > self._limit:
+            self._unmeasured = 0
+            self._writer.send(self._make_room)
+
+    async def measure(self) -> QuotaUsage:
+        """Return the counters. `evicted` counts the streams that this process has cut."""
+        found = await self._writer.ask(lambda db: db.execute(_SIZES).fetchall())
+        sizes = [size for _, size in found]
+        used = sum(sizes)
+        largest = max(sizes, default=0)
+        return QuotaUsage(used, self._limit, len(sizes), largest, 0, self._evicted)
+
+    def _make_room(self, db: sqlite3.Connection) -> None:
+        """Remove the oldest events of the largest holders, if there are too many bytes. In the
+        writer's thread.
+        """
+        ((total,),) = db.execute("SELECT coalesce(sum(size), 0) FROM streams").fetchall()
+        if total <= self._limit:
+            return
+        sizes = dict(db.execute(_SIZES).fetchall())
+        streams: dict[str, list[tuple[str, str, int, int, int, int | None]]] = {}
+        target = self._limit * bounds.EVENT_TARGET
+        while total > target and sizes:
+            holder = max(sizes, key=sizes.__getitem__)
+            if holder not in streams:
+                streams[holder] = db.execute(_OLDEST, (holder,)).fetchall()
+            if not streams[holder]:
+                del sizes[holder]
+                continue
+            freed = _shrink(db, *streams[holder].pop())
+            sizes[holder] -= freed
+            total -= freed
+            self._evicted += freed > 0
 
     async def read(self, session: str, stream: str, after: int) -> Replay | None:
         """Return the events after event `after`, including everything that this worker has appended
@@ -96,6 +145,35 @@ def _bound(db: sqlite3.Connection, session: str) -> None:
         _drop(db, session, stream)
         count = count - 1
         size = size - freed
+
+
+def _shrink(
+    db: sqlite3.Connection,
+    session: str,
+    stream: str,
+    first: int,
+    awaited: int,
+    size: int,
+    turn: int | None,
+) -> int:
+    """Remove a stream that has ended, or all events of a running one except the newest. Returns the
+    bytes of the removed events.
+    """
+    if turn is not None:
+        _drop(db, session, stream)
+        return size
+    newest = awaited - 1
+    if first == newest:
+        return 0
+    key = (session, stream, newest)
+    ((left,),) = db.execute(
+        f"SELECT length(data) FROM events WHERE {_STREAM} AND number = ?", key
+    ).fetchall()
+    db.execute(f"DELETE FROM events WHERE {_STREAM} AND number < ?", key)
+    db.execute(
+        f"UPDATE streams SET first = ?, size = ? WHERE {_STREAM}", (newest, left, session, stream)
+    )
+    return size - int(left)
 
 
 def _sweep(db: sqlite3.Connection, now: float) -> None:

@@ -40,20 +40,25 @@ class SqliteStore:
     Other programs must not change its sessions while it is open.
     A worker that is killed loses its notes of the last milliseconds, but damages nothing. `clock`
     returns the time in seconds, for the age of streams and notes; it must be the same in every
-    process.
+    process. `event_bytes` is the maximum size of all events of all sessions, in bytes. Above it,
+    the oldest events of the caller with the most of them are removed.
     """
 
     shared = True
 
     def __init__(
-        self, path: str | os.PathLike[str], *, clock: Callable[[], float] = time.time
+        self,
+        path: str | os.PathLike[str],
+        *,
+        clock: Callable[[], float] = time.time,
+        event_bytes: int = bounds.EVENT_BYTES,
     ) -> None:
         self._file = SqliteFile(path, SCHEMA, journal="wal", pragmas=("synchronous = NORMAL",))
         self._writer = Writer(self._file)
         self._poll = Poll()
         self._versions = SessionVersions(self._file.path)
         self.sessions = SqliteSessions(self._writer, self._versions)
-        self.events = SqliteEvents(self._writer, clock)
+        self.events = SqliteEvents(self._writer, clock, event_bytes)
         self.changes = SqliteTopic(
             "changes",
             self._writer,

@@ -257,6 +257,8 @@ async def _ends_sessions_with_their_events(one: Store, other: Store) -> None:
             await other.events.read("s:1", stream, -1) is not None,
             "ending a session deleted events of another session",
         )
+    used = (await other.events.measure()).used
+    require(used == 3, f"the events of the other session have 3 bytes, and {used} are counted")
 
 
 async def _keeps_states(one: Store, other: Store) -> None:
