@@ -247,7 +247,7 @@ class HttpApp:
             return self(request.scope, request.receive, request.send)
         principal = None
         if prepared.token is not None:
-            principal = prepared.token.principal()
+            principal = request.principal or prepared.token.principal()
             if principal is None:
                 return self(request.scope, request.receive, request.send)
         request.admit(prepared, principal)
@@ -266,6 +266,7 @@ class HttpApp:
         if prepared is not None and prepared.token is not None:
             principal = prepared.token.principal()
             if principal is not None:
+                request.principal = principal  # it starts in a moment
                 return principal.key
         client = request.client
         return holder_of_address(client[0] if client else None)

@@ -187,7 +187,13 @@ class RawHead(Protocol):
 
 
 class ServerRequest(EndpointRequest, Protocol):
-    """A request of Interlock's own server."""
+    """A request of Interlock's own server.
+
+    Attributes:
+        principal: The principal, once it is known.
+    """
+
+    principal: Principal | None
 
     @property
     def raw(self) -> RawHead:
