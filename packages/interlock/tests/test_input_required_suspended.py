@@ -14,6 +14,8 @@ import pytest
 from interlock import types as t
 from interlock.exchange import Exchange, ExchangeTransport
 from interlock.store import MemoryStore, StoreError
+from interlock.store.interface import RecordStore
+from interlock.store.worker_messages import WorkerMessages
 from tests.retries import Retries, answer_of, asked, rounds, said, words
 
 NEVER = 3600.0
@@ -712,3 +714,48 @@ async def test_a_wall_clock_that_is_set_back_for_good_leaves_no_state_valid() ->
             await used.retry(state, "a")
     assert acted == ["a"]
     await layer.aclose()
+
+
+async def test_a_holder_whose_store_fails_keeps_its_call() -> None:
+    """A retry at another worker gets the error of the store. Its call still waits where it is, and
+    the next retry resumes it: nothing runs again from the top.
+    """
+    store = MemoryStore()
+    store.shared = True  # type: ignore[misc]  # a constant of the class
+    failing = FailingRecords(store.records)
+    holder, other = rounds(), rounds()
+    for layer, records in ((holder, failing), (other, store.records)):
+        messages = WorkerMessages(store)
+        messages.open()
+        await messages.beat_once()
+        layer.share(records, messages)
+    began: list[str] = []
+
+    async def body(x: Exchange) -> str:
+        began.append("began")
+        return await answer_of(x, "first?")
+
+    call = Retries(holder, body)
+    first = await call.call()
+    call.rounds = other
+    failing.is_away = True
+    with pytest.raises(t.McpError) as refused:
+        await call.retry(first, "a")
+    assert refused.value.data == {"reason": "store"}
+    failing.is_away = False
+    assert said(await call.retry(first, "a")) == "a"
+    assert began == ["began"]
+    await asyncio.gather(holder.aclose(), other.aclose())
+
+
+class FailingRecords:
+    """Records of a store that can be away."""
+
+    def __init__(self, records: RecordStore) -> None:
+        self.is_away = False
+        self._records = records
+
+    def __getattr__(self, name: str) -> Any:
+        if self.is_away and name != "identity":
+            raise StoreError("away")
+        return getattr(self._records, name)

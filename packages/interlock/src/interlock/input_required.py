@@ -48,6 +48,7 @@ from .outcomes import outcome_of, record_error, record_result
 from .protocol.journal import Journal
 from .quotas import DEFAULT_SHARE, Quota, holder_of
 from .store.bounds import CLOCK_TOLERANCE
+from .store.errors import StoreError, store_unreachable
 from .store.interface import RecordStore
 from .wire.codec import decode
 from .wire.jsonrpc import Malformed
@@ -1072,6 +1073,8 @@ class SuspendedCalls:
             await self._resume(call, ticket, retry.responses, x)
         except t.McpError as bad:
             self._refuse(retry, bad)
+        except StoreError:  # the call still waits, and the next retry resumes it
+            self._refuse(retry, store_unreachable())
         except Exception as bad:
             log.warning("a retry from another worker failed", exc_info=bad)
             self._refuse(retry, None)
