@@ -46,7 +46,7 @@ from .idempotency import (
 from .logs import limited
 from .outcomes import outcome_of, record_error, record_result
 from .protocol.journal import Journal
-from .quotas import DEFAULT_SHARE, Quota, holder_of
+from .quotas import DEFAULT_SHARE, Quota, holder_of_exchange
 from .store.bounds import CLOCK_TOLERANCE
 from .store.errors import StoreError, store_unreachable
 from .store.interface import RecordStore
@@ -1125,7 +1125,7 @@ class SuspendedCalls:
             if older is not None:
                 self._forget(older)
             self._suspended[call.name] = call
-            call.holder = _holder(x)
+            call.holder = holder_of_exchange(x)
             self.quota.take(call.holder)
         self._release_memory(call)  # the request counts it now
         call.outcome.add_done_callback(lambda outcome: self._close_round(call, outcome))
@@ -1214,7 +1214,7 @@ class SuspendedCalls:
         quota = self.quota
         if quota.used < quota.limit // 2:  # there is room for every holder
             return True
-        holder = _holder(x)
+        holder = holder_of_exchange(x)
         if not quota.acquire(holder):
             return False
         quota.release(holder)  # the call is counted when its round opens, within this turn
@@ -1472,13 +1472,7 @@ def _account(x: Exchange) -> str:
     """
     if x.caller.principal is None and x.transport.address is None:
         return ""
-    return _digest(_holder(x))
-
-
-def _holder(x: Exchange) -> str:
-    """Return whom a call counts for: its principal, or the address that it comes from."""
-    principal = x.caller.principal
-    return holder_of(None if principal is None else principal.key, x.transport.address)
+    return _digest(holder_of_exchange(x))
 
 
 def _fail(shared: asyncio.Future[AnyResult], bad: BaseException) -> None:

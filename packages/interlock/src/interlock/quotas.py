@@ -19,6 +19,7 @@ from msgspec import Struct
 
 from . import types as t
 from .addresses import network_of
+from .exchange import Exchange
 
 RATE_LIMITED = t.INTERNAL_ERROR
 """The code of an error that asks for fewer requests. 2026-07-28 has none of its own yet."""
@@ -41,6 +42,12 @@ def holder_of(principal: str | None, address: str | None) -> str:
         address: Its network address; None if it has none. An IPv6 address counts as its /64.
     """
     return principal if principal is not None else holder_of_address(address)
+
+
+def holder_of_exchange(x: Exchange) -> str:
+    """Return the holder that an exchange counts for: its principal, or its address."""
+    principal = x.caller.principal
+    return holder_of(None if principal is None else principal.key, x.transport.address)
 
 
 @lru_cache(10_000)
@@ -277,7 +284,7 @@ class FairQueue:
         self._quantum = quantum
         self._lines: dict[str, _Line] = {}  # in the order of their turns
 
-    async def acquire(self, holder: str, seconds: float, cost: int = 1) -> bool:
+    async def acquire(self, holder: str, seconds: float | None = None, cost: int = 1) -> bool:
         """Wait for a slot.
 
         No request overtakes another one: a slot that is free while requests wait is one that none
@@ -285,7 +292,7 @@ class FairQueue:
 
         Args:
             holder: The holder of the request.
-            seconds: The maximum time to wait, in seconds.
+            seconds: The maximum time to wait, in seconds; None for no limit.
             cost: The cost of the request, in the unit of the quantum.
 
         Returns:
@@ -302,7 +309,7 @@ class FairQueue:
         self.quota.on_release = self._dispatch
         entry = _QueuedRequest(turn, min(cost, 64 * self._quantum))
         line.waiting.append(entry)
-        timer = loop.call_later(seconds, _refuse, turn)
+        timer = None if seconds is None else loop.call_later(seconds, _refuse, turn)
         try:
             self._dispatch()
             return await turn
@@ -311,7 +318,8 @@ class FairQueue:
                 self.quota.release(holder)
             raise
         finally:
-            timer.cancel()
+            if timer is not None:
+                timer.cancel()
             self._leave(holder, entry)
             self._remove(holder, entry)
             if not self._lines:
@@ -353,6 +361,7 @@ class FairQueue:
                 line.waiting.popleft()
                 line.deficit -= entry.cost
                 self.quota.take(holder)
+                self._leave(holder, entry)
                 entry.turn.set_result(True)
             self._rotate(holder, line)
 

@@ -24,16 +24,16 @@ class Guests:
         self.entered: list[int] = []
         self.refused: list[int] = []
 
-    def arrive(self) -> int:
+    def arrive(self, holder: str = "") -> int:
         """One more; returns its number."""
         number = len(self.tasks)
         self.doors.append(asyncio.Event())
-        self.tasks.append(asyncio.get_running_loop().create_task(self._stay(number)))
+        self.tasks.append(asyncio.get_running_loop().create_task(self._stay(number, holder)))
         return number
 
-    async def _stay(self, number: int) -> None:
+    async def _stay(self, number: int, holder: str) -> None:
         try:
-            async with self.gate:
+            async with self.gate.slot(holder):
                 self.entered.append(number)
                 self.inside.append(number)
                 assert len(self.inside) <= self.gate.most
@@ -85,10 +85,41 @@ async def test_one_too_many_is_refused_at_once():
     with pytest.raises(
         McpError, match=r"The tool dig is busy: 1 calls are running and 1 wait\. Try again later\."
     ) as caught:
-        await guests.gate.__aenter__()
+        await guests.gate.acquire("")
     assert caught.value.data == {"reason": "busy"}
     await guests.all_leave()
     assert guests.entered == [0, 1]
+
+
+async def test_callers_come_in_in_turn():
+    """An honest caller waits for one call of a greedy one, and not for all that came before."""
+    guests = Guests(Gate(1, 400, "The tool dig"))
+    for _ in range(300):
+        guests.arrive("greedy")
+    honest = [guests.arrive("honest") for _ in range(3)]
+    await guests.settle()
+    for _ in range(8):
+        guests.doors[guests.inside[0]].set()
+        await guests.settle()
+    assert guests.entered == [0, 1, honest[0], 2, honest[1], 3, honest[2], 4, 5]
+    for task in guests.tasks:
+        task.cancel()
+    await guests.settle()
+    assert guests.gate.inside == 0
+
+
+async def test_a_full_queue_has_room_for_other_callers():
+    """The last call of the caller with the most waiting ones is refused for it."""
+    guests = Guests(Gate(1, 3, "The tool dig"))
+    for _ in range(4):
+        guests.arrive("greedy")
+    await guests.settle()
+    honest = guests.arrive("honest")
+    await guests.settle()
+    assert guests.refused == [3]
+    assert guests.waiting == [1, 2, honest]
+    await guests.all_leave()
+    assert guests.entered == [0, 1, honest, 2]
 
 
 async def test_without_a_queue_nobody_waits():

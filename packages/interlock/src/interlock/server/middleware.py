@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..exchange import AnyResult, Exchange, Handler, Middleware
+from ..quotas import holder_of_exchange
 from .calls.concurrency_limit import Gate
 
 
@@ -18,7 +19,7 @@ def limited(most: int, waiting: int, what: str) -> Middleware:
         async def handle(x: Exchange) -> AnyResult:
             if x.method == "subscriptions/listen":
                 return await handler(x)
-            async with gate:
+            async with gate.slot(holder_of_exchange(x)):
                 return await handler(x)
 
         return handle

@@ -20,7 +20,7 @@ from ..eager import start_eagerly
 from ..exchange import AnyResult, Caller, Exchange, Handler, ready
 from ..extension import CoreCapability, Extension, check_declared
 from ..input_required import HandlerRun, ask_by_hand, check_askable
-from ..quotas import CountsUsage, Quota, holder_of
+from ..quotas import CountsUsage, Quota, holder_of_exchange
 from ..store.from_url import open_store
 from ..store.interface import Store
 from ..types.tasks import RELATED_TASK, TASKS_EXTENSION
@@ -339,7 +339,7 @@ class Tasks(Extension):
         return TaskRecord(
             id=id,
             owner=owner_of(x.caller),
-            holder=_holder(x),
+            holder=holder_of_exchange(x),
             tool=x.params.name,
             arguments=x.params.arguments.copy(),  # else it holds the bytes of the whole message
             meta=x.params.meta.copy(),
@@ -481,7 +481,7 @@ class Tasks(Extension):
             with runner.watching(key) as changed:
                 found = await runner.load(owner, id)  # again: it may have changed before the watch
                 if found is not None and found[1] == version:
-                    await self._polls.wait(_holder(x), changed, delay)
+                    await self._polls.wait(holder_of_exchange(x), changed, delay)
                     found = await runner.load(owner, id)
             if found is None:
                 raise _unknown()
@@ -634,12 +634,6 @@ def _is_news(task: TaskRecord, known: TaskRecord) -> bool:
 
 def _names_tasks(x: Exchange) -> bool:
     return getattr(x.params.notifications, "taskIds", None) is not None
-
-
-def _holder(x: Exchange) -> str:
-    """Return whom a request counts for."""
-    principal = x.caller.principal
-    return holder_of(None if principal is None else principal.key, x.transport.address)
 
 
 def owner_of(caller: Caller) -> str:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack
 from functools import partial
 from typing import Any
 
 from ... import types as t
+from ...quotas import holder_of_exchange
 from ...typed.progress import Progress
 from ..catalogue.features import Call
 from .context import Context, RunningCall
@@ -44,7 +44,10 @@ class FunctionRunner:
             if call.waits:
                 return await call.function(**values)
             return await self._run(call, values, context)
-        return await self._run_within_limits(call, values, context)
+        if call.gate is None:
+            return await self._run_within_timeout(call, values, context)
+        async with call.gate.slot(holder_of_exchange(running.exchange)):
+            return await self._run_within_timeout(call, values, context)
 
     async def _run(self, call: Call, values: dict[str, Any], context: Context[Any]) -> Any:
         if call.waits:
@@ -64,27 +67,24 @@ class FunctionRunner:
             return await value
         return await _last(value, context) if inspect.isasyncgen(value) else value
 
-    async def _run_within_limits(
+    async def _run_within_timeout(
         self, call: Call, values: dict[str, Any], context: Context[Any]
     ) -> Any:
-        async with AsyncExitStack() as limits:
-            if call.gate is not None:
-                await limits.enter_async_context(call.gate)
-            if call.timeout is None:
+        if call.timeout is None:
+            return await self._run(call, values, context)
+        deadline = asyncio.timeout(call.timeout)
+        context._pauses = pausing(deadline, call.timeout, self.loop.time)
+        try:
+            async with deadline:
                 return await self._run(call, values, context)
-            deadline = asyncio.timeout(call.timeout)
-            context._pauses = pausing(deadline, call.timeout, self.loop.time)
-            try:
-                async with deadline:
-                    return await self._run(call, values, context)
-            except TimeoutError:
-                if deadline.expired():
-                    raise t.TimedOut(
-                        f"The call took longer than {call.timeout:g} seconds and was stopped."
-                    ) from None
-                raise
-            finally:
-                context._pauses = None  # a question that outlives the call pauses no timeout
+        except TimeoutError:
+            if deadline.expired():
+                raise t.TimedOut(
+                    f"The call took longer than {call.timeout:g} seconds and was stopped."
+                ) from None
+            raise
+        finally:
+            context._pauses = None  # a question that outlives the call pauses no timeout
 
     def close(self) -> None:
         """End the threads."""
