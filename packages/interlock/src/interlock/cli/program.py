@@ -34,6 +34,7 @@ COMMANDS: Final[dict[str, Row]] = {
         _MAKE,
         "interlock.cli.admin.group:admin",
     ),
+    "top": Row("Watch a running server.", _MAKE, "interlock.cli.admin.top:top"),
     "data": Row("Back up, restore and check data files.", _MAKE, "interlock.cli.data.group:data"),
     "serve": Row("Run one of the servers of Interlock.", _MAKE, extra="servers"),
     "tour": Row("Watch the protocol at work.", _MAKE, extra="servers"),

@@ -34,6 +34,7 @@ SHOWN = 12
 """How many characters of an ID are shown: a whole session ID would let its reader use the
 session.
 """
+_READER_SECONDS = 15.0  # after the last request for metrics
 _OTHERS = 0o077  # permissions of the group and of others
 _MOST_ROWS = 10_000
 _MOST_BYTES = 64 * 1024  # of a request
@@ -43,7 +44,8 @@ class AdminRequest(Struct):
     """A request of an operator.
 
     Attributes:
-        command: "workers", "sessions", "calls", "suspended", "end", "drain" or "shutdown".
+        command: "workers", "sessions", "calls", "suspended", "metrics", "end", "drain" or
+            "shutdown".
         id: What to end: the ID of a call, or the beginning of that of a session or suspended call.
     """
 
@@ -91,6 +93,7 @@ class AdminSocket:
         self._began = time.monotonic()
         self._path = self._folder / f"{os.getpid()}{SUFFIX}"
         self._listener: asyncio.Server | None = None
+        self._reading: asyncio.TimerHandle | None = None  # until histograms are kept for a reader
 
     async def open(self) -> None:
         """Start to listen.
@@ -115,6 +118,9 @@ class AdminSocket:
 
     async def aclose(self) -> None:
         """Stop to listen, and remove the socket."""
+        if self._reading is not None:
+            self._reading.cancel()
+            self._stop_reading()
         listener = self._listener
         self._listener = None
         if listener is not None:
@@ -144,6 +150,8 @@ class AdminSocket:
             case "suspended":
                 waiting = self._server.suspended_calls.waiting()
                 return AdminResponse([_describe(name[:SHOWN], x) for name, x in waiting])
+            case "metrics":
+                return AdminResponse(self._metrics())
             case "end":
                 return AdminResponse(done=await self._end(request.id))
             case "drain":
@@ -178,6 +186,29 @@ class AdminSocket:
             }
             for session in await self._app.recent_sessions(_MOST_ROWS)
         ]
+
+    def _metrics(self) -> list[dict[str, Any]]:
+        """Return the counters and histograms. From the first request on histograms are kept, until
+        nobody has asked for some time.
+        """
+        meters = self._server.meters
+        if self._reading is None:
+            meters.readers += 1
+        else:
+            self._reading.cancel()
+        loop = asyncio.get_running_loop()
+        self._reading = loop.call_later(_READER_SECONDS, self._stop_reading)
+        rows: list[dict[str, Any]] = [
+            {"id": str(os.getpid()), "ended": meters.started - meters.in_flight}
+        ]
+        for series, histogram in meters.histograms():
+            of = {"method": series.method, "name": series.name, "error": series.error}
+            rows.append({**of, "counts": histogram.counts})
+        return rows
+
+    def _stop_reading(self) -> None:
+        self._reading = None
+        self._server.meters.readers -= 1
 
     def _running(self, call: RegisteredCall) -> dict[str, Any]:
         age = round(self._calls.age(call), 1)
