@@ -40,7 +40,16 @@ else:
         coroutine.
         """
 
-        __slots__ = ("_context", "_idle", "_is_handed_over", "_waits_for", "_work", "loop", "task")
+        __slots__ = (
+            "_context",
+            "_idle",
+            "_is_handed_over",
+            "_none",
+            "_waits_for",
+            "_work",
+            "loop",
+            "task",
+        )
 
         def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
             self.loop = loop
@@ -49,6 +58,9 @@ else:
             self._waits_for: Any = None
             self._is_handed_over = False  # the task waits for what the first step waits for
             self._idle: asyncio.Future[None] | None = None
+            # The outcome of every coroutine that ends in its first step without a result.
+            self._none: asyncio.Future[Any] = loop.create_future()
+            self._none.set_result(None)
             self.task: asyncio.Task[Any] = loop.create_task(self)
             # asyncio neither lists the task nor warns about its loss before it has a coroutine.
             self.task._log_destroy_pending = False  # type: ignore[attr-defined]  # asyncio's own
@@ -65,8 +77,10 @@ else:
             try:
                 waits_for = context.run(work.send, None)
             except StopIteration as end:
-                outcome = self.loop.create_future()
-                outcome.set_result(end.value)
+                outcome = self._none
+                if end.value is not None:
+                    outcome = self.loop.create_future()
+                    outcome.set_result(end.value)
             except asyncio.CancelledError:
                 outcome = self.loop.create_future()
                 outcome.cancel()

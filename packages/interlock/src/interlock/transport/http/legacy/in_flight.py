@@ -84,7 +84,8 @@ class InFlightPosts:
 
     def calls(self, session: str) -> int:
         """Return the number of running requests of a session."""
-        return sum(len(post.ids) for post in self._by_session.get(session, ()))
+        posts = self._by_session.get(session)
+        return sum(len(post.ids) for post in posts) if posts else 0
 
     def is_open(self, session: str, id: t.RequestId) -> bool:
         """Whether a request is neither answered nor cancelled."""
