@@ -585,41 +585,43 @@ class Tasks(Extension):
         """Send `notifications/tasks` for the tasks of a subscription (`TKX-23`)."""
         runner = self.running
         owner = owner_of(x.caller)
-        granted = [
-            id
-            for id in dict.fromkeys(ids[:_MOST_WATCHED])
-            if await runner.load(owner, id) is not None
-        ]
         async with AsyncExitStack() as entered:
+            # Watched before they are read, so that no change is missed.
+            watched = {
+                id: entered.enter_context(runner.watching(task_key(owner, id)))
+                for id in dict.fromkeys(ids[:_MOST_WATCHED])
+            }
+            loaded = [(id, await runner.load(owner, id)) for id in watched]
+            granted = {id: found[0] for id, found in loaded if found is not None}
             sending = [
                 asyncio.get_running_loop().create_task(
-                    self._send_changes(
-                        x, owner, id, entered.enter_context(runner.watching(task_key(owner, id)))
-                    )
+                    self._send_changes(x, owner, task, watched[id])
                 )
-                for id in granted
+                for id, task in granted.items()
             ]
             try:
-                yield granted
+                yield list(granted)
             finally:
-                for task in sending:
-                    task.cancel()
+                for sender in sending:
+                    sender.cancel()
                 await asyncio.gather(*sending, return_exceptions=True)
 
-    async def _send_changes(self, x: Exchange, owner: str, id: str, changed: asyncio.Event) -> None:
+    async def _send_changes(
+        self, x: Exchange, owner: str, task: TaskRecord, changed: asyncio.Event
+    ) -> None:
         sent: TaskRecord | None = None
         while True:
-            changed.clear()
-            found = await self.running.load(owner, id)
-            if found is None:
-                return
-            task = found[0]
             if sent is None or _is_news(task, sent):
                 x.notify("notifications/tasks", views.notice(task, self._poll_ms))
                 sent = task
             if task.is_terminal:
                 return
             await changed.wait()
+            changed.clear()
+            found = await self.running.load(owner, task.id)
+            if found is None:
+                return
+            task = found[0]
 
 
 async def _run(call: PromotableCall, handler: Handler) -> AnyResult:
