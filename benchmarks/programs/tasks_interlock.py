@@ -1,0 +1,72 @@
+"""Tasks of Interlock, for `python -m benchmarks.tasks`: `STORE FIGURE`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+from typing import Any
+
+from task_figures import Lab, measure
+
+from interlock import Client, Server, TaskLimits, Tasks
+
+
+class InterlockLab:
+    """A server, a client, and another worker with a client of its own."""
+
+    sleeping = 10_000
+    creations = 2000
+
+    def __init__(self, store: str) -> None:
+        self.entered = asyncio.Semaphore(0)
+        self.cancelled = asyncio.Semaphore(0)
+        self.client = Client(self._server(store))
+        self.other = Client(self._server(store))
+
+    def _server(self, store: str) -> Server:
+        server = Server("lab", extensions=[Tasks(store, limits=TaskLimits(tasks=1_000_000))])
+
+        @server.tool(task="required")
+        async def quick() -> str:
+            return "done"
+
+        @server.tool(task="required")
+        async def wait() -> str:
+            self.entered.release()
+            try:
+                await asyncio.Event().wait()
+            finally:
+                self.cancelled.release()
+            return ""
+
+        return server
+
+    async def start(self, tool: str) -> Any:
+        """Call a tool, and return its task."""
+        return await self.client.start_tool(tool)
+
+    async def result(self, task: Any) -> None:
+        """Wait for the result of a task."""
+        assert (await task.result()).text == "done"
+
+    async def cancel(self, task: Any) -> None:
+        """Cancel a task."""
+        await task.cancel()
+
+    async def cancel_elsewhere(self, task: Any) -> None:
+        """Cancel a task at another worker."""
+        await self.other.task(task.id).cancel()
+
+
+async def run(store: str, figure: Callable[[Lab], Awaitable[float]]) -> float:
+    """Open the lab, and measure."""
+    lab = InterlockLab(store)
+    async with AsyncExitStack() as stack:
+        await stack.enter_async_context(lab.client)
+        if figure.__name__ == "elsewhere":
+            await stack.enter_async_context(lab.other)
+        return await figure(lab)
+
+
+measure(run)
