@@ -141,7 +141,7 @@ async def test_an_async_function_hears_the_stderr_of_a_child(tmp_path: Path):
             server = Server("noisy")
             print("one", file=sys.stderr)
             print("two", file=sys.stderr, flush=True)
-            server.run()
+            server.run(log="off")
             """
         )
     )

@@ -45,7 +45,7 @@ PAIRS = {
     "pipes": lambda: over_pipes(PipeChannel),
     "pipes with threads": lambda: over_pipes(ThreadChannel),
     "socketpair": lambda: over_socketpair(PipeChannel),
-    "taped": lambda: tuple(Taped(channel, Tape()) for channel in channel_pair()),
+    "taped": lambda: tuple(Taped(channel, Tape().record) for channel in channel_pair()),
 }
 
 

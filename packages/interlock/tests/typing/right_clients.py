@@ -127,7 +127,7 @@ async def transports(server: Server) -> None:
         Duplex(channel),
         Stdio(["python", "server.py"]),
         server.transport(),
-        Duplex(Taped(channel, Tape())),
+        Duplex(Taped(channel, Tape().record)),
     ]
     for road in roads:
         async with Client(road) as client:

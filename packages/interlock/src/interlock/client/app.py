@@ -57,7 +57,7 @@ from .options import (
 from .output_validation import OutputValidator
 from .request_timeout import RequestTimeout
 from .rounds import Asking, rounds
-from .targets import Target, revision_in, transport_to
+from .targets import Target, add_tap, revision_in, transport_to
 from .watch import Watch, listening, watching, without_place
 
 if TYPE_CHECKING:
@@ -139,11 +139,14 @@ class Client:
         self._alive = False
         self._callbacks = Callbacks()
         on_stderr = transport.pop("on_stderr", None)
+        record = transport.pop("record", None)
         self._transport: ClientTransport = transport_to(
             target,
             on_stderr=partial(self._callbacks.call, on_stderr) if on_stderr is not None else None,
             web={name: value for name, value in transport.items() if value is not None},
         )
+        if record is not None:
+            add_tap(self._transport, record.connection())
         self._on_log = on_log
         self._on_notification = on_notification
         self._allowed = allowed

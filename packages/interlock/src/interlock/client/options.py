@@ -13,6 +13,7 @@ from .. import types as t
 from ..exchange import Asker, Middleware
 from ..extension import Extension
 from ..http11.fetch import Authorizer
+from ..transport.channel import Record
 from ..transport.list_pages import DEFAULT_LIST_BYTES, DEFAULT_LIST_ITEMS
 from .answers import Answers, ElicitFunction
 from .backchannel import MayRepeat
@@ -68,12 +69,14 @@ class TransportOptions(TypedDict, total=False):
             options.
         on_stderr: For a command or script: called with each line that the child process writes to
             stderr.
+        record: Records the messages, such as `interlock.tape.Recorder`.
     """
 
     headers: Mapping[str, str] | None
     token: str | None
     auth: Authorizer | None
     on_stderr: OnStderr | None
+    record: Record | None
 
 
 class ClientOptions(TransportOptions, total=False):

@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
-from ..transport.channel import Channel
+from ..transport.channel import Channel, Tap, Tapped
 from ..transport.conversation import ClientTransport
 from ..transport.duplex import Duplex
 from ..transport.sockets import Socket
 from ..transport.stdio import Stdio
+from ..wire.jsonrpc import Frame
 
 
 class InProcess(Protocol):
@@ -53,6 +54,23 @@ def transport_to(
     if web and not _is_http(made):
         raise TypeError(f"{', '.join(web)} can only be given for http:// and https:// addresses")
     return made
+
+
+def add_tap(transport: ClientTransport, tap: Tap) -> None:
+    """Record the messages of a transport, besides a tap that it may have.
+
+    Raises TypeError for a transport that cannot be recorded.
+    """
+    if not isinstance(transport, Tapped):
+        raise TypeError(f"{type(transport).__name__} cannot be recorded: it has no attribute tap")
+    before = transport.tap
+
+    def both(sender: str, frame: Frame) -> None:
+        if before is not None:
+            before(sender, frame)
+        tap(sender, frame)
+
+    transport.tap = tap if before is None else both
 
 
 def revision_in(target: Any) -> str | None:

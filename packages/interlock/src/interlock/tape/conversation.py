@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from ..transport.channel import Channel
+from ..transport.channel import Barriers, Channel, Pushing, Tap
 from ..wire.jsonrpc import READ_ERRORS, Frame
 from .blanking import VOLATILE, Blanking
 from .blanks import Blanks
@@ -190,13 +190,13 @@ class Taped:
 
     Args:
         channel: The channel.
-        tape: The tape.
+        tap: Called with each message, such as the `record` of a tape.
         here: The side that the channel belongs to.
     """
 
-    def __init__(self, channel: Channel, tape: Tape, here: Sender = "client") -> None:
+    def __init__(self, channel: Channel, tap: Tap, here: Sender = "client") -> None:
         self.channel = channel
-        self.tape = tape
+        self.tap = tap
         self._here = here
         self._there: Sender = "server" if here == "client" else "client"
 
@@ -204,13 +204,13 @@ class Taped:
         """The next frames; an empty list at the end."""
         frames = await self.channel.receive()
         for frame in frames:
-            self.tape.record(self._there, frame)
+            self.tap(self._there, frame)
         return frames
 
     def send(self, frames: list[Frame]) -> None:
         """Queue frames to be written."""
         for frame in frames:
-            self.tape.record(self._here, frame)
+            self.tap(self._here, frame)
         self.channel.send(frames)
 
     async def drain(self) -> None:
@@ -230,6 +230,37 @@ class Taped:
     def lost(self) -> str:
         """Why frames were dropped since the last call."""
         return self.channel.lost
+
+
+class TapedStream(Taped):
+    """A channel with push delivery and write barriers, such as a pipe, that records its
+    messages.
+    """
+
+    channel: Any
+
+    def push(
+        self, take: Callable[[list[Frame]], None], ended: Callable[[], None], *, patient: bool
+    ) -> None:
+        """Deliver frames by callback instead of `receive`."""
+
+        def recorded(frames: list[Frame]) -> None:
+            for frame in frames:
+                self.tap(self._there, frame)
+            take(frames)
+
+        self.channel.push(recorded, ended, patient=patient)
+
+    def barrier(self) -> None:
+        """Hold back all later frames until the peer has read the earlier ones."""
+        self.channel.barrier()
+
+
+def taped(channel: Channel, tap: Tap, here: Sender) -> Taped:
+    """Return a channel that records its messages, and can do what the channel can do."""
+    if isinstance(channel, Pushing) and isinstance(channel, Barriers):
+        return TapedStream(channel, tap, here)
+    return Taped(channel, tap, here)
 
 
 def differences(blanks: Blanks, expected: Frame, actual: Frame, *, ids: bool = True) -> list[str]:

@@ -11,12 +11,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 from ..caches import BoundedCache
 from ..http11.fetch import Fetch, Request, Response
 from ..protocol.http import EndpointRules
+from ..quotas import QuotaUsage
+from ..transport.http.limits import Limits
 from ..types import Unreachable
 from ..wire.jsonrpc import Malformed
 from ..wire.lines import DEFAULT_LIMIT
@@ -93,6 +95,59 @@ class RecordedApp:
             return ("session", session)
         address = str((scope.get("client") or ("",))[0])
         return ("client", address, headers.get("user-agent", ""))
+
+
+class Endpoint(Protocol):
+    """An endpoint of this library: an ASGI app that its HTTP server opens, drains and closes."""
+
+    limits: Limits
+    connections: Callable[[], QuotaUsage] | None
+
+    async def open(self) -> None:
+        """Start the endpoint."""
+
+    async def drain(self, grace: float) -> None:
+        """Refuse new requests, and let running ones finish for `grace` seconds."""
+
+    async def aclose(self) -> None:
+        """Stop the endpoint."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one ASGI connection."""
+
+
+class RecordedEndpoint(RecordedApp):
+    """An endpoint of this library whose HTTP exchanges are recorded."""
+
+    def __init__(self, endpoint: Endpoint, recorder: Recorder) -> None:
+        super().__init__(endpoint, recorder)
+        self._endpoint = endpoint
+
+    @property
+    def limits(self) -> Limits:
+        """The limits of the endpoint."""
+        return self._endpoint.limits
+
+    @property
+    def connections(self) -> Callable[[], QuotaUsage] | None:
+        """Returns the number of connections of the HTTP server."""
+        return self._endpoint.connections
+
+    @connections.setter
+    def connections(self, usage: Callable[[], QuotaUsage] | None) -> None:
+        self._endpoint.connections = usage
+
+    async def open(self) -> None:
+        """Start the endpoint."""
+        await self._endpoint.open()
+
+    async def drain(self, grace: float) -> None:
+        """Refuse new requests, and let running ones finish for `grace` seconds."""
+        await self._endpoint.drain(grace)
+
+    async def aclose(self) -> None:
+        """Stop the endpoint."""
+        await self._endpoint.aclose()
 
 
 class _RecordedExchange:

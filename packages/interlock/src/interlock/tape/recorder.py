@@ -18,6 +18,7 @@ from typing import Any, Self
 
 from ..logs import limited
 from ..store.files import open_private, try_lock
+from ..transport.channel import Channel
 from ..version import VERSION
 from ..wire.jsonrpc import Frame
 from .format import (
@@ -97,6 +98,18 @@ class Recorder:
         with self._lock:
             self._connections += 1
             return RecordedConnection(self, str(self._connections))
+
+    def channel(self, channel: Channel) -> Channel:
+        """Return a channel of a server whose messages are recorded."""
+        from .conversation import taped  # late: other recordings need no channel
+
+        return taped(channel, self.connection(), "server")
+
+    def endpoint(self, app: Any) -> Any:
+        """Return an HTTP endpoint whose exchanges are recorded."""
+        from .http import RecordedEndpoint  # late: as above
+
+        return RecordedEndpoint(app, self)
 
     def next_exchange(self) -> int:
         """The number for another HTTP exchange."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from ..wire.jsonrpc import Frame
 
@@ -12,6 +12,29 @@ Tap = Callable[[str, Frame], None]
 """Called with every frame that passes, and with "client" or "server" as its sender. It must not
 raise.
 """
+
+
+@runtime_checkable
+class Tapped(Protocol):
+    """A transport whose messages can be recorded. Set the tap before the transport is opened."""
+
+    tap: Tap | None
+
+
+class Record(Protocol):
+    """Records connections, such as `interlock.tape.Recorder`."""
+
+    def connection(self) -> Tap:
+        """Start to record a connection of a client. Return its tap."""
+        ...
+
+    def channel(self, channel: Channel) -> Channel:
+        """Return a channel of a server whose messages are recorded."""
+        ...
+
+    def endpoint(self, app: Any) -> Any:
+        """Return an HTTP endpoint, an ASGI app, whose exchanges are recorded."""
+        ...
 
 
 @runtime_checkable

@@ -21,7 +21,7 @@ class Duplex:
 
     def __init__(self, channel: Channel, *, tap: Tap | None = None) -> None:
         self.channel = channel
-        self._tap = tap
+        self.tap = tap
         self._conversation: Conversation | None = None
         self._pump: asyncio.Task[None] | None = None
 
@@ -32,7 +32,7 @@ class Duplex:
     def start(self) -> Conversation:
         """Start to receive without sending anything."""
         self._conversation = Conversation(
-            self.channel.send if self._tap is None else self._send_tapped
+            self.channel.send if self.tap is None else self._send_tapped
         )
         self._pump = asyncio.create_task(self._receive(self._conversation))
         return self._conversation
@@ -84,9 +84,9 @@ class Duplex:
                 await self._pump
 
     def _send_tapped(self, frames: list[Frame]) -> None:
-        if self._tap is not None:
+        if self.tap is not None:
             for frame in frames:
-                self._tap("client", frame)
+                self.tap("client", frame)
         self.channel.send(frames)
 
     async def _receive(self, conversation: Conversation) -> None:
@@ -95,8 +95,8 @@ class Duplex:
         def receive(frames: list[Frame]) -> None:
             nonlocal why
             for frame in frames:
-                if self._tap is not None:
-                    self._tap("server", frame)
+                if self.tap is not None:
+                    self.tap("server", frame)
                 conversation.receive(frame)
             if lost := self.channel.lost:  # the frame may have been the response of any call
                 why = t.Unreachable(f"A message of the server was lost: {lost}.")

@@ -44,7 +44,7 @@ class Memory:
         self._principal = principal
         self._most_calls = most_calls
         self._on_notification = on_notification
-        self._tap = tap
+        self.tap = tap
         self._enter = enter
         self._leave = leave
         self._entered = False
@@ -117,8 +117,8 @@ class Memory:
 
     def _hand_over(self, serving: Serving, frame: Frame, id: t.RequestId) -> RequestReceived | None:
         """Pass one frame to the server. A request for this task is returned instead of started."""
-        if self._tap is not None:
-            self._tap("client", frame)
+        if self.tap is not None:
+            self.tap("client", frame)
         ours = None
         for event in serving.connection.receive(frame):
             if type(event) is not RequestReceived or event.id != id:
@@ -162,8 +162,8 @@ class Memory:
         if self._conversation is None:
             return
         for route, frame in out:
-            if self._tap is not None:
-                self._tap("server", frame)
+            if self.tap is not None:
+                self.tap("server", frame)
             # The routes of the server are IDs of our requests, or its own objects.
             call = route if isinstance(route, int | str) else None
             self._conversation.receive(frame, call=call)
@@ -171,7 +171,7 @@ class Memory:
     def _to_server(self, out: list[Frame]) -> None:
         if self._serving is None:
             return
-        if self._tap is not None:
+        if self.tap is not None:
             for frame in out:
-                self._tap("client", frame)
+                self.tap("client", frame)
         self._serving.receive(out)

@@ -85,7 +85,7 @@ class Socket:
     ) -> None:
         self.address = address
         self._limit = limit
-        self._tap = tap
+        self.tap = tap
         self._line = ReconnectingDuplex(self._dial, RetryRules(), reconnect=reconnect)
 
     async def open(self, hello: Hello) -> Opened:
@@ -105,7 +105,7 @@ class Socket:
         await self._line.aclose()
 
     async def _dial(self) -> Duplex:
-        return Duplex(await connect(self.address, limit=self._limit), tap=self._tap)
+        return Duplex(await connect(self.address, limit=self._limit), tap=self.tap)
 
 
 async def listen(

@@ -169,7 +169,7 @@ class Stdio:
         self._cwd = cwd
         self._on_stderr = on_stderr
         self._limit = limit
-        self._tap = tap
+        self.tap = tap
         self._child: Child | None = None  # the child of the connection
         self._is_settled = False
         self._children: list[Child] = []  # all children that may still run
@@ -264,7 +264,7 @@ class Stdio:
             cwd=self._cwd,
             on_stderr=self._on_stderr,
             limit=self._limit,
-            tap=self._tap,
+            tap=self.tap,
         )
         self._children.append(child)
         return child

@@ -16,6 +16,7 @@ from ...observe.quota_gauges import quota_gauges
 from ...protocol.http import EndpointRules
 from ...store import open_store
 from ...store.interface import Store
+from ...transport.channel import Record
 from ...transport.http.app import HttpApp, HttpAppOptions
 from ...transport.http.authorization import EndpointAware, Guarding
 from ...transport.http.health import DEFAULT_PATH
@@ -139,6 +140,7 @@ async def serve_web(
     tls: ssl.SSLContext | None = None,
     is_program: bool = False,
     admin: str | os.PathLike[str] | None = None,
+    record: Record | None = None,
     metrics: MetricsServer | None = None,
     **options: Any,
 ) -> None:
@@ -176,7 +178,7 @@ async def serve_web(
             await operator.open()
         await sockets.enter_async_context(served_metrics(server, metrics))
         await serve_http(
-            app,
+            app if record is None else record.endpoint(app),
             made,
             grace=grace,
             proxies=_several(proxies),

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from ...store.interface import Store
+from ...transport.channel import Record
 from ...transport.http.authorization import Guarding
 from ...transport.http.limits import Limits
 from ..request_log import RequestLogFormat
@@ -66,6 +67,8 @@ class HttpOptions(AppOptions, total=False):
         sock: A listening socket, in place of host and port.
         proxies: Addresses or networks whose `X-Forwarded-For` is trusted; none by default.
         admin: The folder of the admin sockets, for `interlock admin`. It is created with mode 0700.
+        record: Records all connections, such as `interlock.tape.Recorder`; not with several
+            `workers`.
     """
 
     path: str
@@ -75,6 +78,7 @@ class HttpOptions(AppOptions, total=False):
     sock: socket.socket | None
     proxies: str | Sequence[str]
     admin: str | os.PathLike[str] | None
+    record: Record | None
 
 
 class RunOptions(HttpOptions, total=False):

@@ -16,7 +16,7 @@ import msgspec
 
 from ...keywords import check_keywords
 from ...logs import limited
-from ...transport.channel import Channel
+from ...transport.channel import Channel, Record
 from ...wire.lines import DEFAULT_LIMIT
 from ..request_log import RequestLogFormat, request_log
 from .interface import ServedServer
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 log = limited("interlock.server")
 
 TRANSPORTS: dict[str, tuple[str, ...]] = {
-    "stdio": ("limit", "store", "log"),
+    "stdio": ("limit", "store", "log", "record"),
     "http": (),
-    "unix": ("path", "limit", "on_ready", "log"),
-    "tcp": ("host", "port", "limit", "on_ready", "log"),
+    "unix": ("path", "limit", "on_ready", "log", "record"),
+    "tcp": ("host", "port", "limit", "on_ready", "log", "record"),
 }
 """The options of each transport. Those of HTTP are HttpOptions, `workers`, `worker_limits`, `log`
 and `on_ready`.
@@ -62,19 +62,20 @@ def run(server: ServedServer, transport: str, options: RunOptions) -> None:
     _log_requests(server, transport, options.get("log"))
     limit = options.get("limit", DEFAULT_LIMIT)
     on_ready = options.get("on_ready")
+    record = options.get("record")
     if transport == "stdio":
         store = options.get("store") or os.environ.get(STORE_VARIABLE)
-        work = _stdio(server, limit=limit, store=store)
+        work = _stdio(server, limit=limit, store=store, record=record)
     elif transport == "unix":
         if "path" not in options:
             raise ValueError(_MISSING.format("unix", "path"))
         address: Any = Path(options["path"])
-        work = _sockets(server, address=address, limit=limit, on_ready=on_ready)
+        work = _sockets(server, address=address, limit=limit, on_ready=on_ready, record=record)
     else:
         if "port" not in options:
             raise ValueError(_MISSING.format("tcp", "port"))
         address = (options.get("host", "127.0.0.1"), int(options["port"]))
-        work = _sockets(server, address=address, limit=limit, on_ready=on_ready)
+        work = _sockets(server, address=address, limit=limit, on_ready=on_ready, record=record)
     # uvloop gains little on pipes, and each client starts its own stdio server: start-up time
     # counts more.
     runner = asyncio.Runner(loop_factory=None if transport == "stdio" else _loop_factory())
@@ -115,6 +116,8 @@ def _http(server: ServedServer, options: RunOptions) -> None:
     workers = of_http.pop("workers", 1)
     limits = of_http.pop("worker_limits", None) or WorkerLimits()
     on_ready = of_http.pop("on_ready", None)
+    if workers > 1 and "record" in of_http:
+        raise ValueError("several workers cannot record to one file: record with one worker")
     if workers < 1:
         raise ValueError(f"workers must be 1 or more, not {workers}")
     if words := lacking():
@@ -239,7 +242,9 @@ async def _stop(server: ServedServer, task: asyncio.Task[None]) -> None:
     task.cancel()
 
 
-async def _stdio(server: ServedServer, *, limit: int, store: Store | str | None) -> None:
+async def _stdio(
+    server: ServedServer, *, limit: int, store: Store | str | None, record: Record | None
+) -> None:
     from ...transport.pipes import PipeChannel  # late: only for servers that run as programs
     from ...transport.stdio import own_streams  # late: as above
 
@@ -248,7 +253,7 @@ async def _stdio(server: ServedServer, *, limit: int, store: Store | str | None)
         if isinstance(channel, PipeChannel):
             channel.on_large = keep_freed_memory
         async with _shared_calls(server, store), served_metrics(server):
-            await server.serve(channel)
+            await server.serve(channel if record is None else record.channel(channel))
 
 
 @contextlib.asynccontextmanager
@@ -270,7 +275,12 @@ async def _shared_calls(server: ServedServer, store: Store | str | None) -> Asyn
 
 
 async def _sockets(
-    server: ServedServer, *, address: Any, limit: int, on_ready: Callable[[Any], None] | None = None
+    server: ServedServer,
+    *,
+    address: Any,
+    limit: int,
+    on_ready: Callable[[Any], None] | None = None,
+    record: Record | None = None,
 ) -> None:
     from ...transport.sockets import listen  # late: only for servers that listen
 
@@ -278,7 +288,8 @@ async def _sockets(
 
     def talk(channel: Channel) -> Awaitable[None]:
         # Only the owner can open the file of a Unix socket. Anyone may connect to a TCP port.
-        return server.serve(channel, anonymous=isinstance(address, tuple))
+        recorded = channel if record is None else record.channel(channel)
+        return server.serve(recorded, anonymous=isinstance(address, tuple))
 
     async with served_metrics(server):
         await listen(address, talk, limit=limit, on_ready=on_ready)
