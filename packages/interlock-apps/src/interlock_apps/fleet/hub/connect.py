@@ -74,6 +74,15 @@ class LossDetector:
         self._lost = lost
         self._known = known
 
+    @property
+    def tap(self) -> Any:
+        """The tap of the transport. Raises AttributeError if it cannot have one."""
+        return self._inner.tap
+
+    @tap.setter
+    def tap(self, tap: Any) -> None:
+        self._inner.tap = tap
+
     async def open(self, hello: Any) -> Any:
         """See ClientTransport."""
         report_loss = hello.lost

@@ -226,6 +226,8 @@ class ServerKeeper:
                 auth=None if options.auth is None else options.auth(entry),
                 patience=options.limits.patience,
             )
+        if options.record is not None:
+            options.record.redactor.add(*entry.secrets)
         return SupervisedClient(
             target,
             self,

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from interlock.configs import Entry
+from interlock.tape import Recorder
 
 from .backoff import Backoff
 from .known_revisions import KnownRevisions
@@ -29,6 +30,8 @@ class HubOptions:
         backoff: The delay before a server is restarted.
         limits: The limits of one server.
         revisions: Servers that need an older revision, remembered between starts.
+        record: Records all messages, each server as a connection for each start. Secrets of the
+            configuration are redacted.
         clock: Returns the time in seconds.
         sleep: Waits for some seconds.
         chance: Returns a random number from 0 to 1.
@@ -40,6 +43,7 @@ class HubOptions:
     backoff: Backoff = field(default_factory=Backoff)
     limits: HubLimits = field(default_factory=HubLimits)
     revisions: KnownRevisions = field(default_factory=KnownRevisions)
+    record: Recorder | None = None
     clock: Callable[[], float] = time.monotonic
     sleep: Sleep = asyncio.sleep
     chance: Callable[[], float] = random.random

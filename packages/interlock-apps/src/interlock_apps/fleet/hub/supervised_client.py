@@ -78,6 +78,7 @@ class SupervisedClient:
             log_level=options.limits.log_level,
             timeout=options.limits.call,
             middleware=[bounded(options.limits.most_items)],
+            record=options.record,
             # The hub restarts the server itself.
             settings=ClientSettings(older_for_questions=False),
         )
