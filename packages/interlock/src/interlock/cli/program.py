@@ -65,6 +65,11 @@ COMMANDS: Final[dict[str, Row]] = {
         _TALK,
         "interlock.cli.tapes.record:record",
     ),
+    "test": Row(
+        "Test a server with a suite in TOML, or with a recording.",
+        _TALK,
+        "interlock.cli.tapes.test:test",
+    ),
     "replay": Row(
         "Replay a recording as a mock server, or compare a server with it.",
         _TALK,

@@ -13,7 +13,7 @@ from .. import types as t
 from ..exchange import Asker, Middleware
 from ..extension import Extension
 from ..http11.fetch import Authorizer
-from ..transport.channel import Record
+from ..transport.channel import MessageRecorder
 from ..transport.list_pages import DEFAULT_LIST_BYTES, DEFAULT_LIST_ITEMS
 from .answers import Answers, ElicitFunction
 from .backchannel import MayRepeat
@@ -76,7 +76,7 @@ class TransportOptions(TypedDict, total=False):
     token: str | None
     auth: Authorizer | None
     on_stderr: OnStderr | None
-    record: Record | None
+    record: MessageRecorder | None
 
 
 class ClientOptions(TransportOptions, total=False):

@@ -28,8 +28,9 @@ if TYPE_CHECKING:
     from .index import TapeIndex, TapeRow
     from .mock import MockServer
     from .playback import Playback, replay_to_client, replay_to_server
-    from .recorder import RecordedConnection, Recorder
+    from .recorder import Recorder
     from .regression import replay_recording, server_process
+    from .writer import RecordedConnection
 
 # Imported at first use: recording needs neither the client nor the server.
 _MODULES = {
@@ -49,8 +50,9 @@ _MODULES = {
     ".index": ("TapeIndex", "TapeRow"),
     ".mock": ("MockServer",),
     ".playback": ("Playback", "replay_to_client", "replay_to_server"),
-    ".recorder": ("RecordedConnection", "Recorder"),
+    ".recorder": ("Recorder",),
     ".regression": ("replay_recording", "server_process"),
+    ".writer": ("RecordedConnection",),
 }
 
 __all__ = [

@@ -24,7 +24,7 @@ from ..wire.jsonrpc import Malformed
 from ..wire.lines import DEFAULT_LIMIT
 from ..wire.sse import EventReader
 from .format import Sender
-from .recorder import RecordedConnection, Recorder
+from .writer import RecordedConnection, TapeWriter
 
 Message = MutableMapping[str, Any]
 Scope = MutableMapping[str, Any]
@@ -52,7 +52,7 @@ class RecordedApp:
         recorder: The recorder.
     """
 
-    def __init__(self, app: AsgiApp, recorder: Recorder) -> None:
+    def __init__(self, app: AsgiApp, recorder: TapeWriter) -> None:
         self._app = app
         self._recorder = recorder
         self._connections: BoundedCache[tuple[str, ...], RecordedConnection] = BoundedCache(
@@ -119,7 +119,7 @@ class Endpoint(Protocol):
 class RecordedEndpoint(RecordedApp):
     """An endpoint of this library whose HTTP exchanges are recorded."""
 
-    def __init__(self, endpoint: Endpoint, recorder: Recorder) -> None:
+    def __init__(self, endpoint: Endpoint, recorder: TapeWriter) -> None:
         super().__init__(endpoint, recorder)
         self._endpoint = endpoint
 

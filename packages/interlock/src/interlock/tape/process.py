@@ -16,7 +16,7 @@ import threading
 from collections.abc import Callable, Sequence
 
 from ..wire.lines import LineSplitter
-from .recorder import RecordedConnection, Recorder
+from .writer import RecordedConnection, TapeWriter
 
 _CHUNK = 64 * 1024  # bytes
 _STDERR_LINE = 1024 * 1024  # bytes; a longer line of stderr is passed on, and not recorded
@@ -28,7 +28,7 @@ _PR_SET_PDEATHSIG = 1
 
 def record_process(
     command: Sequence[str],
-    recorder: Recorder,
+    recorder: TapeWriter,
     *,
     stdin: int = 0,
     stdout: int = 1,

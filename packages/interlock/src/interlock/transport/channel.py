@@ -21,7 +21,7 @@ class Tapped(Protocol):
     tap: Tap | None
 
 
-class Record(Protocol):
+class MessageRecorder(Protocol):
     """Records connections, such as `interlock.tape.Recorder`."""
 
     def connection(self) -> Tap:

@@ -16,7 +16,7 @@ from ...observe.quota_gauges import quota_gauges
 from ...protocol.http import EndpointRules
 from ...store import open_store
 from ...store.interface import Store
-from ...transport.channel import Record
+from ...transport.channel import MessageRecorder
 from ...transport.http.app import HttpApp, HttpAppOptions
 from ...transport.http.authorization import EndpointAware, Guarding
 from ...transport.http.health import DEFAULT_PATH
@@ -140,7 +140,7 @@ async def serve_web(
     tls: ssl.SSLContext | None = None,
     is_program: bool = False,
     admin: str | os.PathLike[str] | None = None,
-    record: Record | None = None,
+    record: MessageRecorder | None = None,
     metrics: MetricsServer | None = None,
     **options: Any,
 ) -> None:

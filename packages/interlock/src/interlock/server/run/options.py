@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from ...store.interface import Store
-from ...transport.channel import Record
+from ...transport.channel import MessageRecorder
 from ...transport.http.authorization import Guarding
 from ...transport.http.limits import Limits
 from ..request_log import RequestLogFormat
@@ -78,7 +78,7 @@ class HttpOptions(AppOptions, total=False):
     sock: socket.socket | None
     proxies: str | Sequence[str]
     admin: str | os.PathLike[str] | None
-    record: Record | None
+    record: MessageRecorder | None
 
 
 class RunOptions(HttpOptions, total=False):

@@ -16,7 +16,7 @@ import msgspec
 
 from ...keywords import check_keywords
 from ...logs import limited
-from ...transport.channel import Channel, Record
+from ...transport.channel import Channel, MessageRecorder
 from ...wire.lines import DEFAULT_LIMIT
 from ..request_log import RequestLogFormat, request_log
 from .interface import ServedServer
@@ -243,7 +243,7 @@ async def _stop(server: ServedServer, task: asyncio.Task[None]) -> None:
 
 
 async def _stdio(
-    server: ServedServer, *, limit: int, store: Store | str | None, record: Record | None
+    server: ServedServer, *, limit: int, store: Store | str | None, record: MessageRecorder | None
 ) -> None:
     from ...transport.pipes import PipeChannel  # late: only for servers that run as programs
     from ...transport.stdio import own_streams  # late: as above
@@ -280,7 +280,7 @@ async def _sockets(
     address: Any,
     limit: int,
     on_ready: Callable[[Any], None] | None = None,
-    record: Record | None = None,
+    record: MessageRecorder | None = None,
 ) -> None:
     from ...transport.sockets import listen  # late: only for servers that listen
 

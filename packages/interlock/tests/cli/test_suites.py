@@ -1,0 +1,134 @@
+"""`interlock test`: suites in TOML and tapes, with JUnit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from tests.cli.conftest import Command
+
+SERVER = """
+from interlock import Context, Server, ToolError
+server = Server("shop", "1")
+@server.tool
+async def order(item: str, ctx: Context) -> dict[str, str]:
+    count = await ctx.elicit("How many?", int)
+    return {"ticket": f"{item}-{count}"}
+@server.tool
+def cancel(ticket: str) -> str:
+    if ticket != "tea-2":
+        raise ToolError("no such ticket")
+    return f"Cancelled {ticket}"
+@server.resource("shop://open")
+def is_open() -> str:
+    return "yes"
+"""
+SUITE = """
+target = "shop.py"
+revisions = ["2025-11-25", "2026-07-28"]
+
+[[test]]
+name = "order and cancel"
+
+[[test.step]]
+call = "order"
+arguments = { item = "tea" }
+answers = { "How many" = { value = 2 } }
+save = { ticket = "/structuredContent/ticket" }
+[test.step.expect]
+equal = { "/structuredContent" = { ticket = "tea-${_}" } }
+matches = { "/structuredContent/ticket" = "^tea" }
+schema = { "/structuredContent" = { type = "object", required = ["ticket"] } }
+under = 60000
+
+[[test.step]]
+call = "cancel"
+arguments = { ticket = "${ticket}" }
+expect.snapshot = "cancel.json"
+
+[[test]]
+name = "failures"
+
+[[test.step]]
+call = "cancel"
+arguments = { ticket = "x" }
+expect.error = "tool"
+
+[[test.step]]
+call = "nowhere"
+expect.error = -32602
+
+[[test.step]]
+read = "shop://open"
+expect.equal = { "/contents/0/text" = "yes" }
+"""
+
+
+@pytest.fixture
+def suite(tmp_path: Path) -> Path:
+    (tmp_path / "shop.py").write_text(SERVER, encoding="utf-8")
+    path = tmp_path / "suite.toml"
+    path.write_text(SUITE, encoding="utf-8")
+    return path
+
+
+def test_a_suite_passes_in_both_eras(interlock: Command, suite: Path) -> None:
+    """Variables, answers, snapshots, errors; JUnit has a case for each test and revision."""
+    unsaved = interlock("test", suite)
+    assert unsaved.exit_code == 3
+    assert "save it with --update" in unsaved.stdout
+    assert interlock("test", suite, "--update").exit_code == 0
+    report = suite.with_name("report.xml")
+    passed = interlock("test", suite, "--junit", report)
+    assert (passed.exit_code, passed.stdout.splitlines()[-1]) == (0, "4 passed, 0 failed.")
+    root = ElementTree.parse(report).getroot()
+    assert root.attrib.items() >= {"tests": "4", "failures": "0"}.items()
+    assert [case.attrib["name"] for case in root] == [
+        f"{name} ({revision})"
+        for name in ("order and cancel", "failures")
+        for revision in ("2025-11-25", "2026-07-28")
+    ]
+
+
+@pytest.mark.parametrize(
+    "before, after, words",
+    [
+        ('"tea-${_}"', '"milk"', '/structuredContent/ticket: expected "milk", got "tea-2"'),
+        ('"^tea"', '"^milk"', "expected a text that matches '^milk', got 'tea-2'"),
+        ('required = ["ticket"]', 'required = ["price"]', "price"),
+        ("under = 60000", "under = 0", "expected at most 0 ms"),
+        ('"/structuredContent/ticket" }', '"/none" }', "nothing to save as ticket"),
+        ("-32602", "-32000", "the server answered with the error -32602"),
+        ('"yes"', '"no"', '/contents/0/text: expected "no", got "yes"'),
+        ('error = "tool"', "under = 60000", "the tool failed"),
+        ("How many", "Why", "no answer"),
+    ],
+)
+def test_what_is_not_as_expected_is_named(
+    interlock: Command, suite: Path, before: str, after: str, words: str
+) -> None:
+    text = SUITE.replace('expect.snapshot = "cancel.json"', "").replace(before, after, 1)
+    suite.write_text(text.replace('["2025-11-25", ', "["), encoding="utf-8")
+    failed = interlock("test", suite)
+    assert failed.exit_code == 3
+    assert words in failed.stdout
+
+
+@pytest.mark.parametrize(
+    "text, words",
+    [
+        ("[[test]", "suite.toml"),
+        ("[[test]]\nname = 'x'\n[[test.step]]\n", "exactly one of call, read, prompt and list"),
+        ("[[test]]\nname = 'x'\n[[test.step]]\ncal = 'x'\n", "cal"),
+        ("[[test]]\nname = 'x'\n[[test.step]]\ncall = 'x'\n", "names no target"),
+    ],
+)
+def test_an_invalid_suite_is_a_usage_error(
+    interlock: Command, suite: Path, text: str, words: str
+) -> None:
+    suite.write_text(text, encoding="utf-8")
+    refused = interlock("test", suite)
+    assert refused.exit_code == 2
+    assert words in refused.stderr
