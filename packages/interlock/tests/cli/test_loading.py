@@ -224,6 +224,16 @@ def test_a_file_that_cannot_be_run_shows_its_own_traceback(
     assert "interlock" not in result.stderr
 
 
+def test_the_objects_of_a_file_are_finalized_at_exit(program_run: Program, tmp_path: Path) -> None:
+    """Also those in a reference cycle: what was written to a file is in the file."""
+    (tmp_path / "x.py").write_text(
+        "class Keeper:\n    pass\nkeeper = Keeper()\nkeeper.itself = keeper\n"
+        f"keeper.file = open({str(tmp_path / 'kept')!r}, 'w')\nkeeper.file.write('all')\n"
+    )
+    assert program_run("run", tmp_path / "x.py").returncode == 2
+    assert (tmp_path / "kept").read_text() == "all"
+
+
 @pytest.mark.parametrize("transport", ["unix", "tcp"])
 async def test_sockets(everyday: Path, tmp_path: Path, transport: str) -> None:
     """It says where it listens, serves, and ends in good order when it is told to."""

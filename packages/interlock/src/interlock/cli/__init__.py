@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import gc
 from collections.abc import Sequence
 
 __all__ = ["main"]
@@ -15,4 +17,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """
     from .program import program  # imported late, so that `import interlock.cli` is fast
 
+    # At exit, the interpreter would search all objects for garbage, which takes 40 to 60 ms.
+    atexit.register(gc.freeze)
     program.main(None if arguments is None else list(arguments), prog_name="interlock")

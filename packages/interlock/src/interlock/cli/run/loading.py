@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
+import gc
 import importlib.machinery
 import importlib.util
 import os
@@ -44,6 +46,8 @@ def load_server(path: Path, name: str | None, arguments: Sequence[str] = ()) -> 
     """
     if not path.is_file():
         raise TargetError(f"There is no file {path}.")
+    # The objects of the file are finalized at exit as in any program, those in cycles too.
+    atexit.unregister(gc.freeze)
     module = _import(path.resolve(), arguments)
     return _named(module, path, name) if name is not None else _only(module, path)
 
