@@ -1,4 +1,4 @@
-"""Clients that call without a pause while something is done to their server."""
+"""Clients that call again and again while something is done to their server."""
 
 from __future__ import annotations
 
@@ -8,11 +8,16 @@ from interlock import Client, Unreachable
 from interlock import types as t
 from tests.workers.clusters import until
 
+PAUSE = 0.01
+"""Seconds between two calls of a client: always some are under way, and the server that is replaced
+meanwhile has time to start. Without it, clients take all the processor time that there is."""
+
 
 class Load:
-    """A client that calls without a pause, and notes what came of it."""
+    """A client that calls with such pauses, and notes what came of it."""
 
-    def __init__(self, url: str, revision: str) -> None:
+    def __init__(self, url: str, revision: str, *, pause: float = PAUSE) -> None:
+        self._pause = pause
         self.client = Client(url, revision=revision)
         self.done = 0
         self.failed: list[Exception] = []
@@ -32,7 +37,7 @@ class Load:
                     self.done += 1
                 except t.InterlockError as bad:
                     self.failed.append(bad)
-                await asyncio.sleep(0)
+                await asyncio.sleep(self._pause)
 
 
 async def more(loads: list[Load]) -> None:
