@@ -13,8 +13,11 @@ import pytest_asyncio
 from hypothesis import given
 from hypothesis import strategies as st
 
+from interlock import Caller, Exchange, types
+from interlock.exchange import ExchangeTransport
 from interlock.server.calls import threads as room
 from interlock.server.calls.threads import Workers
+from interlock.wire.revisions import NEWEST
 
 # seconds; a bound for what does not take any time, so that a fault is a failure and no hanging
 LONG = 30.0
@@ -291,3 +294,54 @@ def test_every_job_gets_its_own_outcome(plan: list[tuple[str, bool]], threads: i
                 assert isinstance(answer, asyncio.CancelledError)
 
     asyncio.run(main())
+
+
+class From(ExchangeTransport):
+    """A transport from a network address."""
+
+    def __init__(self, address: str) -> None:
+        self._address = address
+
+    @property
+    def address(self) -> str | None:
+        """The address."""
+        return self._address
+
+
+def from_address(address: str) -> Exchange:
+    """An exchange of an anonymous caller."""
+    caller = Caller(NEWEST, types.ClientCapabilities(), anonymous=True)
+    return Exchange("tools/call", None, caller, transport=From(address))
+
+
+async def test_callers_get_threads_in_turn(pool: Pool):
+    """An honest caller waits for one call of a greedy one, and not for all that came before."""
+    workers = pool(1)
+    started = threading.Event()
+    release = threading.Event()
+    order: list[str] = []
+
+    def block() -> None:
+        started.set()
+        release.wait(LONG)
+
+    blocked = workers.submit(block)
+    await asyncio.to_thread(started.wait, LONG)
+    greedy = from_address("203.0.113.66")
+    honest = from_address("203.0.113.7")
+    done = [workers.submit(lambda n=n: order.append(f"greedy {n}"), greedy) for n in range(50)]
+    done += [workers.submit(lambda n=n: order.append(f"honest {n}"), honest) for n in range(3)]
+    release.set()
+    await asyncio.wait_for(asyncio.gather(blocked, *done), LONG)
+    # The first one waits in front, because nobody else waited when it came.
+    assert order[:8] == [
+        "greedy 0",
+        "greedy 1",
+        "honest 0",
+        "greedy 2",
+        "honest 1",
+        "greedy 3",
+        "honest 2",
+        "greedy 4",
+    ]
+    assert order[8:] == [f"greedy {n}" for n in range(5, 50)]

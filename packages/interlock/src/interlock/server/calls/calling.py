@@ -57,7 +57,7 @@ class FunctionRunner:
         if self._workers is None:
             self._workers = Workers(self._threads)
         try:
-            value = await self._workers.submit(partial(call.function, **values))
+            value = await self._workers.submit(partial(call.function, **values), context._exchange)
         except asyncio.CancelledError:
             context.abandon()
             raise

@@ -1,7 +1,7 @@
 """A thread pool for plain functions, so that a blocking function does not block the others.
 
 A burst of quick calls runs in one thread, one after the other, and wakes the event loop once for
-all results. Only slow calls start more threads.
+all results. Only slow calls start more threads. The callers of a network get threads in turn.
 """
 
 from __future__ import annotations
@@ -14,6 +14,9 @@ from contextvars import Context as Variables
 from contextvars import copy_context
 from time import monotonic
 from typing import Any
+
+from ...exchange import Exchange
+from ...quotas import holder_of_exchange
 
 DEFAULT_THREADS = 64
 _PATIENCE = 0.002  # seconds that work may wait before another thread starts
@@ -43,6 +46,7 @@ class Workers:
         self.threads = threads
         self._loop = asyncio.get_running_loop()
         self._jobs: deque[_Job] = deque()
+        self._lines: dict[str, deque[_Job]] = {}  # behind these, by holder, in their turns
         self._done: deque[_Job] = deque()
         self._idle: list[threading.Semaphore] = []
         self._lock = threading.Lock()
@@ -51,12 +55,22 @@ class Workers:
         self._closing = False
         self._nudge: asyncio.TimerHandle | None = None
 
-    def submit(self, work: Callable[[], Any]) -> asyncio.Future[Any]:
+    def submit(self, work: Callable[[], Any], x: Exchange | None = None) -> asyncio.Future[Any]:
         """Run `work` in a thread, with the caller's context variables. Cancelling the future drops
-        the result.
+        the result. `x` is the exchange that the work counts for.
         """
         future: asyncio.Future[Any] = self._loop.create_future()
-        self._jobs.append(_Job(work, future, copy_context()))
+        job = _Job(work, future, copy_context())
+        # Nobody waits, or the caller is the only one that there can be.
+        if (
+            x is None
+            or not (self._jobs or self._lines)
+            or not (x.caller.anonymous or x.caller.principal is not None)
+        ):
+            self._jobs.append(job)
+        else:
+            with self._lock:
+                self._lines.setdefault(holder_of_exchange(x), deque()).append(job)
         if len(self._idle) == self._started:  # no running thread would find the work
             self._wake(1)
         if self._nudge is None:
@@ -81,7 +95,7 @@ class Workers:
         """
         self._nudge = None
         self._collect()  # results that finished while their thread is blocked by the next job
-        if self._jobs:
+        if self._jobs or self._lines:
             self._wake(count)
             self._nudge = self._loop.call_later(
                 _PATIENCE, self._bring_more, min(count * 2, self.threads)
@@ -108,7 +122,7 @@ class Workers:
         since = 0.0  # when the first result was finished that the event loop does not know of
         while True:
             try:
-                job = jobs.popleft()
+                job = jobs.popleft() if jobs else self._next_in_turn()
             except IndexError:
                 if self._done and not self._notify_loop():
                     return
@@ -128,10 +142,24 @@ class Workers:
             if now - since > _HOLD_BACK and not self._notify_loop():
                 return
 
+    def _next_in_turn(self) -> _Job:
+        """Return the next job of the holder in turn. Raises IndexError if there is none."""
+        if not self._lines:
+            raise IndexError
+        with self._lock:
+            holder = next(iter(self._lines), None)
+            if holder is None:
+                raise IndexError
+            line = self._lines.pop(holder)
+            job = line.popleft()
+            if line:
+                self._lines[holder] = line
+            return job
+
     def _rest(self, bell: threading.Semaphore) -> bool:
         """Sleep until there is work; False if the pool is closed."""
         with self._lock:
-            if self._jobs:
+            if self._jobs or self._lines:
                 return True
             if self._closing:
                 self._started -= 1
