@@ -150,6 +150,8 @@ class Extension:
         self.revisions = frozenset(revisions) | self.core.keys()
         self.notified: Mapping[str, Notified] = {}
         self.listening: Mapping[str, Listening] = {}
+        self.on_drain: Callable[[], Awaitable[object]] | None = None
+        """Called when a server begins to shut down, before its last calls end."""
         _check(self)
 
     def __repr__(self) -> str:

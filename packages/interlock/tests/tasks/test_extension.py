@@ -9,6 +9,7 @@ import json
 import math
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from msgspec import UNSET, Raw
 
 from interlock import (
     Caller,
+    Client,
     Context,
     Exchange,
     McpError,
@@ -226,6 +228,47 @@ async def test_a_call_becomes_a_task_that_can_be_read_at_once() -> None:
         assert result["content"] == [{"type": "text", "text": "waited"}]
         assert "_meta" not in result
         assert result["resultType"] == "complete"
+
+
+async def test_a_server_over_http_gives_its_tasks_up_before_its_last_calls(tmp_path: Path) -> None:
+    """Another worker continues them at once. A task of a call that still arrives is left to it."""
+    first = make_server(store=f"sqlite://{tmp_path}/tasks.db")
+    second = make_server(store=f"sqlite://{tmp_path}/tasks.db")
+    second.gate.set()
+    called = asyncio.Event()
+    release = asyncio.Event()
+    stop = asyncio.Event()
+    url: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+
+    @first.tool
+    async def last() -> str:
+        """A call that is still running when the server is told to end."""
+        called.set()
+        await release.wait()
+        return "last"
+
+    async def serve() -> None:
+        async with first.serve_http(port=0, grace=120) as http:
+            url.set_result(http.url)
+            await stop.wait()
+
+    async with serving(second) as peer:
+        ending = asyncio.ensure_future(serve())
+        async with Client(await url) as client:
+            calling = asyncio.ensure_future(client.call_tool("last"))
+            await called.wait()
+            own = Peer(first)
+            made = await own.create("wait")
+            await own.until(made.task_id, lambda task: task.status_message == "half way")
+            stop.set()
+            assert result_of(await peer.ended(made.task_id))["content"][0]["text"] == "waited"
+            late = await own.create("add", a=1, b=2)
+            assert result_of(await peer.ended(late.task_id))["content"][0]["text"] == "3"
+            assert not ending.done()
+            release.set()
+            assert (await calling).text == "last"
+        await ending
+    assert (first.runs, second.runs) == (["wait"], ["wait"])
 
 
 async def test_progress_is_the_status_message() -> None:

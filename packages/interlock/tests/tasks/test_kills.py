@@ -1,63 +1,45 @@
-"""Series of kills: a worker is killed at a random moment of a task, and nothing is lost or
-repeated.
+"""Series of kills: processes die at random moments and around each write of a task. No task is
+lost, no recorded step is repeated, and no handle leads nowhere.
+
+The Valkey server comes with the tests' own packages, so all kinds run everywhere.
 """
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-import random
-from collections import Counter
-from pathlib import Path
-from typing import Any
+import subprocess
+import sys
 
 import pytest
 
-from tests.tasks.test_workers import YES, asks, has_ended, worker
-from tests.workers.conftest import store
+from tests.tasks.killing import KINDS
 
-KILLS = 12
-
-__all__ = ["store"]  # a fixture: SQLite, and a Valkey server of its own
+FEW = 5
 
 
-async def _answered(id: str, one: Any) -> dict[str, Any]:
-    """Answer the question of a task, and wait for its end."""
-    task = await one.until(id, lambda task: asks(task) or has_ended(task))
-    if asks(task):
-        await one.request("tasks/update", taskId=id, inputResponses={"publish": YES})
-    ended: dict[str, Any] = await one.until(id, has_ended)
-    return ended
+def survived(kind: str, *words: str, seed: int) -> None:
+    """Run a series in a process of its own, which forks those that it kills."""
+    command = [sys.executable, "-m", "tests.tasks.killing", kind, "--seed", str(seed), *words]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False, timeout=3600)
+    assert ran.returncode == 0, f"{ran.stdout}\n{ran.stderr[-20_000:]}"
+    print(ran.stdout)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_task_is_lost_in_a_few_kills(kind: str, request: pytest.FixtureRequest) -> None:
+    survived(kind, "--points", str(FEW), seed=request.config.option.seed)
+
+
+@pytest.mark.endurance(seconds=90)
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_task_is_lost_when_processes_are_killed(
+    kind: str, request: pytest.FixtureRequest
+) -> None:
+    """Every announced task ends, as completed or as "may have happened"."""
+    survived(kind, "--points", "300", seed=request.config.option.seed)
 
 
 @pytest.mark.endurance(seconds=60)
-async def test_no_task_is_lost_when_workers_are_killed(
-    store: str, tmp_path: Path, request: pytest.FixtureRequest
-) -> None:
-    """Every announced task ends, as completed or as "may have happened", and no recorded step is
-    repeated.
-    """
-    seed = request.config.option.seed
-    chance = random.Random(seed)
-    log = tmp_path / "log"
-    ids: list[str] = []
-    for _ in range(KILLS):
-        async with worker(store, log) as one:
-            await one.request("tools/list")  # it has started
-            creating = asyncio.ensure_future(one.create("report", steps=3))
-            await asyncio.wait({creating}, timeout=chance.random() * 0.2)
-            await asyncio.sleep(chance.random() * 0.1)
-            await one.kill()
-            with contextlib.suppress(ValueError):  # killed before it announced the task
-                ids.append(await creating)
-    async with worker(store, log) as last:
-        ended = [await _answered(id, last) for id in ids]
-    doubtful = [task for task in ended if task["status"] != "completed"]
-    for task in doubtful:
-        assert task["error"]["data"] == {"reason": "may_have_happened"}, (seed, task)
-    for task in ended:
-        if task not in doubtful:
-            assert task["result"]["content"][0]["text"] == "published: True"
-    lines = Counter(log.read_text().splitlines() if log.exists() else [])
-    steps = sum(count for line, count in lines.items() if line.startswith("step"))
-    assert steps <= 3 * KILLS, (seed, lines)
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_task_is_lost_around_a_write(kind: str, request: pytest.FixtureRequest) -> None:
+    """A process dies just before and just after each write of a task."""
+    survived(kind, "--writes", seed=request.config.option.seed)

@@ -1037,6 +1037,14 @@ class Server:
         await self._lifespan.enter()
         self.catalogue.start()
 
+    async def drain(self) -> None:
+        """Let extensions give up what other workers continue. Called when a graceful shutdown
+        begins, before the last calls end.
+        """
+        for extension in self.extensions:
+            if extension.on_drain is not None:
+                await extension.on_drain()
+
     async def leave(self) -> None:
         """Unregister a peer or an endpoint. The last one ends suspended calls, threads and the
         lifespan.

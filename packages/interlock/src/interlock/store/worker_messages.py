@@ -129,6 +129,16 @@ class WorkerMessages:
         elif message.worker != self.worker:
             self.deliver(message.kind, message.session, message.payload)
 
+    def unsure_seconds(self) -> float:
+        """Return the time for which every worker still counts as alive, in seconds, because
+        heartbeats may be missing; 0 if this worker knows which ones are alive.
+        """
+        seconds = self._heartbeat * 1.5
+        if self._beating_since is None:
+            return seconds
+        now = asyncio.get_running_loop().time()
+        return max(0.0, self._beating_since + seconds - now)
+
     async def is_alive(self, worker: str) -> bool:
         """Whether a worker is alive, as far as this worker knows.
 
@@ -140,8 +150,7 @@ class WorkerMessages:
             self._offset = self._wall_clock() - now
             if self._beating_since is not None:
                 self._beating_since = now
-        since = self._beating_since
-        if since is None or now - since < self._heartbeat * 1.5:
+        if self.unsure_seconds():
             return True
         return await self._store.workers.is_alive(worker, now=self._wall_clock())
 

@@ -182,6 +182,7 @@ class Tasks(Extension):
             middleware=[self._layer],
         )
         self.listening = {"taskIds": self._listen}
+        self.on_drain = self._drain
         self._queue = runner
         self.use_store(store)
         self._limits = limits or TaskLimits()
@@ -266,6 +267,11 @@ class Tasks(Extension):
         finally:
             self._runner = None
             await runner.stop()
+
+    async def _drain(self) -> None:
+        """Give the tasks to other workers, if there can be any."""
+        if self._runner is not None and self._store.shared:
+            await self._runner.drain()
 
     @property
     def running(self) -> TaskRunner:

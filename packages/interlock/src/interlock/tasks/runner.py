@@ -898,7 +898,10 @@ class TaskRunner:
                 alive = {own}
                 live = await self._take_over(key, alive)
                 await self._list(alive - {own})
-                return live
+                seconds = self.messages.unsure_seconds()
+                if alive == {own} or self.is_draining or not seconds:
+                    return live
+                await asyncio.sleep(seconds)  # the worker of the task may be dead all the same
             except StoreError:
                 log.warning("the store has failed; a delivered task is run when it is back")
                 await asyncio.sleep(_PATIENCE)

@@ -94,6 +94,10 @@ class ServedServer(Protocol):
         """Register a peer or an endpoint. The first one starts the lifespan."""
         ...
 
+    async def drain(self) -> None:
+        """Let extensions give up what other workers continue."""
+        ...
+
     async def leave(self) -> None:
         """Unregister a peer or an endpoint. The last one ends the lifespan."""
         ...

@@ -68,6 +68,10 @@ class LifespanHooks(Protocol):
         """Start."""
         ...
 
+    async def drain(self) -> None:
+        """Give up what other workers continue. Called when a graceful shutdown begins."""
+        ...
+
     async def leave(self) -> None:
         """Stop."""
         ...
@@ -438,6 +442,8 @@ class HttpApp:
         Calls that still run then are answered with an error and cancelled.
         """
         self._shutdown.start()
+        if self._entered:
+            self._tasks.start(self._lifespan.drain())
         self.calls.close_queue()
         self._sessions.end_listening()
         self._subscriptions.end_all()
