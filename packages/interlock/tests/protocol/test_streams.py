@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interlock import types as t
-from interlock.protocol.streams import PostResponse, orphaned, place
+from interlock.protocol.streams import PostResponse, opening_event, orphaned, place, whole_stream
 from interlock.wire import jsonrpc
 from interlock.wire.jsonrpc import is_answer
 from interlock.wire.sse import COMMENT, Event, EventReader
@@ -545,3 +545,22 @@ def test_responses_are_told_from_the_rest_whatever_they_say(
     assert is_answer(jsonrpc.failure(id, 1, method, method))
     assert not is_answer(jsonrpc.request(id, method, body))
     assert not is_answer(jsonrpc.notification(method, body))
+
+
+@given(
+    st.one_of(st.none(), st.sampled_from(["a.1", "0f.ff"])),
+    st.sampled_from([DONE, FAILED, b'{"jsonrpc":"2.0",\r\n"id":1,\n"result":{}}']),
+    st.booleans(),
+    st.one_of(st.none(), st.integers(0, 100_000)),
+)
+def test_a_whole_stream_is_as_one_that_was_written_piece_by_piece(
+    name: str | None, frame: bytes, primes: bool, retry: int | None
+) -> None:
+    """The same bytes, and the same events for the log, as with a response that grows."""
+    log = Log()
+    response = PostResponse(ids=(1,), name=name, keep=log, primes=primes, retry=retry)
+    response.start_stream()
+    response.put([frame], left=0)
+    assert whole_stream(name, frame, primes=primes, retry=retry) == response.next_piece()
+    if name is not None:
+        assert log.kept == [(0, opening_event((1,)), False), (1, frame, True)]

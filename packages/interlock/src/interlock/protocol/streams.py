@@ -199,10 +199,16 @@ def whole_stream(name: str | None, frame: Frame, *, primes: bool, retry: int | N
     """The event stream of a request whose response is known before anything was sent. The events of
     a named stream have the numbers 0 (if it primes) and 1.
     """
+    data = event(frame)
     if name is None:
-        return event(frame)
-    start = event(b"", id=f"{name}.0", retry=retry) if primes else b""
-    return start + event(frame, id=f"{name}.1")
+        return data
+    # Formatted here, because every call of a session passes by: `event` with an ID takes 2 us.
+    stream = name.encode()
+    start = b""
+    if primes:
+        wait = b"" if retry is None else b"retry: %d\n" % retry
+        start = b"id: %b.0\n%bdata: \n\n" % (stream, wait)
+    return b"%bid: %b.1\n%b" % (start, stream, data)
 
 
 def place(last_event: str) -> tuple[str, int] | None:
