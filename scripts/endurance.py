@@ -1,16 +1,15 @@
 """Runs the endurance suite: soaks, series of kills, exhaustive matrices, property tests with more
 examples.
 
-    python scripts/endurance.py                    # everything once, in the order of today's seed
+    python scripts/endurance.py                    # everything once, with today's seed
     python scripts/endurance.py --seed 7 --duration 1800    # no test begins after half an hour
     python scripts/endurance.py -- packages/interlock/tests/workers -x
 
 Options after `--` go to pytest.
 
 With a duration the suite is run again and again, each round with the next seed, until the time is
-up. The seed draws the order of the tests and the examples of property tests. Each round prints the
-command that repeats it.
-`packages/interlock/tests/endurance.py` says which tests belong to the suite.
+up. The seed draws the examples of property tests and the faults. Each round prints the command that
+repeats it. `tests/endurance.py` says which tests belong to the suite.
 """
 
 from __future__ import annotations

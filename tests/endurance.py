@@ -64,7 +64,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--seed",
         type=int,
-        help="draws the sample and the order of the endurance suite (default: the date; in CI 1)",
+        help="draws the sample, and the faults of the endurance suite (default: the date; in CI 1)",
     )
     group.addoption(
         "--sample",

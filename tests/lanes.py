@@ -37,6 +37,10 @@ SHARED = {
 }  # fmt: skip
 """Files that share fixtures of the session, by the name of their unit."""
 
+SOAK = 100.0
+"""The cost of a test in seconds that makes its file start before all others: half an hour that
+begins at the end is half an hour more."""
+
 FARM = "tests/interop/test_farm.py"
 """The file whose tests are independent of each other."""
 
@@ -85,8 +89,8 @@ def pytest_collection() -> Iterator[None]:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Start with the longest units: the browsers, then the cells, then files that wait; quick files
-    fill the gaps at the end."""
+    """Start with the longest units: the soaks of the endurance suite, the browsers, then the cells,
+    then files that wait; quick files fill the gaps at the end."""
     lost = {
         item.path.name
         for item in items
@@ -101,5 +105,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for item in items
         if item.get_closest_marker("slow") or item.get_closest_marker("interop")
     }
+    soaks = {item.path for item in items if _seconds(item) >= SOAK}
     rank = {"browsers": 0, "more browsers": 1, "cells": 2}
-    items.sort(key=lambda item: (rank.get(unit(item.nodeid), len(rank)), item.path not in slow))
+    items.sort(
+        key=lambda item: (
+            item.path not in soaks,
+            rank.get(unit(item.nodeid), len(rank)),
+            item.path not in slow,
+        )
+    )
+
+
+def _seconds(item: pytest.Item) -> float:
+    """What a test of the endurance suite says that it costs; 0 for any other."""
+    mark = item.get_closest_marker("endurance")
+    return 0.0 if mark is None else float(mark.kwargs["seconds"])

@@ -13,6 +13,8 @@ from interlock_servers.commands import serve
 from tests.servers.roads import serving
 
 
+@pytest.mark.matrix(seconds=0.4)
+@pytest.mark.parametrize("revision", REVISIONS)
 @pytest.mark.parametrize(
     "name, tools",
     [
@@ -22,15 +24,14 @@ from tests.servers.roads import serving
         ("mail", {"send_mail", "create_draft"}),
     ],
 )  # the tests of the others show it of each
-async def test_interlock_serve(name: str, tools: set[str], tmp_path: Path) -> None:
+async def test_interlock_serve(name: str, tools: set[str], tmp_path: Path, revision: str) -> None:
     """`interlock serve NAME` speaks over stdio, under every revision."""
-    for revision in REVISIONS:
-        async with Client(
-            Stdio(serving(name), env={"XDG_DATA_HOME": str(tmp_path)}), revision=revision
-        ) as client:
-            assert client.server_info is not None
-            assert client.server_info.name == name
-            assert tools <= {tool.name for tool in await client.list_tools()}
+    async with Client(
+        Stdio(serving(name), env={"XDG_DATA_HOME": str(tmp_path)}), revision=revision
+    ) as client:
+        assert client.server_info is not None
+        assert client.server_info.name == name
+        assert tools <= {tool.name for tool in await client.list_tools()}
 
 
 async def test_options_of_a_server(tmp_path: Path) -> None:

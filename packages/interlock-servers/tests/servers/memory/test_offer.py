@@ -100,6 +100,7 @@ async def test_annotations_are_true(client: Client, path: Path, name: str) -> No
     assert (rows(path) == after and not again.is_error) == hints.idempotent_hint
 
 
+@pytest.mark.matrix(seconds=0.2)
 @pytest.mark.parametrize("revision", REVISIONS)
 @pytest.mark.parametrize("road", ["memory", "http", "stdio"])
 async def test_every_revision(path: Path, revision: str, road: str) -> None:
