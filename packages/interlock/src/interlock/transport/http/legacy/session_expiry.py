@@ -9,13 +9,16 @@ import contextlib
 import time
 from collections.abc import Callable, Iterable
 
+from interlock.store.bounds import CLOCK_TOLERANCE
 from interlock.store.errors import StoreError
-from interlock.store.interface import Store
+from interlock.store.interface import Session, Store
 
 from ....store.worker_messages import WorkerMessages
 from ..limits import Limits
 
-_MOST_WAIT = 60.0  # seconds between two checks
+# Seconds between two checks. A client that is told that its session has ended does not answer a
+# question, so the call that asks it must end soon too.
+_MOST_WAIT = 15.0
 _LEAST_WAIT = 0.05
 
 
@@ -41,6 +44,13 @@ class SessionExpiry:
         """The end of a session that is unused for so long that it makes room for a new one."""
         return now + self._limits.idle_seconds - self._limits.session_rest_seconds
 
+    def renewed(self, session: Session, now: float) -> float | None:
+        """Return the end of a session that is used now; None if the stored end is close to it."""
+        limits = self._limits
+        until = min(session.created + limits.session_seconds, now + limits.idle_seconds)
+        gain = until - session.until  # far below 0: the clock was ahead, and has been set back
+        return until if gain > limits.idle_seconds / 20 or gain < -CLOCK_TOLERANCE else None
+
     async def run(self) -> None:
         """Prolong and end sessions, until cancelled."""
         limits = self._limits
@@ -55,5 +65,5 @@ class SessionExpiry:
             session = await self._store.sessions.load(id, now=now)
             if session is None:
                 self._messages.deliver("ended", id)
-            else:
-                await self._store.sessions.prolong(id, self.until(session.created, now))
+            elif (until := self.renewed(session, now)) is not None:
+                await self._store.sessions.prolong(id, until)

@@ -35,7 +35,6 @@ from interlock.protocol.http import (
     error,
 )
 from interlock.protocol.streams import PostResponse, opening_event, whole_stream
-from interlock.store.bounds import CLOCK_TOLERANCE
 from interlock.store.errors import StoreError
 from interlock.store.interface import Session, SessionStore, Store
 from interlock.wire import jsonrpc
@@ -611,9 +610,7 @@ class SessionEndpoint:
             refused = error(400, t.INVALID_REQUEST, words, data, id=request_id(x.body))
             await self._services.errors.send(x, refused)
             return None
-        until = self._expiry.until(session.created, now)
-        gain = until - session.until  # far below 0: the clock was ahead, and has been set back
-        if gain > self._services.limits.idle_seconds / 20 or gain < -CLOCK_TOLERANCE:
+        if (until := self._expiry.renewed(session, now)) is not None:
             await self._store.sessions.prolong(id, until)
         return session
 
