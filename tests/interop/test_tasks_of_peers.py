@@ -4,9 +4,11 @@ their questions, and runs tasks for them."""
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
@@ -18,7 +20,7 @@ from interlock.configs import Entry
 from interlock.models.scripted import call
 from interlock_apps.fleet.events import TurnEnded
 from interlock_apps.fleet.questions import Filled
-from scripts import existing_servers
+from scripts import existing_servers, peers
 from tests.host.scene import ALLOW, Sitting, last, scene
 from tests.interop.driver import command_of, free_port, led, on_the_web
 
@@ -179,6 +181,41 @@ async def test_the_clients_of_2025_11_25(
         else:  # it does not ask for the result of a failed task
             assert step.error is not None
             assert step.error["message"].endswith("failed")
+
+
+@pytest.mark.parametrize("era", ["legacy", "modern"])
+def test_the_inspector(era: str, installed: Callable[[str], Path]) -> None:
+    """Its command calls a tool as a task, waits, and lists the tasks of 2025-11-25 (`TK4-07`,
+    `TK4-13`, `TK4-20`, `TKX-12`)."""
+    program = installed("npm-inspector") / "node_modules" / ".bin" / "mcpdo"
+    node = peers.node(peers.OLDEST_NODE_OF_THE_SUITE)
+
+    def mcpdo(*words: str) -> Any:
+        done = subprocess.run(
+            [str(node), str(program), "--format", "json", *words],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            env={"PATH": f"{node.parent}:{os.environ['PATH']}", "HOME": home},
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return json.loads(done.stdout)
+
+    # The socket of its daemon is in the folder, and the name of a socket is short.
+    with tempfile.TemporaryDirectory() as home:
+        mcpdo("connect", "--era", era, "--connection", "ours", "--", *SERVE)
+        try:
+            wanted = ["--task"] if era == "legacy" else []
+            arguments = ["slow_compute", "seconds:=0.1", "label:=x"]
+            result = mcpdo("--connection", "ours", "tools/call", *wanted, *arguments)
+            assert result["content"][0]["text"] == "done x"
+            listed = mcpdo("--connection", "ours", "tasks/list")["tasks"]
+            if era == "legacy":
+                related = result["_meta"]["io.modelcontextprotocol/related-task"]
+                assert [task["taskId"] for task in listed] == [related["taskId"]]
+                assert listed[0]["raw"]["status"] == "completed"
+        finally:
+            mcpdo("daemon", "stop")
 
 
 async def test_the_research_tool_of_the_everything_server(
