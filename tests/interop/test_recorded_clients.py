@@ -12,7 +12,7 @@ import pytest
 
 from interlock.tape import TapeFile, replay_recording, server_process
 from tests.interop import catalogue
-from tests.interop.driver import command_of, led
+from tests.interop.driver import command_of, free_port, led, on_the_web
 
 pytestmark = [pytest.mark.interop]
 
@@ -27,10 +27,10 @@ CLIENTS = [
 ]
 
 
-async def converse(program: list[str], mode: str, command: list[str]) -> list[Any]:
+async def converse(program: list[str], mode: str, **target: Any) -> list[Any]:
     """What a client sees of a server."""
     seen: list[Any] = []
-    async with led(program, mode=mode, log_level="info", command=command) as client:
+    async with led(program, mode=mode, log_level="info", **target) as client:
         for name, arguments in (
             ("add", {"a": 1, "b": 2}),
             ("weather", {"city": "Oslo"}),
@@ -51,8 +51,8 @@ async def test_a_recording_replays(
     program = command_of("client", peer, installed)
     path = tmp_path / "session.tape"
     recorder = [sys.executable, "-m", "interlock", "record", "-o", str(path), "--", *SERVER]
-    seen = await converse(program, mode, recorder)
-    assert seen == await converse(program, mode, SERVER)
+    seen = await converse(program, mode, command=recorder)
+    assert seen == await converse(program, mode, command=SERVER)
     with TapeFile(path) as tape:
         assert tape.problems == []
         assert tape.verify() == []
@@ -64,4 +64,31 @@ async def test_a_recording_replays(
         async with server_process(SERVER) as channel:
             assert await replay_recording(conversation, channel) == []
     mock = [sys.executable, "-m", "interlock", "replay", str(path), "--as", "server"]
-    assert await converse(program, mode, mock) == seen
+    assert await converse(program, mode, command=mock) == seen
+
+
+@pytest.mark.parametrize("peer, mode", CLIENTS)
+async def test_a_recording_over_http(
+    peer: str, mode: str, tmp_path: Path, installed: Callable[[str], Path]
+) -> None:
+    """Through the reverse proxy a client sees what it sees without; a mock server that is made of
+    the recording gives it the same.
+    """
+    program = command_of("client", peer, installed)
+    path = tmp_path / "web.tape"
+    port = free_port()
+    proxy = free_port()
+    url = f"http://127.0.0.1:{port}/mcp"
+    recorder = [sys.executable, "-m", "interlock", "record", "-o", str(path)]
+    async with on_the_web([*SERVER, str(port)], port):
+        direct = await converse(program, mode, url=url, road="http")
+        async with on_the_web([*recorder, "--http", f":{proxy}", url], proxy):
+            seen = await converse(program, mode, url=f"http://127.0.0.1:{proxy}/mcp", road="http")
+    assert seen == direct
+    with TapeFile(path) as tape:
+        assert tape.problems == []
+        assert tape.verify() == []
+        calls = [row for row in tape.rows if row.kind == "request" and row.method == "tools/call"]
+        assert all(row.partner >= 0 for row in calls)
+    mock = [sys.executable, "-m", "interlock", "replay", str(path), "--as", "server"]
+    assert await converse(program, mode, command=mock) == seen
