@@ -14,6 +14,7 @@ from ....addresses import network_of
 from ....compact_event import CompactEvent
 from ....eager import start_eagerly
 from ....logs import limited
+from ....quotas import holder_of_address
 from ..requests import ResponseOwner
 from .connection_table import ConnectionTable
 from .cycle import LARGE, HeldResponse, RequestBody, RequestCycle
@@ -35,6 +36,12 @@ _FEW_PIPELINED = 8  # queued requests below which they continue
 _LINGER = 2.0  # seconds for which the rest of a refused request is received and dropped
 
 
+def address_of(request: RequestCycle) -> str:
+    """Return the holder that a request of an anonymous client counts for."""
+    client = request.client
+    return holder_of_address(client[0] if client else None)
+
+
 @dataclass(slots=True)
 class ServerState:
     """The state that the connections of one server share.
@@ -45,7 +52,6 @@ class ServerState:
         loop: The event loop.
         proxies: The trusted proxies.
         table: The open connections.
-        scheduler: Decides which connection starts a request next while there are several holders.
         holder_of: Returns the holder that a request counts for.
         has_principals: Whether the clients of one address may be several holders.
         is_shared: Whether clients of several holders may be connected.
@@ -57,6 +63,7 @@ class ServerState:
         requests: The number of requests so far.
         dates: Makes the Date header.
         heads: The request heads that were validated before, by their bytes.
+        scheduler: Decides which connection starts a request next while there are several holders.
     """
 
     serve: Callable[[RequestCycle], Awaitable[None]]
@@ -64,8 +71,7 @@ class ServerState:
     loop: asyncio.AbstractEventLoop
     proxies: TrustedProxies
     table: ConnectionTable[Connection]
-    scheduler: RequestScheduler[Connection]
-    holder_of: Callable[[RequestCycle], str]
+    holder_of: Callable[[RequestCycle], str] = address_of
     has_principals: bool = False
     is_shared: bool = False
     on_large: Callable[[], object] = bool
@@ -76,6 +82,10 @@ class ServerState:
     requests: int = 0
     dates: DateHeader = field(default_factory=DateHeader)
     heads: dict[bytes, RequestHead] = field(default_factory=dict)
+    scheduler: RequestScheduler[Connection] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.scheduler = RequestScheduler(self.loop.call_soon)
 
 
 class _Wait(Enum):

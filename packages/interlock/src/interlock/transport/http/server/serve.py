@@ -10,7 +10,7 @@ import ssl
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeGuard, runtime_checkable
 
-from ....quotas import QuotaUsage, holder_of_address
+from ....quotas import QuotaUsage
 from ..limits import Limits
 from ..requests import ServerRequest, is_direct
 from .cycle import App, RequestCycle
@@ -83,12 +83,6 @@ def serving(app: App | DirectApp) -> Callable[[RequestCycle], Awaitable[None]]:
     if _is_direct(app):
         return app.serve
     return lambda cycle: app(cycle.scope, cycle.receive, cycle)
-
-
-def _holder_of(request: RequestCycle) -> str:
-    """Return the holder of a request to an app that knows no principals."""
-    client = request.client
-    return holder_of_address(client[0] if client else None)
 
 
 def _is_direct(app: App | DirectApp) -> TypeGuard[DirectApp]:
@@ -216,11 +210,10 @@ async def _serve(
 ) -> None:
     try:
         # late: these need the extra `http`
-        from .connection import LOOKS, ServerState
+        from .connection import LOOKS, ServerState, address_of
         from .connection_table import ConnectionTable
         from .forwarded import TrustedProxies
         from .lifespan import LifespanApp
-        from .scheduler import RequestScheduler
     except ImportError as bad:
         raise ImportError(MISSING) from bad
     known = limits or limits_of(getattr(app, "limits", None))
@@ -237,8 +230,7 @@ async def _serve(
         loop,
         trusted,
         table,
-        RequestScheduler(loop.call_soon),
-        app.holder_of if _is_direct(app) else _holder_of,
+        app.holder_of if _is_direct(app) else address_of,
         # A proxy forwards the requests of several clients, each of which is a holder.
         bool(trusted) or (_is_direct(app) and app.has_principals),
         False,
