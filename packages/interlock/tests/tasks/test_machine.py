@@ -119,6 +119,7 @@ def test_any_sequence_of_steps_keeps_the_promises(names: list[str]) -> None:
         assert (task.status == "failed") == (task.error is not None)
         assert task.updated >= before.updated
         assert (task.id, task.owner, task.tool, task.created) == ("t", "o", "tool", 1.0)
+        assert task.arguments is before.arguments  # no answer changes the call
 
 
 @given(st.lists(st.sampled_from(sorted(STEPS)), max_size=12))
