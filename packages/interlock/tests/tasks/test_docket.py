@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -270,14 +270,17 @@ async def _created(peer: Peer) -> Any:
 
 
 @pytest.mark.database
-async def test_the_store_goes_away_and_comes_back(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_fleet", [False, True], ids=["inline", "docket"])
+async def test_the_store_goes_away_and_comes_back(is_fleet: bool, tmp_path: Path) -> None:
     """Records and queue are in one Valkey server. The end of the task is written when it is back,
     and the task has run once.
     """
     valkey = Valkey(tmp_path / "valkey")
-    worker = fleet(valkey.url)
+    worker = fleet(valkey.url) if is_fleet else make_server(store=valkey.url)
+    front = fleet(valkey.url) if is_fleet else worker
+    work = running(worker) if is_fleet else nullcontext()
     try:
-        async with serving(fleet(valkey.url)) as peer, running(worker):
+        async with serving(front) as peer, work:
             made = await peer.create("wait")
             await peer.until(made.task_id, waits)
             valkey.leave()

@@ -27,8 +27,8 @@ _SCHEMES = ("redis://", "rediss://", "unix://")
 
 class Docket:
     """Runs tasks on a fleet of workers: `Tasks("redis://...", runner=Docket())`. The servers create
-    tasks, and each `interlock tasks run FILE` runs them. A pydocket queue carries the IDs of the
-    tasks, and nothing else.
+    tasks, and each `interlock tasks run FILE` runs them. A pydocket queue carries the ID of each
+    task, a digest of its owner, and nothing else.
 
     Hazard: a worker unpickles what it receives, because pydocket does. Whoever can write to that
     Redis can run code in the workers. Give it credentials of its own.
