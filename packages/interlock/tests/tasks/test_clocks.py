@@ -53,7 +53,7 @@ async def beaten(server: Offered) -> None:
             enough.set()
         return has_store
 
-    messages.beat_once = counted  # type: ignore[method-assign]
+    messages.beat_once = counted  # type: ignore[method-assign]  # counts what it sends
     await enough.wait()
 
 
