@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import gc
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -37,9 +39,9 @@ SHARED = {
 }  # fmt: skip
 """Files that share fixtures of the session, by the name of their unit."""
 
-SOAK = 100.0
-"""The cost of a test in seconds that makes its file start before all others: half an hour that
-begins at the end is half an hour more."""
+SOAK = 100
+"""The cost in seconds of a file that starts before all others: half an hour that begins at the end
+is half an hour more."""
 
 FARM = "tests/interop/test_farm.py"
 """The file whose tests are independent of each other."""
@@ -105,18 +107,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for item in items
         if item.get_closest_marker("slow") or item.get_closest_marker("interop")
     }
-    soaks = {item.path for item in items if _seconds(item) >= SOAK}
+    costs: Counter[Path] = Counter()
+    for item in items:
+        costs[item.path] += _seconds(item)
     rank = {"browsers": 0, "more browsers": 1, "cells": 2}
     items.sort(
         key=lambda item: (
-            item.path not in soaks,
+            costs[item.path] < SOAK,
             rank.get(unit(item.nodeid), len(rank)),
             item.path not in slow,
         )
     )
 
 
-def _seconds(item: pytest.Item) -> float:
+def _seconds(item: pytest.Item) -> int:
     """What a test of the endurance suite says that it costs; 0 for any other."""
     mark = item.get_closest_marker("endurance")
-    return 0.0 if mark is None else float(mark.kwargs["seconds"])
+    return 0 if mark is None else int(mark.kwargs["seconds"])
