@@ -271,6 +271,31 @@ async def test_a_server_over_http_gives_its_tasks_up_before_its_last_calls(tmp_p
     assert (first.runs, second.runs) == (["wait"], ["wait"])
 
 
+async def test_a_change_that_was_not_announced_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server dies between the record of an answer or a cancellation and its announcement. The
+    worker of the task learns of it once that server counts as dead.
+    """
+    first = make_server(store=f"sqlite://{tmp_path}/tasks.db")
+    second = make_server(store=f"sqlite://{tmp_path}/tasks.db")
+    async with serving(first) as peer, serving(second) as dying:
+        asking = await peer.create("confirm")
+        await peer.until(asking.task_id, lambda task: len(task.input_requests or {}) == 2)
+        waiting = await peer.create("wait")
+        await peer.until(waiting.task_id, lambda task: task.status_message == "half way")
+        runner = second.tasks.running
+        monkeypatch.setattr(runner, "announce", lambda key: None)
+        assert runner._beating is not None
+        runner._beating.cancel()
+        await dying.update(asking.task_id, first=YES, second=YES)
+        await dying.cancel(waiting.task_id)
+        await peer.until(asking.task_id, lambda task: len(task.input_requests or {}) == 1)
+        async with asyncio.timeout(60):
+            while len(first.tasks.running) > 1:  # noqa: ASYNC110 - the other one is cancelled
+                await asyncio.sleep(0.01)
+
+
 async def test_progress_is_the_status_message() -> None:
     """`TKX-24`: no notification of progress, but a message."""
     async with serving(make_server()) as peer:

@@ -49,6 +49,7 @@ _MOST_RUNS = 5  # runs of one task; a task that keeps killing its workers fails
 _TEN_YEARS = 10 * 365 * 86_400.0  # the lifetime of the record of a task without a limit, in seconds
 _CHANGED = "task-changed"
 _FREE = "tasks-free"
+_DIED = "task-worker-died"
 _WORKERS = "task-workers"  # the key of the list of workers
 
 _encode = msgspec.json.Encoder().encode
@@ -371,6 +372,7 @@ class TaskRunner:
         self._has_searched = False  # once for the tasks of workers that nobody lists any more
         self.messages.on(_CHANGED, self._changed_elsewhere)
         self.messages.on(_FREE, self._search_soon)
+        self.messages.on(_DIED, lambda _, __: self._read_again())
 
     # -- life --------------------------------------------------------------------------------------
 
@@ -762,7 +764,21 @@ class TaskRunner:
             return
         self._has_searched = True
         if dead:
+            # Before they leave the list: if this worker dies too, the next one says it again.
+            self.messages.announce(_DIED, "")
             await self._change_workers(lambda others: others - dead)
+
+    def _read_again(self) -> None:
+        """Read every record that this worker runs or watches: a worker that has died may have
+        changed it without announcing the change.
+        """
+        self.keep(self._refresh_all())
+        for key in list(self._watchers):
+            self.wake(key)
+
+    async def _refresh_all(self) -> None:
+        for live in list(self._live.values()):
+            await live.refresh()
 
     async def _change_workers(self, step: Callable[[set[str]], set[str]]) -> set[str]:
         """Change the list of workers."""
