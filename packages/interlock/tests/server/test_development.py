@@ -59,7 +59,7 @@ FAILING: list[tuple[Callable[..., Any], tuple[str, ...]]] = [
     (not_a_number, ("nan, which JSON does not have", ", in not_a_number)")),
     (no_json, ("object cannot be written as JSON", ", in no_json)")),
     (several, ("ValueError: a (", "; KeyError: 'b'")),
-    (habit, ("AttributeError: 'Context' object has no attribute 'report'", ", in habit)")),
+    (habit, ("AttributeError: Context has no attribute 'report'", ", in habit)")),
     (exits, ("SystemExit: bye (", ", in exits)")),
 ]
 
