@@ -5,6 +5,7 @@ conversation that made them.
 from __future__ import annotations
 
 import asyncio
+import re
 from pathlib import Path
 from typing import Any
 
@@ -196,7 +197,7 @@ async def test_a_result_of_a_task_is_reviewed(lab: Lab) -> None:
         await ended(one, 2)
         assert asked[0].result.text == "42"
         assert "withheld the result" in last(one)
-        assert "42" not in last(one)
+        assert not re.search(r"\b42\b", last(one))  # an ID may contain it
 
 
 @pytest.mark.parametrize("answer", ["L", "XL"])
