@@ -24,8 +24,9 @@ from statistics import median
 from interlock import Client
 from scripts import peers
 from tests.interop import farm
-from tests.interop.driver import free_port, on_the_web
+from tests.interop.driver import on_the_web
 from tests.interop.test_farm import Reach, Stage
+from tests.ports import free_port
 
 OLD = ("1.2.0", "1.6.0", "1.8.1")
 BEHIND = next(one for one in farm.SERVERS if one.name == farm.SDK and one.version == "1.9.4")

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import secrets
 import socket
+
+_FIRST = 10_240
+_PAST = 32_768  # systems choose the ports of outgoing connections from here on
 
 
 def free_port() -> int:
-    """Return a free port of loopback that the system chooses, so that concurrent tests get
-    different ports."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """Return a free port of loopback that no outgoing connection takes before it is used, and that
+    is hardly chosen twice by concurrent tests.
+    """
+    while True:
+        port = _FIRST + secrets.randbelow(_PAST - _FIRST)
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port

@@ -9,7 +9,6 @@ import os
 import re
 import shlex
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -19,6 +18,7 @@ import msgspec
 import pytest
 
 from tests.docs.pages import TOP, Block, Command, agrees, blocks, commands, pages
+from tests.ports import free_port
 
 PAGES = {page.relative_to(TOP).as_posix(): page.read_text(encoding="utf-8") for page in pages()}
 # A page of a server starts that server once for each command: `make test` runs a sample of them.
@@ -168,12 +168,6 @@ def wait(job: subprocess.Popen[str], command: Command) -> None:
     assert job.wait(60) == 0
     said = job.stderr.read()
     assert agrees(command.output, said), f"{command.where}: {said}"
-
-
-def free_port() -> int:
-    """Return a port that is currently free."""
-    with socket.create_server(("127.0.0.1", 0)) as found:
-        return int(found.getsockname()[1])
 
 
 def used(title: str, files: dict[str, str], ran: list[str]) -> bool:

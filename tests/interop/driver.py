@@ -8,7 +8,6 @@ import contextlib
 import json
 import os
 import shutil
-import socket
 import tempfile
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
@@ -116,12 +115,6 @@ class Driver:
                 f"the client program has ended at {line}:\n{self._stderr.read()[-6000:].decode()}"
             )
         return Step(**json.loads(said))
-
-
-def free_port() -> int:
-    """Return a free port of loopback."""
-    with socket.create_server(("127.0.0.1", 0)) as one:
-        return int(one.getsockname()[1])
 
 
 @contextlib.asynccontextmanager

@@ -15,7 +15,8 @@ from interlock.configs import Entry
 from interlock.models.scripted import call
 from interlock_apps.fleet.questions import CallQuestion, Decision, Filled
 from tests.host.scene import ALLOW, Sitting, given, scene
-from tests.interop.driver import command_of, free_port, on_the_web
+from tests.interop.driver import command_of, on_the_web
+from tests.ports import free_port
 
 pytestmark = [pytest.mark.interop]
 FORMS = {"python-2": {"size": "L"}, "fastmcp": {"value": "L"}}

@@ -16,7 +16,8 @@ import pytest_asyncio
 
 from tests.interop import everything, weather
 from tests.interop.answers import ANSWERS, FORM
-from tests.interop.driver import MAN, Driver, command_of, free_port, led, on_the_web
+from tests.interop.driver import MAN, Driver, command_of, led, on_the_web
+from tests.ports import free_port
 
 pytestmark = [pytest.mark.interop, pytest.mark.asyncio(loop_scope="module")]
 

@@ -15,7 +15,8 @@ import pytest_asyncio
 
 from interlock.schema import compile as compile_schema
 from interlock_servers.everything.form_fields import PARTS
-from tests.interop.driver import MAN, Driver, command_of, free_port, led, on_the_web
+from tests.interop.driver import MAN, Driver, command_of, led, on_the_web
+from tests.ports import free_port
 from tests.servers.everything.scripted_client import CALLS
 
 pytestmark = [pytest.mark.interop, pytest.mark.asyncio(loop_scope="module")]

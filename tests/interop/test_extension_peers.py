@@ -15,7 +15,8 @@ import pytest
 
 from interlock import Client, Extension, McpError, Method, types
 from interlock.wire.revisions import R4, R5
-from tests.interop.driver import PEERS, free_port, on_the_web
+from tests.interop.driver import PEERS, on_the_web
+from tests.ports import free_port
 
 pytestmark = pytest.mark.interop
 

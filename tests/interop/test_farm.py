@@ -28,9 +28,10 @@ from interlock_apps.fleet.events import CallEnded
 from scripts import peers
 from tests.host.scene import ALLOW, scene
 from tests.interop import farm
-from tests.interop.driver import PEERS, Driver, free_port, led, on_the_web, put_programs
+from tests.interop.driver import PEERS, Driver, led, on_the_web, put_programs
 from tests.interop.farm import BridgePeer, Call, ClientPeer, Offer, Peer, ServerPeer, Words
 from tests.loopback import Loopback, Quiet
+from tests.ports import free_port
 from tests.servers.git.repos import git
 
 pytestmark = pytest.mark.interop

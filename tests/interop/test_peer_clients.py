@@ -20,7 +20,8 @@ import pytest
 import pytest_asyncio
 
 from tests.interop import catalogue
-from tests.interop.driver import Driver, command_of, free_port, led, on_the_web
+from tests.interop.driver import Driver, command_of, led, on_the_web
+from tests.ports import free_port
 
 pytestmark = [pytest.mark.interop, pytest.mark.asyncio(loop_scope="module")]
 

@@ -17,7 +17,8 @@ import pytest_asyncio
 
 from interlock import Answers, Client, Http, McpError, Stdio, types
 from tests.interop import catalogue
-from tests.interop.driver import command_of, free_port, on_the_web
+from tests.interop.driver import command_of, on_the_web
+from tests.ports import free_port
 
 pytestmark = [pytest.mark.interop, pytest.mark.asyncio(loop_scope="module")]
 

@@ -12,7 +12,8 @@ import pytest
 
 from interlock.tape import TapeFile, replay_recording, server_process
 from tests.interop import catalogue
-from tests.interop.driver import command_of, free_port, led, on_the_web
+from tests.interop.driver import command_of, led, on_the_web
+from tests.ports import free_port
 
 pytestmark = [pytest.mark.interop]
 

@@ -12,7 +12,8 @@ import pytest
 
 from interlock import Client, Http
 from tests.interop import catalogue
-from tests.interop.driver import command_of, free_port, on_the_web
+from tests.interop.driver import command_of, on_the_web
+from tests.ports import free_port
 
 pytestmark = pytest.mark.interop
 

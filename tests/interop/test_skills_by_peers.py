@@ -23,7 +23,8 @@ import pytest
 from interlock import Client, McpError, SkillError, types
 from interlock.wire.revisions import R4, R5
 from scripts import peers
-from tests.interop.driver import PATIENCE, PEERS, free_port, on_the_web, put_programs
+from tests.interop.driver import PATIENCE, PEERS, on_the_web, put_programs
+from tests.ports import free_port
 
 pytestmark = pytest.mark.interop
 

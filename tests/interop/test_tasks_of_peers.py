@@ -22,7 +22,8 @@ from interlock_apps.fleet.events import TurnEnded
 from interlock_apps.fleet.questions import Filled
 from scripts import existing_servers, peers
 from tests.host.scene import ALLOW, Sitting, last, scene
-from tests.interop.driver import command_of, free_port, led, on_the_web
+from tests.interop.driver import command_of, led, on_the_web
+from tests.ports import free_port
 
 pytestmark = [pytest.mark.interop]
 ANSWERS = Answers(elicit=lambda question: {"size": "L"}, sample=lambda params: "Paris")

@@ -13,7 +13,8 @@ from typing import Any
 
 from interlock.schema import compile as compile_schema
 from interlock.testing.catalogue import condensed
-from tests.interop.driver import Driver, Step, command_of, free_port, led, on_the_web
+from tests.interop.driver import Driver, Step, command_of, led, on_the_web
+from tests.ports import free_port
 
 # The newest revision of each client; for clients of both eras, the handshake too.
 WAYS = [
