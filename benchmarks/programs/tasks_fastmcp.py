@@ -62,7 +62,7 @@ class FastmcpLab:
 
     async def cancel_elsewhere(self, task: Any) -> None:
         """Not measured."""
-        raise NotImplementedError
+        raise NotImplementedError  # the bench has no row for it: FastMCP runs in one process here
 
 
 async def run(store: str, figure: Callable[[Lab], Awaitable[float]]) -> float:

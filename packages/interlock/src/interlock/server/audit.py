@@ -13,7 +13,7 @@ from .. import types as t
 from ..exchange import AnyResult, Exchange, Handler
 from ..logs import limited
 from ..store.audit_log import AuditCheck, AuditLog
-from .request_log import outcome_of
+from .request_log import outcome_of, outcome_of_error
 
 log = limited("interlock.server")
 
@@ -68,18 +68,13 @@ class AuditTrail:
             entry = _describe(x)
             await self._start(entry)
             began = monotonic()
-            outcome = "cancelled"
+            outcome = ""
             try:
                 result = await handler(x)
                 outcome = outcome_of(result)
                 return result
-            except t.McpError as bad:
-                outcome = f"error {bad.code}"
-                raise
-            except asyncio.CancelledError:
-                raise
             except BaseException as bad:  # a tool may raise anything; questions are raised too
-                outcome = type(bad).__name__
+                outcome = outcome_of_error(bad)
                 raise
             finally:
                 seconds = round(monotonic() - began, 6)

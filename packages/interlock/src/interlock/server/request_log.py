@@ -81,18 +81,13 @@ class RequestLog:
 
         async def handle(x: Exchange) -> AnyResult:
             began = perf_counter()
-            outcome = "cancelled"
+            outcome = ""
             try:
                 result = await handler(x)
                 outcome = outcome_of(result)
                 return result
-            except t.McpError as bad:
-                outcome = f"error {bad.code}"
-                raise
-            except asyncio.CancelledError:
-                raise
             except BaseException as bad:
-                outcome = type(bad).__name__
+                outcome = outcome_of_error(bad)
                 raise
             finally:
                 self._write(_entry(x, outcome, (perf_counter() - began) * 1000))
@@ -110,6 +105,13 @@ def outcome_of(result: AnyResult) -> str:
     if isinstance(result, t.InputRequiredResult):
         return "input required"
     return "tool error" if getattr(result, "is_error", False) else "ok"
+
+
+def outcome_of_error(bad: BaseException) -> str:
+    """Return how a call ended that raised."""
+    if isinstance(bad, t.McpError):
+        return f"error {bad.code}"
+    return "cancelled" if isinstance(bad, asyncio.CancelledError) else type(bad).__name__
 
 
 def _entry(x: Exchange, outcome: str, ms: float) -> RequestEntry:
