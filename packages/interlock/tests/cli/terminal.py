@@ -18,14 +18,20 @@ _TAKE_THE_TERMINAL = (
 
 
 def at_terminal(
-    words: Sequence[str], answers: Sequence[tuple[str, str]], *, seconds: float = 30.0
+    words: Sequence[str],
+    answers: Sequence[tuple[str, str]],
+    *,
+    ahead: str = "",
+    seconds: float = 30.0,
 ) -> tuple[str, int]:
     """Run the command at a terminal; return what it showed and its exit code.
 
     `answers` are pairs: once the first text has been shown (since the last answer), the second is
-    typed. AssertionError where a text is not shown in time.
+    typed. `ahead` is typed before the command starts. AssertionError where a text is not shown in
+    time.
     """
     terminal, end = pty.openpty()
+    os.write(terminal, ahead.encode())
     command = [sys.executable, "-c", _TAKE_THE_TERMINAL, sys.executable, "-m", "interlock", *words]
     env = {**os.environ, "TERM": "xterm", "COLUMNS": "100"}
     process = subprocess.Popen(

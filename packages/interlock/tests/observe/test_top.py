@@ -102,6 +102,13 @@ async def test_a_running_server(server: Program, tmp_path: Path) -> None:
             await call
 
 
+def test_keys_that_are_typed_early_are_kept(server: Program, tmp_path: Path) -> None:
+    """Whatever the command does when they are typed."""
+    answers = [("ID to end", "\n"), ("2 processes", "q")]
+    _, code = at_terminal(["top", str(tmp_path / "admin")], answers, ahead="e")
+    assert code == 0
+
+
 @pytest.mark.parametrize(
     "target, words",
     [

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import select
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -142,13 +143,14 @@ def top(target: Path, interval: float, once: bool, machine: bool) -> None:
         else:
             _draw(before, now)
         return
-    with _keys() as pressed:
+    with _keys() as terminal:
         while True:
-            key = pressed(interval)
+            key = terminal.key(interval)
             if key == "q":
                 return
             if key in ("e", "d"):
-                _act(folder, key)
+                with terminal.whole_lines():
+                    _act(folder, key)
             now = _reading(folder)
             click.echo(_CLEAR, nl=False)
             _draw(before, now)
@@ -283,30 +285,62 @@ def _act(folder: Path, key: str) -> None:
             return
 
 
-def _sleep(seconds: float) -> str:
-    """Wait. There is no key without a terminal."""
-    time.sleep(seconds)
-    return ""
+class _Terminal:
+    """The keys of a terminal, one at a time, without its line editor and echo.
+
+    It stays in this mode between two keys: what is typed while the processes are asked is kept for
+    the next call.
+
+    Args:
+        saved: The attributes of the terminal for whole lines.
+    """
+
+    def __init__(self, saved: list[Any]) -> None:
+        self._saved = saved
+
+    def key(self, seconds: float) -> str:
+        """Return the key that is pressed within some seconds, or ""."""
+        own = sys.stdin.fileno()
+        ready = select.select([own], [], [], seconds)[0]
+        # Not through sys.stdin, whose buffer would take the keys after this one out of sight.
+        return os.read(own, 1).decode("ascii", "replace") if ready else ""
+
+    @contextmanager
+    def whole_lines(self) -> Iterator[None]:
+        """The line editor of the terminal, for a prompt."""
+        import termios  # late: not on Windows
+        import tty  # late: as above
+
+        own = sys.stdin.fileno()
+        termios.tcsetattr(own, termios.TCSADRAIN, self._saved)
+        try:
+            yield
+        finally:
+            tty.setcbreak(own, termios.TCSADRAIN)
+
+
+class _NoTerminal(_Terminal):
+    """There are no keys without a terminal: only time passes."""
+
+    def key(self, seconds: float) -> str:
+        time.sleep(seconds)
+        return ""
 
 
 @contextmanager
-def _keys() -> Iterator[Callable[[float], str]]:
-    """A function that waits for a key for some seconds; without a terminal it only waits."""
+def _keys() -> Iterator[_Terminal]:
+    """The keys of the terminal, which is left as it was found."""
     if not sys.stdin.isatty():
-        yield _sleep
+        yield _NoTerminal([])
         return
     import termios  # late: not on Windows
     import tty  # late: as above
 
     own = sys.stdin.fileno()
     saved = termios.tcgetattr(own)
-
-    def pressed(seconds: float) -> str:
-        tty.setcbreak(own)
-        try:
-            ready = select.select([own], [], [], seconds)[0]
-            return sys.stdin.read(1) if ready else ""
-        finally:
-            termios.tcsetattr(own, termios.TCSADRAIN, saved)
-
-    yield pressed
+    # TCSADRAIN: the default of setcbreak discards what was typed before.
+    tty.setcbreak(own, termios.TCSADRAIN)
+    try:
+        yield _Terminal(saved)
+    finally:
+        termios.tcsetattr(own, termios.TCSADRAIN, saved)
