@@ -296,6 +296,44 @@ async def test_what_an_author_declares_reaches_the_frame(chromium: Any, tmp_path
         assert offered == ["board", "transfer"]
 
 
+async def test_a_call_that_ends_while_its_app_is_loading(chromium: Any) -> None:
+    """The app gets the result that came between the request for its page and the answer."""
+    requested, ended = asyncio.Event(), asyncio.Event()
+
+    def slow() -> Server:
+        server = Server("lab")
+
+        @server.tool(meta={"ui": {"resourceUri": BOARD}})
+        async def board(text: str) -> str:
+            """Show the board."""
+            await requested.wait()
+            return f"shown {text}"
+
+        @server.resource(BOARD, mime_type=APP_MIME_TYPE)
+        async def page() -> ResourceContents:
+            requested.set()
+            await ended.wait()
+            return ResourceContents(uri=BOARD, mime_type=APP_MIME_TYPE, text=LAB)
+
+        return server
+
+    async with staged(
+        chromium,
+        call("lab__board", text="it"),
+        "Here it is.",
+        servers={"lab": slow},
+        policy=Policy([ALLOWED]),
+    ) as stage:
+        page = await stage.page()
+        await say(page, "Show the board")
+        await page.get_by_text("Here it is.").wait_for()
+        ended.set()
+        await app_of(page).get_by_text("An app").wait_for()
+        frame = next(frame for frame in page.frames if frame.url == "about:srcdoc")
+        await greet(frame)
+        await until(frame, "heard.some(({ method }) => method.endsWith('tool-result'))")
+
+
 async def test_the_order_of_things(chromium: Any) -> None:
     """Nothing before `initialized`; then the arguments once, then the result once; what is asked
     too early is refused

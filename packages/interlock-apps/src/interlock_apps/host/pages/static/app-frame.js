@@ -68,6 +68,8 @@ export function AppFrame({ data, uri }) {
   const box = useRef(/** @type {any} */ (null));
   const place = useRef(/** @type {any} */ (null));
   const shown = useRef(/** @type {AppWindow | null} */ (null));
+  const latest = useRef(data); // the call may end while the app is being fetched
+  latest.current = data;
   const [near, setNear] = useState(false);
   const [run, setRun] = useState(0);
   const [granted, setGranted] = useState(/** @type {string[]} */ ([]));
@@ -140,7 +142,7 @@ export function AppFrame({ data, uri }) {
           granted,
           component,
         );
-        give(shown.current, data);
+        give(shown.current, latest.current);
       })
       .catch((bad) => {
         if (!over)
