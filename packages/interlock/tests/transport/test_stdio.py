@@ -8,6 +8,7 @@ import asyncio
 import contextlib
 import os
 import select
+import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -16,6 +17,7 @@ from typing import Any
 import pytest
 
 from interlock import types as t
+from interlock.transport import child_process
 from interlock.transport.stdio import Stdio, inherited_environment
 from tests.transport.ends import open_descriptors, turns
 from tests.transport.programs import call, hello, server
@@ -240,6 +242,25 @@ async def test_stderr_is_heard_line_by_line_and_is_no_failure(tmp_path: Path) ->
     ) as transport:
         assert await words(transport) == "fine"
     assert received == ["one", "two \ufffd", "", "three", "the end"]
+
+
+async def test_what_is_left_in_stderr_is_read_at_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also if the client got no turn between the last words of the server and its end."""
+    real_end = child_process._end
+
+    async def descheduled(process: subprocess.Popen[bytes], patience: float) -> None:
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # noqa: ASYNC222 - on purpose
+        await real_end(process, patience)
+
+    monkeypatch.setattr(child_process, "_end", descheduled)
+    received: list[str] = []
+    async with opened(
+        server(tmp_path, after='os.write(2, b"last words\\n")'), on_stderr=received.append
+    ):
+        pass
+    assert received == ["last words"]
 
 
 async def test_a_server_that_floods_stderr_is_not_held_up_by_it(tmp_path: Path) -> None:

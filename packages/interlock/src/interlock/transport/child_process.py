@@ -25,6 +25,7 @@ from .pipes import open_pipe_channel
 
 _STDERR_TAIL = 8 * 1024
 _LAST_WORDS = 0.5  # seconds in which the child's last output may still arrive
+_MOST_READS = 64  # of 64 KiB each, once the child has ended
 
 
 class Child:
@@ -252,6 +253,7 @@ class Child:
                         stream.close()  # still open if the opening was cancelled
                 await _end(process, patience)
                 self._process = None
+                self._stderr.read_rest()  # it may have ended since the last turn of the loop
             self._stderr.detach()
 
 
@@ -356,8 +358,12 @@ class StderrTail:
             asyncio.get_running_loop().add_reader(fd, self.read_rest, True)
 
     def read_rest(self, once: bool = False) -> None:
-        """Read what is available now."""
-        while self._fd is not None:
+        """Read what is available now: of a process that never stops writing only so much."""
+        if sys.platform == "win32":
+            return  # a thread reads to the end
+        for _ in range(1 if once else _MOST_READS):
+            if self._fd is None:
+                return
             try:
                 chunk = os.read(self._fd, 65536)
             except OSError as bad:
@@ -368,8 +374,6 @@ class StderrTail:
                 self.detach()
                 return
             self._take(chunk)
-            if once:
-                return
 
     def _take(self, chunk: bytes) -> None:
         self._kept = (self._kept + chunk)[-_STDERR_TAIL:]
