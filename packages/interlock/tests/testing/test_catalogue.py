@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from interlock import Client, Server
 from interlock.testing import check_catalogue, take_catalogue
 from interlock.testing.catalogue import condensed
-from interlock.testing.drift import drift, narrowed, weakened
+from interlock.testing.drift import compare_catalogues, narrowed, weakened
 from interlock.types import INTERNAL_ERROR, METHOD_NOT_FOUND, McpError
 
 S, W, N, B = ({"type": kind} for kind in ("string", "integer", "number", "boolean"))
@@ -269,7 +269,7 @@ def test_prompts_and_tools_in_whole():
     prompt = {"arguments": [{"name": "a", "required": True}, {"name": "b"}]}
 
     def changed(kind: str, old: Any, **new: Any) -> tuple[list[str], list[str]]:
-        found = drift(
+        found = compare_catalogues(
             {kind: {"x": old}},
             {kind: {"x": {k: v for k, v in {**old, **new}.items() if v is not None}}},
         )
@@ -311,7 +311,7 @@ def test_prompts_and_tools_in_whole():
         "prompt x: the argument b is required now",
         "prompt x: the argument c is required now",
     ]
-    assert drift({"resources": {"x": {}}}, {}).breaking == ["resource x: it is gone"]
+    assert compare_catalogues({"resources": {"x": {}}}, {}).breaking == ["resource x: it is gone"]
 
 
 def test_a_snapshot_keeps_digests_of_words():
@@ -328,8 +328,8 @@ def test_a_snapshot_keeps_digests_of_words():
     assert kept["inputSchema"] == obj("title", title=S)
     assert kept["description"].startswith("sha256:")
     before = condensed(tool(long, "what to call it"))
-    assert not drift(before, condensed(tool(long, "what to call it")))
-    changed = drift(before, condensed(tool(long + " ", "what to name it")))
+    assert not compare_catalogues(before, condensed(tool(long, "what to call it")))
+    changed = compare_catalogues(before, condensed(tool(long + " ", "what to name it")))
     assert changed.breaking == []
     assert changed.compatible == [
         "tool add: the words about its members changed",

@@ -54,6 +54,11 @@ COMMANDS: Final[dict[str, Row]] = {
     "complete": Row(
         "Get suggestions for an argument.", _TALK, "interlock.cli.client.prompting:complete"
     ),
+    "diff": Row(
+        "Compare what two servers offer, or one at two revisions.",
+        _TALK,
+        "interlock.cli.client.comparing:diff",
+    ),
     "tasks": Row(
         "Show, cancel and await calls that a server finishes later.",
         _TALK,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from ..lazy_names import lazily
 
 if TYPE_CHECKING:
-    from .catalogue import check_catalogue, take_catalogue
+    from .catalogue import check_catalogue, read_catalogue, take_catalogue
     from .clock import Clock
     from .contracts.bus import check_change_bus
     from .contracts.channel import check_channel
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from .contracts.store import check_store
     from .contracts.transport import check_client_transport
     from .contracts.vault import check_vault
-    from .drift import Drift
+    from .drift import Catalogue, CatalogueChange, Drift, compare_catalogues
     from .pairs import MemoryChannel, channel_pair
     from .probe import probe_server
     from .scripted import ScriptedAnswers
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 # Imported at first use: the pytest plugin is in this package and must load fast.
 _ROOMS = {
     ".contracts.bus": ("check_change_bus",),
-    ".catalogue": ("check_catalogue", "take_catalogue"),
+    ".catalogue": ("check_catalogue", "read_catalogue", "take_catalogue"),
     ".contracts.channel": ("check_channel",),
     ".clock": ("Clock",),
-    ".drift": ("Drift",),
+    ".drift": ("Catalogue", "CatalogueChange", "Drift", "compare_catalogues"),
     ".contracts.fetch": ("check_fetch",),
     ".pairs": ("MemoryChannel", "channel_pair"),
     ".probe": ("probe_server",),
@@ -45,6 +45,8 @@ _ROOMS = {
 __all__ = [
     "EVERY_WAY",
     "WAYS",
+    "Catalogue",
+    "CatalogueChange",
     "Clock",
     "Drift",
     "MemoryChannel",
@@ -58,8 +60,10 @@ __all__ = [
     "check_fetch",
     "check_store",
     "check_vault",
+    "compare_catalogues",
     "connect",
     "probe_server",
+    "read_catalogue",
     "take_catalogue",
     "way",
 ]

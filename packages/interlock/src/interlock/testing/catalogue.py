@@ -1,20 +1,26 @@
-"""Catalogue snapshots: a test fails when a change of the server would break its callers."""
+"""Catalogues: what a server offers, taken from a server, a snapshot or a tape, and compared.
+
+`check_catalogue` fails a test when a change of the server would break its callers.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import msgspec
+from msgspec import Struct
 
 from .. import types as t
 from ..client.app import Client
 from ..client.optional_lists import unless_missing
 from ..server.app import Server
+from ..tape.file import TapeFile
+from ..tape.format import Line
 from ..wire.codec import encode
-from .drift import Catalogue, Drift, drift
+from .drift import Catalogue, Drift, compare_catalogues
 
 _TOOL = ("title", "description", "inputSchema", "outputSchema", "annotations")
 _RESOURCE = ("name", "title", "description", "mimeType")
@@ -36,6 +42,38 @@ _SCHEMAS = (
 )
 
 
+class _Lists(Struct, rename="camel"):
+    """The features of a server as it lists them."""
+
+    tools: list[t.Tool] = []
+    prompts: list[t.Prompt] = []
+    resources: list[t.Resource] = []
+    resource_templates: list[t.ResourceTemplate] = []
+
+    def catalogue(self) -> Catalogue:
+        """The members that callers rely on, by name."""
+        return {
+            "tools": {tool.name: _said(tool, _TOOL) for tool in self.tools},
+            "prompts": {
+                prompt.name: _said(prompt, ("title", "description", "arguments"))
+                for prompt in self.prompts
+            },
+            "resources": {resource.uri: _said(resource, _RESOURCE) for resource in self.resources},
+            "templates": {
+                template.uri_template: _said(template, _RESOURCE)
+                for template in self.resource_templates
+            },
+        }
+
+
+_LISTS: Final = {
+    "tools/list": "tools",
+    "prompts/list": "prompts",
+    "resources/list": "resources",
+    "resources/templates/list": "resourceTemplates",
+}
+
+
 async def take_catalogue(target: Server | Client) -> Catalogue:
     """Return the features of a server: tools, prompts, resources and templates by name.
 
@@ -46,28 +84,79 @@ async def take_catalogue(target: Server | Client) -> Catalogue:
         async with Client(target) as client:
             return await take_catalogue(client)
     offers = target.server_capabilities
-    tools: list[t.Tool] | None = None
-    prompts: list[t.Prompt] | None = None
-    resources: list[t.Resource] | None = None
-    templates: list[t.ResourceTemplate] | None = None
+    lists = _Lists()
     if offers.tools is not None:
-        tools = await unless_missing(target.list_tools())
+        lists.tools = await unless_missing(target.list_tools()) or []
     if offers.prompts is not None:
-        prompts = await unless_missing(target.list_prompts())
+        lists.prompts = await unless_missing(target.list_prompts()) or []
     if offers.resources is not None:
-        resources = await unless_missing(target.list_resources())
-        templates = await unless_missing(target.list_resource_templates())
-    return {
-        "tools": {tool.name: _said(tool, _TOOL) for tool in tools or ()},
-        "prompts": {
-            prompt.name: _said(prompt, ("title", "description", "arguments"))
-            for prompt in prompts or ()
-        },
-        "resources": {resource.uri: _said(resource, _RESOURCE) for resource in resources or ()},
-        "templates": {
-            template.uri_template: _said(template, _RESOURCE) for template in templates or ()
-        },
-    }
+        lists.resources = await unless_missing(target.list_resources()) or []
+        lists.resource_templates = await unless_missing(target.list_resource_templates()) or []
+    return lists.catalogue()
+
+
+def read_catalogue(path: str | Path) -> Catalogue:
+    """Read a catalogue from a file.
+
+    Args:
+        path: A tape, whose last lists count; or JSON: a snapshot of `check_catalogue`, or the
+            output of `interlock list --json`. A snapshot has digests in place of long texts: compare
+            it with the `condensed` form of another catalogue.
+
+    Raises:
+        OSError: The file cannot be read.
+        ValueError: The file is neither, or a tape without lists.
+    """
+    path = Path(path)
+    if path.suffix == ".json":
+        try:
+            return _decoded(path.read_bytes())
+        except (msgspec.DecodeError, UnicodeDecodeError) as bad:
+            raise ValueError(f"{path} is not a catalogue: {bad}") from None
+    with TapeFile(path) as tape:
+        lists = _lists_of(tape)
+    if not lists:
+        raise ValueError(f"{path} has no list of tools, prompts or resources")
+    try:
+        return msgspec.convert(lists, _Lists).catalogue()
+    except msgspec.ValidationError as bad:
+        raise ValueError(f"{path} has an invalid list: {bad}") from None
+
+
+def _decoded(data: bytes) -> Catalogue:
+    """The catalogue of a JSON file: a snapshot has objects by name, the output of `list` arrays."""
+    found = msgspec.json.decode(data, type=dict[str, Any])
+    if any(isinstance(found.get(kind), list) for kind in _LISTS.values()):
+        return msgspec.convert(found, _Lists).catalogue()
+    catalogue = msgspec.convert(found, dict[str, dict[str, dict[str, Any]]])
+    for name, tool in catalogue.get("tools", {}).items():
+        if "inputSchema" not in tool:
+            raise msgspec.ValidationError(f"the tool {name} has no inputSchema")
+    return catalogue
+
+
+def _lists_of(tape: TapeFile) -> dict[str, list[Any]]:
+    """The last list of each kind in a tape, with all its pages."""
+    found: dict[tuple[str, str], list[Any]] = {}
+    for row in tape.rows:
+        kind = _LISTS.get(row.method)
+        if kind is None or row.kind != "request" or row.partner < 0:
+            continue
+        result = _member_of(tape.read(tape.rows[row.partner]), "result")
+        items = result.get(kind)
+        if not isinstance(items, list):
+            continue
+        if not _member_of(tape.read(row), "params").get("cursor"):
+            found.pop((row.connection, kind), None)  # the first page of a new list
+        found.setdefault((row.connection, kind), []).extend(items)
+    return {kind: items for (_, kind), items in found.items()}
+
+
+def _member_of(line: object, name: str) -> dict[str, Any]:
+    """An object in a recorded message; empty if the message has none of this name."""
+    message = line.message if isinstance(line, Line) else None
+    value = message.get(name) if isinstance(message, dict) else None
+    return value if isinstance(value, dict) else {}
 
 
 async def check_catalogue(
@@ -94,7 +183,7 @@ async def check_catalogue(
             )
         _save(now, path)
         return Drift()
-    found = drift(json.loads(path.read_text(encoding="utf-8")), now)
+    found = compare_catalogues(json.loads(path.read_text(encoding="utf-8")), now)
     if update:
         if found:
             _save(now, path)
@@ -113,7 +202,10 @@ def _said(item: Any, members: tuple[str, ...]) -> dict[str, Any]:
 
 
 def condensed(catalogue: Catalogue) -> Catalogue:
-    """The form of a snapshot: schemas without descriptions, and digests in place of long texts."""
+    """Return the form of a snapshot: schemas without descriptions, digests in place of long texts.
+
+    A catalogue that has this form already is returned as it is.
+    """
     return {
         kind: {name: _condensed(feature) for name, feature in features.items()}
         for kind, features in catalogue.items()
@@ -121,6 +213,8 @@ def condensed(catalogue: Catalogue) -> Catalogue:
 
 
 def _condensed(feature: dict[str, Any]) -> dict[str, Any]:
+    if "words" in feature:
+        return feature
     kept: dict[str, Any] = {}
     words: list[Any] = []
     for member, value in sorted(feature.items()):

@@ -1,4 +1,4 @@
-"""Changes of a catalogue: breaking and compatible ones.
+"""Compares two catalogues: breaking and compatible changes of what a server offers.
 
 An input schema breaks callers if it accepts less than before. An output schema breaks readers if it
 guarantees less. The rules cover the keywords that servers use. A difference that no rule covers is
@@ -8,13 +8,18 @@ reported as compatible.
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Final, Literal
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 Schema = Any
 Catalogue = dict[str, dict[str, Any]]
+"""The features of a server by kind (`tools`, `prompts`, `resources`, `templates`), then by name or
+URI, with the members that callers rely on. JSON can hold it.
+"""
+FeatureKind = Literal["tool", "prompt", "resource", "template"]
+"""The kind of a feature; its plural is the key in a `Catalogue`."""
 
 _TYPES = ("array", "boolean", "integer", "null", "number", "object", "string")
 _LOWER = ("minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties")
@@ -23,41 +28,74 @@ _ANY_CHANGE = ("pattern", "format", "multipleOf", "uniqueItems", "contentEncodin
 _MOST_DEPTH = 32
 
 
-class Drift(Struct):
-    """The changes of a catalogue, one sentence each.
+class CatalogueChange(Struct, frozen=True):
+    """One change of one feature. `str()` gives it as a sentence.
 
     Attributes:
-        breaking: Changes that break callers.
-        compatible: Changes that do not.
+        kind: The kind of the feature.
+        name: Its name, URI or URI template.
+        breaks: Whether the change breaks callers.
+        words: What changed, in words.
     """
 
-    breaking: list[str] = field(default_factory=list)
-    compatible: list[str] = field(default_factory=list)
+    kind: FeatureKind
+    name: str
+    breaks: bool
+    words: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name}: {self.words}"
+
+
+class Drift(Struct, frozen=True):
+    """The changes of a catalogue. It is false if there are none.
+
+    Attributes:
+        changes: The changes by kind and feature.
+    """
+
+    changes: tuple[CatalogueChange, ...] = ()
+
+    @property
+    def breaking(self) -> list[str]:
+        """The changes that break callers, one sentence each."""
+        return [str(change) for change in self.changes if change.breaks]
+
+    @property
+    def compatible(self) -> list[str]:
+        """The changes that do not, one sentence each."""
+        return [str(change) for change in self.changes if not change.breaks]
 
     def __bool__(self) -> bool:
-        return bool(self.breaking or self.compatible)
+        return bool(self.changes)
 
 
-def drift(before: Catalogue, after: Catalogue) -> Drift:
-    """Compare two catalogues (see `interlock.testing.catalogue`)."""
-    found = Drift()
-    for kind, compare in (
-        ("tool", _tool),
-        ("prompt", _prompt),
-        ("resource", _listed),
-        ("template", _listed),
-    ):
+def compare_catalogues(before: Catalogue, after: Catalogue) -> Drift:
+    """Compare what a server offered with what it offers now, or with what another one offers.
+
+    Args:
+        before: The first catalogue; `take_catalogue` and `read_catalogue` return one.
+        after: The second one.
+    """
+    found: list[CatalogueChange] = []
+    for kind, compare in _COMPARISONS.items():
         old = before.get(f"{kind}s", {})
         new = after.get(f"{kind}s", {})
-        found.breaking += [f"{kind} {name}: it is gone" for name in old if name not in new]
-        found.compatible += [f"{kind} {name}: it is new" for name in new if name not in old]
-        for name in old:
-            if name in new:
-                compare(f"{kind} {name}", old[name], new[name], found)
-    return found
+        found += [CatalogueChange(kind, name, True, "it is gone") for name in old if name not in new]
+        found += [CatalogueChange(kind, name, False, "it is new") for name in new if name not in old]
+        found += [
+            CatalogueChange(kind, name, breaks, words)
+            for name in old
+            if name in new
+            for breaks, words in compare(old[name], new[name])
+        ]
+    return Drift(tuple(found))
 
 
-def _tool(what: str, old: Any, new: Any, found: Drift) -> None:
+_Finding = tuple[bool, str]  # whether it breaks callers, and what changed
+
+
+def _compare_tools(old: Any, new: Any) -> Iterator[_Finding]:
     breaks = list(narrowed(old["inputSchema"], new["inputSchema"]))
     given = old.get("outputSchema")
     gives = new.get("outputSchema")
@@ -65,35 +103,41 @@ def _tool(what: str, old: Any, new: Any, found: Drift) -> None:
         breaks.append("its results have no schema any more")
     elif given is not None:
         breaks += weakened(given, gives)
-    found.breaking += [f"{what}: {change}" for change in breaks]
+    yield from ((True, words) for words in breaks)
     if not breaks:
         for member, words in (("inputSchema", "what it takes"), ("outputSchema", "what it gives")):
             if old.get(member) != new.get(member):
-                found.compatible.append(f"{what}: {words} has changed in a way that breaks nobody")
-    _listed(what, old, new, found, passed=("inputSchema", "outputSchema"))
+                yield False, f"{words} has changed in a way that breaks nobody"
+    yield from _compare_members(old, new, passed=("inputSchema", "outputSchema"))
 
 
-def _prompt(what: str, old: Any, new: Any, found: Drift) -> None:
+def _compare_prompts(old: Any, new: Any) -> Iterator[_Finding]:
     before = {a["name"]: a for a in old.get("arguments", ())}
     after = {a["name"]: a for a in new.get("arguments", ())}
-    found.breaking += [
-        f"{what}: the argument {name} is gone" for name in before if name not in after
-    ]
+    yield from ((True, f"the argument {name} is gone") for name in before if name not in after)
     for name, argument in after.items():
         if argument.get("required") and not before.get(name, {}).get("required"):
-            found.breaking.append(f"{what}: the argument {name} is required now")
+            yield True, f"the argument {name} is required now"
         elif name not in before:
-            found.compatible.append(f"{what}: the argument {name} is new")
-    _listed(what, old, new, found, passed=("arguments",))
+            yield False, f"the argument {name} is new"
+    yield from _compare_members(old, new, passed=("arguments",))
 
 
-def _listed(what: str, old: Any, new: Any, found: Drift, passed: tuple[str, ...] = ()) -> None:
+def _compare_members(old: Any, new: Any, passed: tuple[str, ...] = ()) -> Iterator[_Finding]:
     """Compare all other members of a feature: descriptions, hints, MIME types."""
     if old.get("words") != new.get("words"):
-        found.compatible.append(f"{what}: the words about its members changed")
+        yield False, "the words about its members changed"
     for member in sorted({*old, *new} - {*passed, "words"}):
         if old.get(member) != new.get(member):
-            found.compatible.append(f"{what}: its {member} changed")
+            yield False, f"its {member} changed"
+
+
+_COMPARISONS: Final[Mapping[FeatureKind, Callable[[Any, Any], Iterable[_Finding]]]] = {
+    "tool": _compare_tools,
+    "prompt": _compare_prompts,
+    "resource": _compare_members,
+    "template": _compare_members,
+}
 
 
 # -- arguments: values that were accepted must still be accepted -----------------------------------

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import click
+from msgspec import Struct
 
 from ...types.lifecycle import LOGGING_LEVELS
 from ...wire.revisions import REVISIONS
@@ -82,9 +83,6 @@ _OPTIONS: Final = (
         help="https: use the HTTP+SSE transport of 2024-11-05.",
     ),
     click.option(
-        "--revision", metavar="DATE", help=f"Use this revision only: {', '.join(REVISIONS)}."
-    ),
-    click.option(
         "--timeout",
         type=click.FloatRange(0, min_open=True),
         metavar="SECONDS",
@@ -138,6 +136,121 @@ _OPTIONS: Final = (
 )
 
 
+REVISION_OPTION: Final = click.option(
+    "--revision", metavar="DATE", help=f"Use this revision only: {', '.join(REVISIONS)}."
+)
+_SETTINGS: Final = ("timeout", "machine", "verbose", "log_level", "roots")
+
+
+class TargetOptions(Struct, frozen=True):
+    """The parsed options of a command that connects to servers.
+
+    Attributes:
+        command: The words after `--`; empty if there are none.
+        config: The configuration file; None if it is not named.
+        entry: The server in the configuration.
+        trust: Whether a server of a configuration is started without asking.
+        environment: The variables for a server that is started.
+        web: The options for `Http`.
+        revision: The revision to use; None for the client's choice.
+        settings: The other settings of a connection.
+    """
+
+    command: list[str]
+    config: Path | None
+    entry: str | None
+    trust: bool
+    environment: Environment
+    web: dict[str, Any]
+    revision: str | None
+    settings: dict[str, Any]
+
+    @classmethod
+    def parsed(cls, given: dict[str, Any]) -> TargetOptions:
+        """Take the options out of those that click has parsed. Raises click.UsageError."""
+        command: list[str] = click.get_current_context().meta.get(COMMAND, [])
+        settings = {
+            "answers": answers_given(given.pop("yes"), given.pop("answers")),
+            "sampling": sampling_of(given.pop("samples"), given.pop("model")),
+            **{key: given.pop(key) for key in _SETTINGS},
+        }
+        found = cls(
+            command,
+            given.pop("config"),
+            given.pop("entry"),
+            given.pop("trust"),
+            environment_of(given.pop("variables"), given.pop("inherit_env")),
+            web_options(given.pop("headers"), given.pop("legacy_sse"), given.pop("account")),
+            _known_revision(given.pop("revision", None)),
+            settings,
+        )
+        if command and (found.config or found.entry):
+            raise click.UsageError(
+                "Name the server either as -- COMMAND or with --config and --server."
+            )
+        if found.trust and not (found.config or found.entry):
+            raise click.UsageError("--trust is for --config and --server.")
+        return found
+
+    @property
+    def names_server(self) -> bool:
+        """Whether the options name a server: a command, or an entry of a configuration."""
+        return bool(self.command or self.config or self.entry)
+
+    def named(self, revision: str | None = None) -> ConnectionSettings:
+        """The connection to the server that the options name.
+
+        Args:
+            revision: A revision instead of that of the options.
+
+        Raises:
+            click.ClickException: There is no such server, or it is not allowed to start.
+        """
+        revision = _known_revision(revision) or self.revision
+        if self.command:
+            reach = reach_command(self.command, self.environment)
+        else:
+            reach, configured = _reach_config(
+                self.config, self.entry, self.web, self.environment, self.trust
+            )
+            revision = revision or _known_revision(configured)
+        return ConnectionSettings(
+            reach, revision=revision, withheld=self.environment.withheld, **self.settings
+        )
+
+    def target(self, text: str, revision: str | None = None) -> ConnectionSettings:
+        """The connection to a target as it is typed, with these options.
+
+        Args:
+            text: The target.
+            revision: A revision instead of that of the options.
+
+        Raises:
+            click.UsageError: There is no such target, or an option does not fit it.
+        """
+        reach = reach_target(text, self.web, self.environment)
+        return ConnectionSettings(
+            reach, revision=_known_revision(revision) or self.revision, **self.settings
+        )
+
+
+def _known_revision(revision: str | None) -> str | None:
+    if revision is not None and revision not in REVISIONS:
+        raise click.UsageError(f"Unknown revision {revision}; known are {', '.join(REVISIONS)}.")
+    return revision
+
+
+def target_options(function: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of a connection; `TargetOptions.parsed` reads them.
+
+    The option `--revision` is separate: see `REVISION_OPTION`.
+    """
+    made: Any = function
+    for option in reversed(_OPTIONS):
+        made = option(made)
+    return made  # type: ignore[no-any-return]
+
+
 def target_command(
     name: str, words: str = "", *, epilog: str = "", kind: type[TargetCommand] = TargetCommand
 ) -> Callable[[Callable[..., None]], click.Command]:
@@ -148,73 +261,25 @@ def target_command(
     def decorate(function: Callable[..., None]) -> click.Command:
         @functools.wraps(function)
         def command(words: tuple[str, ...], **given: Any) -> None:
-            shared = {
-                key: given.pop(key)
-                for key in (
-                    "config",
-                    "entry",
-                    "revision",
-                    "timeout",
-                    "machine",
-                    "verbose",
-                    "log_level",
-                    "roots",
-                )
-            }
-            answers = answers_given(given.pop("yes"), given.pop("answers"))
-            sampling = sampling_of(given.pop("samples"), given.pop("model"))
-            web = web_options(given.pop("headers"), given.pop("legacy_sse"), given.pop("account"))
-            context = click.get_current_context()
-            config = shared.pop("config")
-            entry = shared.pop("entry")
-            trust = given.pop("trust")
-            environment = environment_of(given.pop("variables"), given.pop("inherit_env"))
-            started = context.meta.get(COMMAND)
-            if started is not None and (config or entry):
-                raise click.UsageError(
-                    "Name the server either as -- COMMAND or with --config and --server."
-                )
-            if (
-                (started is not None or config or entry)
-                and words
-                and Path(words[0]).suffix == ".py"
-                and Path(words[0]).is_file()
-            ):
-                raise click.UsageError(
-                    f"The server is named twice: {words[0]} is a script, and you named another one."
-                )
-            if started is not None and web:
+            options = TargetOptions.parsed(given)
+            if options.command and options.web:
                 raise click.UsageError(
                     "--header, --account and --legacy-sse are for http:// and https:// addresses."
                 )
-            if trust and not (config or entry):
-                raise click.UsageError("--trust is for --config and --server.")
-            if started is not None:
-                reach = reach_command(started, environment)
-            elif config or entry:
-                reach, named = _reach_config(config, entry, web, environment, trust)
-                shared["revision"] = shared["revision"] or named
-            elif words:
-                reach = reach_target(words[0], web, environment)
-                words = words[1:]
-            else:
+            if not options.names_server and not words:
                 raise click.UsageError(
                     "Missing TARGET: a script, an address, or -- COMMAND at the end."
                 )
-            if shared["revision"] is not None and shared["revision"] not in REVISIONS:
+            if not options.names_server:
+                function(options.target(words[0]), words[1:], **given)
+                return
+            if words and Path(words[0]).suffix == ".py" and Path(words[0]).is_file():
                 raise click.UsageError(
-                    f"Unknown revision {shared['revision']}; known are {', '.join(REVISIONS)}."
+                    f"The server is named twice: {words[0]} is a script, and you named another one."
                 )
-            reduced = started is not None or config or entry
-            withheld = environment.withheld if reduced else frozenset[str]()
-            talk = ConnectionSettings(
-                reach, answers=answers, sampling=sampling, withheld=withheld, **shared
-            )
-            function(talk, words, **given)
+            function(options.named(), words, **given)
 
-        made: Any = command
-        for option in reversed(_OPTIONS):
-            made = option(made)
+        made: Any = REVISION_OPTION(target_options(command))
         made = click.argument("words", nargs=-1, metavar=f"[TARGET] {words}".strip())(made)
         whole = click.command(
             name,
