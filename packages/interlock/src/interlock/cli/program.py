@@ -54,6 +54,11 @@ COMMANDS: Final[dict[str, Row]] = {
     "complete": Row(
         "Get suggestions for an argument.", _TALK, "interlock.cli.client.prompting:complete"
     ),
+    "load": Row(
+        "Call a tool again and again, and measure how long the calls take.",
+        _TALK,
+        "interlock.cli.client.load_testing:load",
+    ),
     "diff": Row(
         "Compare what two servers offer, or one at two revisions.",
         _TALK,

@@ -6,7 +6,7 @@ import base64
 import difflib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import click
 import msgspec
@@ -23,7 +23,7 @@ from .connection import ConnectionSettings
 from .options import target_command
 from .values import tool_arguments
 
-_VALUES = """\b
+VALUES: Final = """\b
 Arguments:
   key=text      a string where the tool's schema has one, else JSON where it reads
                 as JSON, else a string; several times for a list
@@ -50,7 +50,7 @@ class CallCommand(TargetCommand):
         return super().parse_args(ctx, args)
 
 
-@target_command("call", "TOOL [KEY=VALUE]...", epilog=_VALUES, kind=CallCommand)
+@target_command("call", "TOOL [KEY=VALUE]...", epilog=VALUES, kind=CallCommand)
 @click.option("--arguments", metavar="JSON", help="The arguments as one JSON object, or @FILE.")
 @click.option(
     "-o",
