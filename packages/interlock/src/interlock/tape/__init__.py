@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from .playback import Playback, replay_to_client, replay_to_server
     from .recorder import Recorder
     from .regression import replay_recording, server_process
+    from .saved_suite import suite_text
     from .writer import RecordedConnection
 
 # Imported at first use: recording needs neither the client nor the server.
@@ -52,6 +53,7 @@ _MODULES = {
     ".playback": ("Playback", "replay_to_client", "replay_to_server"),
     ".recorder": ("Recorder",),
     ".regression": ("replay_recording", "server_process"),
+    ".saved_suite": ("suite_text",),
     ".writer": ("RecordedConnection",),
 }
 
@@ -78,6 +80,7 @@ __all__ = [
     "replay_to_client",
     "replay_to_server",
     "server_process",
+    "suite_text",
 ]
 
 __getattr__, __dir__ = lazily(__name__, _MODULES)

@@ -23,6 +23,7 @@ from ...transport.http.server.serve import listening_socket, serve_http
 from .. import exits
 from ..run.running import http_address
 from ..targets.trailing_command import COMMAND, TargetCommand
+from .saved_tests import SavedTestPath, save_test
 
 _GRACE = 1.0  # seconds in which running requests may finish at the end
 
@@ -41,8 +42,16 @@ _GRACE = 1.0  # seconds in which running requests may finish at the end
     metavar="[HOST]:PORT",
     help="Record a server at a URL: serve at this address, and pass every request on.",
 )
+@click.option(
+    "--save-test",
+    "saved",
+    type=SavedTestPath(),
+    metavar="FILE",
+    help="At the end, write a test that repeats the recording: FILE.py for pytest, FILE.toml for "
+    "`interlock test`.",
+)
 @click.argument("url", required=False)
-def record(output: Path, listen: str | None, url: str | None) -> None:
+def record(output: Path, listen: str | None, saved: Path | None, url: str | None) -> None:
     """Record the conversation of a host with a server.
 
     Put this command in the host's configuration, in place of the server's own command. The host and
@@ -66,7 +75,9 @@ def record(output: Path, listen: str | None, url: str | None) -> None:
     if listen is not None or url is not None:
         if command or listen is None or url is None:
             raise click.UsageError("--http takes an address and a URL, and no command.")
-        _record_http(output, listen, url)
+        recorded = _record_http(output, listen, url)
+        if saved is not None:
+            save_test(saved, recorded, url=url)
         return
     if not command:
         raise click.UsageError("Write the command that starts the server after --.")
@@ -77,10 +88,13 @@ def record(output: Path, listen: str | None, url: str | None) -> None:
         except OSError as bad:
             click.echo(f"{shutil.which(command[0]) or command[0]}: {bad.strerror}", err=True)
             code = exits.UNREACHABLE
+    if saved is not None:
+        save_test(saved, recorder.path, command=command)
     end_like(code)
 
 
-def _record_http(output: Path, listen: str, url: str) -> None:
+def _record_http(output: Path, listen: str, url: str) -> Path:
+    """Record until the end of the program, and return the tape."""
     if not url.startswith(("http://", "https://")):
         raise click.UsageError(f"{url} is no URL of a server over HTTP.")
     host, port = http_address(listen)
@@ -90,6 +104,7 @@ def _record_http(output: Path, listen: str, url: str) -> None:
         contextlib.suppress(KeyboardInterrupt),
     ):
         asyncio.run(_proxy(recorder, host, port, url))
+    return recorder.path
 
 
 async def _proxy(recorder: Recorder, host: str, port: int, url: str) -> None:

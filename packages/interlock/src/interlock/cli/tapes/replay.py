@@ -8,13 +8,12 @@ from pathlib import Path
 
 import click
 
-from ...tape import MockServer, Tape, TapeError, TapeFile, replay_recording, server_process
+from ...tape import MockServer, Tape, replay_recording, server_process
 from ...tape.regression import PATIENCE
-from ...tape.saved_test import write_test
 from ...transport.stdio import own_streams
 from .. import exits
-from ..screen import WARNING
 from ..targets.trailing_command import COMMAND, TargetCommand
+from .saved_tests import SavedTestPath, load_conversations, save_test
 
 
 @click.command("replay", cls=TargetCommand)
@@ -50,9 +49,11 @@ from ..targets.trailing_command import COMMAND, TargetCommand
 )
 @click.option(
     "--save-test",
-    type=click.Path(dir_okay=False, path_type=Path),
-    metavar="FILE.py",
-    help="client: write a test for pytest that does the same.",
+    "saved",
+    type=SavedTestPath(),
+    metavar="FILE",
+    help="client: write a test that does the same: FILE.py for pytest, FILE.toml for "
+    "`interlock test`.",
 )
 def replay(
     tape: Path,
@@ -61,7 +62,7 @@ def replay(
     timeout: float,
     ignore: tuple[str, ...],
     volatile: tuple[str, ...],
-    save_test: Path | None,
+    saved: Path | None,
 ) -> None:
     """Replay a TAPE to a client or to a server.
 
@@ -82,7 +83,7 @@ def replay(
     interlock replay files.tape --as client --save-test test_files.py -- python server.py
     """
     command: list[str] = click.get_current_context().meta.get(COMMAND, [])
-    conversations = _load(tape, connection)
+    conversations = list(load_conversations(tape, connection).values())
     if part == "server":
         if command:
             raise click.UsageError("--as server starts no command.")
@@ -98,36 +99,20 @@ def replay(
         for conversation in conversations
         for difference in asyncio.run(_compare(conversation, command, timeout, volatile, ignore))
     ]
-    if save_test is not None:
-        try:
-            write_test(save_test, tape, command, connection, volatile, ignore)
-        except OSError as bad:
-            raise click.ClickException(f"{save_test}: {bad.strerror}") from None
-        click.echo(f"Saved {save_test}.", err=True)
+    if saved is not None:
+        save_test(
+            saved,
+            tape,
+            command=command,
+            connection=connection,
+            volatile=volatile,
+            ignore=ignore,
+        )
     for difference in found:
         click.echo(difference)
     if found:
         sys.exit(exits.REFUSED)
     click.echo(f"No differences in {sum(map(len, conversations))} messages.")
-
-
-def _load(path: Path, connection: str | None) -> list[Tape]:
-    """The messages of each connection of a tape, or of one."""
-    try:
-        with TapeFile(path) as file:
-            for problem in file.problems:
-                click.echo(f"{WARNING}{path}: {problem}", err=True)
-            known = list(dict.fromkeys(row.connection for row in file.rows if row.sender))
-            if not known:
-                raise click.ClickException(f"{path} has no messages.")
-            if connection is not None and connection not in known:
-                raise click.UsageError(
-                    f"{path} has no connection {connection!r}; it has {', '.join(known)}."
-                )
-            chosen = known if connection is None else [connection]
-            return [file.conversation(name) for name in chosen]
-    except TapeError as bad:
-        raise click.ClickException(str(bad)) from None
 
 
 async def _serve(mock: MockServer) -> int:

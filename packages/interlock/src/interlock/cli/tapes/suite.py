@@ -8,7 +8,7 @@
 
     [[test.step]]
     call = "order"                              # or read = URI, prompt = NAME, list = "tools"
-    arguments = { item = "tea" }
+    arguments = { item = "tea" }                # or a text of JSON, which can contain null
     answers = { "How many" = { count = 2 } }    # to questions whose text contains the key
     save = { ticket = "/structuredContent/ticket" }
     [test.step.expect]
@@ -73,7 +73,7 @@ class Step(Struct, frozen=True, forbid_unknown_fields=True):
     read: str | UnsetType = UNSET
     prompt: str | UnsetType = UNSET
     list: Literal["tools", "prompts", "resources", "resource_templates"] | UnsetType = UNSET
-    arguments: dict[str, Any] = {}
+    arguments: dict[str, Any] | str = {}
     answers: dict[str, Any] = {}
     save: dict[str, str] = {}
     expect: Expectations = Expectations()
@@ -84,6 +84,17 @@ class Step(Struct, frozen=True, forbid_unknown_fields=True):
         ]
         if len(given) != 1:
             raise ValueError("a step has exactly one of call, read, prompt and list")
+        if isinstance(self.arguments, str):
+            try:
+                msgspec.json.decode(self.arguments, type=dict[str, Any])
+            except msgspec.DecodeError as bad:
+                raise ValueError(f"the arguments are not a JSON object: {bad}") from None
+
+    def arguments_given(self) -> dict[str, Any]:
+        """The arguments; those of a JSON text are decoded."""
+        if isinstance(self.arguments, str):
+            return msgspec.json.decode(self.arguments, type=dict[str, Any])
+        return self.arguments
 
 
 class SuiteTest(Struct, frozen=True, forbid_unknown_fields=True):
@@ -182,7 +193,7 @@ class _Run:
     async def _step(self, step: Step, client: Client) -> list[str]:
         expect = step.expect
         try:
-            arguments = self._blanks.fill(step.arguments)
+            arguments = self._blanks.fill(step.arguments_given())
         except ValueError as bad:
             return [str(bad)]
         began = time.perf_counter()
