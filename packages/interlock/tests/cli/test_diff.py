@@ -1,4 +1,4 @@
-"""`interlock diff`: servers, revisions, snapshots and recordings, compared by what breaks callers."""
+"""`interlock diff`: compares servers, revisions, snapshots and tapes by what breaks callers."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def save_tape(path: Path, *servers: Server) -> Path:
 
 
 def test_what_breaks_callers_is_told_from_what_does_not(interlock: Command, tmp_path: Path) -> None:
-    """A snapshot has digests in place of long texts; the other side is compared in the same form."""
+    """A snapshot has digests in place of long texts; the other side is compared in this form."""
     before = save_snapshot(tmp_path / "before.json", make_server())
     after = save_tape(tmp_path / "after.tape", make_server(changed=True))
     found = interlock("diff", before, after)

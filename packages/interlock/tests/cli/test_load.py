@@ -100,9 +100,7 @@ def test_figures_equal_those_of_the_metrics(
 ) -> None:
     """The same counts, and latencies within one bucket of the server's histogram."""
     url, metrics, pid = serving
-    done = interlock(
-        "load", url, "slow", *options, "--for", "1s", "--json", "--pid", str(pid)
-    )
+    done = interlock("load", url, "slow", *options, "--for", "1s", "--json", "--pid", str(pid))
     assert done.exit_code == 0, done.output
     report: dict[str, Any] = json.loads(done.stdout)
     values = metrics_of(metrics)
@@ -141,15 +139,18 @@ def test_the_open_loop_makes_all_calls(interlock: Command, shop: Path) -> None:
     )
     assert done.exit_code == 0, done.output
     report = json.loads(done.stdout)
-    assert (report["loop"], report["rate"], report["calls"], report["failed"]) == ("open", 50, 10, 0)
+    assert (report["loop"], report["rate"], report["calls"], report["failed"]) == (
+        "open",
+        50,
+        10,
+        0,
+    )
     assert report["latency"]["p50"] <= report["latency"]["p99.9"] <= report["latency"]["max"]
 
 
 def test_an_interrupt_shows_what_was_measured(shop: Path) -> None:
     command = [sys.executable, "-m", "interlock", "load", str(shop), "hang", "-v", "--json"]
-    process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stderr is not None
     for line in process.stderr:
         if '"tools/call"' in line:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
-from tests.cli.conftest import Command
+from tests.cli.conftest import Command, Program
 
 SERVER = """
 from interlock import Context, Server, ToolError
@@ -132,3 +133,57 @@ def test_an_invalid_suite_is_a_usage_error(
     refused = interlock("test", suite)
     assert refused.exit_code == 2
     assert words in refused.stderr
+
+
+SHOP = """
+import uuid
+from interlock import Context, Server
+server = Server("shop", "1")
+@server.tool
+async def order(item: str, ctx: Context, note: str | None = None) -> dict[str, str]:
+    if not await ctx.confirm(f"Order {item}?"):
+        return {"ticket": "none"}
+    return {"ticket": str(uuid.uuid4()), "note": note or "-"}
+@server.tool
+async def cancel(ticket: str) -> str:
+    return f"Cancelled {ticket}"
+@server.resource("shop://open")
+def is_open() -> str:
+    return "yes"
+"""
+
+
+def test_replay_and_record_save_suites(
+    interlock: Command, program_run: Program, tmp_path: Path
+) -> None:
+    """A ticket that differs in each run is sent back where the client sent it."""
+    shop = tmp_path / "shop.py"
+    shop.write_text(SHOP, encoding="utf-8")
+    tape = tmp_path / "shop.tape"
+    recorded = tmp_path / "recorded.toml"
+    server = [sys.executable, "-m", "interlock", "run", str(shop)]
+    program_run(
+        *("call", "order", "item=tea", "--yes", "--"),
+        *(sys.executable, "-m", "interlock", "record", "-o", tape, "--save-test", recorded, "--"),
+        *server,
+    )
+    text = recorded.read_text(encoding="utf-8")
+    assert "Run it: interlock test recorded.toml -- " in text
+    assert 'call = "order"' in text
+    assert '"Order tea?" = { confirm = true }' in text
+    passed = interlock("test", recorded, "--", *server)
+    assert (passed.exit_code, passed.stdout.splitlines()[-1]) == (0, "1 passed, 0 failed.")
+    saved = tmp_path / "replayed.toml"
+    interlock("replay", tape, "--as", "client", "--save-test", saved, "--", *server)
+    assert saved.read_text(encoding="utf-8").partition("\n")[2] == text.partition("\n")[2]
+    again = interlock("replay", tape, "--as", "client", "--save-test", saved, "--", *server)
+    assert again.exit_code != 0
+    assert "File exists" in again.stderr
+
+
+def test_the_ending_chooses_the_kind(interlock: Command, tmp_path: Path) -> None:
+    tape = tmp_path / "x.tape"
+    tape.write_text("", encoding="utf-8")
+    refused = interlock("replay", tape, "--as", "client", "--save-test", "x.yaml", "--", "true")
+    assert refused.exit_code == 2
+    assert "ends with neither .py nor .toml" in refused.stderr

@@ -29,7 +29,7 @@ _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _VERSION = "io.modelcontextprotocol/protocolVersion"
 
 
-class _Kind(Struct, frozen=True):
+class _StepKind(Struct, frozen=True):
     """How a step makes a request.
 
     Attributes:
@@ -48,13 +48,13 @@ class _Kind(Struct, frozen=True):
 
 
 _KINDS: Final = {
-    "tools/call": _Kind("call", "name", t.CallToolResult, ("content", "structuredContent")),
-    "resources/read": _Kind("read", "uri", t.ReadResourceResult, ("contents",)),
-    "prompts/get": _Kind("prompt", "name", t.GetPromptResult, ("messages",)),
-    "tools/list": _Kind("list", "", t.ListToolsResult, ("tools",), "tools"),
-    "prompts/list": _Kind("list", "", t.ListPromptsResult, ("prompts",), "prompts"),
-    "resources/list": _Kind("list", "", t.ListResourcesResult, ("resources",), "resources"),
-    "resources/templates/list": _Kind(
+    "tools/call": _StepKind("call", "name", t.CallToolResult, ("content", "structuredContent")),
+    "resources/read": _StepKind("read", "uri", t.ReadResourceResult, ("contents",)),
+    "prompts/get": _StepKind("prompt", "name", t.GetPromptResult, ("messages",)),
+    "tools/list": _StepKind("list", "", t.ListToolsResult, ("tools",), "tools"),
+    "prompts/list": _StepKind("list", "", t.ListPromptsResult, ("prompts",), "prompts"),
+    "resources/list": _StepKind("list", "", t.ListResourcesResult, ("resources",), "resources"),
+    "resources/templates/list": _StepKind(
         "list",
         "",
         t.ListResourceTemplatesResult,
@@ -72,7 +72,7 @@ class _Step(Struct):
         problem: Why a suite cannot express it; empty if it can.
     """
 
-    kind: _Kind
+    kind: _StepKind
     value: str
     arguments: dict[str, Any]
     answers: dict[str, Any] = field(default_factory=dict)
@@ -106,9 +106,12 @@ def suite_text(
     lines.append(f"revisions = [{_toml(revision)}]")
     for name, tape in conversations.items():
         if revisions[name] != revision:
-            lines += ["", f"# {_one_line(name)} is left out: it has the revision {revisions[name]}."]
+            lines += [
+                "",
+                f"# {_one_line(name)} is left out: it has the revision {revisions[name]}.",
+            ]
             continue
-        steps = _Reader(volatile).read(tape)
+        steps = _StepReader(volatile).read(tape)
         written = list(_written(steps, [path.removeprefix("/result") for path in ignore]))
         if not any(line.startswith("[[") for line in written):
             lines += ["", f"# {_one_line(name)} has no steps.", *written]
@@ -138,7 +141,7 @@ def _messages(lines: Sequence[Any]) -> Iterator[dict[str, Any]]:
                 yield each
 
 
-class _Reader:
+class _StepReader:
     """Collects the steps of one connection."""
 
     def __init__(self, volatile: Sequence[str]) -> None:
@@ -183,7 +186,7 @@ class _Reader:
                 _answer(step, step.questions.pop(key), _object(response))
         self._open[id] = step
 
-    def _continued(self, kind: _Kind, value: str) -> _Step | None:
+    def _continued(self, kind: _StepKind, value: str) -> _Step | None:
         """The suspended step that a request with answers continues."""
         for step in self._suspended:
             if step.kind is kind and step.value == value:

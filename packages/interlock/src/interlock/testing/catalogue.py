@@ -100,8 +100,8 @@ def read_catalogue(path: str | Path) -> Catalogue:
 
     Args:
         path: A tape, whose last lists count; or JSON: a snapshot of `check_catalogue`, or the
-            output of `interlock list --json`. A snapshot has digests in place of long texts: compare
-            it with the `condensed` form of another catalogue.
+            output of `interlock list --json`. A snapshot has digests in place of long texts:
+            compare it with the `condensed` form of another catalogue.
 
     Raises:
         OSError: The file cannot be read.

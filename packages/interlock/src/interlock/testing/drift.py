@@ -81,8 +81,12 @@ def compare_catalogues(before: Catalogue, after: Catalogue) -> Drift:
     for kind, compare in _COMPARISONS.items():
         old = before.get(f"{kind}s", {})
         new = after.get(f"{kind}s", {})
-        found += [CatalogueChange(kind, name, True, "it is gone") for name in old if name not in new]
-        found += [CatalogueChange(kind, name, False, "it is new") for name in new if name not in old]
+        found += [
+            CatalogueChange(kind, name, True, "it is gone") for name in old if name not in new
+        ]
+        found += [
+            CatalogueChange(kind, name, False, "it is new") for name in new if name not in old
+        ]
         found += [
             CatalogueChange(kind, name, breaks, words)
             for name in old

@@ -47,9 +47,7 @@ The server of -- COMMAND, or of --config and --server, is AFTER.
     "--breaking", is_flag=True, help="Exit with code 3 only for changes that break callers."
 )
 @target_options
-def diff(
-    sides: tuple[str, ...], revisions: tuple[str, ...], breaking: bool, **given: Any
-) -> None:
+def diff(sides: tuple[str, ...], revisions: tuple[str, ...], breaking: bool, **given: Any) -> None:
     """Compare the tools, prompts and resources of two servers, or of one under two revisions.
 
     A change breaks callers if a feature or an argument is gone, an argument is required now or

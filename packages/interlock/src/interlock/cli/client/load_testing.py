@@ -35,20 +35,12 @@ _LATE: Final = 0.01  # seconds; a generator whose calls start later than this is
 _BUSY: Final = 0.95  # of a core, likewise
 
 
-class _Duration(click.ParamType):
-    """A duration such as 500ms, 30s or 2m, in seconds."""
-
-    name = "duration"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> float:
-        if isinstance(value, float):
-            return value
-        found = _DURATION.fullmatch(str(value))
-        if found is None or not float(found[1]):
-            self.fail(f"{value!r} is not a duration; write 500ms, 30s or 2m.", param, ctx)
-        return float(found[1]) * _UNITS[found[2] or "s"]
+def _duration(_: click.Context, __: click.Parameter, value: str) -> float:
+    """A duration such as 500ms, 30s or 2m in seconds, as the callback of an option."""
+    found = _DURATION.fullmatch(value)
+    if found is None or not float(found[1]):
+        raise click.BadParameter(f"{value!r} is not a duration; write 500ms, 30s or 2m.")
+    return float(found[1]) * _UNITS[found[2] or "s"]
 
 
 class _Usage(Struct):
@@ -103,7 +95,7 @@ class _UsageMeter:
 @click.option(
     "--for",
     "seconds",
-    type=_Duration(),
+    callback=_duration,
     default="10s",
     show_default=True,
     metavar="TIME",
@@ -175,9 +167,7 @@ def load(
     msgspec.structs.replace(connection, reach=chosen).run(work)
 
 
-async def _arguments(
-    client: Client, words: Sequence[str], arguments: str | None
-) -> dict[str, Any]:
+async def _arguments(client: Client, words: Sequence[str], arguments: str | None) -> dict[str, Any]:
     """The arguments of the calls. Raises McpError for a tool that the server does not have."""
     offered = client.server_capabilities.tools is not None
     listed = await unless_missing(client.list_tools()) if offered else None
@@ -196,9 +186,7 @@ def _child_of(transports: Sequence[ClientTransport]) -> int | None:
     return next((each.pid for each in transports if isinstance(each, Stdio)), None)
 
 
-async def _watch(
-    generator: LoadGenerator, meter: _UsageMeter, bar: Bar, seconds: float
-) -> None:
+async def _watch(generator: LoadGenerator, meter: _UsageMeter, bar: Bar, seconds: float) -> None:
     """Draw the progress, and read the memory of the server, each second."""
     while True:
         await asyncio.sleep(1)

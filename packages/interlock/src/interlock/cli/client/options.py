@@ -245,10 +245,9 @@ def target_options(function: Callable[..., None]) -> Callable[..., None]:
 
     The option `--revision` is separate: see `REVISION_OPTION`.
     """
-    made: Any = function
     for option in reversed(_OPTIONS):
-        made = option(made)
-    return made  # type: ignore[no-any-return]
+        function = option(function)
+    return function
 
 
 def target_command(

@@ -23,7 +23,7 @@ from ...transport.http.server.serve import listening_socket, serve_http
 from .. import exits
 from ..run.running import http_address
 from ..targets.trailing_command import COMMAND, TargetCommand
-from .saved_tests import SavedTestPath, save_test
+from .saved_tests import save_test, saved_test_path
 
 _GRACE = 1.0  # seconds in which running requests may finish at the end
 
@@ -45,7 +45,8 @@ _GRACE = 1.0  # seconds in which running requests may finish at the end
 @click.option(
     "--save-test",
     "saved",
-    type=SavedTestPath(),
+    type=click.Path(dir_okay=False, path_type=Path),
+    callback=saved_test_path,
     metavar="FILE",
     help="At the end, write a test that repeats the recording: FILE.py for pytest, FILE.toml for "
     "`interlock test`.",

@@ -13,7 +13,7 @@ from ...tape.regression import PATIENCE
 from ...transport.stdio import own_streams
 from .. import exits
 from ..targets.trailing_command import COMMAND, TargetCommand
-from .saved_tests import SavedTestPath, load_conversations, save_test
+from .saved_tests import load_conversations, save_test, saved_test_path
 
 
 @click.command("replay", cls=TargetCommand)
@@ -50,7 +50,8 @@ from .saved_tests import SavedTestPath, load_conversations, save_test
 @click.option(
     "--save-test",
     "saved",
-    type=SavedTestPath(),
+    type=click.Path(dir_okay=False, path_type=Path),
+    callback=saved_test_path,
     metavar="FILE",
     help="client: write a test that does the same: FILE.py for pytest, FILE.toml for "
     "`interlock test`.",

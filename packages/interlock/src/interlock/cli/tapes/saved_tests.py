@@ -1,4 +1,4 @@
-"""Saves a recording as a test: `--save-test FILE.py` for pytest, `FILE.toml` for `interlock test`."""
+"""Saves a recording as a test: FILE.py for pytest, FILE.toml for `interlock test`."""
 
 from __future__ import annotations
 
@@ -18,25 +18,11 @@ KINDS: Final = (".py", ".toml")
 """The endings of the files of saved tests."""
 
 
-class SavedTestPath(click.Path):
-    """A path for a saved test: a Python file or a suite in TOML."""
-
-    name = "test"
-
-    def __init__(self) -> None:
-        super().__init__(dir_okay=False, path_type=Path)
-
-    def convert(
-        self,
-        value: str | Path,  # type: ignore[override]
-        param: click.Parameter | None,
-        ctx: click.Context | None,
-    ) -> Path:
-        """Check the ending of the file."""
-        path = Path(value)
-        if path.suffix not in KINDS:
-            self.fail(f"{value} ends with neither .py nor .toml.", param, ctx)
-        return path
+def saved_test_path(_: click.Context, __: click.Parameter, value: Path | None) -> Path | None:
+    """Check the ending of the file of a saved test, as the callback of an option."""
+    if value is not None and value.suffix not in KINDS:
+        raise click.BadParameter(f"{value} ends with neither .py nor .toml.")
+    return value
 
 
 def load_conversations(path: Path, connection: str | None = None) -> dict[str, Tape]:
