@@ -33,6 +33,7 @@ from ..store.memory.records import MemoryRecords
 from ..transport.channel import Channel, Tap
 from ..transport.memory import Memory
 from ..transport.serve import serve
+from ..typed.output import with_plain_data
 from ..types.apps import APP_MIME_TYPE, UI_EXTENSION, AppAudience, AppPermission
 from ..wire.revisions import REVISIONS
 from ..wire.seal import Seal
@@ -783,7 +784,7 @@ class Server:
         self.check_requirements()
         if self._handler is None:
             self._handler = self._stacked()
-        return await self._handler(exchange)
+        return with_plain_data(await self._handler(exchange))
 
     @property
     def dev(self) -> bool:
@@ -842,6 +843,7 @@ class Server:
         return explaining(handler)
 
     def _layered(self) -> Handler:
+        self.handlers.encodes_results = not self._middleware
         handler = self.suspended_calls.around(
             stack(self.handlers.handle, *self._middleware),
             could_ask=_always if self._middleware else self.handlers.could_ask,

@@ -21,7 +21,7 @@ from ..meta_keys import SINCE
 from ..protocol.identity import Identity
 from ..protocol.server import MOST_SUBSCRIPTIONS
 from ..typed.content import prompt_result, resource_result
-from ..typed.output import OutputError
+from ..typed.output import LONG_LIST, OutputError, ToolResult
 from ..typed.signature import ArgumentsError
 from ..types.errors import InterlockError
 from ..wire.revisions import INPUT_REQUIRED_METHODS, METHODS, Era, error_code
@@ -64,6 +64,8 @@ class Handlers:
         self._limits = limits
         self._runner: FunctionRunner | None = None
         self._inactivity: InactivityTimeouts | None = None
+        # whether results go straight to an encoder, so that no code reads their structured content
+        self.encodes_results = False
         self.dev = False  # whether responses contain the details of errors in authors' functions
         has_keys = any(extension.listens for extension in extensions)
         self._listen_keys = ListenKeys(extensions) if has_keys else None
@@ -177,7 +179,15 @@ class Handlers:
     async def _run_tool(self, tool: ToolFeature, values: dict[str, Any], x: Exchange) -> AnyResult:
         try:
             value = await self._run(tool.call, values, x)
-            result = tool.output.result(value, structured=x.caller.supports("structured_content"))
+            output = tool.output
+            kind = type(value)
+            if (kind is list and len(value) > LONG_LIST) or kind is ToolResult:
+                value = await output.prepare(value)
+            result = output.result(
+                value,
+                structured=x.caller.supports("structured_content"),
+                encoded=self.encodes_results,
+            )
             if tool.call.context is None and isinstance(result, t.InputRequiredResult):
                 raise OutputError(
                     "it asks for input, but takes no Context, by which alone it could read the"

@@ -378,6 +378,17 @@ class SchemaBuilder:
         return taken
 
 
+def has_bare_fields(kind: type[Any]) -> bool:
+    """Whether all fields of a dataclass or Struct have native JSON types."""
+    info = mi.type_info(kind)
+    if not isinstance(info, mi.DataclassType | mi.StructType):
+        return False
+    builder = SchemaBuilder(out=True)
+    for field in info.fields:
+        builder._draw(field.type)
+    return builder.is_bare
+
+
 def jsonable(value: Any) -> tuple[bool, Any]:
     """Whether a value can be part of a schema, and its JSON form."""
     try:

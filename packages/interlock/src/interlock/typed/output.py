@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
+import re
 from collections.abc import (
     AsyncGenerator,
     AsyncIterable,
@@ -12,10 +14,14 @@ from collections.abc import (
     Collection,
     Coroutine,
     Mapping,
+    Sequence,
 )
+from functools import cached_property
+from time import monotonic
 from typing import Any, Generic, Literal, Never, NoReturn, TypeVar, get_args, get_origin
 
 import msgspec
+from msgspec import Raw
 from msgspec.structs import replace
 
 from .. import types as t
@@ -26,7 +32,7 @@ from ..wire.salvage import without_surrogates
 from .adapters import Foreign, Misfit, enc_hook
 from .annotations import TypeAdapter, adapter_of, is_class_with_fields, is_union, one_of, unwrapped
 from .docstrings import parse
-from .json_schema import SchemaBuilder
+from .json_schema import SchemaBuilder, has_bare_fields
 from .media import Audio, File, Image, sniff
 from .progress import Progress
 from .type_hints import Unresolved, doc_of, named, result_hint_of
@@ -45,8 +51,16 @@ _RICH = (*_BLOCKS, *_MEDIA, *_BYTES, t.ResourceContents)
 _RESULTS = (t.Result, RawResult)
 _LATER = (AsyncGenerator, AsyncIterable, AsyncIterator, Awaitable)
 
+LONG_LIST = 100
+"""The number of items above which a list is encoded and checked in pieces of this many items."""
+
+_TURN = 0.005  # seconds of work after which other tasks run
+
 _encode = msgspec.json.Encoder(enc_hook=enc_hook).encode
 _decode = msgspec.json.Decoder().decode
+_pack = msgspec.msgpack.Encoder(enc_hook=enc_hook).encode
+# In MessagePack a float is 0xcb and its 8 bytes; the exponent of NaN and infinity is all ones.
+_not_finite = re.compile(rb"\xcb[\x7f\xff][\xf0-\xff]").search
 
 
 class OutputError(Exception):
@@ -94,14 +108,46 @@ class Output:
         self.schema = schema
         self._validator: Validator | None = None
 
-    def result(self, value: Any, *, structured: bool = True) -> AnyResult:
+    async def prepare(self, value: Any) -> Any:
+        """Encode and check a long list in pieces, so that other calls run in between.
+
+        Returns:
+            What `result` then takes in place of the value; the value itself if it is short or
+            cannot be split. A list that does not fit is returned too: `result` says why.
+        """
+        if type(value) is ToolResult:
+            data = await self.prepare(value.data)
+            return value if data is value.data else ToolResult(data, *value.content, meta=value.meta)
+        if type(value) is not list or len(value) <= LONG_LIST or not self._can_be_split(value):
+            return value
+        try:
+            return await self._in_pieces(value)
+        except OutputError:
+            return value
+
+    def _can_be_split(self, value: list[Any]) -> bool:
+        """Whether a list fits exactly if all of its pieces do."""
+        return False
+
+    async def _in_pieces(self, value: list[Any]) -> _Encoded:
+        raise NotImplementedError
+
+    def result(self, value: Any, *, structured: bool = True, encoded: bool = False) -> AnyResult:
         """The result to send.
 
         A result that the author made is passed on after a check of its structured content. Raises
         OutputError.
 
-        `structured` is whether the peer's revision supports structured content.
+        Args:
+            value: What the tool returned.
+            structured: Whether the peer's revision supports structured content.
+            encoded: Whether the structured content may be a Raw with its JSON, because the result
+                is only encoded, and no code reads it.
         """
+        made = self._result(value, structured)
+        return made if encoded else with_plain_data(made)
+
+    def _result(self, value: Any, structured: bool) -> AnyResult:
         if isinstance(value, ToolResult):
             return self._both(value, structured)
         if not isinstance(value, _RESULTS):
@@ -148,14 +194,12 @@ class Output:
         if (content := _content(value)) is not None:
             return t.CallToolResult(content=content)
         data = _encoded(value)
-        plain = _decode(data)
-        return (
-            _structured(data, plain, plain)
-            if isinstance(plain, dict)
-            else t.CallToolResult(content=[_text(data, plain)])
-        )
+        if data.startswith(b"{"):
+            return _structured(data)
+        return t.CallToolResult(content=[_text(data)])
 
-    def _conforming(self, structured: Any) -> Any:
+    def _conforming(self, structured: Any) -> None:
+        """Check plain data against the schema. Raises OutputError."""
         if self._validator is None:
             self._validator = compile(self.schema or {})
         if not self._validator.is_valid(structured):
@@ -166,17 +210,16 @@ class Output:
             raise OutputError(
                 "the result does not conform to the output schema: " + "; ".join(problems)
             )
-        return structured
 
 
 class Prose(Output):
     """Content only: text, images, audio, files, links."""
 
-    def result(self, value: Any, *, structured: bool = True) -> AnyResult:
+    def result(self, value: Any, *, structured: bool = True, encoded: bool = False) -> AnyResult:
         """The result to send."""
         if type(value) is str:
             return t.CallToolResult(content=[t.TextContent(value)])
-        return super().result(value, structured=structured)
+        return super().result(value, structured=structured, encoded=encoded)
 
     def _made(self, value: Any) -> t.CallToolResult:
         if isinstance(value, list | tuple):
@@ -192,19 +235,41 @@ class Typed(Output):
     """Structured content of a declared type, without anything that the type does not declare.
 
     A value that is not an object is `wrapped` under the key `result`, because older revisions
-    require an object. A `bare` value needs no conversion to JSON.
+    require an object. A `bare` value needs no conversion to JSON. `items` are the items of a type
+    that is a list without constraints.
     """
 
     def __init__(
-        self, adapter: TypeAdapter, schema: t.JSONObject, *, wrapped: bool, bare: bool
+        self,
+        adapter: TypeAdapter,
+        schema: t.JSONObject,
+        *,
+        wrapped: bool,
+        bare: bool,
+        kind: Any = None,
+        items: Any = None,
     ) -> None:
         super().__init__(schema)
         self._adapter = adapter
         self._wrapped = wrapped
         self._bare = bare
+        self._is_list = items is not None
+        self._class = items if self._is_list else kind
+        self._holds_any_objects = self._is_list and _is_any_object(items)
 
     def _made(self, value: Any) -> t.CallToolResult:
-        data = _encoded(value)
+        if type(value) is _Encoded:
+            data = value.data
+        else:
+            data = self._fitting(_encoded(value), value)
+        return _structured(data, wrapped=self._wrapped)
+
+    def _fitting(self, data: bytes, value: Any) -> bytes:
+        """The JSON of a value as the declared type encodes it. Raises OutputError if it does not
+        fit.
+        """
+        if self._holds_any_objects and type(value) is list and {*map(type, value)} <= {dict}:
+            return data  # the type says no more than that
         try:
             # Python permits a float in an int field, and a string in place of a date. The schema
             # does not.
@@ -214,10 +279,39 @@ class Typed(Output):
                 f"a result of type {type(value).__name__} does not fit the type that the tool"
                 f" declares: {bad}"
             ) from None
-        if not self._bare:
-            data = _encode(read)
-        plain = _decode(data)
-        return _structured(data, plain, {"result": plain} if self._wrapped else plain)
+        return data if self._bare or self._encodes_itself(value) else _encode(read)
+
+    def _encodes_itself(self, value: Any) -> bool:
+        """Whether the JSON of a value that fits is that of the declared type: it has the declared
+        fields, in JSON's own types, and no others.
+        """
+        if not self._has_bare_fields:
+            return False
+        if self._is_list:
+            return type(value) is list and {*map(type, value)} <= {self._class}
+        return type(value) is self._class
+
+    @cached_property
+    def _has_bare_fields(self) -> bool:
+        kind = self._class
+        return (
+            isinstance(kind, type)
+            and (issubclass(kind, msgspec.Struct) or "__dataclass_fields__" in vars(kind))
+            and has_bare_fields(kind)
+        )
+
+    def _can_be_split(self, value: list[Any]) -> bool:
+        return self._is_list
+
+    async def _in_pieces(self, value: list[Any]) -> _Encoded:
+        pieces = [value[start : start + LONG_LIST] for start in range(0, len(value), LONG_LIST)]
+        # All are encoded before other calls run, which may change them.
+        encoded = [_encoded(piece) for piece in pieces]
+        turn = _Turn()
+        for n, piece in enumerate(pieces):
+            encoded[n] = self._fitting(encoded[n], piece)
+            await turn.share()
+        return await turn.joined(encoded)
 
 
 class Number(Typed):
@@ -225,18 +319,18 @@ class Number(Typed):
 
     def __init__(self, kind: type[Any], adapter: TypeAdapter, schema: t.JSONObject) -> None:
         super().__init__(adapter, schema, wrapped=True, bare=True)
-        self._kind = kind
+        self._number = kind
         self._write: Callable[[Any], str] = {int: int.__repr__, float: _written, bool: _yes_or_no}[
             kind
         ]
 
-    def result(self, value: Any, *, structured: bool = True) -> AnyResult:
+    def result(self, value: Any, *, structured: bool = True, encoded: bool = False) -> AnyResult:
         """The result to send."""
-        if type(value) is self._kind:
+        if type(value) is self._number:
             return t.CallToolResult(
                 content=[t.TextContent(self._write(value))], structured_content={"result": value}
             )
-        return super().result(value, structured=structured)
+        return super().result(value, structured=structured, encoded=encoded)
 
 
 class Modelled(Output):
@@ -244,12 +338,20 @@ class Modelled(Output):
     pydantic.
     """
 
-    def __init__(self, adapter: Foreign, schema: t.JSONObject, *, wrapped: bool) -> None:
+    def __init__(
+        self, adapter: Foreign, schema: t.JSONObject, *, wrapped: bool, is_list: bool = False
+    ) -> None:
         super().__init__(schema)
         self._adapter = adapter
         self._wrapped = wrapped
+        self._is_list = is_list
 
     def _made(self, value: Any) -> t.CallToolResult:
+        data = value.data if type(value) is _Encoded else self._fitting(value)
+        return _structured(data, wrapped=self._wrapped)
+
+    def _fitting(self, value: Any) -> bytes:
+        """The JSON of a value. Raises OutputError if it does not conform to the schema."""
         try:
             plain = self._adapter.dump(value)
         except ValueError as bad:
@@ -257,9 +359,21 @@ class Modelled(Output):
                 f"a result of type {type(value).__name__} does not fit the model that the tool"
                 f" declares: {bad}"
             ) from None
-        return _structured(
-            _encoded(plain), plain, self._conforming({"result": plain} if self._wrapped else plain)
-        )
+        data = _encoded(plain)
+        self._conforming({"result": plain} if self._wrapped else plain)
+        return data
+
+    def _can_be_split(self, value: list[Any]) -> bool:
+        return self._is_list
+
+    async def _in_pieces(self, value: list[Any]) -> _Encoded:
+        pieces = [value[start : start + LONG_LIST] for start in range(0, len(value), LONG_LIST)]
+        encoded = []
+        turn = _Turn()
+        for piece in pieces:
+            encoded.append(self._fitting(piece))
+            await turn.share()
+        return await turn.joined(encoded)
 
 
 class Declared(Output):
@@ -276,8 +390,48 @@ class Declared(Output):
 
     def _made(self, value: Any) -> t.CallToolResult:
         data = _encoded(value)
-        plain = _decode(data)
-        return _structured(data, plain, self._conforming(plain))
+        self._conforming(_decode(data))
+        return _structured(data)
+
+
+def with_plain_data(result: AnyResult) -> AnyResult:
+    """A result whose structured content is Python data, for code that reads it."""
+    if isinstance(result, t.CallToolResult) and type(result.structured_content) is Raw:
+        return replace(result, structured_content=_decode(result.structured_content))
+    return result
+
+
+class _Encoded:
+    """The JSON of a value that has been checked."""
+
+    __slots__ = ("data",)
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+
+
+class _Turn:
+    """Shares the event loop during long work: other tasks run after each few milliseconds of it."""
+
+    __slots__ = ("_began", "_shared")
+
+    def __init__(self) -> None:
+        self._began = monotonic()
+        self._shared = False
+
+    async def share(self) -> None:
+        """Let other tasks run, if this one has worked long enough."""
+        if monotonic() - self._began > _TURN:
+            self._shared = True
+            await asyncio.sleep(0)
+            self._began = monotonic()
+
+    async def joined(self, pieces: Sequence[bytes]) -> _Encoded:
+        """Join encoded lists to one. What follows long work has a turn of its own."""
+        data = b"[%b]" % b",".join([piece[1:-1] for piece in pieces])
+        if self._shared:
+            await asyncio.sleep(0)
+        return _Encoded(data)
 
 
 def output_of(
@@ -322,11 +476,14 @@ def output_of(
         if wrapped
         else drawn
     )
+    items = get_args(annotation)[0] if get_origin(annotation) is list else None
     if isinstance(adapter, Foreign):
-        return Modelled(adapter, schema, wrapped=wrapped)
+        return Modelled(adapter, schema, wrapped=wrapped, is_list=items is not None)
     if annotation in (int, float, bool):
         return Number(annotation, adapter, schema)
-    return Typed(adapter, schema, wrapped=wrapped, bare=sheet.is_bare)
+    return Typed(
+        adapter, schema, wrapped=wrapped, bare=sheet.is_bare, kind=annotation, items=items
+    )
 
 
 def can_be_text(function: Callable[..., Any]) -> bool:
@@ -434,6 +591,12 @@ def _is_vague(kind: Any) -> bool:
     )
 
 
+def _is_any_object(kind: Any) -> bool:
+    """Whether every JSON object is a value of this type: a dict of strings to anything."""
+    parts = get_args(kind)
+    return kind is dict or (get_origin(kind) is dict and parts[0] is str and parts[1] is Any)
+
+
 def _members(annotation: Any) -> tuple[Any, ...]:
     kind = unwrapped(annotation)
     return get_args(kind) if is_union(kind) else (kind,)
@@ -469,8 +632,7 @@ def _block(value: Any) -> t.ContentBlock:
         return t.EmbeddedResource(resource=value)
     if isinstance(value, _BYTES):
         return _of_bytes(bytes(value))
-    data = _encoded(value)
-    return _text(data, _decode(data))
+    return _text(_encoded(value))
 
 
 def _of_bytes(data: bytes) -> t.ContentBlock:
@@ -486,13 +648,17 @@ def _of_bytes(data: bytes) -> t.ContentBlock:
     return file if file.resource.text is None else t.TextContent(file.resource.text)
 
 
-def _structured(data: bytes, plain: Any, structured: Any) -> t.CallToolResult:
-    return t.CallToolResult(content=[_text(data, plain)], structured_content=structured)
+def _structured(data: bytes, *, wrapped: bool = False) -> t.CallToolResult:
+    """A result of encoded data. Its structured content is a slice of JSON, which is copied when the
+    result is encoded.
+    """
+    structured = Raw(b'{"result":%b}' % data if wrapped else data)
+    return t.CallToolResult(content=[_text(data)], structured_content=structured)
 
 
-def _text(data: bytes, plain: Any) -> t.TextContent:
+def _text(data: bytes) -> t.TextContent:
     """The JSON of data as text (`TOL-11`); a string as it is."""
-    return t.TextContent(plain if isinstance(plain, str) else data.decode())
+    return t.TextContent(_decode(data) if data.startswith(b'"') else data.decode())
 
 
 def _encoded(value: Any) -> bytes:
@@ -502,7 +668,7 @@ def _encoded(value: Any) -> bytes:
             data = _encode(value)
         except UnicodeEncodeError:
             data = _encode(without_surrogates(value, enc_hook))
-        if b"null" in data:  # msgspec encodes NaN and infinity as null
+        if b"null" in data and _may_be_infinite(value):  # msgspec encodes NaN and infinity as null
             import json  # imported late: for this rare look only
 
             json.dumps(
@@ -517,6 +683,14 @@ def _encoded(value: Any) -> bytes:
             f"a result of type {type(value).__name__} cannot be written as JSON: {reason}"
         ) from None
     return data
+
+
+def _may_be_infinite(value: Any) -> bool:
+    """Whether a value may hold NaN or infinity. Rarely true for one that holds neither."""
+    try:
+        return _not_finite(_pack(value)) is not None
+    except (TypeError, ValueError, OverflowError, RecursionError):
+        return True  # MessagePack has fewer values: an integer of 100 bits, half a surrogate pair
 
 
 def _written(value: float) -> str:

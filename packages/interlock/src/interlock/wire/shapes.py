@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from msgspec import UNSET
+from msgspec import UNSET, Raw
 from msgspec.structs import replace
 
 from .. import types as t
@@ -37,6 +37,8 @@ def reshape_tool_result(result: ToolOutcome, revision: str) -> ToolOutcome:
 
 
 def _encodes_as_object(data: Any) -> bool:
+    if type(data) is Raw:
+        return bytes(memoryview(data)[:1]) == b"{"
     return not (
         data is None or isinstance(data, str | int | float | list | tuple | set | frozenset | bytes)
     )

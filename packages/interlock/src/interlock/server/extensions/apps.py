@@ -110,9 +110,13 @@ class TextRequired(Output):
         super().__init__(inner.schema)
         self._inner = inner
 
-    def result(self, value: Any, *, structured: bool = True) -> AnyResult:
+    async def prepare(self, value: Any) -> Any:
+        """Encode and check a long list in pieces."""
+        return await self._inner.prepare(value)
+
+    def result(self, value: Any, *, structured: bool = True, encoded: bool = False) -> AnyResult:
         """Return the result to send. Raises OutputError."""
-        result = self._inner.result(value, structured=structured)
+        result = self._inner.result(value, structured=structured, encoded=encoded)
         if isinstance(result, t.CallToolResult) and not result.is_error and not _has_text(result):
             raise OutputError(
                 "it has no text, and hosts without apps and models read nothing else: "
