@@ -337,7 +337,7 @@ async def test_waiting_is_for_plain_functions():
 
     await text(server, "work")
     assert words == [
-        "ctx.wait is for plain functions, which run in a thread; an async function uses await"
+        "ctx.wait is for plain functions that run in a thread; an async function uses await"
     ]
 
 

@@ -54,13 +54,22 @@ class FunctionRunner:
             return await call.function(**values)
         if call.yields:
             return await _last(call.function(**values), context)
-        if self._workers is None:
-            self._workers = Workers(self._threads)
-        try:
-            value = await self._workers.submit(partial(call.function, **values), context._exchange)
-        except asyncio.CancelledError:
-            context.abandon()
-            raise
+        pace = call.pace
+        if call.in_place:
+            value = call.function(**values)
+        elif pace is not None and pace.is_quick:
+            value = pace.run(partial(call.function, **values), in_place=True)
+        else:
+            work: Callable[[], Any] = partial(call.function, **values)
+            if pace is not None:
+                work = partial(pace.run, work, in_place=False)
+            if self._workers is None:
+                self._workers = Workers(self._threads)
+            try:
+                value = await self._workers.submit(work, context._exchange)
+            except asyncio.CancelledError:
+                context.abandon()
+                raise
         if inspect.isawaitable(
             value
         ):  # a plain function that wraps an async one, as some decorators do

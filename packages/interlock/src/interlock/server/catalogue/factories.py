@@ -299,6 +299,7 @@ def _call(
         concurrency=options.get("concurrency"),
         queue=options.get("queue", 1000),
         name=f"{what[0].upper()}{what[1:]}",
+        thread=options.get("thread"),
     )
 
 

@@ -23,6 +23,10 @@ class FeatureOptions(TypedDict, total=False):
         timeout: The maximum duration of one call, in seconds; the server's limit by default.
         concurrency: The maximum number of running calls; None for no limit.
         queue: The maximum number of waiting calls; 1000 by default.
+        thread: Where a plain function runs: `True` (the default) in a thread; `False` in place, on
+            the event loop; "auto" in place once it has proved quick, and in threads for good once it
+            was not. Hazard: while a function runs in place, the whole server waits for it. A timeout
+            does not stop it, and it cannot use `ctx.wait`.
     """
 
     name: str | None
@@ -35,6 +39,7 @@ class FeatureOptions(TypedDict, total=False):
     timeout: float | None
     concurrency: int | None
     queue: int
+    thread: bool | Literal["auto"] | None
 
 
 class ToolOptions(FeatureOptions, total=False):

@@ -19,6 +19,7 @@ from ...typed.raw_schema import RawSignature
 from ...typed.signature import Signature
 from ...typed.string_arguments import Strings
 from ..calls.concurrency_limit import Gate
+from ..calls.pace import Pace
 from .scopes import NONE
 
 if TYPE_CHECKING:
@@ -63,6 +64,8 @@ class Call(Struct, frozen=True):
     yields: bool = False  # an async generator function
     timeout: float | None = None  # seconds
     gate: Gate | None = None
+    in_place: bool = False  # a plain function that runs in the event loop
+    pace: Pace | None = None  # of a plain function that runs in the event loop while it is quick
 
 
 def call_of(
@@ -73,9 +76,13 @@ def call_of(
     concurrency: int | None,
     queue: int,
     name: str,
+    thread: bool | Literal["auto"] | None = None,
 ) -> Call:
     """Return how to run `function`, with at most `concurrency` calls at once and `queue` waiting
     calls.
+
+    Raises:
+        ValueError: An option is invalid, or is not one of such a function.
     """
     if timeout is not None and timeout <= 0:
         raise ValueError(f"the timeout of {name} must be more than 0 seconds")
@@ -84,13 +91,26 @@ def call_of(
         inner = inner.func
     if not inspect.isroutine(inner) and not inspect.isclass(inner):
         inner = getattr(inner, "__call__", inner)  # noqa: B004 - an object that can be called: its method says how
+    waits = inspect.iscoroutinefunction(inner)
+    yields = inspect.isasyncgenfunction(inner)
+    if thread not in (None, True, False, "auto"):
+        raise ValueError(f"thread= of {name} must be True, False or 'auto', not {thread!r}")
+    if thread and (waits or yields):
+        raise ValueError(
+            f"{name} is an async function, which runs in the event loop: thread= is for plain"
+            " functions"
+        )
+    # A function with a Context may wait for the loop (`ctx.wait`), which it cannot do in the loop.
+    adapts = thread == "auto" and context is None
     return Call(
         function,
         context,
-        waits=inspect.iscoroutinefunction(inner),
-        yields=inspect.isasyncgenfunction(inner),
+        waits=waits,
+        yields=yields,
         timeout=timeout,
         gate=Gate(concurrency, queue, name) if concurrency is not None else None,
+        in_place=thread is False and not (waits or yields),
+        pace=Pace() if adapts else None,
     )
 
 
