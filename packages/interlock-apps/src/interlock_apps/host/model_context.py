@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import is_not
 from typing import Any
 
 from msgspec.structs import replace
@@ -56,6 +57,8 @@ class ModelContextBuilder:
         self._tools: tuple[Tool, ...] = ()
         self._size = 0
         self._searching = False
+        self._offered: tuple[Tool, ...] = ()  # what was offered last
+        self._offered_size = 0  # its tokens
 
     def now(self, facts: ModelFacts) -> ModelContext:
         """The current system prompt and tools."""
@@ -72,10 +75,14 @@ class ModelContextBuilder:
         if self._skills.offered:
             own = (*own, builtin_tools.LOAD_SKILL_TOOL, builtin_tools.READ_SKILL_TOOL)
         if self._searching:
-            return ModelContext(
-                self._system(), (builtin_tools.FIND_TOOL, builtin_tools.USE_TOOL, *own)
-            )
-        return ModelContext(self._system(), (*self._tools, *own))
+            tools: tuple[Tool, ...] = (builtin_tools.FIND_TOOL, builtin_tools.USE_TOOL, *own)
+        else:
+            tools = (*self._tools, *own)
+        if len(tools) != len(self._offered) or any(map(is_not, tools, self._offered)):
+            self._offered = tools
+            self._offered_size = tokens.of_tools(tools)
+        system = self._system()
+        return ModelContext(system, self._offered, self._offered_size + tokens.of_text(system))
 
     def search(self, words: str, limit: int) -> list[Tool]:
         """The matching tools, as the model may see them."""

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -130,3 +131,53 @@ def test_uses_and_results_are_never_parted(messages: list[SamplingMessage], room
         assert results == wanted
         wanted = [block.id for block in blocks(message) if isinstance(block, ToolUseContent)]
     assert shown[0].role == "user"
+
+
+@given(
+    st.lists(st.tuples(MESSAGES, st.integers(200, 4_000)), min_size=1, max_size=6),
+    st.booleans(),
+)
+def test_the_size_is_that_of_what_is_shown(
+    parts: list[tuple[list[SamplingMessage], int]], pictures: bool
+) -> None:
+    """However the conversation grows, and whichever rules have shortened it."""
+    window = ContextWindow()
+    messages: list[SamplingMessage] = []
+    for n, (more, room) in enumerate(parts):
+        messages += more
+        if pictures:
+            messages += step(1000 + n, 10, PICTURE)
+        shown, _ = window.shown(messages, room)
+        assert window.size == tokens.of_messages(shown)
+        again, none = window.shown(messages, max(room, window.size))
+        assert (again, none) == (shown, [])
+
+
+@pytest.mark.parametrize("length", [10, 100, 1_000, 5_000])
+def test_a_step_estimates_only_new_messages(length: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However long the conversation is."""
+    counted: list[SamplingMessage] = []
+    estimate = tokens.of_message
+    monkeypatch.setattr(
+        tokens, "of_message", lambda message: (counted.append(message), estimate(message))[1]
+    )
+    window = ContextWindow()
+    messages = [person("go"), *[each for n in range(length // 2) for each in step(n, 10)]]
+    window.shown(messages, 10_000_000)
+    for n in range(3):
+        counted.clear()
+        messages += step(length + n, 10)
+        shown, _ = window.shown(messages, 10_000_000)
+        assert counted == messages[-2:]
+        assert shown == messages
+
+
+def test_another_conversation_is_counted_anew() -> None:
+    """A shorter one, or one with other messages."""
+    window = ContextWindow()
+    messages = [person("a"), *step(1, 100)]
+    window.shown(messages, 10_000)
+    for other in (messages[:1], [person("b"), model("c")], [*messages, person("d")]):
+        shown, _ = window.shown(other, 10_000)
+        assert shown == other
+        assert window.size == tokens.of_messages(other)

@@ -20,6 +20,7 @@ from interlock.types import (
     ToolUseContent,
 )
 from interlock_apps.fleet.events import ModelAsked, ModelFailed, ModelSaid, Trimmed
+from interlock_apps.host.loop import tokens
 from interlock_apps.host.loop.budget import Budget
 from interlock_apps.host.loop.context_window import ContextWindow, blocks
 from interlock_apps.host.loop.turn import (
@@ -66,7 +67,7 @@ def talk(
             for each in messages or ("hello",)
         ],
         trimming=ContextWindow(budget.keep),
-        offer=lambda: ModelContext("system", (ADD,)),
+        offer=lambda: ModelContext("system", (ADD,), tokens.of_text("system") + tokens.of_tools([ADD])),
     )
 
 

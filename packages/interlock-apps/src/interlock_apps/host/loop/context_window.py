@@ -33,25 +33,36 @@ class Omission(Struct, frozen=True):
 class ContextWindow:
     """The marks of one conversation: messages before a mark are shortened or left out.
 
-    The last `keep` turns stay whole.
+    The last `keep` turns stay whole. The tokens of a message are estimated once, when it is new, and
+    again where a rule shortens it.
+
+    Attributes:
+        size: The tokens of the messages that were shown last.
     """
 
     def __init__(self, keep: int = 2) -> None:
+        self.size = 0
         self._keep = keep
         self._media = self._results = self._gone = 0  # indexes of messages
         self._steps: tuple[int, int] = (0, 0)  # omitted messages of the current turn
+        self._messages: list[SamplingMessage] = []  # all of them, as the rules have shortened them
+        self._sizes: list[int] = []  # their tokens
+        self._newest: SamplingMessage | None = None  # the last one that was counted
 
     def shown(
         self, messages: Sequence[SamplingMessage], room: int
     ) -> tuple[list[SamplingMessage], list[Omission]]:
         """The messages for the model, in at most `room` tokens as far as the rules reach, and the
         new omissions.
+
+        Args:
+            messages: The conversation. Between two calls it only grows.
+            room: The room in tokens.
         """
         trims: list[Omission] = []
-        view = self._view(messages)
-        size = tokens.of_messages(view)
-        if size <= room:
-            return view, trims
+        self._count(messages)
+        if self.size <= room:
+            return self._view(), trims
         target = int(room * SLACK)
         recent = max(0, len(messages) - RECENT)
         starts = turns(messages)
@@ -83,50 +94,89 @@ class ContextWindow:
             ),
         )
         for rule, words, marks, move in rules:
-            before = size
+            before = self.size
             for mark in marks:
-                if size <= target:
+                if self.size <= target:
                     break
                 move(mark)
-                size = tokens.of_messages(self._view(messages))
-            if size < before:
+            if self.size < before:
                 trims.append(
                     Omission(
                         rule,
                         f"Left out, because the conversation is too long for the model: {words}.",
-                        before - size,
+                        before - self.size,
                     )
                 )
-        return self._view(messages), trims
+        return self._view(), trims
+
+    def _count(self, messages: Sequence[SamplingMessage]) -> None:
+        """Estimate the messages that are new."""
+        known = len(self._sizes)
+        if known > len(messages) or (known and messages[known - 1] is not self._newest):
+            self._messages.clear()  # another conversation
+            self._sizes.clear()
+            known = 0
+        for index in range(known, len(messages)):
+            message = _reduced(
+                messages[index], media=index < self._media, results=index < self._results
+            )
+            self._messages.append(message)
+            self._sizes.append(tokens.of_message(message))
+        if messages:
+            self._newest = messages[-1]
+        self.size = self.size + sum(self._sizes[known:]) if known else self._size_of_view()
 
     def _drop_media(self, mark: int) -> None:
         self._media = mark
+        self._shorten(mark - 1, media=True)
 
     def _drop_results(self, mark: int) -> None:
         self._results = mark
+        self._shorten(mark - 1, results=True)
+
+    def _shorten(self, index: int, *, media: bool = False, results: bool = False) -> None:
+        self._messages[index] = _reduced(self._messages[index], media=media, results=results)
+        size = tokens.of_message(self._messages[index])
+        first, after = self._skipped()
+        if index >= self._gone and not first <= index < after:
+            self.size += size - self._sizes[index]
+        self._sizes[index] = size
 
     def _drop(self, mark: int) -> None:
         self._gone = mark
+        self.size = self._size_of_view()
 
     def _skip(self, starts: Sequence[int]) -> Callable[[int], None]:
         def skip(mark: int) -> None:
             self._steps = (starts[-1] + 1 if starts else 0, mark)
+            self.size = self._size_of_view()
 
         return skip
 
-    def _view(self, messages: Sequence[SamplingMessage]) -> list[SamplingMessage]:
+    def _skipped(self) -> tuple[int, int]:
+        """The omitted messages after those that are gone, as (first, after); (0, 0) for none."""
         first, after = self._steps
-        skipped = first < after and first > self._gone
-        view = []
-        for index in range(self._gone, len(messages)):
-            if skipped and first <= index < after:
-                continue
-            view.append(
-                _reduced(messages[index], media=index < self._media, results=index < self._results)
-            )
-        if (self._gone or skipped) and view:
+        return (first, after) if self._gone < first < after else (0, 0)
+
+    def _view(self) -> list[SamplingMessage]:
+        view = self._messages[self._gone :]
+        first, after = self._skipped()
+        del view[max(0, first - self._gone) : max(0, after - self._gone)]
+        if view and self._is_noted():
             view[0] = _with_note(view[0])
         return view
+
+    def _size_of_view(self) -> int:
+        first, after = self._skipped()
+        size = sum(self._sizes[self._gone :]) - sum(self._sizes[first:after])
+        if self._gone < len(self._messages) and self._is_noted():
+            begin = self._messages[self._gone]
+            size += tokens.of_message(_with_note(begin)) - self._sizes[self._gone]
+        return size
+
+    def _is_noted(self) -> bool:
+        """Whether the first message that is shown says that something was left out."""
+        return self._gone > 0 or self._skipped() != (0, 0)
 
 
 def turns(messages: Sequence[SamplingMessage]) -> list[int]:

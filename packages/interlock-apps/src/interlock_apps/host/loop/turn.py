@@ -24,7 +24,6 @@ from interlock.types import (
 )
 
 from ...fleet.events import ModelAsked, ModelFailed, ModelSaid, ResultsGiven, Trimmed, TurnEnded
-from . import tokens
 from .budget import Budget
 from .context_window import ContextWindow, blocks
 
@@ -35,10 +34,11 @@ HARDER = 0.5  # share of the room after the provider said that the conversation 
 
 
 class ModelContext(Struct, frozen=True):
-    """The system prompt and the tools for the model, at this moment."""
+    """The system prompt and the tools for the model, at this moment, and the tokens of both."""
 
     system: str
     tools: tuple[Tool, ...]
+    size: int
 
 
 class AskModel(Struct, frozen=True):
@@ -176,7 +176,7 @@ def _asked(talk: TurnState, step: int) -> Generator[Step, Any, ModelAnswer | Tur
     while True:
         offer = talk.offer()
         most = min(talk.facts.output, talk.budget.answer or talk.facts.output)
-        outside = tokens.of_text(offer.system) + tokens.of_tools(offer.tools) + most
+        outside = offer.size + most
         messages, trims = talk.trimming.shown(
             talk.messages, int(max(1_000, talk.facts.context - outside) * share)
         )
@@ -192,7 +192,7 @@ def _asked(talk: TurnState, step: int) -> Generator[Step, Any, ModelAnswer | Tur
             tools=tools or None,
             tool_choice=ToolChoice(mode="auto") if tools else None,
         )
-        size = outside - most + tokens.of_messages(messages)
+        size = offer.size + talk.trimming.size
         yield PublishEvent(
             ModelAsked(
                 session=talk.session,
