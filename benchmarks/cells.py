@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .messages import AADD, ADD, LENGTH, LIST, RECORD, TEXT, Hold, Request
+from .messages import AADD, ADD, LENGTH, LIST, RECORD, TEXT, Hold, Request, rows
 from .roster import HANDSHAKE, STATELESS
 
 BOTH = (STATELESS, HANDSHAKE)
@@ -47,13 +47,16 @@ class Place:
         return " ".join(word for word in (self.role, self.catalogue, self.mode) if word)
 
 
-PLAIN, MODELS, MANY = (Place("server", catalogue) for catalogue in ("plain", "models", "many"))
+PLAIN, MODELS, MANY, VERY_MANY, WIDE = (
+    Place("server", catalogue) for catalogue in ("plain", "models", "many", "very-many", "rows")
+)
 CLIENT = Place("client")
 MEMORY = Place("memory")
 WEB_CLIENT = Place("web-client")
 WEB, WEB_EVENTS, WEB_JSON = (Place("web", "plain", mode) for mode in ("usual", "events", "json"))
 WEB_STORED, WEB_WORKERS = (Place("web", "plain", mode) for mode in ("stored", "workers"))
 WEB_MANY = Place("web", "many", "usual")
+WEB_WIDE = Place("web", "rows", "usual")
 GUARDED = Place("guarded", "plain", "usual")
 LOCKED_CLIENT = Place("locked-client")
 HELD = Place("held", "plain", "usual")
@@ -84,9 +87,12 @@ CELLS: tuple[Cell, ...] = (
     Cell("aadd", "async def add, 64 in flight", PLAIN, (CPU, WALL), AADD, 64, BOTH),
     Cell("add", "def add, 64 in flight", PLAIN, (CPU, WALL), ADD, 64, BOTH),
     Cell("latency", "async def add, 1 in flight", PLAIN, (P50, CPU), AADD, 1, BOTH),
+    Cell("add-1", "def add, 1 in flight", PLAIN, (P50, CPU), ADD, 1),
     Cell("record", "20 records of 6 fields, 64 in flight", MODELS, (CPU, WALL), RECORD, 64, BOTH),
     Cell("cold", "start to the first answer", PLAIN, START, None, 1, BOTH),
     Cell("cold-models", "the same with a pydantic tool", MODELS, START, None, 1, BOTH),
+    Cell("cold-1000", "start with 1,000 tools", MANY, START),
+    Cell("cold-10000", "start with 10,000 tools", VERY_MANY, START),
     Cell("rss", "memory after the first call", PLAIN, RESIDENT, None, 1, BOTH),
     Cell("list", "list of 1000 tools", MANY, (CPU_MS, WALL_MS), LIST, 1),
     Cell(
@@ -94,6 +100,9 @@ CELLS: tuple[Cell, ...] = (
     ),
     Cell("result-1mb", "1 MB text result, 1 in flight", PLAIN, (CPU, WALL), TEXT),
     Cell("argument-1mb", "1 MB text argument, 1 in flight", PLAIN, (CPU, WALL), LENGTH),
+    Cell("rows-550", "result of 550 rows (0.1 MB)", WIDE, (CPU_MS, WALL_MS), rows(550)),
+    Cell("rows-5500", "result of 5,500 rows (1 MB)", WIDE, (CPU_MS, WALL_MS), rows(5_500)),
+    Cell("rows-55000", "result of 55,000 rows (10 MB)", WIDE, (CPU_MS, WALL_MS), rows(55_000)),
     Cell("client-64", "client, 64 in flight", CLIENT, (CPU, WALL), AADD, 64, BOTH),
     Cell("client-1", "client, 1 in flight", CLIENT, (CPU, WALL), AADD, 1, BOTH),
     Cell(
@@ -108,6 +117,13 @@ CELLS: tuple[Cell, ...] = (
     Cell("http-16", "HTTP, async def add, 16 connections", WEB, TAILS, AADD, 16, stretch=3),
     Cell("http-64", "HTTP, async def add, 64 connections", WEB, TAILS, AADD, 64, stretch=3),
     Cell("http-result-1mb", "HTTP, 1 MB text result, 1 connection", WEB, (CPU, WALL), TEXT),
+    Cell(
+        "http-rows-5500",
+        "HTTP, result of 5,500 rows (1 MB)",
+        WEB_WIDE,
+        (CPU_MS, WALL_MS),
+        rows(5_500),
+    ),
     Cell("http-argument-1mb", "HTTP, 1 MB text argument, 1 connection", WEB, (CPU, WALL), LENGTH),
     Cell(
         "http-json-16",
@@ -268,4 +284,25 @@ DERIVED: tuple[Derived, ...] = (
         "http-stored-16",
         "http-workers-16",
     ),
+)
+
+
+@dataclass(frozen=True)
+class Growth:
+    """How a cost grows with the size of the work, from two cells of the same peer: the exponent is
+    1 where ten times the work costs ten times as much."""
+
+    title: str
+    small: str
+    large: str
+    factor: float
+    key: str = "cpu"
+
+
+GROWTHS: tuple[Growth, ...] = (
+    Growth("rows of a result, 550 to 5,500", "rows-550", "rows-5500", 10),
+    Growth("rows of a result, 5,500 to 55,000", "rows-5500", "rows-55000", 10),
+    Growth("a call, among 6 tools and among 1,000", "aadd", "aadd-of-1000", 1000 / 6),
+    Growth("start, 6 tools and 1,000", "cold", "cold-1000", 1000 / 6),
+    Growth("start, 1,000 tools and 10,000", "cold-1000", "cold-10000", 10),
 )

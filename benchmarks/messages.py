@@ -67,6 +67,13 @@ def says(answer: int) -> Callable[[Params], bool]:
     )
 
 
+def rows(count: int) -> Request:
+    """Return a call whose structured result has a number of rows."""
+    return call(
+        "rows", {"count": count}, lambda result: len(result["structuredContent"]["result"]) == count
+    )
+
+
 MEGABYTE = 1_000_000
 ROWS = [
     {

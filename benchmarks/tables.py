@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import log
 
-from .cells import CELLS, DERIVED, Cell, Derived, Figure
+from .cells import CELLS, DERIVED, GROWTHS, Cell, Derived, Figure, Growth
 from .roster import Peer
 from .rounds import Results
 
@@ -41,6 +42,16 @@ def tables(results: Results, peers: list[Peer]) -> str:
             [row.title, *(times(growth(results, row, peer)) for peer in peers)] for row in derived
         ]
         parts += ["## Quotients", grid(["", *(peer.title for peer in peers)], body)]
+    grown = [row for row in GROWTHS if any(exponent(results, row, peer) for peer in peers)]
+    if grown:
+        body = [
+            [row.title, *(power(exponent(results, row, peer)) for peer in peers)] for row in grown
+        ]
+        parts += [
+            "## Growth",
+            "The exponent is 1 where ten times the work costs ten times as much.",
+            grid(["", *(peer.title for peer in peers)], body),
+        ]
     parts.append(
         f"The load generator was busy for at most {results.busiest():.0%} of the wall time "
         "with more than one server call in flight."
@@ -117,6 +128,21 @@ def growth(results: Results, row: Derived, peer: Peer) -> float | None:
         if above and below:
             return above / below
     return None
+
+
+def exponent(results: Results, row: Growth, peer: Peer) -> float | None:
+    """Return the power of the size with which a cost of one peer grows."""
+    for revision in peer.revisions:
+        small = results.median(row.small, revision, peer.name, row.key)
+        large = results.median(row.large, revision, peer.name, row.key)
+        if small and large:
+            return log(large / small) / log(row.factor)
+    return None
+
+
+def power(value: float | None) -> str:
+    """Return an exponent, or a dash for None."""
+    return "-" if value is None else f"n^{value:.2f}"
 
 
 def label(cell: Cell, revision: str, figure: Figure) -> list[str]:

@@ -102,6 +102,11 @@ class App:
         value = self.tools[name](**request.params.arguments)
         if asyncio.iscoroutine(value):
             value = await value
+        if name == "rows":
+            data = self.encode(value)
+            content = [{"type": "text", "text": data.decode()}]
+            structured = {"result": msgspec.Raw(data)}
+            return {"content": content, "structuredContent": structured, **self.stamp}
         content = [{"type": "text", "text": value if isinstance(value, str) else str(value)}]
         if name in self.prose:
             return {"content": content, **self.stamp}

@@ -52,7 +52,7 @@ def numbered(number: int) -> Tool:
 
 def catalogue(name: str) -> list[Tool]:
     """Return the tools of a catalogue: `plain` (6), `models` (6, one of them with pydantic
-    arguments) or `many` (1000)."""
+    arguments), `rows` (6, one of them with a long result), `many` (1000) or `very-many` (10,000)."""
     six: list[Tool] = [aadd, add, text, length, echo, flip]
     if name == "models":
         from records import (
@@ -60,8 +60,13 @@ def catalogue(name: str) -> list[Tool]:
         )  # imported here: a catalogue without pydantic models must not pay for the import
 
         return [*six[:5], record]
-    if name == "many":
-        return [*six, *(numbered(number) for number in range(994))]
+    if name == "rows":
+        from rows import rows
+
+        return [*six[:5], rows]
+    if name in ("many", "very-many"):
+        count = 1_000 if name == "many" else 10_000
+        return [*six, *(numbered(number) for number in range(count - 6))]
     return six
 
 

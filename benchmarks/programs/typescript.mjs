@@ -21,6 +21,28 @@ const records = z.object({
   ),
 });
 
+const row = z.object({
+  id: z.number().int(),
+  name: z.string(),
+  email: z.string(),
+  score: z.number(),
+  active: z.boolean(),
+  city: z.string(),
+});
+const kept = [];
+const table = () => {
+  if (kept.length === 0) kept.push(...Array.from({ length: 55_000 }, (_, id) => madeRow(id)));
+  return kept;
+};
+const madeRow = (id) => ({
+  id,
+  name: `Person Number ${id}`,
+  email: `person.${id}@example.org`,
+  score: id * 1.25,
+  active: id % 2 === 0,
+  city: "Amsterdam",
+});
+
 const said = (text) => ({ content: [{ type: "text", text }] });
 const answer = (result) => ({
   content: [{ type: "text", text: String(result) }],
@@ -64,6 +86,16 @@ function build(catalogue) {
       async ({ records }) =>
         answer(records.reduce((sum, row) => (row.active ? sum + row.id : sum), 0)),
     );
+  } else if (catalogue === "rows") {
+    const wrapped = z.object({ result: z.array(row) });
+    tool("rows", "Return the first rows of a table.", z.object({ count: z.number().int() }), wrapped,
+      async ({ count }) => {
+        const result = table().slice(0, count);
+        return {
+          content: [{ type: "text", text: JSON.stringify(result) }],
+          structuredContent: { result },
+        };
+      });
   } else {
     tool(
       "flip",
@@ -73,7 +105,8 @@ function build(catalogue) {
       async ({ value }) => answer(!value),
     );
   }
-  for (let number = 0; catalogue === "many" && number < 994; number++) {
+  const numbered = { many: 994, "very-many": 9994 }[catalogue] ?? 0;
+  for (let number = 0; number < numbered; number++) {
     const name = `tool_${String(number).padStart(4, "0")}`;
     tool(name, `Multiply two integers and add ${number}.`, pair, whole, async ({ a, b }) =>
       answer(a * b + number),
