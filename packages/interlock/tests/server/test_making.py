@@ -5,7 +5,9 @@ one.
 from __future__ import annotations
 
 import functools
+import inspect
 import logging
+import typing
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ import pytest
 
 from interlock import Icon, Server, ToolAnnotations
 from interlock import types as t
+from interlock.server.catalogue import factories
 from tests.server.by_hand import listed, read, text
 
 
@@ -495,3 +498,21 @@ def test_prompts_that_cannot_be():
     ):
         server.add_prompt(nothing, timeout=0)
     assert len(server.prompts) == 0
+
+
+def test_a_signature_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For the arguments and for the result together."""
+    read: list[str] = []
+
+    def counting(module: Any, name: str) -> None:
+        function = getattr(module, name)
+        monkeypatch.setattr(
+            module, name, lambda *given, **named: (read.append(name), function(*given, **named))[1]
+        )
+
+    counting(inspect, "signature")
+    counting(typing, "get_type_hints")
+    counting(factories, "parse")
+    server = Server("making")
+    server.add_tool(add)
+    assert sorted(read) == ["get_type_hints", "parse", "signature"]

@@ -31,11 +31,11 @@ from ..wire.jsonrpc import READ_ERRORS
 from ..wire.salvage import without_surrogates
 from .adapters import Foreign, Misfit, enc_hook
 from .annotations import TypeAdapter, adapter_of, is_class_with_fields, is_union, one_of, unwrapped
-from .docstrings import parse
+from .docstrings import Docstring, parse
 from .json_schema import SchemaBuilder, has_bare_fields
 from .media import Audio, File, Image, sniff
 from .progress import Progress
-from .type_hints import Unresolved, doc_of, named, result_hint_of
+from .type_hints import FunctionHints, Unresolved, doc_of, named, read_hints
 
 _BLOCKS = (
     t.TextContent,
@@ -435,15 +435,29 @@ class _Turn:
 
 
 def output_of(
-    function: Callable[..., Any], *, output_schema: Mapping[str, Any] | None = None
+    function: Callable[..., Any],
+    *,
+    output_schema: Mapping[str, Any] | None = None,
+    hints: FunctionHints | None = None,
+    doc: Docstring | None = None,
 ) -> Output:
     """The conversion of a function's return values, by its annotation or the given schema.
 
-    Raises TypeError for an annotation without a schema, ValueError for an invalid schema.
+    Args:
+        function: The function.
+        output_schema: The schema that its author wrote.
+        hints: What `read_hints` has read already.
+        doc: Its docstring, if it has been parsed already.
+
+    Raises:
+        TypeError: The annotation has no schema.
+        ValueError: The schema is invalid.
     """
     if output_schema is not None:
         return Declared(output_schema)
-    annotation = result_hint_of(function)
+    if hints is None:
+        hints = read_hints(function)
+    annotation = hints.types.get("return", Any)
     if isinstance(annotation, Unresolved):
         raise TypeError(
             f"{named(function)} returns {annotation.text!r}, which cannot be read here:"
@@ -468,7 +482,7 @@ def output_of(
             f"{named(function)}: what it returns cannot be described: {bad}; where that is meant,"
             " annotate Any"
         ) from None
-    words = parse(doc_of(function)).returns
+    words = (doc or parse(doc_of(function))).returns
     drawn = {**({"description": words} if words else {}), **drawn}
     wrapped = not sheet.is_object(drawn)
     schema = sheet.finish(
@@ -491,7 +505,7 @@ def can_be_text(function: Callable[..., Any]) -> bool:
 
     False only if no value of the type has text: None, images, audio, files and links.
     """
-    return _can_be_text(_of_values(result_hint_of(function)))
+    return _can_be_text(_of_values(read_hints(function).types.get("return", Any)))
 
 
 # What an annotation says about the values.

@@ -12,7 +12,7 @@ from .. import types as t
 from ..schema import SchemaError, compile
 from .lenient import coerced
 from .signature import MOST_COERCED, ArgumentsError, is_context
-from .type_hints import hints_of, signature_with_text
+from .type_hints import read_hints
 
 
 class RawSignature:
@@ -40,10 +40,10 @@ class RawSignature:
             self._validator = compile(self.schema)
         except SchemaError as bad:
             raise ValueError(f"the input schema cannot be used: {bad}") from None
-        hints = hints_of(function, {context_type.__name__: context_type})
-        parameters = signature_with_text(function).parameters
+        hints = read_hints(function, {context_type.__name__: context_type})
+        parameters = hints.parameters
         self.context = next(
-            (name for name in parameters if is_context(hints.get(name), context_type)), None
+            (name for name in parameters if is_context(hints.types.get(name), context_type)), None
         )
         rest = [parameter for name, parameter in parameters.items() if name != self.context]
         if len(rest) != 1 or rest[0].kind not in (

@@ -19,7 +19,7 @@ from . import lenient
 from .adapters import Foreign, Misfit, dec_hook
 from .annotations import TypeAdapter, adapter_of, is_field_info, is_union, marked, one_of, unwrapped
 from .json_schema import SchemaBuilder, jsonable
-from .type_hints import Unresolved, hints_of, named, signature_with_text
+from .type_hints import FunctionHints, Unresolved, named, read_hints
 
 _decode_json = msgspec.json.Decoder().decode
 _decode_slices = msgspec.json.Decoder(dict[str, Raw]).decode
@@ -249,6 +249,7 @@ def signature_of(
     context_type: type[Any],
     description_of: Mapping[str, str] | None = None,
     lenient: bool = True,
+    hints: FunctionHints | None = None,
 ) -> Signature:
     """The signature of a function, method, partial or callable object.
 
@@ -261,6 +262,7 @@ def signature_of(
         description_of: The docstring's description of parameters; that of an annotation takes
             precedence.
         lenient: Whether values sent as strings are converted to the expected type.
+        hints: What `read_hints` has read already, with the Context among the extra names.
 
     Raises:
         TypeError: A parameter cannot be offered; the message says which one and why.
@@ -272,7 +274,9 @@ def signature_of(
     context: str | None = None
     rest: TypeAdapter | Foreign | None = None
     closing: JSONObject | bool = False
-    for where, parameter, annotation in _annotated(function, context_type):
+    if hints is None:
+        hints = read_hints(function, {context_type.__name__: context_type})
+    for where, parameter, annotation in _annotated(function, hints):
         try:
             _check_kind(parameter)
             if is_context(annotation, context_type):
@@ -314,22 +318,21 @@ def signature_of(
 
 
 def _annotated(
-    function: Callable[..., Any], context_type: type[Any]
+    function: Callable[..., Any], hints: FunctionHints
 ) -> Iterator[tuple[str, inspect.Parameter, Any]]:
     """The parameters that are not bound, each with the beginning of an error message and its
     annotation.
     """
-    hints = hints_of(function, {context_type.__name__: context_type})
     bound = _bound(function)
-    for name, parameter in signature_with_text(function).parameters.items():
+    for name, parameter in hints.parameters.items():
         where = f"{named(function)}: the parameter {name!r}"
-        annotation = hints.get(name, Any)
+        annotation = hints.types.get(name, Any)
         if isinstance(annotation, Unresolved):
             raise TypeError(
                 f"{where} is annotated {annotation.text!r}, which cannot be read here:"
                 f" {annotation.reason}"
             )
-        if name in ("self", "cls") and name not in hints and _in_class(function):
+        if name in ("self", "cls") and name not in hints.types and _in_class(function):
             raise TypeError(
                 f"{where} is that of a method which is not bound; register the method of an object"
             )

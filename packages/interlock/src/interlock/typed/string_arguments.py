@@ -16,7 +16,7 @@ from .annotations import TypeAdapter, adapter_of, is_union, unwrapped, words_of
 from .docstrings import parse
 from .json_schema import SchemaBuilder
 from .signature import is_context
-from .type_hints import Unresolved, doc_of, hints_of, named, signature_with_text
+from .type_hints import Unresolved, doc_of, named, read_hints
 
 _ERRORS = (*READ_ERRORS, Misfit)
 
@@ -35,8 +35,8 @@ class Strings:
         self.choices: dict[str, list[str]] = {}
         self._adapters: dict[str, TypeAdapter | Foreign | None] = {}  # None keeps the string
         described = parse(doc_of(function)).params
-        hints = hints_of(function, {context_type.__name__: context_type})
-        for name, parameter in signature_with_text(function).parameters.items():
+        hints = read_hints(function, {context_type.__name__: context_type})
+        for name, parameter in hints.parameters.items():
             if parameter.kind in (
                 parameter.POSITIONAL_ONLY,
                 parameter.VAR_POSITIONAL,
@@ -46,7 +46,7 @@ class Strings:
                     f"parameter {name!r} of {function!r} cannot be given by name; use plain"
                     " parameters"
                 )
-            hint = hints.get(name, str)
+            hint = hints.types.get(name, str)
             if isinstance(hint, Unresolved):
                 raise TypeError(
                     f"parameter {name!r} of {named(function)} is annotated {hint.text!r}, which"

@@ -41,7 +41,7 @@ def bare(function: Any) -> Any:
     return function
 
 
-def signature_with_text(function: Callable[..., Any]) -> inspect.Signature:
+def _signature_with_text(function: Callable[..., Any]) -> inspect.Signature:
     """`inspect.signature`; from Python 3.14 on it needs an option to accept unknown names.
 
     Raises TypeError if there is no signature.
@@ -80,30 +80,36 @@ def doc_of(function: Any) -> str | None:
     return inspect.getdoc(bare(function)) or inspect.getdoc(type(function))
 
 
-def hints_of(
+class FunctionHints(Struct, frozen=True):
+    """What a function says about its parameters and its result.
+
+    Attributes:
+        parameters: The parameters by name, in order.
+        types: The annotations of the parameters and, as "return", of the result. One that cannot be
+            evaluated is Unresolved.
+    """
+
+    parameters: Mapping[str, inspect.Parameter]
+    types: Mapping[str, Any]
+
+
+def read_hints(
     function: Callable[..., Any], extra: Mapping[str, Any] | None = None
-) -> dict[str, Any]:
-    """The annotations of the parameters and, as "return", of the result. One that cannot be
-    evaluated is Unresolved.
+) -> FunctionHints:
+    """Read the parameters of a function, and evaluate its annotations.
 
     Names are looked up in the function's module, then in running functions around it, then in
     `extra` (for names that a module imports only for type checkers).
+
+    Raises TypeError if the function has no signature.
     """
-    signature = signature_with_text(function)
+    signature = _signature_with_text(function)
     written = {
         p.name: p.annotation for p in signature.parameters.values() if p.annotation is not p.empty
     }
     if signature.return_annotation is not signature.empty:
         written["return"] = signature.return_annotation
-    return _resolved(function, written, extra or {})
-
-
-def result_hint_of(function: Callable[..., Any]) -> Any:
-    """The annotation of the result alone, read as by `hints_of`; Any where there is none."""
-    signature = signature_with_text(function)
-    if signature.return_annotation is signature.empty:
-        return Any
-    return _resolved(function, {"return": signature.return_annotation}, {})["return"]
+    return FunctionHints(signature.parameters, _resolved(function, written, extra or {}))
 
 
 def _resolved(

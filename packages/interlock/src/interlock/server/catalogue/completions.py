@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from ... import types as t
 from ...typed.signature import is_context
-from ...typed.type_hints import hints_of, signature_with_text
+from ...typed.type_hints import read_hints
 from .features import Call, FeatureList, PromptFeature, TemplateFeature, call_of
 
 
@@ -107,9 +107,9 @@ def completion_of(
     """
     wants: set[str] = set()
     takes_context: str | None = None
-    hints = hints_of(function, {context_type.__name__: context_type})
-    for name in signature_with_text(function).parameters:
-        hint = hints.get(name)
+    hints = read_hints(function, {context_type.__name__: context_type})
+    for name in hints.parameters:
+        hint = hints.types.get(name)
         if is_context(hint, context_type):
             takes_context = name
         elif name in ("value", "ref", "argument", "arguments", "context"):

@@ -22,7 +22,7 @@ from ...typed.output import output_of
 from ...typed.raw_schema import RawSignature
 from ...typed.signature import Signature, signature_of
 from ...typed.string_arguments import Strings
-from ...typed.type_hints import doc_of
+from ...typed.type_hints import FunctionHints, doc_of, read_hints
 from .feature_options import FeatureOptions, PromptOptions, ResourceOptions, ToolOptions
 from .features import (
     Call,
@@ -81,14 +81,19 @@ def make_tool(
         )
     doc = parse(doc_of(function))
     lenient = options.get("lenient")
+    context_type = defaults.context_type
+    hints = read_hints(function, {context_type.__name__: context_type})
     signature = _signature(
         function,
         options.get("input_schema"),
-        defaults.context_type,
+        hints,
+        context_type,
         doc.params,
         lenient=defaults.lenient if lenient is None else lenient,
     )
-    output = output_of(function, output_schema=options.get("output_schema"))
+    output = output_of(
+        function, output_schema=options.get("output_schema"), hints=hints, doc=doc
+    )
     try:
         mirrors = header_parameters(signature.schema)
     except SchemaError as bad:
@@ -140,6 +145,7 @@ def _hints(options: ToolOptions) -> t.ToolAnnotations | None:
 def _signature(
     function: Callable[..., Any],
     input_schema: Mapping[str, Any] | None,
+    hints: FunctionHints,
     context_type: type[Any],
     description_of: Mapping[str, str],
     *,
@@ -148,7 +154,11 @@ def _signature(
     if input_schema is not None:
         return RawSignature(function, input_schema, context_type, lenient=lenient)
     return signature_of(
-        function, context_type=context_type, description_of=description_of, lenient=lenient
+        function,
+        context_type=context_type,
+        description_of=description_of,
+        lenient=lenient,
+        hints=hints,
     )
 
 

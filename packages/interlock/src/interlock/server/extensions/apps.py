@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from ... import types as t
 from ...exchange import AnyResult
 from ...typed.output import Output, OutputError, can_be_text
-from ...typed.type_hints import bare, hints_of, named
+from ...typed.type_hints import bare, named, read_hints
 from ...types.apps import APP_MIME_TYPE, AppAudience, AppPermission
 from ..catalogue.features import FeatureList, ToolFeature
 
@@ -243,7 +243,7 @@ def _check_text(tool: ToolFeature) -> None:
     function = tool.call.function
     if tool.output.schema is not None:
         return  # structured data is sent as text too
-    if "return" not in hints_of(function):
+    if "return" not in read_hints(function).types:
         raise TypeError(
             f"{named(function)} does not say what it returns: annotate it, for instance with ->"
             " str. "
