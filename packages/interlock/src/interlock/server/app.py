@@ -6,6 +6,7 @@ import asyncio
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 
 from msgspec.structs import replace
@@ -42,11 +43,14 @@ from .calls.environment import CallEnvironment
 from .catalogue.catalogue import Catalogue
 from .catalogue.completions import completion_of
 from .catalogue.factories import (
+    MADE_AT_ONCE,
     FeatureDefaults,
+    can_be_made_later,
     make_prompt,
     make_resource,
     make_template,
     make_tool,
+    tool_name,
 )
 from .catalogue.feature_options import PromptOptions, ResourceOptions, ToolOptions
 from .catalogue.features import Feature
@@ -71,6 +75,9 @@ def _always(x: Exchange) -> bool:
 
 
 _TASKS = "io.modelcontextprotocol/tasks"  # the id of the extension, which few servers load
+# seconds: tools that were added for later are made in pieces, with pauses for calls between them
+_MAKING = 0.002
+_PAUSE = 0.02
 Function = TypeVar("Function", bound=Callable[..., Any])
 K = TypeVar("K")
 Asgi = TypeVar("Asgi", bound="ASGIApp")
@@ -224,6 +231,7 @@ class Server:
             self.catalogue, self.identity, self.environment, self.extensions, limits
         )
         self._handler: Handler | None = None
+        self._making: asyncio.Task[None] | None = None  # makes the tools that were added for later
         self._request_log: Middleware | None = None
 
     # -- name, state, capabilities -----------------------------------------------------------------
@@ -386,7 +394,12 @@ class Server:
         Raises:
             TypeError, ValueError: The function cannot be a tool, or its name is taken.
         """
-        tool = make_tool(function, options, self._defaults)
+        name = tool_name(function, options)
+        if len(self.tools) >= MADE_AT_ONCE and not self.dev and can_be_made_later(function, options):
+            make = partial(make_tool, name, function, options, self._defaults)
+            self.tools.add_later(name, make, replace=replace)
+            return
+        tool = make_tool(name, function, options, self._defaults)
         if tool.task != "never" and not any(e.id == _TASKS for e in self.extensions):
             raise ValueError(
                 f"the tool {tool.key} has task=, but the server has no tasks: give it "
@@ -800,6 +813,8 @@ class Server:
     @dev.setter
     def dev(self, on: bool) -> None:
         self.handlers.dev = on
+        if on:
+            self.tools.all()  # the author sees at once which of them cannot be made
         self._handler = None
 
     def _has_feature(self, method: str, name: str) -> bool:
@@ -1038,6 +1053,15 @@ class Server:
         self.check_requirements()
         await self._lifespan.enter()
         self.catalogue.start()
+        if self.tools.has_more and (self._making is None or self._making.done()):
+            self._making = asyncio.get_running_loop().create_task(self._make_tools())
+
+    async def _make_tools(self) -> None:
+        """Make the tools that were added for later, while nothing else needs the processor."""
+        more = True
+        while more:
+            await asyncio.sleep(_PAUSE)
+            more = self.tools.make_some(_MAKING)
 
     async def drain(self) -> None:
         """Let extensions give up what other workers continue. Called when a graceful shutdown
@@ -1054,6 +1078,9 @@ class Server:
         try:
             if self._lifespan.users == 1:
                 self.catalogue.stop()
+                if self._making is not None:
+                    self._making.cancel()
+                    self._making = None
                 await self.aclose()
         finally:  # a peer that is cancelled meanwhile is gone all the same
             await self._lifespan.leave()

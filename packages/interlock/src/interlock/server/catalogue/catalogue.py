@@ -145,5 +145,7 @@ class Catalogue:
 
     def _announce(self, what: Kind, name: str | None) -> None:
         self.forget()
-        feature = name if self.visibility.is_restricted else None
+        # Without a listener, as before the server runs, nothing is asked of all other features.
+        nobody = isinstance(self.bus, MemoryBus) and not len(self.bus)
+        feature = name if nobody or self.visibility.is_restricted else None
         self.bus.publish(Change(what, feature=feature))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import builtins
 import os
 import re
 from collections.abc import Callable, Mapping
 from functools import partial
+from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -41,6 +43,13 @@ if TYPE_CHECKING:
 log = limited("interlock.server")
 _NAME = re.compile(r"[A-Za-z0-9_./-]{1,128}")
 _PORTABLE_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+_IDENTIFIER = re.compile(r"(?<![.\w])[A-Za-z_]\w*")
+_HARMLESS = frozenset({"name", "title", "description", "annotations"})
+
+MADE_AT_ONCE = 100
+"""The number of tools of a server that are made when they are added, so that a mistake is an error
+at its decorator. Further tools are made when they are first needed, or when the server is idle.
+"""
 
 
 class FeatureDefaults(Struct, frozen=True):
@@ -57,14 +66,12 @@ class FeatureDefaults(Struct, frozen=True):
     lenient: bool = True
 
 
-def make_tool(
-    function: Callable[..., Any], options: ToolOptions, defaults: FeatureDefaults
-) -> ToolFeature:
-    """Make a tool from a function.
+def tool_name(function: Callable[..., Any], options: ToolOptions) -> str:
+    """Return the name of a function's tool.
 
     Raises:
-        TypeError: The function cannot be a tool, or an option is unknown.
-        ValueError: The name, a schema or another option is invalid.
+        TypeError: An option is unknown, or the name is no string.
+        ValueError: The name is invalid.
     """
     check_keywords(options, ToolOptions.__annotations__, "server.tool()")
     name = _named(function, options.get("name"))
@@ -79,6 +86,45 @@ def make_tool(
             " A-Z a-z 0-9 _ - .",
             name,
         )
+    return name
+
+
+def can_be_made_later(function: Callable[..., Any], options: ToolOptions) -> bool:
+    """Whether a tool can be made when it is first needed, and is the same as it would be now.
+
+    Its options must be harmless, and the names in its annotations must be those of its module: names
+    of a running function around it are gone later.
+    """
+    if type(function) is not FunctionType or not options.keys() <= _HARMLESS:
+        return False
+    try:
+        annotations = function.__annotations__.values()
+    except NameError:  # from Python 3.14 on, they are evaluated here
+        return False
+    module = function.__globals__
+    for annotation in annotations:
+        if isinstance(annotation, str) and not all(
+            name in module or hasattr(builtins, name) for name in _IDENTIFIER.findall(annotation)
+        ):
+            return False
+    return True
+
+
+def make_tool(
+    name: str, function: Callable[..., Any], options: ToolOptions, defaults: FeatureDefaults
+) -> ToolFeature:
+    """Make a tool from a function.
+
+    Args:
+        name: The name, from `tool_name`.
+        function: The function.
+        options: The options, which `tool_name` has checked for unknown ones.
+        defaults: The defaults.
+
+    Raises:
+        TypeError: The function cannot be a tool.
+        ValueError: A schema or another option is invalid.
+    """
     doc = parse(doc_of(function))
     lenient = options.get("lenient")
     context_type = defaults.context_type

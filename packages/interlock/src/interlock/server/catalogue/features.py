@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from time import monotonic
 from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar
 
 from msgspec import Struct
@@ -216,8 +218,9 @@ F = TypeVar("F", bound=Keyed)
 class FeatureList(Generic[F]):
     """The features of one kind in the order in which they were added.
 
-    `changed` is called after each change with the name of the feature. `had` is true if a feature
-    was ever removed: clients may know of the capability, so the server keeps offering it.
+    A feature that was added with `add_later` is made when it is first needed. `changed` is called
+    after each change with the name of the feature. `had` is true if a feature was ever removed:
+    clients may know of the capability, so the server keeps offering it.
     """
 
     def __init__(self, kind: FeatureKind, changed: Callable[[str], None]) -> None:
@@ -225,33 +228,47 @@ class FeatureList(Generic[F]):
         self._changed = changed
         self.what = "resource template" if kind == "template" else kind
         self.had = False
-        self._features: dict[str, F] = {}
-        self._places: dict[str, tuple[int, F]] = {}
+        self._features: dict[str, F | None] = {}  # None: not made yet
+        self._makers: dict[str, Callable[[], F]] = {}
+        self._bad: dict[str, str] = {}  # why features could not be made, until it is reported
+        self._places: dict[str, int] = {}
         self._gone: BoundedCache[str, Feature] = BoundedCache(_MOST_GONE)
         self._last = 0
 
     def add(self, feature: F, *, replace: bool = False) -> None:
         """Add a feature. Raises ValueError if its name is taken, unless `replace`."""
-        before = self._features.get(feature.key)
-        if before is not None:
+        self._enter(feature.key, replace)
+        self._features[feature.key] = feature
+        self._changed(feature.key)
+
+    def add_later(self, key: str, make: Callable[[], F], *, replace: bool = False) -> None:
+        """Add a feature that is made when it is first needed. If that fails with TypeError or
+        ValueError, the log says why, and the feature is not offered.
+
+        Raises ValueError if its name is taken, unless `replace`.
+        """
+        self._enter(key, replace)
+        self._features[key] = None
+        self._makers[key] = make
+        self._changed(key)
+
+    def _enter(self, key: str, replace: bool) -> None:
+        if key in self._features:
             if not replace:
                 raise ValueError(
-                    f"there is a {self.what} {feature.key!r} already; pass replace=True to put"
+                    f"there is a {self.what} {key!r} already; pass replace=True to put"
                     " another in its place"
                 )
-            self._note_gone(before)
-        self._features[feature.key] = feature
-        known = self._places.get(feature.key)
-        if known is None:
+            self._note_gone(key)
+        else:
             self._last += 1
-        self._places[feature.key] = known[0] if known else self._last, feature
-        self._changed(feature.key)
+            self._places[key] = self._last
 
     def remove(self, key: str) -> None:
         """Remove a feature. Raises KeyError if it does not exist."""
         if key not in self._features:
             raise KeyError(f"there is no {self.what} {key!r}")
-        self._note_gone(self._features[key])
+        self._note_gone(key)
         self.had = True
         del self._features[key], self._places[key]
         self._changed(key)
@@ -270,30 +287,87 @@ class FeatureList(Generic[F]):
         """Return the feature with a name and its removed or replaced predecessor, as far as it is
         remembered.
         """
-        now = self._features.get(key)
+        now = self.get(key)
         before = self._gone.peek(key)
         found = [] if now is None else [self.describe(now)]
         return found if before is None else [*found, before]
 
-    def _note_gone(self, feature: F) -> None:
-        self._gone.put(feature.key, self.describe(feature))
+    def _note_gone(self, key: str) -> None:
+        self._makers.pop(key, None)
+        feature = self._features[key]
+        if feature is not None:  # nobody has seen one that was not made
+            self._gone.put(key, self.describe(feature))
 
     def get(self, key: str) -> F | None:
         """Return the feature with a name, if it exists."""
-        return self._features.get(key)
+        found = self._features.get(key)
+        if found is None and key in self._makers:
+            found = self._make(key)
+            self._report()
+        return found
 
     def all(self) -> Sequence[F]:
         """Return all features, in order."""
-        return list(self._features.values())
+        if self._makers:
+            self.make_some()
+        return self.made()
 
-    def after(self, place: int) -> Sequence[tuple[int, F]]:
-        """Return the features after a position, each with its own. Positions count up from 1 and
+    def made(self) -> Sequence[F]:
+        """Return the features that have been made, in order. Those added with `add_later` have no
+        scopes and no `_meta`.
+        """
+        return [feature for feature in self._features.values() if feature is not None]
+
+    def after(self, place: int) -> Iterator[tuple[int, F]]:
+        """Yield the features after a position, each with its own. Positions count up from 1 and
         are never reused.
         """
-        return [(own, feature) for own, feature in list(self._places.values()) if own > place]
+        for key, own in list(self._places.items()):
+            if own > place and (feature := self.get(key)) is not None:
+                yield own, feature
+
+    @property
+    def has_more(self) -> bool:
+        """Whether features are left that were added with `add_later`, and not needed yet."""
+        return bool(self._makers)
+
+    def make_some(self, seconds: float = math.inf) -> bool:
+        """Make features for some time. Returns whether some are left."""
+        until = monotonic() + seconds
+        for key in list(self._makers):
+            self._make(key)
+            if monotonic() > until:
+                break
+        else:
+            self._report()
+        return bool(self._makers)
+
+    def _make(self, key: str) -> F | None:
+        make = self._makers.pop(key, None)
+        if make is None:  # another thread has made it
+            return self._features.get(key)
+        try:
+            feature = self._features[key] = make()
+            return feature
+        except (TypeError, ValueError) as bad:
+            self._bad[key] = str(bad)
+            self.had = True
+            del self._features[key], self._places[key]
+            return None
+
+    def _report(self) -> None:
+        if self._bad:
+            bad = self._bad
+            self._bad = {}
+            log.error(
+                "%d %s cannot be offered: %s",
+                len(bad),
+                self.what if len(bad) == 1 else f"{self.what}s",
+                "; ".join(f"{key!r}: {why}" for key, why in bad.items()),
+            )
 
     def __iter__(self) -> Iterator[F]:
-        return iter(self._features.values())
+        return iter(self.all())
 
     def __len__(self) -> int:
         return len(self._features)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import islice
 from typing import Annotated, TypeVar
 
 import msgspec
@@ -95,7 +96,7 @@ class ListPages:
         asked = known.get(what)
         if asked is None:
             asked = known[what] = NONE.union(
-                *(feature.scopes for feature in self._visibility.feature_list(what).all())
+                *(feature.scopes for feature in self._visibility.feature_list(what).made())
             )
         return asked
 
@@ -109,18 +110,18 @@ class ListPages:
             or (what == "tools" and visibility.has_tools_for_apps)
         )
         keys = self._keys if is_private else ()
-        found = feature_list.after(0 if cursor is None else _place_of(cursor, what, keys))
-        if audience is not None:
-            found = [
-                (place, feature)
-                for place, feature in found
-                if visibility.lists(feature_list, feature, audience)
-            ]
+        place = 0 if cursor is None else _place_of(cursor, what, keys)
+        found = (
+            (own, feature)
+            for own, feature in feature_list.after(place)
+            if audience is None or visibility.lists(feature_list, feature, audience)
+        )
         kind, page_size = self._offered.get(what) or (_RESULTS[what], self.page_size)
-        page = found[:page_size]
+        page = list(islice(found, page_size))
+        is_last = next(found, None) is None
         return kind(
             **{what: [feature.listing for _, feature in page]},
-            next_cursor=_cursor_of(page[-1][0], what, keys) if len(page) < len(found) else None,
+            next_cursor=None if is_last else _cursor_of(page[-1][0], what, keys),
             ttl_ms=self._list_ttl_ms,
             cache_scope="private" if is_private else "public",
         )

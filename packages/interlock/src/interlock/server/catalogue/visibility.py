@@ -145,7 +145,7 @@ class Visibility:
                 *(
                     feature.scopes
                     for feature_list in feature_lists
-                    for feature in feature_list.all()
+                    for feature in feature_list.made()
                 )
             )
             if changes == self._changes:  # otherwise another thread changed features
@@ -163,7 +163,7 @@ class Visibility:
         found = self._for_apps
         if found is None:
             changes = self._changes
-            found = any(for_apps_only(tool) for tool in self._features.tools.all())
+            found = any(for_apps_only(tool) for tool in self._features.tools.made())
             if changes == self._changes:
                 self._for_apps = found
         return found
