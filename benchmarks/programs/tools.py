@@ -52,7 +52,8 @@ def numbered(number: int) -> Tool:
 
 def catalogue(name: str) -> list[Tool]:
     """Return the tools of a catalogue: `plain` (6), `models` (6, one of them with pydantic
-    arguments), `rows` (6, one of them with a long result), `many` (1000) or `very-many` (10,000)."""
+    arguments), `rows` (6, one of them with a long result), `many` (1000) or `very-many`
+    (10,000)."""
     six: list[Tool] = [aadd, add, text, length, echo, flip]
     if name == "models":
         from records import (

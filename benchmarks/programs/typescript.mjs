@@ -88,14 +88,19 @@ function build(catalogue) {
     );
   } else if (catalogue === "rows") {
     const wrapped = z.object({ result: z.array(row) });
-    tool("rows", "Return the first rows of a table.", z.object({ count: z.number().int() }), wrapped,
+    tool(
+      "rows",
+      "Return the first rows of a table.",
+      z.object({ count: z.number().int() }),
+      wrapped,
       async ({ count }) => {
         const result = table().slice(0, count);
         return {
           content: [{ type: "text", text: JSON.stringify(result) }],
           structuredContent: { result },
         };
-      });
+      },
+    );
   } else {
     tool(
       "flip",

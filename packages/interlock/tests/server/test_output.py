@@ -628,10 +628,10 @@ from interlock.typed.output import output_of
 @dataclasses.dataclass
 class Point: x: float
 def tool() -> list[Point]: ...
-print(output_of(tool).result([Point(1)]).structured_content, "pydantic" in sys.modules,
+print(output_of(tool).result([Point(1.5)]).structured_content, "pydantic" in sys.modules,
     "jsonschema_rs" in sys.modules)
 """
     printed = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     ).stdout
-    assert printed == "{'result': [{'x': 1.0}]} False False\n"
+    assert printed == "{'result': [{'x': 1.5}]} False False\n"

@@ -33,11 +33,11 @@ async def test_the_author_says_where(thread: Any, place: str):
 
     server.add_tool(where, thread=thread)
     server.add_tool(with_context, thread=thread)
-    server.add_tool(where, name="within limits", thread=thread, timeout=LONG, concurrency=1)
+    server.add_tool(where, name="limited", thread=thread, timeout=LONG, concurrency=1)
     server.add_prompt(where, thread=thread)
     server.add_resource("docs://a", where, thread=thread)
     server.add_resource("docs://{name}/b", lambda name: where(), thread=thread)
-    for tool in ("where", "with_context"):
+    for tool in ("where", "with_context", "limited"):
         assert await text(server, tool) == place
     assert (await read(server, "docs://a")).contents[0].text == place
     assert (await read(server, "docs://x/b")).contents[0].text == place
@@ -109,7 +109,7 @@ def test_options_that_make_no_sense():
                 server.add_tool(function, thread=thread)
         server.add_tool(function, thread=False)
     with pytest.raises(ValueError, match="must be True, False or 'auto'"):
-        server.add_tool(where, thread="never")  # type: ignore[typeddict-item]
+        server.add_tool(where, thread="never")  # type: ignore[typeddict-item] # the mistake
 
 
 def test_a_function_proves_itself_in_threads():

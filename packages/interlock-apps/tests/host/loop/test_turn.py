@@ -67,7 +67,9 @@ def talk(
             for each in messages or ("hello",)
         ],
         trimming=ContextWindow(budget.keep),
-        offer=lambda: ModelContext("system", (ADD,), tokens.of_text("system") + tokens.of_tools([ADD])),
+        offer=lambda: ModelContext(
+            "system", (ADD,), tokens.of_text("system") + tokens.of_tools([ADD])
+        ),
     )
 
 

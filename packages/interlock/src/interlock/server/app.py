@@ -395,7 +395,11 @@ class Server:
             TypeError, ValueError: The function cannot be a tool, or its name is taken.
         """
         name = tool_name(function, options)
-        if len(self.tools) >= MADE_AT_ONCE and not self.dev and can_be_made_later(function, options):
+        if (
+            len(self.tools) >= MADE_AT_ONCE
+            and not self.dev
+            and can_be_made_later(function, options)
+        ):
             make = partial(make_tool, name, function, options, self._defaults)
             self.tools.add_later(name, make, replace=replace)
             return

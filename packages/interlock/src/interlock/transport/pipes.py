@@ -76,7 +76,7 @@ def _unread(fd: int) -> int | None:
 
 
 def _widen(fd: int) -> None:
-    """Let a pipe hold a whole large message, which then passes in one piece and not in sixteen. Only
+    """Let a pipe hold a large message, which then passes in one piece and not in sixteen. Only
     Linux can.
     """
     if sys.platform == "linux":

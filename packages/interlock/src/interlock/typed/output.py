@@ -117,7 +117,9 @@ class Output:
         """
         if type(value) is ToolResult:
             data = await self.prepare(value.data)
-            return value if data is value.data else ToolResult(data, *value.content, meta=value.meta)
+            return (
+                value if data is value.data else ToolResult(data, *value.content, meta=value.meta)
+            )
         if type(value) is not list or len(value) <= LONG_LIST or not self._can_be_split(value):
             return value
         try:
@@ -495,9 +497,7 @@ def output_of(
         return Modelled(adapter, schema, wrapped=wrapped, is_list=items is not None)
     if annotation in (int, float, bool):
         return Number(annotation, adapter, schema)
-    return Typed(
-        adapter, schema, wrapped=wrapped, bare=sheet.is_bare, kind=annotation, items=items
-    )
+    return Typed(adapter, schema, wrapped=wrapped, bare=sheet.is_bare, kind=annotation, items=items)
 
 
 def can_be_text(function: Callable[..., Any]) -> bool:

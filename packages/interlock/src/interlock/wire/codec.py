@@ -156,10 +156,17 @@ def encode(value: Any, revision: str = NEWEST) -> bytes:
         return _encode(shown)
     except UnicodeEncodeError as bad:  # half a surrogate pair, for example in an unusual file name
         try:
-            plain = without_surrogates(shown)
+            plain = without_surrogates(shown, _plain)
         except TypeError:
             raise bad from None
         return _encode(plain)
+
+
+def _plain(value: Any) -> Any:
+    """Decode JSON that is kept as bytes, for msgspec's conversion to plain data."""
+    if type(value) is Raw:
+        return _decode_json(value)
+    raise TypeError(f"{type(value).__name__} cannot be written as JSON")
 
 
 _UNKNOWN: Any = object()

@@ -33,7 +33,7 @@ class Omission(Struct, frozen=True):
 class ContextWindow:
     """The marks of one conversation: messages before a mark are shortened or left out.
 
-    The last `keep` turns stay whole. The tokens of a message are estimated once, when it is new, and
+    The last `keep` turns stay whole. The tokens of a message are estimated when it is new, and
     again where a rule shortens it.
 
     Attributes:

@@ -680,8 +680,7 @@ class Context(Generic[State]):
         if threading.get_ident() == self._thread:
             _drop(awaitable)
             raise RuntimeError(
-                "ctx.wait is for plain functions that run in a thread; an async function uses"
-                " await"
+                "ctx.wait is for plain functions that run in a thread; an async function uses await"
             )
         if self.cancelled:  # the event loop may be closed by now
             _drop(awaitable)

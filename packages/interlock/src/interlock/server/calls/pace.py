@@ -1,4 +1,4 @@
-"""Adaptive placement of a plain function: in the event loop while it is quick, otherwise in threads.
+"""Adaptive placement of a plain function: in the event loop while it is quick, else in threads.
 
 A function runs in place after a hundred runs in threads that took at most a millisecond each. The
 first run in place that takes longer than five milliseconds is the last one: from then on the

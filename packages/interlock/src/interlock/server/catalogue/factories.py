@@ -92,7 +92,7 @@ def tool_name(function: Callable[..., Any], options: ToolOptions) -> str:
 def can_be_made_later(function: Callable[..., Any], options: ToolOptions) -> bool:
     """Whether a tool can be made when it is first needed, and is the same as it would be now.
 
-    Its options must be harmless, and the names in its annotations must be those of its module: names
+    Its options must be harmless, and the names in its annotations those of its module: the names
     of a running function around it are gone later.
     """
     if type(function) is not FunctionType or not options.keys() <= _HARMLESS:
@@ -137,9 +137,7 @@ def make_tool(
         doc.params,
         lenient=defaults.lenient if lenient is None else lenient,
     )
-    output = output_of(
-        function, output_schema=options.get("output_schema"), hints=hints, doc=doc
-    )
+    output = output_of(function, output_schema=options.get("output_schema"), hints=hints, doc=doc)
     try:
         mirrors = header_parameters(signature.schema)
     except SchemaError as bad:

@@ -24,9 +24,9 @@ class FeatureOptions(TypedDict, total=False):
         concurrency: The maximum number of running calls; None for no limit.
         queue: The maximum number of waiting calls; 1000 by default.
         thread: Where a plain function runs: `True` (the default) in a thread; `False` in place, on
-            the event loop; "auto" in place once it has proved quick, and in threads for good once it
-            was not. Hazard: while a function runs in place, the whole server waits for it. A timeout
-            does not stop it, and it cannot use `ctx.wait`.
+            the event loop; "auto" in place once it has proved quick, and in threads for good once
+            it was slow. Hazard: while a function runs in place, the whole server waits for it. A
+            timeout does not stop it, and it cannot use `ctx.wait`.
     """
 
     name: str | None
