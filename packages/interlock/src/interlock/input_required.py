@@ -11,7 +11,7 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import AbstractContextManager
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 from msgspec import Raw, Struct
@@ -138,16 +138,31 @@ def _can_be_asked(capabilities: t.ClientCapabilities) -> bool:
     )
 
 
+class SendServerRequest(Protocol):
+    """Sends a request of the server to the client of a call."""
+
+    async def __call__(self, request: Any, result: type[Any] | None = None) -> Any:
+        """Send a request, and return its result.
+
+        Args:
+            request: An input request, or a request about a task that the client runs.
+            result: The type of the result; None for the response to an input request.
+
+        Raises:
+            McpError: The client answered with an error, or with something malformed.
+            ProtocolError: The call has ended.
+        """
+        ...
+
+
 class Direct:
     """The asker of the handshake era: sends questions straight to the peer at the other end of the
     connection.
     """
 
-    def __init__(
-        self, caller: Caller, put: Callable[[t.InputRequest], Awaitable[t.InputResponse]]
-    ) -> None:
+    def __init__(self, caller: Caller, send: SendServerRequest) -> None:
         self._caller = caller
-        self._put = put
+        self._send = send
         self._once: dict[str, Any] = {}
 
     async def ask(self, request: t.InputRequest, key: str | None = None) -> t.InputResponse:
@@ -161,7 +176,15 @@ class Direct:
             request = t.ElicitRequest(
                 replace(request.params, elicitation_id=os.urandom(12).hex())
             )  # `ELI-18`
-        return await self._put(request)
+        if not isinstance(request, t.ListRootsRequest) and request.params.task is not None:
+            from .question_tasks import ask_as_task, runs_task  # late: few questions are tasks
+
+            if runs_task(self._caller, request):
+                return await ask_as_task(request, self._send)
+            params: Any = replace(request.params, task=None)
+            request = replace(request, params=params)
+        response: t.InputResponse = await self._send(request)
+        return response
 
     async def once(
         self, name: str, do: Callable[[], Awaitable[Any]], *, idempotent: bool = False

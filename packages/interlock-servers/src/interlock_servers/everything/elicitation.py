@@ -1,4 +1,6 @@
-"""Form elicitation: one form, two in a row, a form that depends on an answer, with a timeout."""
+"""Form elicitation: one form, two in a row, a form that depends on an answer, with a timeout, as a
+task of the client.
+"""
 
 from __future__ import annotations
 
@@ -147,6 +149,19 @@ async def ask_together(ctx: Ctx) -> ToolResult[ThreeAnswers]:
     return ToolResult(found, f"{found.greeting} {name} has {found.folders} folders.")
 
 
+async def ask_as_tasks(ctx: Ctx, seconds: Annotated[float, Meta(ge=1, le=3600)] = 60.0) -> str:
+    """Ask the user and the model at once. Under 2025-11-25 the client runs the questions as tasks.
+
+    Args:
+        seconds: how long the client keeps the tasks.
+    """
+    name, greeting = await asyncio.gather(
+        ctx.elicit("What is your name?", str, key="name", task_ttl=seconds),
+        ctx.sample("Greet somebody.", max_tokens=20, key="greeting", task_ttl=seconds),
+    )
+    return f"{words_of(greeting)} {name}"
+
+
 async def ask_in_a_hurry(ctx: Ctx, seconds: Annotated[float, Meta(ge=0.01, le=60)] = 5.0) -> str:
     """Ask the user, and give up after a while: a client of the handshake era is told that the
     question is off.
@@ -201,6 +216,7 @@ def add_asking(server: Server) -> None:
     server.tool(title="Each kind of field", annotations=ASKS)(ask_form)
     server.tool(title="Order a pizza", annotations=ASKS)(order_pizza)
     server.tool(title="Ask all at once", annotations=ASKS)(ask_together)
+    server.tool(title="Questions as tasks", annotations=ASKS)(ask_as_tasks)
     server.tool(title="Ask in a hurry", annotations=ASKS)(ask_in_a_hurry)
     server.tool(title="Ask by hand", annotations=ASKS)(ask_by_hand)
     server.tool(title="Folders", annotations=ASKS)(list_roots)

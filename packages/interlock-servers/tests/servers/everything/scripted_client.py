@@ -153,6 +153,7 @@ CALLS: dict[str, tuple[dict[str, Any], str | None]] = {
     "ask_form": ({}, None),
     "order_pizza": ({}, "A margherita, here."),
     "ask_together": ({}, "Yes. Ann has 1 folders."),
+    "ask_as_tasks": ({}, "Yes. Ann"),
     "ask_in_a_hurry": ({}, "It is 7."),
     "ask_by_hand": ({}, "The colour is green, after round 1."),
     "list_roots": ({}, "srv: file:///srv"),

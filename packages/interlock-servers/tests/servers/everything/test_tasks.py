@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
-from interlock import Client, Http, McpError, Stdio, TaskCancelled
+from interlock import Answers, Client, Http, McpError, Stdio, TaskCancelled
 from interlock.transport.http.server.serve import listening_socket, serve_http
+from interlock.types import CreateMessageRequestParams, ElicitRequestParams, TaskMetadata
 from interlock.wire.revisions import HANDSHAKE_REVISIONS, REVISIONS, supports
 from interlock_servers.everything import everything_server
 
@@ -88,3 +89,29 @@ async def test_every_flow(transport: str, revision: str) -> None:
         await client.task(running.id or "").cancel()
         with pytest.raises(TaskCancelled):
             await running.result()
+
+
+@pytest.mark.parametrize("transport, revision", CELLS, ids=" ".join)
+async def test_questions_become_tasks_of_the_client(transport: str, revision: str) -> None:
+    """Only under 2025-11-25 the questions have task metadata; the answers are the same everywhere
+    (`TK4-02`, `TK4-07`, `TK4-12`, `TK4-13`).
+    """
+    wanted: list[TaskMetadata | None] = []
+
+    def elicit(question: ElicitRequestParams) -> dict[str, Any]:
+        wanted.append(question.task)
+        return {"value": "Ann"}
+
+    def sample(request: CreateMessageRequestParams) -> str:
+        wanted.append(request.task)
+        return "Hello"
+
+    answers = Answers(elicit=elicit, sample=sample)
+    async with connected(transport, revision, answers=answers) as client:
+        result = await client.call_tool("ask_as_tasks", {"seconds": 90})
+        if not supports(revision, "elicitation"):
+            assert result.is_error
+            return
+        assert result.text == "Hello Ann"
+    expected = TaskMetadata(ttl=90_000) if supports(revision, "core_tasks") else None
+    assert wanted == [expected, expected]

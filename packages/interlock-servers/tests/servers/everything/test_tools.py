@@ -69,6 +69,7 @@ GIVES_CONTENT = {
     "wait_for_cancel",
     "book_table",
     "order_pizza",
+    "ask_as_tasks",
     "ask_in_a_hurry",
     "ask_by_hand",
     "sign_in",

@@ -48,11 +48,6 @@ NOT_SHOWN = {
         "",
     ): "a server that wants to know whether its peer lives asks so by itself",
     ("ServerCapabilities", "experimental"): "extensions took its place",
-    **{
-        (name, "task"): "the call that asks waits for the answer, so a task would only add polls"
-        for name in ("CreateMessageRequestParams", "ElicitRequestParams")
-    },
-    **{("TaskMetadata", name): "only questions of a server have it" for name in ("", "ttl")},
     ("ToolExecution", "taskSupport=forbidden"): "the default, which is left out",
 }
 """What no feature of a server shows, and why."""

@@ -19,6 +19,7 @@ from ..wire.revisions import (
     INPUT_METHODS,
     METHODS,
     NEWEST,
+    TASK_METHODS,
     Era,
     era,
     has,
@@ -40,7 +41,6 @@ VERSION_KEY, CAPABILITIES_KEY, INFO_KEY, LOG_LEVEL_KEY = (
     f"io.modelcontextprotocol/{key}"
     for key in ("protocolVersion", "clientCapabilities", "clientInfo", "logLevel")
 )
-TASK_METHODS = frozenset({"tasks/get", "tasks/result", "tasks/cancel", "tasks/list"})
 _QUESTIONS: dict[str, type[Any]] = {
     "elicitation/create": t.ElicitRequest,
     "sampling/createMessage": t.CreateMessageRequest,

@@ -460,14 +460,16 @@ class Serving:
                 MOST_QUEUED,
             )
 
-    async def ask(self, id: CallId, request: t.InputRequest) -> t.InputResponse:
-        """Ask the peer a question on behalf of a running request, and wait for the answer."""
-        asked = self.connection.ask(id, request)
+    async def ask(self, id: CallId, request: Any, result: type[Any] | None = None) -> Any:
+        """Ask the peer a question on behalf of a running request, and wait for the answer.
+
+        The arguments are those of `ServerConnection.ask`.
+        """
+        asked = self.connection.ask(id, request, result)
         waiting = self._waiting[asked] = self._loop.create_future()
         self._flush_soon()
         try:
-            answer: t.InputResponse = await waiting
-            return answer
+            return await waiting
         finally:
             if self._waiting.pop(asked, None) is not None:
                 self.connection.withdraw(asked, "the server no longer needs the answer")

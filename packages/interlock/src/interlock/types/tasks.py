@@ -128,6 +128,24 @@ class GetTaskPayloadRequestParams(Params, frozen=True, kw_only=True):
     task_id: str
 
 
+class GetTaskRequest(WireType, frozen=True, tag_field="method", tag="tasks/get"):
+    """A request of a server about a task that its client runs: the state (2025-11-25)."""
+
+    params: GetTaskRequestParams
+
+
+class GetTaskPayloadRequest(WireType, frozen=True, tag_field="method", tag="tasks/result"):
+    """A request of a server about a task that its client runs: the result (2025-11-25)."""
+
+    params: GetTaskPayloadRequestParams
+
+
+class CancelTaskRequest(WireType, frozen=True, tag_field="method", tag="tasks/cancel"):
+    """A request of a server about a task that its client runs: its cancellation (2025-11-25)."""
+
+    params: CancelTaskRequestParams
+
+
 class ListTasksRequestParams(PaginatedParams, frozen=True, kw_only=True):
     """Params of `tasks/list` (2025-11-25)."""
 

@@ -261,6 +261,8 @@ ABILITIES: Final[dict[Ability, Span]] = {
 }
 
 INPUT_METHODS: Final = ("elicitation/create", "sampling/createMessage", "roots/list")
+TASK_METHODS: Final = frozenset({"tasks/get", "tasks/result", "tasks/cancel", "tasks/list"})
+"""The requests about tasks that each side may send to the other (2025-11-25)."""
 INPUT_REQUIRED_METHODS: Final = ("tools/call", "prompts/get", "resources/read")
 """The requests that may be answered with questions in the stateless era (`MRT-01`)."""
 

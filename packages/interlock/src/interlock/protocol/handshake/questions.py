@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import count
+from typing import Any
 
 from msgspec import UNSET, Struct
 
@@ -17,10 +18,10 @@ from ..events import CallId, ResponseReceived, Route
 
 
 class Question(Struct, frozen=True):
-    """An open question, and the request that it belongs to."""
+    """An open question: the request that it belongs to, and the type of its result."""
 
     route: Route
-    request: t.InputRequest
+    result: type[Any]
 
 
 class Questions:
@@ -38,14 +39,12 @@ class Questions:
         return len(self._open)
 
     def ask(
-        self, route: CallId, request: t.InputRequest, method: str, revision: str
+        self, route: CallId, method: str, params: Any, result: type[Any], revision: str
     ) -> tuple[t.RequestId, Frame]:
         """Register a question; return its ID and the frame to send."""
         id = self._next_id()
-        self._open[id] = Question(route, request)
-        return id, jsonrpc.request(
-            id, method, b"{}" if request.params is None else encode(request.params, revision)
-        )
+        self._open[id] = Question(route, result)
+        return id, jsonrpc.request(id, method, b"{}" if params is None else encode(params, revision))
 
     def forget(self, id: t.RequestId) -> Question | None:
         """Remove a question."""
@@ -73,8 +72,7 @@ class Questions:
             )
         try:
             answer = decode(
-                b"null" if envelope.result is UNSET else envelope.result,
-                t.RESPONSE_TYPES[type(question.request)],
+                b"null" if envelope.result is UNSET else envelope.result, question.result
             )
         except Malformed as bad:
             return ResponseReceived(

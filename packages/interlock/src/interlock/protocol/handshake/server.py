@@ -22,6 +22,7 @@ from ...wire.revisions import (
     HANDSHAKE_REVISIONS,
     METHODS,
     STATELESS_REVISIONS,
+    TASK_METHODS,
     Era,
     error_code,
     speaks,
@@ -329,9 +330,14 @@ class ServerConnection:
         self._out.append((id, frame))
         return len(frame)
 
-    def ask(self, id: CallId, request: t.InputRequest) -> t.RequestId:
+    def ask(self, id: CallId, request: Any, result: type[Any] | None = None) -> t.RequestId:
         """Send a question to the peer as a request (handshake era only). The answer arrives as
         ResponseReceived.
+
+        Args:
+            id: The request that the question belongs to.
+            request: An input request, or a request about a task that the peer runs.
+            result: The type of the result; None for the response to an input request.
         """
         caller = self._open.get(id)
         method = type(request).__struct_config__.tag
@@ -339,10 +345,13 @@ class ServerConnection:
             caller is None
             or caller.era is not Era.HANDSHAKE
             or not isinstance(method, str)
-            or not speaks(caller.revision, method)
+            or not _may_ask(caller.revision, method)
         ):
             raise t.ProtocolError(f"{method} cannot be asked on this request")
-        asked, frame = self._questions.ask(id, request, method, caller.revision)
+        expected = result or t.RESPONSE_TYPES[type(request)]
+        asked, frame = self._questions.ask(
+            id, method, request.params, expected, caller.revision
+        )
         self._out.append((id, frame))
         return asked
 
@@ -709,6 +718,13 @@ class ServerConnection:
     def _withdraw_all(self, id: CallId | None) -> None:
         for asked in self._questions.of(id):
             self.withdraw(asked, "the request that asked this has ended")
+
+
+def _may_ask(revision: str, method: str) -> bool:
+    """Whether a server may send a request under a revision."""
+    if method in TASK_METHODS:
+        return supports(revision, "core_tasks")
+    return speaks(revision, method)
 
 
 def _offered(identity: Identity, caller: Caller, *, can_notify: bool) -> t.ServerCapabilities:

@@ -22,6 +22,7 @@ class SampleOptions(TypedDict, total=False):
     fallback_model: FallbackModel | None
     prefer_fallback_model: bool | None
     key: str | None
+    task_ttl: float | None
 
 
 class ToolSampleOptions(SampleOptions, total=False):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from interlock import types as t
 from interlock.exchange import Exchange, SessionStorage
@@ -64,11 +65,11 @@ class SessionCall(SingleCall):
         self.grow()
         return self.grown is not None and self._release(self.grown[1], retry_ms)
 
-    async def _ask(self, question: t.InputRequest) -> t.InputResponse:
+    async def _ask(self, request: Any, result: type[Any] | None = None) -> Any:
         self.grow()
         if self.grown is None:
             raise t.ProtocolError("the call has ended, so nothing can be asked on it")
-        return await self.grown[0].ask(self.event.id, question)
+        return await self.grown[0].ask(self.event.id, request, result)
 
     def _make(self) -> Grown:
         return self._create()
