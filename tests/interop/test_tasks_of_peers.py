@@ -22,7 +22,7 @@ from interlock_apps.fleet.events import TurnEnded
 from interlock_apps.fleet.questions import Filled
 from scripts import existing_servers, peers
 from tests.host.scene import ALLOW, Sitting, last, scene
-from tests.interop.driver import command_of, led, on_the_web
+from tests.interop.driver import MAN, command_of, led, on_the_web
 from tests.ports import free_port
 
 pytestmark = [pytest.mark.interop]
@@ -183,6 +183,32 @@ async def test_the_clients_of_2025_11_25(
             assert step.error is not None
             assert step.error["message"].endswith("failed")
 
+
+@pytest.mark.parametrize("way", ["stdio", "http", "sse"])
+@pytest.mark.parametrize("maker", ["python-1", "typescript-1"])
+async def test_the_clients_of_2025_11_25_run_questions_as_tasks(
+    maker: str, way: str, installed: Callable[[str], Path]
+) -> None:
+    """The SDKs 1.x run the questions of the everything server as tasks (`TK4-02`, `TK4-07`,
+    `TK4-12`, `TK4-13`)."""
+    async with contextlib.AsyncExitStack() as stack:
+        target: dict[str, Any] = {"command": SERVE}
+        if way != "stdio":
+            port = free_port()
+            legacy = ["--serve-legacy-sse"] if way == "sse" else []
+            served = [*SERVE, "--http", f":{port}", *legacy]
+            await stack.enter_async_context(on_the_web(served, port))
+            path = "sse" if way == "sse" else "mcp"
+            target = {"url": f"http://127.0.0.1:{port}/{path}", "road": way}
+        program = command_of("client", maker, installed)
+        opening = {"mode": "legacy", "question_tasks": True, **target}
+        client = await stack.enter_async_context(led(program, **opening))
+        answers = {**MAN, "elicitation/create": {"action": "accept", "content": {"value": "Ann"}}}
+        step = await client.call("ask_as_tasks", {"seconds": 90}, answers=answers)
+        assert step.text == "Paris Ann"
+        wanted = {method: params["task"] for method, params in step.asked}
+        ttl = {"ttl": 90_000}
+        assert wanted == {"elicitation/create": ttl, "sampling/createMessage": ttl}
 
 @pytest.mark.parametrize("era", ["legacy", "modern"])
 def test_the_inspector(era: str, installed: Callable[[str], Path]) -> None:

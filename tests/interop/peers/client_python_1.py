@@ -5,13 +5,16 @@ Run by that SDK's own Python.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import anyio
 from mcp import ClientSession, StdioServerParameters, types
+from mcp.client.experimental.task_handlers import ExperimentalTaskHandlers
 from mcp.client.sse import sse_client
 from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.experimental.tasks.in_memory_task_store import InMemoryTaskStore
 from steps import Steps, plain
 
 steps = Steps()
@@ -49,6 +52,39 @@ async def hear(message: Any) -> None:
         and message.root.method != "notifications/message"
     ):
         steps.hear(message.root.method, message.root.params)
+
+
+class QuestionTasks:
+    """The questions that this client runs as tasks, if the server asks for that (2025-11-25)."""
+
+    def __init__(self, group: Any) -> None:
+        self._group = group
+        self._store = InMemoryTaskStore()
+
+    def handlers(self) -> ExperimentalTaskHandlers:
+        return ExperimentalTaskHandlers(
+            get_task=self.get,
+            get_task_result=self.result,
+            augmented_sampling=partial(self.create, sample),
+            augmented_elicitation=partial(self.create, elicit),
+        )
+
+    async def create(self, ask: Any, context: Any, params: Any, metadata: Any) -> Any:
+        task = await self._store.create_task(metadata)
+        self._group.start_soon(self._run, task.taskId, ask, context, params)
+        return types.CreateTaskResult(task=task)
+
+    async def _run(self, id: str, ask: Any, context: Any, params: Any) -> None:
+        await self._store.store_result(id, await ask(context, params))
+        await self._store.update_task(id, status="completed")
+
+    async def get(self, context: Any, params: Any) -> Any:
+        task = await self._store.get_task(params.taskId)
+        return types.GetTaskResult.model_validate(plain(task))
+
+    async def result(self, context: Any, params: Any) -> Any:
+        result = await self._store.get_result(params.taskId)
+        return types.GetTaskPayloadResult.model_validate(plain(result))
 
 
 async def call(
@@ -155,6 +191,7 @@ def road(first: dict[str, Any]) -> Any:
 async def main() -> None:
     first = await steps.first()
     async with (
+        anyio.create_task_group() as group,
         road(first) as (read, write, *_),
         ClientSession(
             read,
@@ -165,6 +202,9 @@ async def main() -> None:
             list_roots_callback=roots,
             logging_callback=log,
             message_handler=hear,
+            experimental_task_handlers=QuestionTasks(group).handlers()
+            if first.get("question_tasks")
+            else None,
         ) as client,
     ):
         opened = await client.initialize()
