@@ -134,3 +134,36 @@ async def test_what_a_store_cannot_take_is_dropped_and_told(
         assert await store.events.read("secret", "t", 1) == Replay(((2, b"after"),))
     assert "has dropped" in caplog.text
     assert "secret" not in caplog.text
+
+
+@pytest.mark.parametrize("lost", [1, 2])
+@pytest.mark.parametrize("kind", ["sqlite", "redis"])
+async def test_a_stream_that_loses_its_last_event_is_lost(
+    kind: str, lost: int, tmp_path, redis_url: str, monkeypatch
+):
+    """Its reader would wait for ever for the end of a stream that looks as if it were running
+    (`HTL-34`).
+    """
+    monkeypatch.setattr(bounds, "WAITING_BYTES", 1000)
+    store = fresh(kind, tmp_path, redis_url)[0]
+    async with opened(store):
+        store.events.append("s", "t", 0, b"kept", last=False)
+        for number in range(1, lost + 1):
+            store.events.append("s", "t", number, b"." * 2000, last=number == lost)
+        assert await store.events.read("s", "t", 0) is None
+        assert await store.events.read("s", "t", -1) is None
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "redis"])
+async def test_a_stream_may_lose_events_twice(kind: str, tmp_path, redis_url: str, monkeypatch):
+    """The events between two losses are lost with the second one, and those after it are kept."""
+    monkeypatch.setattr(bounds, "WAITING_BYTES", 1000)
+    store = fresh(kind, tmp_path, redis_url)[0]
+    async with opened(store):
+        for number, data in enumerate((b".", b"." * 2000, b".", b"." * 2000)):
+            store.events.append("s", "t", number, data, last=False)
+        assert await store.events.read("s", "t", 1) is None
+        assert await store.events.read("s", "t", 2) is None
+        store.events.append("s", "t", 4, b"end", last=True)
+        assert await store.events.read("s", "t", 2) is None
+        assert await store.events.read("s", "t", 3) == Replay(((4, b"end"),), True)

@@ -147,8 +147,8 @@ class EventLog(Protocol):
     """
 
     def append(self, session: str, stream: str, number: int, data: bytes, *, last: bool) -> None:
-        """Store an event. Never waits, keeps the order of its calls, and drops the event if the
-        store is overloaded.
+        """Store an event. Never waits, keeps the order of its calls, and drops the event and those
+        before it if the store is overloaded.
 
         `last` ends the stream. A known number, or one after the end, changes nothing. A number
         after a gap makes the events before it unreadable.

@@ -147,18 +147,28 @@ class Link:
             with contextlib.suppress(RuntimeError):
                 self._loop.call_soon_threadsafe(call, *arguments)
 
-    def send(self, *arguments: Argument, size: int = 0) -> None:
+    def send(self, *arguments: Argument, size: int = 0, always: bool = False) -> bool:
         """Queue a command. It is dropped if the queue is full or the connection closed. Call it in
         the event loop of this connection.
+
+        Args:
+            arguments: The command.
+            size: Its size in bytes.
+            always: Whether it is queued even if the queue is full.
+
+        Returns:
+            False if it was dropped because the queue is full.
         """
         if not self._open:
-            return
+            return True
         queued = len(self._waiting) + len(self._refused)
-        if queued >= bounds.WAITING or self._size + size > bounds.WAITING_BYTES:
+        is_full = queued >= bounds.WAITING or self._size + size > bounds.WAITING_BYTES
+        if is_full and not always:
             log.warning("the store cannot keep up and has dropped what was to be written")
-            return
+            return False
         self._size += size
         self._put(_Command(arguments, None, size))
+        return True
 
     async def ask(self, *arguments: Argument) -> Any:
         """Send a command after all earlier ones that were not refused, and return its reply.

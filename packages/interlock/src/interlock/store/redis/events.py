@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...caches import BoundedCache
 from ...quotas import QuotaUsage
 from .. import bounds, records
 from ..interface import Replay
@@ -165,6 +166,8 @@ end
 return {newest[2][1] == 'l' and 1 or 0, data}
 """
 
+_MOST_LOST = 10_000  # streams that lost an event, and are not removed twice
+
 _BOUNDS = (
     bounds.RUNNING_EVENTS,
     bounds.RUNNING_BYTES,
@@ -184,6 +187,8 @@ class RedisEvents:
         self._keys = Keys(prefix)
         self._limit = limit
         self._bounds = (*_BOUNDS, limit, int(limit * bounds.EVENT_TARGET))
+        # The keys of streams that were removed last because an event was dropped.
+        self._losing: BoundedCache[str, bool] = BoundedCache(_MOST_LOST)
 
     def append(self, session: str, stream: str, number: int, data: bytes, *, last: bool) -> None:
         """Store an event."""
@@ -223,4 +228,13 @@ class RedisEvents:
         return QuotaUsage(sum(sizes), self._limit, len(sizes), largest, 0, evicted)
 
     def _send(self, arguments: tuple[str | bytes | int, ...], size: int) -> None:
-        self._link.send("EVAL", _APPEND, 3, *arguments, *self._bounds, size=size)
+        """Send an event. If it is dropped, remove its stream: without its newest event it would
+        look as if it were still running, and its reader would wait for ever.
+        """
+        key = str(arguments[0])
+        if self._link.send("EVAL", _APPEND, 3, *arguments, *self._bounds, size=size):
+            if self._losing:
+                self._losing.pop(key)
+        elif key not in self._losing:
+            self._losing.put(key, True)
+            self._link.send("DEL", key, always=True)

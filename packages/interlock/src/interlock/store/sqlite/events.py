@@ -36,6 +36,7 @@ class SqliteEvents:
         self._next_sweep = 0.0
         self._unmeasured = 0  # bytes that were added since the last measurement
         self._evicted = 0
+        self._losing: set[tuple[str, str]] = set()  # streams that are about to be removed
 
     def append(self, session: str, stream: str, number: int, data: bytes, *, last: bool) -> None:
         """Store an event."""
@@ -43,13 +44,32 @@ class SqliteEvents:
         if now >= self._next_sweep:
             self._next_sweep = now + _SWEEP
             self._writer.send(lambda db: _sweep(db, now))
-        self._writer.send(
+        is_queued = self._writer.send(
             lambda db: _append(db, session, stream, number, data, last, now), size=len(data)
         )
+        if not is_queued:
+            self._remove_lossy(session, stream)
+        elif self._losing:
+            self._losing.discard((session, stream))
         self._unmeasured += len(data)
         if self._unmeasured * _CHECKS > self._limit:
             self._unmeasured = 0
             self._writer.send(self._make_room)
+
+    def _remove_lossy(self, session: str, stream: str) -> None:
+        """Remove a stream whose event was dropped. Without its newest event it would look as if it
+        were still running, and its reader would wait for ever.
+        """
+        key = (session, stream)
+        if key in self._losing:
+            return
+        self._losing.add(key)
+
+        def remove(db: sqlite3.Connection) -> None:
+            _drop(db, session, stream)
+            self._losing.discard(key)
+
+        self._writer.send(remove, always=True)
 
     async def measure(self) -> QuotaUsage:
         """Return the counters. `evicted` counts the streams that this process has cut."""

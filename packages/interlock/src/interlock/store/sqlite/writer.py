@@ -111,16 +111,30 @@ class Writer:
         if thread is not None:
             await asyncio.to_thread(thread.join)
 
-    def send(self, work: Work[Any], *, size: int = 0, posts: bool = False) -> None:
-        """Queue work, from any thread. It is dropped if the queue is full or the store closed."""
+    def send(
+        self, work: Work[Any], *, size: int = 0, posts: bool = False, always: bool = False
+    ) -> bool:
+        """Queue work, from any thread. It is dropped if the queue is full or the store closed.
+
+        Args:
+            work: The work.
+            size: Its size in bytes.
+            posts: Whether it publishes a note.
+            always: Whether it is queued even if the queue is full.
+
+        Returns:
+            False if it was dropped because the queue is full.
+        """
         with self._stirred:
             if not self._open:
-                return
+                return True
             queued = len(self._waiting) + len(self._refused)
-            if queued < bounds.WAITING and self._size + size <= bounds.WAITING_BYTES:
+            has_room = queued < bounds.WAITING and self._size + size <= bounds.WAITING_BYTES
+            if has_room or always:
                 self._put(_QueuedWork(work, None, size, posts))
-                return
+                return True
         log.warning("the %s cannot keep up and has dropped writes", self.file.schema.name)
+        return False
 
     async def ask(self, work: Work[T], *, posts: bool = False) -> T:
         """Run work after everything queued before, unless that was refused; return its result.
