@@ -316,6 +316,59 @@ async def test_a_task_that_expires_while_a_poll_waits_is_unknown(monkeypatch: py
         assert (await refusal(early)).code == t.INVALID_PARAMS
 
 
+@pytest.mark.parametrize("kind", ["sqlite", "redis"])
+async def test_workers_count_the_polls_of_a_task_together(
+    kind: str, tmp_path: Path, redis_url: str, monkeypatch: pytest.MonkeyPatch
+):
+    """A client that asks each worker in turn does not get more answers."""
+    monkeypatch.setattr(quotas, "_LONGEST_DELAY", 3600.0)
+    workers = [Worker(each, poll=3600.0) for each in fresh(kind, tmp_path, redis_url)]
+    one, other = workers
+    async with serving(*workers):
+        await acquainted(*workers)
+        id = await one.create(ALICE, text="done")
+        assert (await one.get(ALICE, id)).status == "working"
+        early = asyncio.ensure_future(other.get(ALICE, id))
+        await until(lambda: other.usage("polls").used == 1)
+        one.gate.set()
+        assert (await early).status == "completed"
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "redis"])
+async def test_a_holder_has_its_early_polls_over_all_workers(
+    kind: str, tmp_path: Path, redis_url: str, monkeypatch: pytest.MonkeyPatch
+):
+    """Each worker has room for more, and others may poll."""
+    monkeypatch.setattr(quotas, "_LONGEST_DELAY", 3600.0)
+    limits = {"poll": 3600.0, "waiting_polls": 3}
+    workers = [Worker(each, **limits) for each in fresh(kind, tmp_path, redis_url)]
+    async with serving(*workers):
+        await acquainted(*workers)
+        ids = {who: await workers[0].create(who) for who in (ALICE, BOB)}
+        for who, id in ids.items():
+            await workers[0].get(who, id)
+        early = []
+        for count, each in enumerate((workers[0], workers[1], workers[1]), 1):
+            early.append(asyncio.ensure_future(each.get(ALICE, ids[ALICE])))
+            await until(lambda: sum(w.usage("polls").used for w in workers) == count)  # noqa: B023
+        bad = await refusal(workers[0].get(ALICE, ids[ALICE]))
+        assert bad.code == RATE_LIMITED
+        assert 0 < bad.data["retryAfter"] <= 1201  # a third of the time returns one poll
+        assert workers[0].usage("polls").refused == 1
+        early.append(asyncio.ensure_future(workers[0].get(BOB, ids[BOB])))
+        await until(lambda: workers[0].usage("polls").used == 2)
+        for each in early:
+            each.cancel()
+        await asyncio.gather(*early, return_exceptions=True)
+
+
+async def acquainted(*workers: Worker) -> None:
+    """Wait until workers that have just started know of each other."""
+    for each in workers:
+        runner = each.server.extensions[0].running  # type: ignore[attr-defined]  # it is Tasks
+        await until(lambda: runner.shared_rates is not None)  # noqa: B023  # used at once
+
+
 async def until(condition: Callable[[], object]) -> None:
     """Wait for something that happens in this event loop."""
     await eventually(condition)

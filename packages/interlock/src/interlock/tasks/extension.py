@@ -260,7 +260,7 @@ class Tasks(Extension):
         assert server.handler is not None  # it stacks the middleware, which tasks run again through
         self._runner = runner
         server.quotas["tasks"] = runner.held
-        server.quotas["polls"] = self._polls.quota
+        server.quotas["polls"] = self._polls
         await runner.start()
         try:
             yield
@@ -477,22 +477,26 @@ class Tasks(Extension):
         owner = self._owner(x)
         id = x.params.task_id
         key = task_key(owner, id)
-        loop = asyncio.get_running_loop()
         found = await runner.load(owner, id)
         if found is None:
             raise _unknown()
         task, version = found
-        delay = 0.0 if task.is_terminal else self._polls.delay(key, version, loop.time())
-        if delay:
-            with runner.watching(key) as changed:
-                found = await runner.load(owner, id)  # again: it may have changed before the watch
-                if found is not None and found[1] == version:
-                    await self._polls.wait(holder_of_exchange(x), changed, delay)
-                    found = await runner.load(owner, id)
-            if found is None:
-                raise _unknown()
-            task, version = found
-        self._polls.answered(key, version, loop.time())
+        if task.is_terminal:
+            return task
+        shared = runner.shared_rates
+        delay = await self._polls.acquire(shared, key, version, self._wall())
+        if not delay:
+            return task
+        with runner.watching(key) as changed:
+            found = await runner.load(owner, id)  # again: it may have changed before the watch
+            if found is not None and found[1] == version:
+                holder = holder_of_exchange(x)
+                await self._polls.wait(shared, holder, changed, delay, self._wall())
+                found = await runner.load(owner, id)
+        if found is None:
+            raise _unknown()
+        task, version = found
+        await self._polls.acquire(shared, key, version, self._wall())  # the next one may be early
         return task
 
     async def _update(self, x: Exchange) -> AnyResult:

@@ -9,14 +9,16 @@ from collections import Counter
 from collections.abc import Callable
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from ..caches import BoundedCache
 from ..quotas import Quota, QuotaUsage, busy_error
 from ..store import bounds
+from ..store.interface import RateStore
+from ..store.memory.rates import MemoryRates
 from .machine import TaskRecord
 
-_MOST_POLLED = 10_000  # tasks whose last poll is known
 _LONGEST_DELAY = 5.0  # seconds; proxies and clients give up on responses that take long
+_TOLERANCE = 0.1  # the part of the interval by which a poll may come early without being counted
 
 
 class _HeldTask(Struct):
@@ -155,44 +157,68 @@ class PollLimit:
     """The rate limit for polls: one that comes too early, and would return the same as the last
     one, waits for the rest of the interval or until the task changes.
 
+    Where several workers run, they count polls together, in the token buckets of their store.
+
     Args:
-        interval: The time between two polls, in seconds.
-        most: The maximum number of polls that wait. The others are refused.
+        interval: The time between two polls of one task, in seconds.
+        most: The maximum number of polls that wait in this process, and of those that one holder
+            sends within five seconds to all workers. The others are refused.
     """
 
     def __init__(self, interval: float, most: int) -> None:
-        self.quota = Quota(most)
         self._interval = interval
-        self._answers: BoundedCache[str, tuple[int, float]] = BoundedCache(_MOST_POLLED)
+        self._most = most
+        self._waiting = Quota(most)
+        self._own = MemoryRates()
+        self._refused = 0
 
-    def delay(self, key: str, version: int, now: float) -> float:
-        """Return the seconds for which a poll has to wait.
+    def usage(self) -> QuotaUsage:
+        """Return the counters of the polls that wait."""
+        usage = self._waiting.usage()
+        return replace(usage, refused=usage.refused + self._refused)
+
+    async def acquire(self, shared: RateStore | None, key: str, version: int, now: float) -> float:
+        """Ask whether a poll may be answered now.
 
         Args:
+            shared: The token buckets of all workers; None if this worker is the only one.
             key: The key of the task.
-            version: The version of its record.
-            now: The time, in seconds of the event loop's clock.
-        """
-        last = self._answers.get(key)
-        if last is None or last[0] != version:
-            return 0.0
-        return min(max(last[1] + self._interval - now, 0.0), _LONGEST_DELAY)
+            version: The version of its record, because a change is answered at once.
+            now: The time, in seconds of the wall clock.
 
-    async def wait(self, holder: str, changed: asyncio.Event, seconds: float) -> None:
+        Returns:
+            0.0, or the seconds for which the poll has to wait.
+        """
+        rates = self._own if shared is None else shared
+        bucket = f"poll:{key}:{version}"
+        wait = await rates.acquire(bucket, rate=1.0 / self._interval, burst=1.0, now=now)
+        return min(wait, _LONGEST_DELAY)
+
+    async def wait(
+        self,
+        shared: RateStore | None,
+        holder: str,
+        changed: asyncio.Event,
+        seconds: float,
+        now: float,
+    ) -> None:
         """Wait until a task changes, at most so many seconds.
 
         Raises:
             McpError: Too many polls wait, or too many of this holder.
         """
-        if not self.quota.acquire(holder):
+        if shared is not None and seconds > self._interval * _TOLERANCE:
+            later = await shared.acquire(
+                f"polls:{holder}", rate=self._most / _LONGEST_DELAY, burst=self._most, now=now
+            )
+            if later:
+                self._refused += 1
+                raise busy_error("polls", int(later) + 1)
+        if not self._waiting.acquire(holder):
             raise busy_error("polls", int(seconds) + 1)
         try:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(seconds):
                     await changed.wait()
         finally:
-            self.quota.release(holder)
-
-    def answered(self, key: str, version: int, now: float) -> None:
-        """Note that a poll is answered now."""
-        self._answers.put(key, (version, now))
+            self._waiting.release(holder)

@@ -28,7 +28,7 @@ from ..input_required import HandlerRun, OnceSteps, ask_directly
 from ..logs import limited
 from ..quotas import RATE_LIMITED, Quota
 from ..store.errors import AccountFull, StoreError
-from ..store.interface import RecordStore, Store
+from ..store.interface import RateStore, RecordStore, Store
 from ..store.worker_messages import WorkerMessages
 from ..types.tasks import TaskError
 from ..wire.codec import encode
@@ -68,8 +68,9 @@ class TaskLimits(Struct, frozen=True, kw_only=True):
         poll: The time between two polls that clients are told to keep, in seconds.
         tasks: The maximum number of tasks of one principal, or of one address without
             authorization, over all workers. Ended tasks make room.
-        waiting_polls: The maximum number of polls of one process that wait because they came before
-            `poll` seconds have passed; the others are refused.
+        waiting_polls: The maximum number of polls that wait in one process because they came before
+            `poll` seconds have passed, and of those that one holder sends within five seconds to
+            all workers; the others are refused.
         result_bytes: The maximum size of a result, in bytes of JSON.
     """
 
@@ -369,10 +370,17 @@ class TaskRunner:
         self._searching = asyncio.Lock()
         self._taking = asyncio.Lock()
         self._stopping = asyncio.Lock()
+        # Whether other workers share the store, as far as this one knows. Unknown at first.
+        self._has_peers = store.shared
         self._has_searched = False  # once for the tasks of workers that nobody lists any more
         self.messages.on(_CHANGED, self._changed_elsewhere)
         self.messages.on(_FREE, self._search_soon)
         self.messages.on(_DIED, lambda _, __: self._read_again())
+
+    @property
+    def shared_rates(self) -> RateStore | None:
+        """The token buckets of all workers; None while this worker is the only one."""
+        return self.store.rates if self._has_peers else None
 
     # -- life --------------------------------------------------------------------------------------
 
@@ -760,6 +768,7 @@ class TaskRunner:
             for live in list(self._live.values()):  # others took this worker for dead
                 self.keep(live.refresh())
         dead = {name for name in names - {own} if not await self.messages.is_alive(name)}
+        self._has_peers = len(names - dead) > 1
         if (dead or not self._has_searched) and not await self._search(names - dead):
             return
         self._has_searched = True
