@@ -484,10 +484,11 @@ async def test_a_principal_has_a_quota_of_tasks() -> None:
 
 async def test_a_result_that_is_too_large_is_not_kept() -> None:
     """The task fails in clear words."""
-    async with serving(make_server(limits=TaskLimits(result_bytes=20))) as peer:
+    limits = TaskLimits(result_bytes=20, large_results_bytes=0)
+    async with serving(make_server(limits=limits)) as peer:
         task = await peer.ended((await peer.create("add", a=1, b=2)).task_id)
         assert task.status == "failed"
-        assert "at most 20 are kept" in (task.status_message or "")
+        assert "too large to be kept" in (task.status_message or "")
 
 
 def test_a_tool_with_tasks_needs_the_extension() -> None:

@@ -28,6 +28,7 @@ from ..wire.codec import decode
 from ..wire.jsonrpc import Malformed
 from ..wire.revisions import Era
 from . import machine, views
+from .large_results import PREFIX
 from .machine import StoredCaller, TaskRecord
 from .messages import CORE_REVISIONS, TASKS
 from .promotion import DetachedTransport, PromotableCall
@@ -290,6 +291,8 @@ class Tasks(Extension):
                 tool = self._server.tools.get(x.params.name)
                 if tool is not None and (tool.task != "never" or x.params.task is not None):
                     return self._call(x, tool, handler)
+            elif x.method == "resources/read" and x.params.uri.startswith(PREFIX):
+                return self._read_result(x, handler)
             elif x.method == "subscriptions/listen" and _names_tasks(x):
                 check_declared(TASKS_EXTENSION, x.caller)  # `TKX-22`
             return handler(x)
@@ -498,6 +501,17 @@ class Tasks(Extension):
         task, version = found
         await self._polls.acquire(shared, key, version, self._wall())  # the next one may be early
         return task
+
+    async def _read_result(self, x: Exchange, handler: Handler) -> AnyResult:
+        """`resources/read` of a large result. To everyone except the owner of the task it is as
+        unknown as any other resource.
+        """
+        uri = x.params.uri
+        text = await self.running.load_large_result(owner_of(x.caller), uri.removeprefix(PREFIX))
+        if text is None:
+            return await handler(x)
+        contents = t.ResourceContents(uri=uri, mime_type="application/json", text=text)
+        return t.ReadResourceResult(contents=[contents], ttl_ms=0, cache_scope="private")
 
     async def _update(self, x: Exchange) -> AnyResult:
         """`tasks/update`."""

@@ -77,6 +77,8 @@ class TaskRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
         runs: The number of runs so far.
         uses_once: Whether a run has used `ctx.once`.
         is_queued: Whether the task waits for its first run.
+        large_result_bytes: The size of the result that `result` links to, in bytes; 0 if it has the
+            whole result.
     """
 
     id: str
@@ -102,6 +104,7 @@ class TaskRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
     runs: int = 1
     uses_once: bool = False
     is_queued: bool = False
+    large_result_bytes: int = 0
 
     @property
     def is_terminal(self) -> bool:
@@ -148,11 +151,25 @@ def answer(task: TaskRecord, answers: Mapping[str, Any], now: float) -> TaskReco
     )
 
 
-def complete(task: TaskRecord, result: Raw, now: float, *, is_error: bool = False) -> TaskRecord:
+def complete(
+    task: TaskRecord,
+    result: Raw,
+    now: float,
+    *,
+    is_error: bool = False,
+    large_result_bytes: int = 0,
+) -> TaskRecord:
     """End a task with a result, which may be that of a failed tool (`TKX-13`)."""
     if task.is_terminal:
         return task
-    return _ended(task, status="completed", result=result, is_error=is_error, updated=now)
+    return _ended(
+        task,
+        status="completed",
+        result=result,
+        is_error=is_error,
+        large_result_bytes=large_result_bytes,
+        updated=now,
+    )
 
 
 def fail(task: TaskRecord, error: TaskError, now: float) -> TaskRecord:

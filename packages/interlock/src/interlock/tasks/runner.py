@@ -33,6 +33,7 @@ from ..store.worker_messages import WorkerMessages
 from ..types.tasks import TaskError
 from ..wire.codec import encode
 from . import machine
+from .large_results import LargeResults, link_to
 from .machine import TaskRecord
 from .queue import TaskQueue
 from .quotas import TaskMemory
@@ -71,7 +72,11 @@ class TaskLimits(Struct, frozen=True, kw_only=True):
         waiting_polls: The maximum number of polls that wait in one process because they came before
             `poll` seconds have passed, and of those that one holder sends within five seconds to
             all workers; the others are refused.
-        result_bytes: The maximum size of a result, in bytes of JSON.
+        result_bytes: The maximum size of a result, in bytes of JSON. The result of a larger one is a
+            link to a resource, which the owner of the task can read.
+        large_results_bytes: The maximum size of all larger results of one principal, or of one
+            address without authorization, over all workers, in bytes. A task that exceeds it fails,
+            and so does one with a result of more than 32 MiB. 0 for no such results.
     """
 
     ttl: float | None = 86_400.0
@@ -80,11 +85,14 @@ class TaskLimits(Struct, frozen=True, kw_only=True):
     tasks: int = 1000
     waiting_polls: int = 1000
     result_bytes: int = 16 * 1024 * 1024
+    large_results_bytes: int = 256 * 1024 * 1024
 
     def __post_init__(self) -> None:
         for name in ("longest_ttl", "poll", "tasks", "waiting_polls", "result_bytes"):
             if getattr(self, name) <= 0:
                 raise ValueError(f"{name} must be more than 0")
+        if self.large_results_bytes < 0:
+            raise ValueError("large_results_bytes must be 0 or more")
         if self.ttl is not None and self.ttl <= 0:
             raise ValueError("ttl must be more than 0 seconds")
 
@@ -273,7 +281,7 @@ class LiveTask:
     async def finish(self, run: Callable[[], Awaitable[AnyResult]]) -> None:
         """Wait for the end of the run, and write it into the record."""
         try:
-            step = self._completed(await run())
+            step = await self._completed(await run())
         except asyncio.CancelledError:
             if self.is_stopped:
                 return
@@ -288,20 +296,30 @@ class LiveTask:
     def _failed(self, error: TaskError) -> Step:
         return partial(machine.fail, error=error, now=self.runner.wall_clock())
 
-    def _completed(self, result: AnyResult) -> Step:
+    async def _completed(self, result: AnyResult) -> Step:
         if isinstance(result, RawResult):
             result = result.decode()
         if not isinstance(result, t.CallToolResult):
             raise TypeError(
                 f"a task ended with {type(result).__name__} in place of a tool's result"
             )
-        body = encode(replace(result, result_type="complete"))
-        most = self.runner.limits.result_bytes
-        if len(body) > most:
-            words = f"The result has {len(body)} bytes; at most {most} are kept."
-            return self._failed(TaskError(code=t.INTERNAL_ERROR, message=words))
-        now = self.runner.wall_clock()
-        return partial(machine.complete, result=Raw(body), now=now, is_error=result.is_error)
+        result = replace(result, result_type="complete")
+        body = encode(result)
+        size = len(body)
+        is_large = size > self.runner.limits.result_bytes
+        if is_large:
+            if not await self.runner.store_large_result(self, body):
+                words = f"The result has {size} bytes, which is too large to be kept."
+                return self._failed(TaskError(code=t.INTERNAL_ERROR, message=words))
+            result = link_to(self.record, result, size)
+            body = encode(result)
+        return partial(
+            machine.complete,
+            result=Raw(body),
+            now=self.runner.wall_clock(),
+            is_error=result.is_error,
+            large_result_bytes=size if is_large else 0,
+        )
 
 
 def _error(bad: BaseException) -> TaskError:
@@ -352,6 +370,7 @@ class TaskRunner:
         self.limits = limits
         self._url = url
         self.wall_clock = wall_clock
+        self._large = LargeResults(records, limits.large_results_bytes)
         self.messages = WorkerMessages(store, heartbeat=_HEARTBEAT, wall_clock=wall_clock)
         self.actions = Actions(records, self.messages, wall_clock=wall_clock)
         self._run_again = run_again
@@ -504,7 +523,7 @@ class TaskRunner:
             if not was and not version:
                 self.held.drop(key)
         if was and version:
-            self.held.resize(key, task, len(data))
+            self.held.resize(key, task, len(data) + task.large_result_bytes)
             if task.is_terminal:
                 self._full.pop(task.holder)
         return version
@@ -537,6 +556,35 @@ class TaskRunner:
             except StoreError:
                 log.warning("the store has failed; the state of a task is written when it is back")
                 await asyncio.sleep(_PATIENCE)
+
+    async def store_large_result(self, live: LiveTask, body: bytes) -> bool:
+        """Store a result above the size limit, as soon as the store is available. Returns False if
+        there is no room for it.
+        """
+        task = live.record
+        while True:
+            now = self.wall_clock()
+            try:
+                return await self._large.store(
+                    task,
+                    body,
+                    account=f"{_account_of(task.holder)}:results",
+                    until=task.until or now + _TEN_YEARS,
+                    now=now,
+                )
+            except StoreError:
+                log.warning("the store has failed; the result of a task is written when it is back")
+                await asyncio.sleep(_PATIENCE)
+
+    async def load_large_result(self, owner: str, id: str) -> str | None:
+        """Return the result of a task that is above the size limit, as JSON; None if the owner has
+        no such task.
+
+        Raises:
+            StoreError: The store failed.
+        """
+        found = await self.load(owner, id)
+        return None if found is None else await self._large.load(found[0], self.wall_clock())
 
     async def of_owner(self, owner: str, after: str, most: int) -> list[tuple[str, TaskRecord]]:
         """Return tasks of an owner with their keys, in the order of the keys."""
@@ -591,6 +639,7 @@ class TaskRunner:
         """Remove the record of a task."""
         record = await self.records.load(key, now=0.0)
         if record is not None:
+            await self._large.remove(_decode(record.data))
             await self.records.remove(key, was=record.version)
         self.held.drop(key)
 
