@@ -197,6 +197,16 @@ class Tasks(Extension):
         self._handler: Handler | None = None
         self._asked: set[tuple[str, str]] = set()  # questions that a tasks/result delivers
 
+    @property
+    def is_shared(self) -> bool:
+        """Whether several processes can share the tasks."""
+        return self._store.shared
+
+    @property
+    def has_workers(self) -> bool:
+        """Whether workers of a queue run the tasks, and not the processes that serve."""
+        return self._queue is not None
+
     def use_store(self, store: str | Store) -> None:
         """Replace the store. Call it before the server runs.
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from .contracts.channel import check_channel
     from .contracts.fetch import check_fetch
     from .contracts.store import check_store
+    from .contracts.task_runner import check_task_runner
     from .contracts.transport import check_client_transport
     from .contracts.vault import check_vault
     from .drift import Catalogue, CatalogueChange, Drift, compare_catalogues
@@ -38,6 +39,7 @@ _ROOMS = {
     ".probe": ("probe_server",),
     ".scripted": ("ScriptedAnswers",),
     ".contracts.store": ("check_store",),
+    ".contracts.task_runner": ("check_task_runner",),
     ".contracts.transport": ("check_client_transport",),
     ".contracts.vault": ("check_vault",),
     ".ways": ("EVERY_WAY", "WAYS", "Way", "connect", "way"),
@@ -59,6 +61,7 @@ __all__ = [
     "check_client_transport",
     "check_fetch",
     "check_store",
+    "check_task_runner",
     "check_vault",
     "compare_catalogues",
     "connect",
