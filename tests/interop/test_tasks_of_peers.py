@@ -210,6 +210,7 @@ async def test_the_clients_of_2025_11_25_run_questions_as_tasks(
         ttl = {"ttl": 90_000}
         assert wanted == {"elicitation/create": ttl, "sampling/createMessage": ttl}
 
+
 @pytest.mark.parametrize("era", ["legacy", "modern"])
 def test_the_inspector(era: str, installed: Callable[[str], Path]) -> None:
     """Its command calls a tool as a task, waits, and lists the tasks of 2025-11-25 (`TK4-07`,

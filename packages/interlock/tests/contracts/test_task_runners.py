@@ -1,5 +1,5 @@
-"""The task runners pass the contract check: the processes that serve, over each store, and pydocket.
-So does a queue in memory, and the check catches queues that break a promise.
+"""The task runners pass the contract check: the processes that serve, over each store, and
+pydocket. So does a queue in memory, and the check catches queues that break a promise.
 """
 
 from __future__ import annotations
@@ -102,7 +102,9 @@ class AlteringQueue(MemoryQueue):
         await super().put(key.upper(), delivery)
 
 
-def prepared(queue: type[MemoryQueue], folder: Path) -> Callable[[], Awaitable[Callable[[], Tasks]]]:
+def prepared(
+    queue: type[MemoryQueue], folder: Path
+) -> Callable[[], Awaitable[Callable[[], Tasks]]]:
     """Locations with a queue of a kind."""
     numbers = iter(range(100))
 

@@ -1,5 +1,5 @@
-"""Results above the size limit: the task links to a resource that its owner can read, on any worker,
-for as long as the task is kept.
+"""Results above the size limit: the task links to a resource that its owner can read, on any
+worker, for as long as the task is kept.
 """
 
 from __future__ import annotations
@@ -172,7 +172,9 @@ async def test_a_large_result_counts_in_memory():
 async def test_a_large_result_is_encrypted_at_rest():
     """With `keys`, as the task itself."""
     store = MemoryStore()
-    server = Server("sealed", extensions=[Tasks(store, limits=TaskLimits(**SMALL), keys=[b"k" * 32])])
+    server = Server(
+        "sealed", extensions=[Tasks(store, limits=TaskLimits(**SMALL), keys=[b"k" * 32])]
+    )
 
     @server.tool(task="required")
     async def echo(text: str) -> str:

@@ -344,18 +344,18 @@ async def test_a_holder_has_its_early_polls_over_all_workers(
     workers = [Worker(each, **limits) for each in fresh(kind, tmp_path, redis_url)]
     async with serving(*workers):
         await acquainted(*workers)
-        ids = {who: await workers[0].create(who) for who in (ALICE, BOB)}
-        for who, id in ids.items():
-            await workers[0].get(who, id)
+        of_alice, of_bob = await workers[0].create(ALICE), await workers[0].create(BOB)
+        await workers[0].get(ALICE, of_alice)
+        await workers[0].get(BOB, of_bob)
         early = []
         for count, each in enumerate((workers[0], workers[1], workers[1]), 1):
-            early.append(asyncio.ensure_future(each.get(ALICE, ids[ALICE])))
+            early.append(asyncio.ensure_future(each.get(ALICE, of_alice)))
             await until(lambda: sum(w.usage("polls").used for w in workers) == count)  # noqa: B023
-        bad = await refusal(workers[0].get(ALICE, ids[ALICE]))
+        bad = await refusal(workers[0].get(ALICE, of_alice))
         assert bad.code == RATE_LIMITED
         assert 0 < bad.data["retryAfter"] <= 1201  # a third of the time returns one poll
         assert workers[0].usage("polls").refused == 1
-        early.append(asyncio.ensure_future(workers[0].get(BOB, ids[BOB])))
+        early.append(asyncio.ensure_future(workers[0].get(BOB, of_bob)))
         await until(lambda: workers[0].usage("polls").used == 2)
         for each in early:
             each.cancel()
@@ -366,7 +366,9 @@ async def acquainted(*workers: Worker) -> None:
     """Wait until workers that have just started know of each other."""
     for each in workers:
         runner = each.server.extensions[0].running  # type: ignore[attr-defined]  # it is Tasks
-        await until(lambda: runner.shared_rates is not None)  # noqa: B023  # used at once
+        async with asyncio.timeout(30):
+            while runner.shared_rates is None:  # noqa: ASYNC110 - it learns that with a heartbeat
+                await asyncio.sleep(0.01)
 
 
 async def until(condition: Callable[[], object]) -> None:

@@ -234,6 +234,14 @@ def test_cutting_leaves_the_value_alone() -> None:
     assert listing.tools[0] is tool
 
 
+def test_questions_in_a_result_are_cut_too() -> None:
+    """They lie in an object that may be absent. Task metadata is of 2025-11-25 only."""
+    params = t.ElicitRequestParams(message="?", task=t.TaskMetadata(ttl=5))
+    asking = t.InputRequiredResult(input_requests={"one": t.ElicitRequest(params)})
+    assert b"task" not in encode(asking)
+    assert b'"task":{"ttl":5}' in encode(params, R4)
+
+
 def test_a_value_that_needs_no_cut_is_not_copied() -> None:
     """The everyday result, a text, costs nothing more under an older revision."""
     cut = compile_cut(t.CallToolResult, R1)

@@ -23,6 +23,9 @@ OPEN = {"Result", "Notification", "Request", "Error", "PaginatedResult"}
 OPEN_KINDS = ("Error", "Capabilities", "MetaObject")
 NOT_OURS = ("Client", "Server", "JSONRPC")
 
+MAY_BE_TASKS = ("tools/call", "elicitation/create", "sampling/createMessage")
+"""The requests that may be answered with a task under 2025-11-25."""
+
 
 class Judge:
     """Judges the messages of one conversation under one revision; it remembers requests, to know
@@ -75,10 +78,11 @@ class Judge:
         if isinstance(result, dict):
             if result.get("resultType") == "input_required":
                 return "InputRequiredResult"
-            if result.get("resultType") == "task" or (method == "tools/call" and "task" in result):
+            if result.get("resultType") == "task" or (method in MAY_BE_TASKS and "task" in result):
                 return "CreateTaskResult"
-        if method == "tasks/result":
-            return "CallToolResult"
+            if method == "tasks/result":
+                members = {"action": "ElicitResult", "model": "CreateMessageResult"}
+                return next((members[m] for m in members if m in result), "CallToolResult")
         name = _definitions_by_method(schema)[method].removesuffix("Request") + "Result"
         return name if name in _schema(schema)[1] else "EmptyResult"
 

@@ -1,5 +1,5 @@
-"""Large results of tasks: results above the size limit, kept in the store in chunks, and read by the
-owner of the task as a resource.
+"""Large results of tasks: results above the size limit, kept in the store in chunks, and read by
+the owner of the task as a resource.
 """
 
 from __future__ import annotations

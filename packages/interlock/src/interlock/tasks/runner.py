@@ -72,8 +72,8 @@ class TaskLimits(Struct, frozen=True, kw_only=True):
         waiting_polls: The maximum number of polls that wait in one process because they came before
             `poll` seconds have passed, and of those that one holder sends within five seconds to
             all workers; the others are refused.
-        result_bytes: The maximum size of a result, in bytes of JSON. The result of a larger one is a
-            link to a resource, which the owner of the task can read.
+        result_bytes: The maximum size of a result, in bytes of JSON. A larger one is replaced
+            by a link to a resource, which the owner of the task can read.
         large_results_bytes: The maximum size of all larger results of one principal, or of one
             address without authorization, over all workers, in bytes. A task that exceeds it fails,
             and so does one with a result of more than 32 MiB. 0 for no such results.

@@ -256,9 +256,10 @@ def _choices(annotation: Any, revision: str) -> dict[type, Cut]:
     members = arguments if origin in (Union, UnionType) else (annotation,)
     cuts: dict[type, Cut] = {}
     for member in members:
-        if get_origin(member) is list:
+        kind = get_origin(member)
+        if kind is list or kind is dict:
             if (inner := _field_cut(member, revision)) is not None:
-                cuts[list] = inner
+                cuts[kind] = inner
         elif isinstance(member, type) and issubclass(member, Struct):
             if member is t.UnknownContent:
                 cuts[member] = _unwrap

@@ -44,7 +44,9 @@ class Questions:
         """Register a question; return its ID and the frame to send."""
         id = self._next_id()
         self._open[id] = Question(route, result)
-        return id, jsonrpc.request(id, method, b"{}" if params is None else encode(params, revision))
+        return id, jsonrpc.request(
+            id, method, b"{}" if params is None else encode(params, revision)
+        )
 
     def forget(self, id: t.RequestId) -> Question | None:
         """Remove a question."""

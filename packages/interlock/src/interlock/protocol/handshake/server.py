@@ -349,9 +349,7 @@ class ServerConnection:
         ):
             raise t.ProtocolError(f"{method} cannot be asked on this request")
         expected = result or t.RESPONSE_TYPES[type(request)]
-        asked, frame = self._questions.ask(
-            id, method, request.params, expected, caller.revision
-        )
+        asked, frame = self._questions.ask(id, method, request.params, expected, caller.revision)
         self._out.append((id, frame))
         return asked
 
