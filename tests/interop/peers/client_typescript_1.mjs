@@ -3,7 +3,7 @@ import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { SSEClientTransport } from "@modelcontextprotocol/sdk/client/sse.js";
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
-import { InMemoryTaskStore } from "@modelcontextprotocol/sdk/experimental/tasks/stores/in-memory.js";
+import { InMemoryTaskStore } from "@modelcontextprotocol/sdk/experimental/tasks";
 import {
   CallToolResultSchema,
   CreateMessageRequestSchema,
@@ -22,7 +22,8 @@ const TASKS = { requests: { elicitation: { create: {} }, sampling: { createMessa
 
 // Answers a question as a task of this client (2025-11-25).
 async function asTask(tasks, method, params) {
-  const task = await tasks.createTask({ ttl: null, pollInterval: 50 }); // a timer would keep Node running
+  // Without a time to live: its timer would keep Node running.
+  const task = await tasks.createTask({ ttl: null, pollInterval: 50 });
   setImmediate(() => tasks.storeTaskResult(task.taskId, "completed", answer(method, params)));
   return { task };
 }
