@@ -157,7 +157,7 @@ class Load:
             if rest and not self._child.speaks():
                 continue
             chunk = read()
-            if window.size < KEPT:
+            if window.size < KEPT or not answered:  # the first answer as a whole, however long
                 answers.append(chunk)
             window.size += len(chunk)
             lines = chunk.count(b"\n")

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 class Row:
     """One row of the result."""
 
-    id: int
+    number: int
     name: str
     email: str
     score: float

@@ -22,7 +22,7 @@ const records = z.object({
 });
 
 const row = z.object({
-  id: z.number().int(),
+  number: z.number().int(),
   name: z.string(),
   email: z.string(),
   score: z.number(),
@@ -35,7 +35,7 @@ const table = () => {
   return kept;
 };
 const madeRow = (id) => ({
-  id,
+  number: id,
   name: `Person Number ${id}`,
   email: `person.${id}@example.org`,
   score: id * 1.25,

@@ -88,7 +88,10 @@ async def test_models_are_dumped_once(monkeypatch: pytest.MonkeyPatch):
     )
     models = [Model(id=n, name="x") for n in range(MANY)]
     made = output.result(await output.prepare(models), encoded=True)
-    assert msgspec.json.decode(made.structured_content)["result"][-1] == {"id": 300, "name": "x"}
+    assert msgspec.json.decode(made.structured_content)["result"][-1] == {
+        "id": MANY - 1,
+        "name": "x",
+    }
     assert dumped == [LONG_LIST] * (PIECES - 1) + [1]
 
 
@@ -178,7 +181,7 @@ async def test_what_does_not_fit_is_named_by_its_place_in_the_whole_list(kind: A
     values[-2] = {"id": "none", "name": "x"}
     given = await output.prepare(values)
     assert given is values
-    with pytest.raises(OutputError, match=r"299|does not fit the model"):
+    with pytest.raises(OutputError, match=rf"{MANY - 2}|does not fit the model"):
         output.result(given)
 
 
@@ -308,3 +311,39 @@ async def test_older_revisions_get_no_structured_list():
         assert result.text == "[1,2]"
         expected: Any = [1, 2] if revision == REVISIONS[-1] else msgspec.UNSET
         assert result.structured_content == expected
+
+
+class Tagged(Struct, tag="t", rename="camel", forbid_unknown_fields=True):
+    first_name: str
+    is_new: bool = False
+    size: Annotated[int, msgspec.Meta(ge=0)] = 1
+
+
+class Short(Struct, array_like=True):
+    id: int
+    name: str = ""
+
+
+@pytest.mark.parametrize("values", [[Tagged("a", size=2)], [Short(1)], [Item(1, "a")]], ids=str)
+async def test_structs_are_written_in_their_own_form(values: list[Any]):
+    """With renamed fields, a tag, or as arrays; alone, in short lists and in long ones."""
+    kind = type(values[0])
+    (plain,) = msgspec.to_builtins(values)
+    one = returning(kind).result(values[0])
+    assert isinstance(one, CallToolResult)
+    assert one.structured_content == ({"result": plain} if kind is Short else plain)
+    output = returning(list[kind])
+    for count in (1, MANY):
+        made = output.result(await output.prepare(values * count))
+        assert isinstance(made, CallToolResult)
+        assert made.structured_content == {"result": [plain] * count}
+
+
+@pytest.mark.parametrize("count", [1, MANY])
+async def test_constraints_of_fields_hold(count: int):
+    """They are checked in values that were made without a check, too."""
+    output = returning(list[Tagged])
+    values = [Tagged("a") for _ in range(count)]
+    values[-1].size = -1
+    with pytest.raises(OutputError, match=r">= 0 - at `\$\[\d+\].size"):
+        output.result(await output.prepare(values))

@@ -379,14 +379,37 @@ class SchemaBuilder:
 
 
 def has_bare_fields(kind: type[Any]) -> bool:
-    """Whether all fields of a dataclass or Struct have native JSON types."""
+    """Whether a dataclass or Struct is an object whose fields all have native JSON types."""
     info = mi.type_info(kind)
-    if not isinstance(info, mi.DataclassType | mi.StructType):
+    if not isinstance(info, mi.DataclassType | mi.StructType) or getattr(info, "array_like", False):
+        return False
+    if not {field.name for field in info.fields} <= field_hints(kind).keys():
         return False
     builder = SchemaBuilder(out=True)
     for field in info.fields:
         builder._draw(field.type)
     return builder.is_bare
+
+
+def light_class(kind: type[Any]) -> type[msgspec.Struct]:
+    """A Struct with the JSON of a class that has bare fields, to check JSON at the least cost:
+    without the code of the class, and not visited by garbage collection.
+    """
+    info: Any = mi.type_info(kind)
+    hints = field_hints(kind)
+    fields: list[Any] = []
+    for field in info.fields:
+        hint = hints[field.name]
+        fields.append((field.name, hint) if field.required else (field.name, hint, None))
+    layout: dict[str, Any] = {}
+    if isinstance(info, mi.StructType):
+        layout = {
+            "tag_field": info.tag_field,
+            "tag": info.tag,
+            "forbid_unknown_fields": info.forbid_unknown_fields,
+        }
+    rename = {field.name: field.encode_name for field in info.fields}
+    return msgspec.defstruct(kind.__name__, fields, kw_only=True, rename=rename, gc=False, **layout)
 
 
 def jsonable(value: Any) -> tuple[bool, Any]:

@@ -32,7 +32,7 @@ from ..wire.salvage import without_surrogates
 from .adapters import Foreign, Misfit, enc_hook
 from .annotations import TypeAdapter, adapter_of, is_class_with_fields, is_union, one_of, unwrapped
 from .docstrings import Docstring, parse
-from .json_schema import SchemaBuilder, has_bare_fields
+from .json_schema import SchemaBuilder, has_bare_fields, light_class
 from .media import Audio, File, Image, sniff
 from .progress import Progress
 from .type_hints import FunctionHints, Unresolved, doc_of, named, read_hints
@@ -51,7 +51,7 @@ _RICH = (*_BLOCKS, *_MEDIA, *_BYTES, t.ResourceContents)
 _RESULTS = (t.Result, RawResult)
 _LATER = (AsyncGenerator, AsyncIterable, AsyncIterator, Awaitable)
 
-LONG_LIST = 100
+LONG_LIST = 500
 """The number of items above which a list is encoded and checked in pieces of this many items."""
 
 _TURN = 0.005  # seconds of work after which other tasks run
@@ -272,6 +272,13 @@ class Typed(Output):
         """
         if self._holds_any_objects and type(value) is list and {*map(type, value)} <= {dict}:
             return data  # the type says no more than that
+        encodes_itself = self._encodes_itself(value)
+        if encodes_itself:
+            try:
+                self._check(data)
+                return data
+            except READ_ERRORS:
+                pass  # said in the words of the declared type below
         try:
             # Python permits a float in an int field, and a string in place of a date. The schema
             # does not.
@@ -281,17 +288,18 @@ class Typed(Output):
                 f"a result of type {type(value).__name__} does not fit the type that the tool"
                 f" declares: {bad}"
             ) from None
-        return data if self._bare or self._encodes_itself(value) else _encode(read)
+        return data if self._bare or encodes_itself else _encode(read)
 
     def _encodes_itself(self, value: Any) -> bool:
         """Whether the JSON of a value that fits is that of the declared type: it has the declared
         fields, in JSON's own types, and no others.
         """
-        if not self._has_bare_fields:
-            return False
         if self._is_list:
-            return type(value) is list and {*map(type, value)} <= {self._class}
-        return type(value) is self._class
+            if type(value) is not list or not {*map(type, value)} <= {self._class}:
+                return False
+        elif type(value) is not self._class:
+            return False
+        return self._has_bare_fields
 
     @cached_property
     def _has_bare_fields(self) -> bool:
@@ -301,6 +309,14 @@ class Typed(Output):
             and (issubclass(kind, msgspec.Struct) or "__dataclass_fields__" in vars(kind))
             and has_bare_fields(kind)
         )
+
+    @cached_property
+    def _check(self) -> Callable[[bytes], Any]:
+        """Decodes the JSON of values that encode themselves, to objects that cost less than those
+        of the author's class: nobody reads them.
+        """
+        light = light_class(self._class)
+        return msgspec.json.Decoder(list[light] if self._is_list else light).decode  # type: ignore[valid-type] # made at run time
 
     def _can_be_split(self, value: list[Any]) -> bool:
         return self._is_list
