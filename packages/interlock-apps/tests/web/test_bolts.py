@@ -8,7 +8,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from interlock_apps.host.pages.site import MOST_BODY, HostSite
+from interlock_apps.host.pages.site import HostSite
+from interlock_apps.web.page_site import MOST_BODY
 from tests.web.asking import ORIGIN, Browser, host_of
 
 

@@ -13,7 +13,8 @@ from interlock.cli.user_folder import user_folder
 
 from ..demo import WORDS, holiday
 from ..host.app import Host
-from .web import need_web, run_pages
+from .need_web import need_web
+from .web import run_pages
 
 
 @click.command("demo")

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import webbrowser
 from collections.abc import Callable, Coroutine
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -17,12 +16,11 @@ from interlock.cli import exits
 from ..fleet.log import LogError
 from ..host.app import Host
 from .host_factory import follow, host_of
+from .need_web import need_web
 from .options import given_of, with_host_options
 
 if TYPE_CHECKING:
     from ..host.pages.site import HostSite
-
-MISSING = "The browser's host needs starlette: pip install 'interlock[host]'"
 
 
 @click.command("host")
@@ -113,14 +111,6 @@ def run_pages(
     except KeyboardInterrupt:
         click.get_current_context().exit(exits.OK)
     click.echo("Ended.")
-
-
-def need_web() -> None:
-    """Check for the extra before anything starts. Raises click.ClickException."""
-    try:
-        import_module("starlette")
-    except ImportError:
-        raise click.ClickException(MISSING) from None
 
 
 async def _first(task: asyncio.Task[Any], other: Coroutine[Any, Any, Any]) -> None:

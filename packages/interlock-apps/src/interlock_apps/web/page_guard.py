@@ -20,14 +20,13 @@ HEADER = "x-interlock"
 NO_ACCESS = (
     "No access: this browser has no cookie of this {what}, or the {what} has been restarted.\n"
     "Open the address that it printed last. Each address works once. If it was used already, stop "
-    "the {what} where it runs (Ctrl+C) and start it again: it prints a new address. The log keeps "
-    "what was said."
+    "the {what} where it runs (Ctrl+C) and start it again: it prints a new address. {kept}"
 )
 USED = (
     "This address was used already, or it does not belong to this {what}. Each address works once."
     "\n"
     "If the page is open already, use that one. Otherwise stop the {what} where it runs (Ctrl+C) "
-    "and start it again: it prints a new address. The log keeps what was said."
+    "and start it again: it prints a new address. {kept}"
 )
 
 
@@ -38,9 +37,12 @@ class PageGuard:
         origin: Scheme, host and port of the page.
         what: The name of the page in error responses; also part of the cookie's name.
         frames: An origin that may be shown in frames; none by default.
+        kept: What a restart does not lose, in a sentence for error responses.
     """
 
-    def __init__(self, origin: str, *, what: str = "host", frames: str = "") -> None:
+    def __init__(
+        self, origin: str, *, what: str = "host", frames: str = "", kept: str = ""
+    ) -> None:
         self.origin = origin
         self.csrf = secrets.token_urlsafe(24)
         """The token that the page sends with each act."""
@@ -49,6 +51,7 @@ class PageGuard:
         # path, and the cookie is limited to that path.
         self.place = f"/{secrets.token_urlsafe(16)}"
         self._what = what
+        self._words = {"what": what, "kept": kept}
         self._token: str | None = secrets.token_urlsafe(24)
         self._cookie = secrets.token_urlsafe(32)
         self._headers = _headers(frames)
@@ -85,7 +88,7 @@ class PageGuard:
             return self._admit(request.query_params["token"])
         within = path.startswith(f"{self.place}/")
         if not within or not _same(request.cookies.get(self._cookie_name, ""), self._cookie):
-            return PlainTextResponse(NO_ACCESS.format(what=self._what), 401)
+            return PlainTextResponse(NO_ACCESS.format(**self._words), 401)
         if request.method not in ("GET", "HEAD") and not _same(
             request.headers.get(HEADER, ""), self.csrf
         ):
@@ -94,7 +97,7 @@ class PageGuard:
 
     def _admit(self, token: str) -> Response:
         if self._token is None or not _same(token, self._token):
-            return PlainTextResponse(USED.format(what=self._what), 401, headers=self._headers)
+            return PlainTextResponse(USED.format(**self._words), 401, headers=self._headers)
         self._token = None
         answer = RedirectResponse(f"{self.place}/", 303, headers=self._headers)
         answer.set_cookie(

@@ -69,6 +69,7 @@ COMMANDS: Final[dict[str, Row]] = {
         _TALK,
         "interlock.cli.client.tasks:tasks",
     ),
+    "inspect": Row("Look into servers and recordings, in the browser.", _TALK, extra="inspector"),
     "ping": Row("Check that a server answers.", _TALK, "interlock.cli.client.listing:ping"),
     "record": Row(
         "Record what a host and a server send each other.",

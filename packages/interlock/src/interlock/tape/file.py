@@ -9,6 +9,7 @@ This is the interface for pages and programs that show tapes, of any size:
     tape.duration(row)                   # seconds between a request and its response
     tape.headers, tape.problems          # what was recorded; lines that cannot be read
     tape.refresh()                       # index what was appended since; returns the new rows
+    tape.behind                          # bytes that `refresh` would read
     tape.verify()                        # check the hash chain; returns what is wrong with it
     tape.conversation("1")               # the messages of one connection, as a `Tape`
 
@@ -36,20 +37,22 @@ class TapeFile:
 
     Args:
         path: The file.
+        most: How many bytes are indexed at first, in whole lines; None for the whole file.
+            `refresh` indexes the rest.
 
     Raises:
         OSError: The file cannot be read.
         TapeError: The file is not a tape, or its version is not supported.
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(self, path: str | os.PathLike[str], *, most: int | None = None) -> None:
         self.path = Path(path)
         self._index = TapeIndex()
         self._end = 0  # bytes that are indexed
         self._rest = b""  # the last line, while it has no line end
         self._file = open(self.path, "rb", buffering=_BUFFER)  # noqa: SIM115  # closed by `close`
         try:
-            self.refresh()
+            self.refresh(most)
             self._check_kind()
         except BaseException:
             self._file.close()
@@ -76,8 +79,21 @@ class TapeFile:
         """The names of the connections, in the order in which they began."""
         return list(dict.fromkeys(row.connection for row in self.rows if row.kind != "header"))
 
-    def refresh(self) -> list[TapeRow]:
-        """Index the lines that were appended since the last time. Returns their rows."""
+    @property
+    def behind(self) -> int:
+        """The bytes of the file that were not read yet: those after the indexed lines, and after a
+        last line that was cut off.
+        """
+        size = os.fstat(self._file.fileno()).st_size
+        return max(0, size - self._end - len(self._rest))
+
+    def refresh(self, most: int | None = None) -> list[TapeRow]:
+        """Index the lines that were appended since the last time. Returns their rows.
+
+        Args:
+            most: How many bytes are indexed, in whole lines; None for all.
+        """
+        last = None if most is None else self._end + most
         known = len(self.rows)
         self._file.seek(self._end)
         self._rest = b""
@@ -90,6 +106,8 @@ class TapeFile:
             add(line[:-1], offset)
             offset += len(line)
             self._end = offset
+            if last is not None and offset >= last:
+                break
         return self.rows[known:]
 
     def read(self, row: TapeRow) -> TapeLine | None:

@@ -12,6 +12,7 @@ from interlock import InterlockError, ResourceContents
 
 from ...fleet.events import LogEntry, ModelAsked, PersonSaid
 from ...web.app_sandbox import AppSandbox
+from ...web.page_site import ActError
 from . import acts as a
 from .excerpts import structured_page
 from .open_apps import OpenApps
@@ -23,10 +24,6 @@ if TYPE_CHECKING:
 
 MOST_NOTES = 5_000
 BEGUN = (PersonSaid, ModelAsked)  # the events that start a turn
-
-
-class ActError(Exception):
-    """An act failed; the message is for the person."""
 
 
 class ActRunner:

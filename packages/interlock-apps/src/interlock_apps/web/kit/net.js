@@ -1,12 +1,13 @@
 // @ts-check
-// The two connections to the host: acts are sent, and one stream of events is received.
+// The two connections to the program that serves the page: acts are sent, and one stream of events
+// is received.
 import { computed, signal } from "./kit.js";
 
 /** The state of the stream: "connecting" at first, then "open", or "lost" while it reconnects. */
 export const line = signal("connecting");
-/** Why this page is no longer admitted, in the host's words; "" while it is. */
+/** Why this page is no longer admitted, in the program's words; "" while it is. */
 export const barred = signal("");
-/** Whether the host can be reached: the stream is not lost, and this page is admitted. */
+/** Whether the program can be reached: the stream is not lost, and this page is admitted. */
 export const reachable = computed(() => line.value !== "lost" && !barred.value);
 /** Failed connections in a row. */
 export const failures = signal(0);
@@ -14,11 +15,15 @@ export const failures = signal(0);
 const token = () =>
   document.querySelector("meta[name=interlock-csrf]")?.getAttribute("content") ?? "";
 
-/** The host's refusal, in its words. */
+/** What serves the page, for sentences: "host" or "inspector". */
+export const program =
+  document.querySelector("meta[name=interlock-program]")?.getAttribute("content") ?? "host";
+
+/** The program's refusal, in its words. */
 export class Refused extends Error {}
 
 /**
- * Have the host run an act. Throws Refused with words for a person.
+ * Have the program run an act. Throws Refused with words for a person.
  * @param {string} act
  * @param {Record<string, unknown>} [body]
  * @param {AbortSignal} [aborted]
@@ -37,12 +42,12 @@ export async function act(act, body = {}, aborted) {
     if (response.status === 401) throw new Refused((barred.value = await response.text()));
     answer = await response
       .json()
-      .catch(() => ({ ok: false, words: `The host answered with ${response.status}.` }));
+      .catch(() => ({ ok: false, words: `The ${program} answered with ${response.status}.` }));
   } catch (bad) {
     if (aborted?.aborted || bad instanceof Refused) throw bad;
-    throw new Refused("The host is not reachable.");
+    throw new Refused(`The ${program} is not reachable.`);
   }
-  if (!answer.ok) throw new Refused(answer.words || "The host refused this.");
+  if (!answer.ok) throw new Refused(answer.words || `The ${program} refused this.`);
   return answer.value;
 }
 
@@ -54,7 +59,7 @@ async function knock() {
     const response = await fetch(location.pathname, { credentials: "same-origin" });
     barred.value = response.status === 401 ? await response.text() : "";
   } catch {
-    barred.value = ""; // the host is gone; the stream says so
+    barred.value = ""; // the program is gone; the stream says so
   }
 }
 
