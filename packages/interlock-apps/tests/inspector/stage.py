@@ -24,9 +24,7 @@ def server_target(name: str, server: Server, **options: Any) -> InspectorTarget:
     """A target in this process."""
 
     def transport(tap: RecordedConnection) -> ClientTransport:
-        made: Any = server.transport()
-        made.tap = tap
-        return made  # type: ignore[no-any-return]  # a transport with a tap
+        return server.transport(tap=tap)
 
     return InspectorTarget(
         name, f"{name}.py", words=(f"{name}.py",), transport=transport, **options

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from interlock import REVISIONS
+from interlock import REVISIONS, ClientTransport
 from interlock.cli import exits
 from interlock.cli.targets.reach import (
     Environment,
@@ -25,10 +25,10 @@ from interlock.cli.targets.reach import (
 from interlock.cli.targets.trailing_command import COMMAND, TargetCommand
 from interlock.cli.user_folder import user_folder
 from interlock.redaction import shown_arguments, url_without_secrets
-from interlock.tape import RecordedConnection, Recorder, TapeError
+from interlock.tape import RecordedConnection, RecordedFetch, Recorder, TapeError
 
 from ..inspector.session import Inspector
-from ..inspector.targets import AUTO, InspectorTarget
+from ..inspector.targets import AUTO, InspectorTarget, OpenTransport
 from .need_web import need_web
 
 if TYPE_CHECKING:
@@ -140,13 +140,20 @@ def inspect(
     made: list[InspectorTarget] = []
     names: set[str] = set()
 
-    def add(name: str, shown: str, words: Sequence[str], reach: Reach, asked: str | None) -> None:
+    def add(
+        name: str,
+        shown: str,
+        words: Sequence[str],
+        reach: Reach,
+        asked: str | None,
+        fetch: RecordedFetch | None = None,
+    ) -> None:
         made.append(
             InspectorTarget(
                 name=_unique(name, names),
                 shown=shown,
                 words=tuple(words),
-                transport=_recorded(reach),
+                transport=_recorded(reach, fetch),
                 revision=revision if revision != AUTO else asked or AUTO,
             )
         )
@@ -157,9 +164,14 @@ def inspect(
             made.append(InspectorTarget(_unique(path.name, names), target, tape=path))
         else:
             shown = url_without_secrets(target) if "://" in target else target
-            given = _web_for(target, web)
-            reach = reach_target(target, given, _environment_for(target, environment))
-            add(_short(target), shown, [shown], reach, None)
+            is_http = target.startswith(("http://", "https://"))
+            fetch = RecordedFetch() if is_http else None
+            reach = reach_target(
+                target,
+                {**web, "fetch": fetch} if is_http else {},
+                Environment() if "://" in target else environment,
+            )
+            add(_short(target), shown, [shown], reach, None, fetch)
     if config is not None or servers:
         for server in servers or (None,):
             reach, asked = _configured(config, server, web, environment, trust)
@@ -237,9 +249,12 @@ def run_inspector(
     click.echo("Ended.")
 
 
-def _recorded(reach: Reach) -> Any:
-    def transport(tap: RecordedConnection) -> Any:
-        return reach(tap, lambda line: tap.stderr(f"{line}\n"))
+def _recorded(reach: Reach, fetch: RecordedFetch | None) -> OpenTransport:
+    """The function that makes the transport to a target, with all that it sends on the tape."""
+
+    def transport(recorded: RecordedConnection) -> ClientTransport:
+        tap = recorded if fetch is None else fetch.record(recorded)
+        return reach(tap, lambda line: recorded.stderr(f"{line}\n"))
 
     return transport
 
@@ -259,16 +274,6 @@ def _configured(
 
 def _is_tape(target: str) -> bool:
     return "://" not in target and Path(target).suffix == ".tape"
-
-
-def _web_for(target: str, web: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The options of HTTP, for those targets that are URLs."""
-    return web if "://" in target else {}
-
-
-def _environment_for(target: str, environment: Environment) -> Environment:
-    """The variables, for those targets that are started."""
-    return Environment() if "://" in target else environment
 
 
 def _short(target: str) -> str:

@@ -879,6 +879,25 @@ class Client:
         """
         return await self._forward(exchange, self.caller)
 
+    async def request_raw(self, method: str, params: bytes) -> AnyResult:
+        """Send a request whose params are sent as they are written, also unknown members and values
+        of a wrong type. For inspectors and for tests of servers.
+
+        The client sets the keys of the protocol in `_meta`. There is no time limit.
+
+        Args:
+            method: The method; it may be unknown.
+            params: A JSON object.
+
+        Raises:
+            ValueError: The params are not a JSON object.
+            McpError: The server answers with an error.
+            Unreachable: The server does not respond, or the connection is lost.
+        """
+        from .raw_request import raw_exchange  # late: few clients use it
+
+        return await self._carry(raw_exchange(method, params, self.caller, self._answers))
+
     async def send_call(
         self, exchange: Exchange, *, as_task: bool = True, ttl: float | None = None
     ) -> AnyResult | TaskHandle:

@@ -25,7 +25,9 @@ if TYPE_CHECKING:
         TapeHeader,
         TapeLine,
     )
+    from .http_client import RecordedFetch
     from .index import TapeIndex, TapeRow
+    from .message import MessageDetails, explain_message, revision_of
     from .mock import MockServer
     from .playback import Playback, replay_to_client, replay_to_server
     from .recorder import Recorder
@@ -48,7 +50,9 @@ _MODULES = {
         "TapeHeader",
         "TapeLine",
     ),
+    ".http_client": ("RecordedFetch",),
     ".index": ("TapeIndex", "TapeRow"),
+    ".message": ("MessageDetails", "explain_message", "revision_of"),
     ".mock": ("MockServer",),
     ".playback": ("Playback", "replay_to_client", "replay_to_server"),
     ".recorder": ("Recorder",),
@@ -62,9 +66,11 @@ __all__ = [
     "ConnectionEnd",
     "HttpHead",
     "Line",
+    "MessageDetails",
     "MockServer",
     "Playback",
     "RecordedConnection",
+    "RecordedFetch",
     "Recorder",
     "Sender",
     "StderrText",
@@ -76,9 +82,11 @@ __all__ = [
     "TapeLine",
     "TapeRow",
     "Taped",
+    "explain_message",
     "replay_recording",
     "replay_to_client",
     "replay_to_server",
+    "revision_of",
     "server_process",
     "suite_text",
 ]

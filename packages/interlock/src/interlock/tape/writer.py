@@ -174,6 +174,10 @@ class RecordedConnection:
             lambda at: [encode_frame(sender, redact(frame), at, name, exchange) for frame in frames]
         )
 
+    def next_exchange(self) -> int:
+        """The number for another HTTP exchange."""
+        return self._recorder.next_exchange()
+
     def stderr(self, text: str) -> None:
         """Record what the server wrote to stderr: whole lines, so that no secret is cut in two."""
         redact = self._recorder.redactor.text
