@@ -69,13 +69,13 @@ class Recording:
         """The connections of the tape that have no name yet, in order. Each row is looked at once,
         so give each of them a name in `connections`.
         """
-        rows = self.rows
-        found = dict.fromkeys(
-            row.connection
-            for row in rows[self._seen :]
-            if row.connection not in self.connections and row.kind not in ("header", "remark")
-        )
-        self._seen = len(rows)
+        found: dict[str, None] = {}
+        for row in self.rows[self._seen :]:
+            if row.kind in ("header", "remark"):
+                continue
+            if row.connection not in self.connections:
+                found[row.connection] = None
+        self._seen = len(self.rows)
         return list(found)
 
     def close(self) -> None:

@@ -20,6 +20,10 @@ from .questions import ConnectionQuestions
 from .recordings import LIVE, Recording, Recordings
 from .saved_calls import SavedCalls
 from .targets import AUTO, InspectorTarget
+from .timeline import Timelines
+
+MOST_LIVE = 40
+"""Connections to servers."""
 
 MOST_CONNECTIONS = 500
 """Connections that are listed. The rows of further connections of a tape are shown too."""
@@ -166,7 +170,9 @@ class Inspector:
         self.recordings = Recordings(self.publish)
         self.connections: dict[str, Connection] = {}
         self.saved = SavedCalls(calls)
+        self.timelines = Timelines()
         self._tapes: dict[str, InspectorTarget] = {}
+        self._opening: set[asyncio.Task[None]] = set()
         self._recorder = recorder
         self.tape = self.recordings.add(LIVE, recorder.path)
         """The tape of the live connections."""
@@ -174,7 +180,7 @@ class Inspector:
         self._section = f"{sections}:" if sections > 1 else ""  # as the index of a tape names it
         for target in targets:
             if target.tape is None:
-                self._add_live(target)
+                self._add_live(target, target.name)
             else:
                 self._tapes[self.recordings.add(target.name, target.tape).name] = target
         for recording in self.recordings:
@@ -206,6 +212,9 @@ class Inspector:
 
     async def aclose(self) -> None:
         """Close all connections, and the tapes."""
+        for task in self._opening:
+            task.cancel()
+        await asyncio.gather(*self._opening, return_exceptions=True)
         await asyncio.gather(*(one.close() for one in self.connections.values()))
         self.recordings.close()
 
@@ -226,15 +235,36 @@ class Inspector:
             ],
         }
 
-    def _add_live(self, target: InspectorTarget) -> None:
-        name = target.name
+    def duplicate(self, connection: Connection) -> Connection:
+        """Add another connection to the target of a connection, and open it.
+
+        Raises InterlockError if there are too many connections.
+        """
+        live = [one for one in self.connections.values() if one.target.transport is not None]
+        if len(live) >= MOST_LIVE:
+            raise InterlockError(f"There are {MOST_LIVE} connections, which is the maximum.")
+        number = 2
+        while f"{connection.target.name} ({number})" in self.connections:
+            number += 1
+        made = self._add_live(connection.target, f"{connection.target.name} ({number})")
+        made.asked = connection.asked
+        self._opening.add(task := asyncio.get_running_loop().create_task(made.open()))
+        task.add_done_callback(self._opening.discard)
+        return made
+
+    def saved_changed(self) -> None:
+        """Tell the pages that the saved calls have changed."""
+        self.publish(InspectorEvent("saved", changes_state=True))
+
+    def _add_live(self, target: InspectorTarget, name: str) -> Connection:
 
         def record() -> RecordedConnection:
             tap = self._recorder.connection()
             self.tape.connections[self._section + tap.name] = name
             return tap
 
-        self.connections[name] = Connection(name, target, LIVE, record, self.publish)
+        made = self.connections[name] = Connection(name, target, LIVE, record, self.publish)
+        return made
 
     def _name_connections(self, recording: Recording) -> None:
         """Add the connections of a tape that were found since the last time."""

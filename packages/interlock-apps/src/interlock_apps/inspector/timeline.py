@@ -56,6 +56,10 @@ class Timeline:
                 self._extend_by(_PIECE)
                 await asyncio.sleep(0)
 
+    def place(self, number: int) -> int:
+        """The position of a row, or of the next one that is shown."""
+        return bisect_left(self.numbers, number)
+
     def _extend_by(self, most: int) -> None:
         rows = self.recording.rows
         until = min(len(rows), self._seen + most)

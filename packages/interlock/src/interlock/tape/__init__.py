@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     )
     from .http_client import RecordedFetch
     from .index import TapeIndex, TapeRow
-    from .message import MessageDetails, explain_message, revision_of
+    from .message import MessageDetails, explain_message
     from .mock import MockServer
     from .playback import Playback, replay_to_client, replay_to_server
     from .recorder import Recorder
@@ -52,7 +52,7 @@ _MODULES = {
     ),
     ".http_client": ("RecordedFetch",),
     ".index": ("TapeIndex", "TapeRow"),
-    ".message": ("MessageDetails", "explain_message", "revision_of"),
+    ".message": ("MessageDetails", "explain_message"),
     ".mock": ("MockServer",),
     ".playback": ("Playback", "replay_to_client", "replay_to_server"),
     ".recorder": ("Recorder",),
@@ -86,7 +86,6 @@ __all__ = [
     "replay_recording",
     "replay_to_client",
     "replay_to_server",
-    "revision_of",
     "server_process",
     "suite_text",
 ]

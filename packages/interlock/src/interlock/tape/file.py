@@ -7,6 +7,7 @@ This is the interface for pages and programs that show tapes, of any size:
                                          # method, name, id, at, failed and partner
     tape.read(row)                       # the whole line: a Line, StderrText, HttpHead, ...
     tape.duration(row)                   # seconds between a request and its response
+    tape.revision(row)                   # the revision that a message was sent under
     tape.headers, tape.problems          # what was recorded; lines that cannot be read
     tape.refresh()                       # index what was appended since; returns the new rows
     tape.behind                          # bytes that `refresh` would read
@@ -28,6 +29,7 @@ from typing import Self
 from .conversation import Tape
 from .format import Line, TapeError, TapeHeader, TapeLine, decode_line
 from .index import ChainCheck, TapeIndex, TapeRow
+from .message import revision_of
 
 _BUFFER = 1024 * 1024  # bytes of one read
 
@@ -123,6 +125,19 @@ class TapeFile:
         """The seconds between a request and its response; None if one of them is missing."""
         return self._index.duration(row)
 
+    def revision(self, row: TapeRow) -> str:
+        """The revision that a message was sent under: the one that it or its request names, or that
+        of the last handshake of its connection before it; "" if the tape does not say.
+        """
+        request = row if row.partner < 0 else self.rows[min(row.number, row.partner)]
+        named = self._named_revision(request)
+        if named:
+            return named
+        for number in reversed(self._index.openings.get(row.connection, ())):
+            if number <= row.number:
+                return self._named_revision(self.rows[number])
+        return ""
+
     def lines(self) -> Iterator[tuple[TapeRow, TapeLine]]:
         """All lines that can be read, with their rows, one at a time."""
         for row in self.rows:
@@ -171,6 +186,13 @@ class TapeFile:
         traceback: TracebackType | None,
     ) -> None:
         self.close()
+
+    def _named_revision(self, row: TapeRow) -> str:
+        try:
+            line = self.read(row)
+        except TapeError:
+            return ""
+        return revision_of(line.frame) if isinstance(line, Line) else ""
 
     def _read_last(self, line: bytes) -> None:
         """Index a last line without a line end if it is whole: people write such files too."""

@@ -13,6 +13,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
+from ..protocol.handshake.messages import is_opening
 from ..types.base import RequestId
 from ..wire.jsonrpc import READ_ERRORS, is_batch
 from .format import (
@@ -90,6 +91,7 @@ class TapeIndex:
         self.rows: list[TapeRow] = []
         self.headers: list[TapeHeader] = []
         self.problems: list[str] = []  # what cannot be read, for a person
+        self.openings: dict[str, list[int]] = {}  # the rows that end a handshake, by connection
         self._open: dict[tuple[str, str, RequestId | None], deque[int]] = {}
         self._prefix = ""
         self._began = 0.0
@@ -177,6 +179,8 @@ class TapeIndex:
         row.partner = number
         row.method = request.method
         row.name = request.name
+        if is_opening(row.method):
+            self.openings.setdefault(row.connection, []).append(row.number)
 
     def _add_unusual(self, row: TapeRow, line: bytes) -> None:
         """Fill the row of a line that the quick scan could not read."""

@@ -1,7 +1,90 @@
 // @ts-check
-// To be written.
-import { html } from "../kit/kit.js";
+// Saved calls: run one again, copy it as a command, or delete it.
+import { Copy, Fold, Say, html, useState, visible } from "../kit/kit.js";
+import { attempt, connections, saved, show } from "./store.js";
 
+/** One saved call. */
+function Call({ call }) {
+  const ready = connections.value.filter((one) => one.status === "open");
+  const home = ready.find((one) => one.name === call.connection) ?? ready[0];
+  const [to, setTo] = useState(home?.name ?? "");
+  const [command, setCommand] = useState(/** @type {string | null} */ (null));
+  const target = ready.some((one) => one.name === to) ? to : (home?.name ?? "");
+  const run = async () => {
+    const sent = await attempt("runCall", { name: call.name, connection: target });
+    if (sent) show({ tab: "timeline", row: String(sent.row), in: sent.recording });
+  };
+  const exported = async () => {
+    const found = await attempt("callCommand", { name: call.name, connection: target });
+    if (found !== undefined) setCommand(typeof found === "string" ? found : "");
+  };
+  return html`
+    <li class="saved">
+      <div class="saved-head">
+        <h3><${Say} text=${call.name} /></h3>
+        <span class="quiet"><${Say} text=${`${call.method} · ${call.connection}`} /></span>
+      </div>
+      <${Fold} title="Params">
+        <pre tabindex="0" role="region" aria-label="Params"><code>${visible(call.params)}</code></pre>
+      <//>
+      <div class="buttons">
+        ${
+          ready.length > 1 &&
+          html`
+            <label class="saved-to">
+              <span class="hidden-text">Connection for ${call.name}</span>
+              <select class="small" value=${target} onChange=${(e) => setTo(e.target.value)}>
+                ${ready.map((one) => html`<option key=${one.name}>${one.name}</option>`)}
+              </select>
+            </label>
+          `
+        }
+        <button type="button" class="small main" disabled=${!target} onClick=${run}>
+          Run<span class="hidden-text"> ${call.name}</span>
+        </button>
+        <button type="button" class="small" onClick=${exported}>
+          As a command<span class="hidden-text">: ${call.name}</span>
+        </button>
+        <span class="grow"></span>
+        <button
+          type="button"
+          class="small deny"
+          onClick=${() => attempt("deleteCall", { name: call.name })}
+        >
+          Delete<span class="hidden-text"> ${call.name}</span>
+        </button>
+      </div>
+      ${
+        command !== null &&
+        html`
+          <div class="message-text">
+            ${
+              command
+                ? html`
+                  <div class="message-copy"><${Copy} text=${command} /></div>
+                  <pre tabindex="0" role="region" aria-label="Command"><code>${visible(command)}</code></pre>
+                `
+                : html`<p class="quiet">No command sends this request.</p>`
+            }
+          </div>
+        `
+      }
+    </li>
+  `;
+}
+
+/** The tab. */
 export function SavedPanel() {
-  return html`<p class="quiet center">saved</p>`;
+  const all = saved.value;
+  if (!all.length)
+    return html`
+      <p class="quiet center">
+        There are no saved calls. Open a request in the timeline, and save it below its editor.
+      </p>
+    `;
+  return html`
+    <ul class="saved-calls">
+      ${all.map((call) => html`<${Call} key=${call.name} call=${call} />`)}
+    </ul>
+  `;
 }

@@ -1,0 +1,143 @@
+"""One line of a tape in detail: its text, its HTTP headers, what is wrong with it, what belongs to
+it, and the message as each revision would have it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from interlock import REVISIONS
+from interlock.tape import (
+    HttpHead,
+    Line,
+    StderrText,
+    TapeError,
+    TapeRow,
+    explain_message,
+)
+from interlock.types import JSONObject
+
+from .recordings import Recording
+from .timeline import row_state
+
+MOST_TEXT = 400_000
+"""Characters of a message that a page gets."""
+MOST_CHILDREN = 200
+
+_NEAR = 2000  # rows in which the rest of a call or exchange is searched
+
+
+def message_state(recording: Recording, row: TapeRow) -> JSONObject:
+    """A line in detail, as JSON values. `text` is indented if it is JSON.
+
+    Raises InterlockError, OSError if the tape cannot be read.
+    """
+    shown: JSONObject = {
+        "row": row_state(recording, row),
+        "recording": recording.name,
+        "partner": _row_state(recording, row.partner),
+        "parent": _row_state(recording, recording.tree.parent(row.number)),
+        "children": [row_state(recording, child) for child in _children(recording, row)],
+        "headers": [_head(head) for head in _heads(recording, row)],
+    }
+    try:
+        line = recording.file.read(row)
+    except TapeError as bad:
+        raw = recording.file.raw(row).decode("utf-8", "backslashreplace")
+        return {**shown, "raw": raw[:MOST_TEXT], "problems": [f"{bad}."]}
+    if isinstance(line, StderrText):
+        return {**shown, "raw": line.text}
+    if isinstance(line, Line):
+        return {**shown, **_message(recording, row, line)}
+    raw = recording.file.raw(row).decode("utf-8", "backslashreplace")
+    return {**shown, "raw": raw[:MOST_TEXT]}
+
+
+def _message(recording: Recording, row: TapeRow, line: Line) -> JSONObject:
+    raw = line.frame.decode("utf-8", "backslashreplace")
+    revision = recording.file.revision(row) or REVISIONS[-1]
+    details = explain_message(
+        line.frame, sender=line.sender, revision=revision, method=row.method
+    )
+    return {
+        "raw": raw[:MOST_TEXT],
+        "text": _indented(line.frame)[:MOST_TEXT],
+        "isCut": len(raw) > MOST_TEXT,
+        "revision": revision,
+        "problems": details.problems,
+        "under": {
+            each: _indented(text.encode())[:MOST_TEXT] for each, text in details.under.items()
+        },
+    }
+
+
+def _row_state(recording: Recording, number: int) -> JSONObject | None:
+    return row_state(recording, recording.rows[number]) if number >= 0 else None
+
+
+def _children(recording: Recording, row: TapeRow) -> list[TapeRow]:
+    """The rows that belong to a call: questions with their answers, notifications, log lines."""
+    if row.kind != "request" or row.sender != "client":
+        return []
+    rows = recording.rows
+    found = []
+    for number in range(row.number + 1, _end(recording, row)):
+        partner = rows[number].partner
+        belongs = recording.tree.parent(number) == row.number
+        if belongs or (partner >= 0 and recording.tree.parent(partner) == row.number):
+            found.append(rows[number])
+        if len(found) >= MOST_CHILDREN:
+            break
+    return found
+
+
+def _end(recording: Recording, row: TapeRow) -> int:
+    """Where to stop to look for what belongs to a call."""
+    last = row.partner if row.partner >= 0 else len(recording.rows)
+    return min(last, row.number + 10 * _NEAR)
+
+
+def _heads(recording: Recording, row: TapeRow) -> Iterator[HttpHead]:
+    """The heads of the HTTP exchange of a line."""
+    if not row.exchange:
+        return
+    rows = recording.rows
+    first = row.number
+    if row.sender == "server":
+        first = row.partner if row.partner >= 0 else row.number - _NEAR
+    for number in range(max(0, first - 2), min(len(rows), row.number + _NEAR)):
+        one = rows[number]
+        same = one.exchange == row.exchange and one.connection == row.connection
+        if one.kind == "http" and same:
+            line = recording.file.read(one)
+            if isinstance(line, HttpHead):
+                yield line
+
+
+def _head(head: HttpHead) -> JSONObject:
+    first = {"request": head.request} if head.request else {"status": head.status}
+    return {**first, "headers": [list(pair) for pair in head.headers]}
+
+
+def _indented(frame: bytes) -> str:
+    """A message as indented JSON with every digit of its numbers; "" if it is not JSON."""
+    try:
+        return msgspec.json.format(frame, indent=2).decode("utf-8", "backslashreplace")
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return ""
+
+
+def request_of(recording: Recording, row: TapeRow) -> dict[str, Any] | None:
+    """The method and the params, as JSON text, of a request on a tape; None if it is not one."""
+    try:
+        line = recording.file.read(row)
+    except TapeError:
+        return None
+    if not isinstance(line, Line) or row.kind != "request":
+        return None
+    message = msgspec.json.decode(line.frame, type=dict[str, msgspec.Raw])
+    params = message.get("params", msgspec.Raw(b"{}"))
+    return {"method": row.method, "params": _indented(bytes(params))}
