@@ -3,7 +3,7 @@
 import { Clamped, Fold, Icon, Say, html, several, useRef, useState } from "../kit/kit.js";
 import { Arguments } from "../kit/arguments.js";
 import { Ask, LOOKING } from "./ask.js";
-import { Content } from "./content.js";
+import { Content } from "../kit/content.js";
 import { Result } from "./result.js";
 import { ArgumentsEditor } from "../kit/fields.js";
 import { useSeen } from "../kit/seen.js";

@@ -2,7 +2,7 @@
 // Questions of servers to the person: forms to fill in, and pages to visit.
 import { Copy, Icon, Say, html, useLayoutEffect, useRef, useState, visible } from "../kit/kit.js";
 import { Ask } from "./ask.js";
-import { Value } from "./content.js";
+import { Value } from "../kit/content.js";
 import { Input, checked, toFirstWrong, typed } from "../kit/fields.js";
 import { safe } from "../kit/markdown.js";
 

@@ -15,7 +15,7 @@ import {
   visible,
 } from "../kit/kit.js";
 import { Ask } from "./ask.js";
-import { Content } from "./content.js";
+import { Content } from "../kit/content.js";
 import { Markdown } from "../kit/markdown.js";
 
 const blocks = (content) => (Array.isArray(content) ? content : [content]);

@@ -18,9 +18,10 @@ import {
 import { AppFrame } from "./app-frame.js";
 import { Settled } from "./ask.js";
 import { DEFAULT } from "./asked-calls.js";
-import { Looked } from "./content.js";
+import { Looked } from "../kit/content.js";
+import { hasMedia } from "../kit/result.js";
 import { Question } from "./question.js";
-import { Result, hasMedia } from "./result.js";
+import { Result } from "./result.js";
 import { attempt, servers, texts } from "./store.js";
 
 /** @type {Record<string, [any, string]>} */

@@ -17,7 +17,7 @@ import {
 } from "../kit/kit.js";
 import { Settled, show } from "./ask.js";
 import { CallCard } from "./call-card.js";
-import { Content, Plain, Pointed, Value } from "./content.js";
+import { Content, Plain, Pointed, Value } from "../kit/content.js";
 import { splitAtMarkers } from "./untrusted-text.js";
 import { Markdown } from "../kit/markdown.js";
 import { Question } from "./question.js";

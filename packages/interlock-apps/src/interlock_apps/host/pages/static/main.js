@@ -1,8 +1,9 @@
 // @ts-check
 // The entry point of the page.
 import { html, render } from "../kit/kit.js";
+import { ResourceActionsContext } from "../kit/content.js";
 import { App } from "./app.js";
-import { begin } from "./store.js";
+import { begin, resourceActions } from "./store.js";
 
 /**
  * The width of a scrollbar: the composer needs the same margins as the conversation above it.
@@ -20,5 +21,12 @@ function measureScrollbar() {
 measureScrollbar();
 const place = /** @type {HTMLElement} */ (document.getElementById("app"));
 place.replaceChildren();
-render(html`<${App} />`, place);
+render(
+  html`
+    <${ResourceActionsContext.Provider} value=${resourceActions}>
+      <${App} />
+    </${ResourceActionsContext.Provider}>
+  `,
+  place,
+);
 begin();

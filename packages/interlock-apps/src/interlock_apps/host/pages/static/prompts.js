@@ -14,7 +14,7 @@ import {
   wordsOf,
 } from "../kit/kit.js";
 import { Picker, Suggested, fits, suggestions } from "../kit/complete.js";
-import { Content } from "./content.js";
+import { Content } from "../kit/content.js";
 import { speak } from "./conversation.js";
 import { act } from "../kit/net.js";
 import { Chip, Resources } from "./resources.js";

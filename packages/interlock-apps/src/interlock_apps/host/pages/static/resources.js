@@ -17,7 +17,7 @@ import {
   wordsOf,
 } from "../kit/kit.js";
 import { Suggested, fits, suggestions } from "../kit/complete.js";
-import { Contents } from "./content.js";
+import { Contents } from "../kit/content.js";
 import { toFirstWrong } from "../kit/fields.js";
 import { act } from "../kit/net.js";
 import { attached, eventListeners, overlay, servers } from "./store.js";

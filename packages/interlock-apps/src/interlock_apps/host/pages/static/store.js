@@ -20,6 +20,17 @@ export const spoken = signal("");
 export const current = signal("");
 /** Attachments of the next message in the open conversation. */
 export const attached = signal(/** @type {{server: string, uri: string, title: string}[]} */ ([]));
+/**
+ * Resources that content refers to can be read here, and attached to the next message.
+ * @type {import("../kit/content.js").ResourceActions}
+ */
+export const resourceActions = {
+  read: async (server, uri) => (await act("read", { server, uri })).contents,
+  attach: (one) => {
+    if (!attached.value.some((each) => each.server === one.server && each.uri === one.uri))
+      attached.value = [...attached.value, one];
+  },
+};
 /** Attachments in the other conversations. */
 const setAside = new Map();
 const drafts = new Map();

@@ -1,72 +1,8 @@
 // @ts-check
-// Structured content of results: whether texts only repeat it, and the whole of it if the page has
-// only its beginning.
+// Structured content of results: the whole of it if the page has only its beginning.
 import { Icon, html, size, useState, visible } from "../kit/kit.js";
-import { Looked } from "./content.js";
+import { Looked } from "../kit/content.js";
 import { act } from "../kit/net.js";
-
-/**
- * Whether two JSON values are equal, independent of key order.
- * @param {any} one
- * @param {any} other
- * @returns {boolean}
- */
-function equal(one, other) {
-  if (one === other) return true;
-  if (!one || !other || typeof one !== "object" || typeof other !== "object") return false;
-  if (Array.isArray(one) !== Array.isArray(other)) return false;
-  const keys = Object.keys(one);
-  return (
-    keys.length === Object.keys(other).length &&
-    keys.every((key) => key in other && equal(one[key], other[key]))
-  );
-}
-
-/**
- * Whether a text is a value, as JSON or as plain text.
- * @param {string} text
- * @param {any} value
- */
-function says(text, value) {
-  if (text === value) return true;
-  try {
-    return equal(JSON.parse(text), value);
-  } catch {
-    return false;
-  }
-}
-
-/**
- * Unwrap `{"result": value}`, in which a server wraps a value that is not an object.
- * @param {any} structured
- */
-function wrapped(structured) {
-  const keys = Object.keys(structured);
-  return keys.length === 1 && keys[0] === "result" ? structured.result : undefined;
-}
-
-/**
- * The parts of a result to show, without repetition: its blocks, and its structured content. An
- * object with a single text is shown as that text.
- * @param {any} result @returns {{blocks: any[], structured: any}}
- */
-export function once(result) {
-  const blocks = result.content ?? [];
-  const structured = result.structuredContent ?? undefined;
-  if (structured === undefined) return { blocks, structured };
-  const inner = wrapped(structured);
-  const texts = blocks.filter((block) => block.type === "text");
-  if (typeof inner === "string" && texts.some((block) => block.text === inner))
-    return { blocks, structured: undefined };
-  const each =
-    Array.isArray(inner) &&
-    texts.length === inner.length &&
-    texts.every((block, at) => says(block.text, inner[at]));
-  const again = (block) =>
-    block.type === "text" &&
-    (each || says(block.text, structured) || (inner !== undefined && says(block.text, inner)));
-  return { blocks: blocks.filter((block) => !again(block)), structured };
-}
 
 /**
  * @param {string} session

@@ -8,18 +8,18 @@ import {
   Icon,
   Say,
   cls,
+  createContext,
   html,
   json,
   several,
   size,
+  useContext,
   useEffect,
   useMemo,
   useState,
   visible,
-} from "../kit/kit.js";
-import { Link, Markdown, safe } from "../kit/markdown.js";
-import { act } from "../kit/net.js";
-import { attached } from "./store.js";
+} from "./kit.js";
+import { Link, Markdown, safe } from "./markdown.js";
 
 const PICTURES = /^image\/(?:png|jpeg|gif|webp|avif|bmp|svg\+xml)$/i;
 const BASE64 = /^[A-Za-z0-9+/=\s]*$/;
@@ -289,6 +289,18 @@ const Sound = ({ data, mimeType }) =>
       <p class="quiet">A sound of an unknown kind.</p>
     `;
 
+/**
+ * What the page does with a resource that content refers to. `read` returns the contents;
+ * `attach` adds the resource to the person's message, where a page has messages.
+ * @typedef {{read: (server: string, uri: string) => Promise<any[]>,
+ *   attach?: (one: {server: string, uri: string, title: string}) => void}} ResourceActions
+ */
+
+/** Provides a page's actions to all content below it. */
+export const ResourceActionsContext = createContext(
+  /** @type {ResourceActions | null} */ (null),
+);
+
 /** A resource that a result or the person refers to: it is read on demand. */
 export function Pointed({
   server,
@@ -298,11 +310,12 @@ export function Pointed({
   mimeType = "",
   open = false,
 }) {
+  const actions = useContext(ResourceActionsContext);
   const [state, setState] = useState(/** @type {any} */ (null));
   const read = async () => {
     setState({ reading: true });
     try {
-      setState({ contents: (await act("read", { server, uri })).contents });
+      setState({ contents: await actions?.read(server, uri) });
     } catch (bad) {
       setState({ words: bad instanceof Error ? bad.message : String(bad) });
     }
@@ -310,10 +323,7 @@ export function Pointed({
   useEffect(() => {
     if (open) read();
   }, []);
-  const beside = () => {
-    if (!attached.value.some((one) => one.server === server && one.uri === uri))
-      attached.value = [...attached.value, { server, uri, title: title || uri }];
-  };
+  const attach = () => actions?.attach?.({ server, uri, title: title || uri });
   return html`
     <div class="pointed">
       <div class="pointed-head">
@@ -336,14 +346,20 @@ export function Pointed({
       </div>
       ${
         server &&
+        actions &&
         html`
           <div class="buttons">
             <button type="button" class="small quiet" onClick=${read} disabled=${state?.reading}>
               ${state?.contents ? "Read again" : "Read"}
             </button>
-            <button type="button" class="small quiet" onClick=${beside}>
-              Attach
-            </button>
+            ${
+              actions.attach &&
+              html`
+                <button type="button" class="small quiet" onClick=${attach}>
+                  Attach
+                </button>
+              `
+            }
           </div>
         `
       }
