@@ -295,3 +295,55 @@ def test_a_disk_that_is_full_stops_only_the_recording(
     assert recorder.failure == "No space left on device"
     assert "Recording to" in caplog.text
     assert len(Tape.load(path)) == 1
+
+
+def test_a_tape_is_indexed_in_pieces(path: Path) -> None:
+    """`most` bytes at a time, in whole lines, with the rows of one pass; lines that are appended
+    meanwhile come after them.
+    """
+    with Recorder(path) as recorder:
+        connection = recorder.connection()
+        for number in range(100):
+            connection("client", request(number))
+            connection("server", result(number))
+        with TapeFile(path) as whole, TapeFile(path, most=1000) as tape:
+            assert 0 < len(tape.rows) < 201
+            assert tape.behind > 0
+            connection("client", request("late"))
+            while tape.behind:
+                before = len(tape.rows)
+                assert 0 < len(tape.refresh(1000)) < 100
+                assert len(tape.rows) > before
+            assert tape.rows[:-1] == whole.rows
+            assert tape.rows[-1].id == "late"
+            assert tape.refresh(1000) == []
+
+
+def test_a_line_that_is_cut_off_is_not_behind(path: Path) -> None:
+    record(path, ("client", request(1)))
+    with TapeFile(path) as tape:
+        with open(path, "ab") as file:
+            file.write(b'{"at":1,"cli')
+        assert tape.behind == 12
+        assert tape.refresh() == []
+        assert tape.behind == 0
+        with open(path, "ab") as file:
+            file.write(b'ent":{"jsonrpc":"2.0","id":2,"method":"ping"}}\n')
+        assert tape.behind > 0
+        assert [row.method for row in tape.refresh()] == ["ping"]
+
+
+def test_a_message_has_the_revision_of_its_handshake(path: Path) -> None:
+    named = {"_meta": {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}}
+    record(
+        path,
+        ("client", request(1, "initialize", protocolVersion="2025-11-25")),
+        ("server", result(1, protocolVersion="2025-06-18")),
+        ("client", request(2, "tools/list")),
+        ("server", result(2, tools=[])),
+        ("client", request(3, "tools/list", **named)),
+        ("server", result(3, tools=[])),
+    )
+    with TapeFile(path) as tape:
+        found = [tape.revision(row) for row in tape.rows]
+    assert found == ["", "", *["2025-06-18"] * 3, *["2026-07-28"] * 2]

@@ -106,6 +106,10 @@ class Connection:
         task.add_done_callback(self._tasks.discard)
         return task
 
+    async def settled(self) -> None:
+        """Wait until everything that `spawn` started has ended."""
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
     def state(self) -> dict[str, Any]:
         """The connection as JSON values."""
         client = self.client
