@@ -24,7 +24,10 @@ BROWSERS = {
         "packages/interlock/tests/auth/test_login_in_a_browser.py",
         "tests/interop/test_apps_by_peers.py",
     ),
-    "more browsers": ("packages/interlock-apps/tests/web/test_page_",),
+    "more browsers": (
+        "packages/interlock-apps/tests/inspector/test_page",
+        "packages/interlock-apps/tests/web/test_page_",
+    ),
 }
 """The files that need a browser, as part of their path, by the name of their unit."""
 

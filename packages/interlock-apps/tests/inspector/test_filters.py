@@ -58,7 +58,7 @@ ROWS = {
 
 
 @pytest.mark.parametrize(
-    ("text", "shown"),
+    "text, shown",
     [
         ("", set(ROWS)),
         ("   ", set(ROWS)),
@@ -99,7 +99,7 @@ def test_a_filter_shows_these_rows(text: str, shown: set[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    "text, words",
     [
         ("search", "'search' is not a word of the filter. The words are error, request"),
         ("search", 'write it in quotes: "search"'),

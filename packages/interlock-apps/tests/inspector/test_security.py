@@ -44,7 +44,7 @@ async def test_the_address_lets_in_once(site: InspectorSite) -> None:
     assert "unsafe" not in page.headers["content-security-policy"]
     again = await Browser(site).ask("GET", first)
     assert again.status == 401
-    assert b"of this inspector" in again.body
+    assert b"belong to this inspector" in again.body
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,8 @@ async def test_cve_2025_49596_no_request_starts_another_command(tmp_path: Path) 
                 answer = await browser.ask(
                     method, target, b"{}", origin=ORIGIN, x_interlock=browser.csrf
                 )
-                assert answer.status in (400, 401, 403, 404, 405) or target.startswith("/?")
+                refused = answer.status >= 400 or answer.body.startswith(b'{"ok":false')
+                assert refused or target.startswith("/?")
         for name, act in ACTS.items():
             for value in (command, " ".join(command), {"command": command[0], "args": command[1:]}):
                 fields = dict.fromkeys(
@@ -154,7 +155,9 @@ async def test_secrets_are_not_on_the_page(tmp_path: Path) -> None:
         site = InspectorSite(inspector, origin=ORIGIN)
         browser = Browser(site)
         await browser.enter()
-        params = '{"name":"alerts","arguments":{"state":"CA","api_key":"sk-ant-abc123def456ghi789"}}'
+        params = (
+            '{"name":"alerts","arguments":{"state":"CA","api_key":"sk-ant-abc123def456ghi789"}}'
+        )
         sent = await browser.act("send", connection="weather", method="tools/call", params=params)
         message = await browser.ask(
             "POST",

@@ -1,5 +1,5 @@
-"""The session of an inspector, over real servers: connections, the tape that they share, requests as
-they were typed, and saved calls.
+"""The session of an inspector, over real servers: connections, the tape that they share, requests
+as they were typed, and saved calls.
 """
 
 from __future__ import annotations
@@ -96,14 +96,16 @@ async def test_a_server_that_cannot_be_reached_is_a_failed_connection(tmp_path: 
 
 @pytest.mark.parametrize("revision", [REVISIONS[-1], REVISIONS[-2]])
 async def test_params_are_sent_as_they_were_typed(tmp_path: Path, revision: str) -> None:
-    """Unknown members, wrong types and unknown methods reach the server; its answer is on the tape."""
+    """Unknown members, wrong types and unknown methods reach the server, which answers."""
     async with inspecting(tmp_path, server_target("adder", adder(), revision=revision)) as it:
         sent = await act(
             it,
             "send",
             connection="adder",
             method="tools/call",
-            params='{"name": "add", "arguments": {"a": 1, "b": 12345678901234567890}, "odd": [1.50]}',
+            params=(
+                '{"name": "add", "arguments": {"a": 1, "b": 12345678901234567890}, "odd": [1.50]}'
+            ),
         )
         message = await act(it, "message", **sent)
         assert '"odd":[1.50]' in message["raw"].replace(" ", "")
@@ -122,7 +124,7 @@ async def test_params_are_sent_as_they_were_typed(tmp_path: Path, revision: str)
 
 
 @pytest.mark.parametrize(
-    ("params", "words"),
+    "params, words",
     [("{", "not JSON"), ("[1]", "must be a JSON object"), ("3", "must be a JSON object")],
 )
 async def test_only_a_json_object_is_sent(tmp_path: Path, params: str, words: str) -> None:

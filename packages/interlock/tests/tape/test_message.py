@@ -34,7 +34,7 @@ def test_a_sound_message_has_no_problems() -> None:
 
 
 @pytest.mark.parametrize(
-    ("message", "given", "words"),
+    "message, given, words",
     [
         (b"{", {}, "not valid JSON"),
         (b'{"id":1}', {}, "jsonrpc"),
@@ -100,7 +100,7 @@ def test_a_revision_without_the_method_has_no_such_message() -> None:
 
 
 @pytest.mark.parametrize(
-    ("message", "method"),
+    "message, method",
     [
         (request("tasks/get", taskId="1"), ""),
         (result(taskId="1"), "tasks/get"),

@@ -75,9 +75,7 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
     metavar="NAME",
     help="https: the account, if you logged in with several (`interlock auth`).",
 )
-@click.option(
-    "--legacy-sse", is_flag=True, help="https: use the HTTP+SSE transport of 2024-11-05."
-)
+@click.option("--legacy-sse", is_flag=True, help="https: use the HTTP+SSE transport of 2024-11-05.")
 @click.option(
     "--revision",
     type=click.Choice([AUTO, *REVISIONS]),

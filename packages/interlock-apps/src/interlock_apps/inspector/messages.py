@@ -59,9 +59,7 @@ def message_state(recording: Recording, row: TapeRow) -> JSONObject:
 def _message(recording: Recording, row: TapeRow, line: Line) -> JSONObject:
     raw = line.frame.decode("utf-8", "backslashreplace")
     revision = recording.file.revision(row) or REVISIONS[-1]
-    details = explain_message(
-        line.frame, sender=line.sender, revision=revision, method=row.method
-    )
+    details = explain_message(line.frame, sender=line.sender, revision=revision, method=row.method)
     return {
         "raw": raw[:MOST_TEXT],
         "text": _indented(line.frame)[:MOST_TEXT],

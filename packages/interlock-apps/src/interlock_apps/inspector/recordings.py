@@ -1,4 +1,4 @@
-"""Recordings: the tapes that an inspector shows. Each is indexed in pieces and followed as it grows.
+"""Recordings: the tapes that an inspector shows. Each is indexed in pieces, and followed.
 
 The tape of the live connections and tapes that were opened as targets are read in the same way, and
 nothing in a tape is ever run.
@@ -126,9 +126,11 @@ class Recordings:
 
     async def follow(self, changed: Callable[[Recording], None]) -> None:
         """Index the files as they grow, until cancelled."""
+        more = True
         while True:
             # 0: the loop serves requests between two pieces
-            await asyncio.sleep(0 if self.refresh(changed) else _EVERY)
+            await asyncio.sleep(0 if more else _EVERY)
+            more = self.refresh(changed)
 
     def close(self) -> None:
         """Close all files."""

@@ -71,7 +71,7 @@ class PageSite(ABC):
             ActError: The act failed; the message is for the person.
         """
 
-    async def refresh(self) -> None:
+    async def refresh(self) -> None:  # noqa: B027  # a page may have nothing to prepare
         """Prepare the state, before the stream of another page begins."""
 
     @property

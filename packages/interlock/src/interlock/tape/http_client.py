@@ -1,5 +1,5 @@
-"""Recording of a client over HTTP: the heads of its requests and responses, and the messages in them,
-each with the number of its HTTP exchange.
+"""Recording of a client over HTTP: the heads of its requests and responses, and the messages in
+them, each with the number of its HTTP exchange.
 """
 
 from __future__ import annotations

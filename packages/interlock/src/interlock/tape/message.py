@@ -154,9 +154,7 @@ def _under(envelope: Envelope, part: Part, value: Any, revision: str) -> str:
 # -- members that a revision does not have ---------------------------------------------------------
 
 
-def _unknown_members(
-    data: Any, kind: Any, revision: str, path: str, depth: int
-) -> Iterator[str]:
+def _unknown_members(data: Any, kind: Any, revision: str, path: str, depth: int) -> Iterator[str]:
     """The members of a value that the protocol, or the revision, does not have."""
     struct = _struct_of(kind)
     if depth > _MOST_DEPTH or struct in _OPEN:

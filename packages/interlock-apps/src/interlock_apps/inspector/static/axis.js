@@ -5,11 +5,11 @@
 /** @typedef {import("./tape-rows.js").Row} Row */
 
 /** Widths in pixels; inspector.css has the same. */
-export const LANES = 148;
+export const LANES = 184;
 export const AXIS = 260;
 
 /** Where the lanes are, in pixels from the left. */
-export const LANE = { client: 22, server: 66, stderr: 100, http: 130 };
+export const LANE = { client: 26, server: 76, stderr: 122, http: 162 };
 
 const HEAD = 4; // pixels of an arrow head
 const LEAST = 3; // pixels of the shortest bar

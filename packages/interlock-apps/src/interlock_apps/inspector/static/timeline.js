@@ -80,7 +80,7 @@ function RowText({ row, first, chip }) {
       ${row.failed && html`<span class="row-failed">failed</span>`}
       ${row.summary && html`<span class="row-summary"><${Say} text=${row.summary} /></span>`}
     </span>
-    <span class="row-took">${row.duration === undefined ? "" : took(row.duration)}</span>
+    <span class="row-took">${row.duration === undefined ? "" : label(row.duration)}</span>
     <span class="row-at">${clock(row.at - first)}</span>
   `;
 }
