@@ -65,7 +65,7 @@ function useMessage() {
 /** A text of a message: code that can be copied. @param {{text: string, label: string}} props */
 const Text = ({ text, label }) => html`
   <div class="message-text">
-    <div class="message-copy"><${Copy} text=${text} label=${`Copy ${label}`} /></div>
+    <div class="message-copy"><${Copy} text=${text} /></div>
     <pre tabindex="0" role="region" aria-label=${label}><code>${visible(text)}</code></pre>
   </div>
 `;

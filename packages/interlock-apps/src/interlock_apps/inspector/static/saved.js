@@ -42,8 +42,13 @@ function Call({ call }) {
         <button type="button" class="small main" disabled=${!target} onClick=${run}>
           Run<span class="hidden-text"> ${call.name}</span>
         </button>
-        <button type="button" class="small" onClick=${exported}>
-          As a command<span class="hidden-text">: ${call.name}</span>
+        <button
+          type="button"
+          class="small"
+          aria-label=${`As a command: ${call.name}`}
+          onClick=${exported}
+        >
+          As a command
         </button>
         <span class="grow"></span>
         <button
