@@ -34,7 +34,7 @@ class ActRunner:
         self._user = user
         self._apps = OpenApps(host, sandbox)
         self._turns: set[asyncio.Task[Any]] = set()
-        self._table: dict[type[a.Act], Callable[[Any], Awaitable[Any]]] = {
+        self._table: dict[type[a.HostAct], Callable[[Any], Awaitable[Any]]] = {
             a.SayAct: self._say,
             a.SayPromptAct: self._say_prompt,
             a.RetryAct: self._retry,
@@ -65,7 +65,7 @@ class ActRunner:
             a.CloseAppAct: self._close_app,
         }
 
-    async def run(self, act: a.Act) -> Any:
+    async def run(self, act: a.HostAct) -> Any:
         """Run an act; return its outcome as JSON values.
 
         Raises:

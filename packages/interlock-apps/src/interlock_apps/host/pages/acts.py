@@ -13,13 +13,13 @@ from ...fleet.events import Attached
 from ...fleet.questions import Answer
 
 
-class Act(
+class HostAct(
     Struct, frozen=True, kw_only=True, tag_field="act", rename="camel", forbid_unknown_fields=True
 ):
     """A request of the person."""
 
 
-class SayAct(Act, frozen=True, kw_only=True, tag="say"):
+class SayAct(HostAct, frozen=True, kw_only=True, tag="say"):
     """Send a message in a conversation, with attached resources."""
 
     session: str
@@ -27,7 +27,7 @@ class SayAct(Act, frozen=True, kw_only=True, tag="say"):
     attach: tuple[Attached, ...] = ()
 
 
-class SayPromptAct(Act, frozen=True, kw_only=True, tag="prompt"):
+class SayPromptAct(HostAct, frozen=True, kw_only=True, tag="prompt"):
     """Send the messages of a server's prompt."""
 
     session: str
@@ -37,46 +37,46 @@ class SayPromptAct(Act, frozen=True, kw_only=True, tag="prompt"):
     attach: tuple[Attached, ...] = ()
 
 
-class RetryAct(Act, frozen=True, kw_only=True, tag="retry"):
+class RetryAct(HostAct, frozen=True, kw_only=True, tag="retry"):
     """Ask the model again after the last turn failed."""
 
     session: str
 
 
-class CancelAct(Act, frozen=True, kw_only=True, tag="cancel"):
+class CancelAct(HostAct, frozen=True, kw_only=True, tag="cancel"):
     """Cancel the running turn."""
 
     session: str
 
 
-class NewSessionAct(Act, frozen=True, kw_only=True, tag="newSession"):
+class NewSessionAct(HostAct, frozen=True, kw_only=True, tag="newSession"):
     """Start a conversation."""
 
     model: str = ""
     title: str = ""
 
 
-class OpenSessionAct(Act, frozen=True, kw_only=True, tag="openSession"):
+class OpenSessionAct(HostAct, frozen=True, kw_only=True, tag="openSession"):
     """Return the events of a conversation, also of an earlier one."""
 
     session: str
     after: int = 0
 
 
-class ResumeAct(Act, frozen=True, kw_only=True, tag="resume"):
+class ResumeAct(HostAct, frozen=True, kw_only=True, tag="resume"):
     """Resume an earlier conversation."""
 
     session: str
 
 
-class GiveAnswerAct(Act, frozen=True, kw_only=True, tag="answer"):
+class GiveAnswerAct(HostAct, frozen=True, kw_only=True, tag="answer"):
     """Answer a question."""
 
     question: str
     answer: Answer
 
 
-class PreviewPromptAct(Act, frozen=True, kw_only=True, tag="getPrompt"):
+class PreviewPromptAct(HostAct, frozen=True, kw_only=True, tag="getPrompt"):
     """Return the messages of a prompt."""
 
     server: str
@@ -84,7 +84,7 @@ class PreviewPromptAct(Act, frozen=True, kw_only=True, tag="getPrompt"):
     arguments: dict[str, str] = {}
 
 
-class CompleteAct(Act, frozen=True, kw_only=True, tag="complete"):
+class CompleteAct(HostAct, frozen=True, kw_only=True, tag="complete"):
     """Return suggestions for an argument of a prompt or a template."""
 
     server: str
@@ -94,54 +94,54 @@ class CompleteAct(Act, frozen=True, kw_only=True, tag="complete"):
     arguments: dict[str, str] = {}
 
 
-class ReadAct(Act, frozen=True, kw_only=True, tag="read"):
+class ReadAct(HostAct, frozen=True, kw_only=True, tag="read"):
     """Read a resource."""
 
     server: str
     uri: str
 
 
-class ExpandAct(Act, frozen=True, kw_only=True, tag="expand"):
+class ExpandAct(HostAct, frozen=True, kw_only=True, tag="expand"):
     """Expand a URI template."""
 
     template: str
     values: dict[str, str] = {}
 
 
-class GrantAct(Act, frozen=True, kw_only=True, tag="grant"):
+class GrantAct(HostAct, frozen=True, kw_only=True, tag="grant"):
     """Add a folder to the roots of servers."""
 
     folder: str
     server: str = ""
 
 
-class RevokeAct(Act, frozen=True, kw_only=True, tag="revoke"):
+class RevokeAct(HostAct, frozen=True, kw_only=True, tag="revoke"):
     """Remove a folder from the roots."""
 
     folder: str
     server: str = ""
 
 
-class ServerAct(Act, frozen=True, kw_only=True, tag="server"):
+class ServerAct(HostAct, frozen=True, kw_only=True, tag="server"):
     """Start, stop or restart a server."""
 
     server: str
     what: Literal["start", "stop", "restart"]
 
 
-class ServerLogAct(Act, frozen=True, kw_only=True, tag="serverLog"):
+class ServerLogAct(HostAct, frozen=True, kw_only=True, tag="serverLog"):
     """Return a server's log messages and lines of stderr."""
 
     server: str
 
 
-class ForgetAct(Act, frozen=True, kw_only=True, tag="forget"):
+class ForgetAct(HostAct, frozen=True, kw_only=True, tag="forget"):
     """Remove a remembered rule, by its id in the state's list."""
 
     rule: str
 
 
-class SearchLogAct(Act, frozen=True, kw_only=True, tag="searchLog"):
+class SearchLogAct(HostAct, frozen=True, kw_only=True, tag="searchLog"):
     """Search the log."""
 
     words: str = ""
@@ -152,7 +152,7 @@ class SearchLogAct(Act, frozen=True, kw_only=True, tag="searchLog"):
     limit: int = 50
 
 
-class ReadStructuredAct(Act, frozen=True, kw_only=True, tag="readStructured"):
+class ReadStructuredAct(HostAct, frozen=True, kw_only=True, tag="readStructured"):
     """Return a page of a call's structured content as JSON text; the first page is 0."""
 
     session: str
@@ -160,21 +160,21 @@ class ReadStructuredAct(Act, frozen=True, kw_only=True, tag="readStructured"):
     page: int = 0
 
 
-class WatchAct(Act, frozen=True, kw_only=True, tag="watch"):
+class WatchAct(HostAct, frozen=True, kw_only=True, tag="watch"):
     """Subscribe to changes of a resource."""
 
     server: str
     uri: str
 
 
-class UnwatchAct(Act, frozen=True, kw_only=True, tag="unwatch"):
+class UnwatchAct(HostAct, frozen=True, kw_only=True, tag="unwatch"):
     """End the subscription to a resource."""
 
     server: str
     uri: str
 
 
-class CallToolAct(Act, frozen=True, kw_only=True, tag="callTool"):
+class CallToolAct(HostAct, frozen=True, kw_only=True, tag="callTool"):
     """Call a tool, as the person or for an open app (`app`, its id).
 
     The outcome arrives as events of the call.
@@ -187,13 +187,13 @@ class CallToolAct(Act, frozen=True, kw_only=True, tag="callTool"):
     app: str = ""
 
 
-class CancelTaskAct(Act, frozen=True, kw_only=True, tag="cancelTask"):
+class CancelTaskAct(HostAct, frozen=True, kw_only=True, tag="cancelTask"):
     """Cancel the task of a call at its server."""
 
     call: str
 
 
-class AppResourceAct(Act, frozen=True, kw_only=True, tag="appResource"):
+class AppResourceAct(HostAct, frozen=True, kw_only=True, tag="appResource"):
     """Open an app: return its page and its id.
 
     `session` is the conversation that shows it.
@@ -204,14 +204,14 @@ class AppResourceAct(Act, frozen=True, kw_only=True, tag="appResource"):
     session: str = ""
 
 
-class AppReadAct(Act, frozen=True, kw_only=True, tag="appRead"):
+class AppReadAct(HostAct, frozen=True, kw_only=True, tag="appRead"):
     """Read a resource of an app's own server, for the app."""
 
     app: str
     uri: str
 
 
-class AppLinkAct(Act, frozen=True, kw_only=True, tag="appLink"):
+class AppLinkAct(HostAct, frozen=True, kw_only=True, tag="appLink"):
     """Ask the person whether a page that an app wants to open may be opened.
 
     `call` is the call that shows the app.
@@ -222,7 +222,7 @@ class AppLinkAct(Act, frozen=True, kw_only=True, tag="appLink"):
     call: str = ""
 
 
-class AppContextAct(Act, frozen=True, kw_only=True, tag="appContext"):
+class AppContextAct(HostAct, frozen=True, kw_only=True, tag="appContext"):
     """Content that an app gives to the model together with the person's next message."""
 
     app: str
@@ -230,7 +230,7 @@ class AppContextAct(Act, frozen=True, kw_only=True, tag="appContext"):
     structured_content: dict[str, Any] | None = None
 
 
-class CloseAppAct(Act, frozen=True, kw_only=True, tag="closeApp"):
+class CloseAppAct(HostAct, frozen=True, kw_only=True, tag="closeApp"):
     """Close an app that is no longer shown."""
 
     app: str

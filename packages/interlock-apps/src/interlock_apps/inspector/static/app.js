@@ -1,5 +1,6 @@
 // @ts-check
-// The inspector's page: the bar, the connections at the side, the tabs, and one message beside them.
+// The inspector's page: the bar, the connections at the side, the tabs, and one message beside
+// them.
 import { Icon, IconButton, Say, cls, html, useEffect, useState } from "../kit/kit.js";
 import { looks, next } from "../kit/looks.js";
 import { barred, failures, line } from "../kit/net.js";

@@ -1,6 +1,6 @@
 // @ts-check
-// The geometry of the timeline: lanes, arrows and bars as paths of SVG, and the ticks of the axis. No
-// element is made for a row.
+// The geometry of the timeline: lanes, arrows and bars as paths of SVG, and the ticks of the axis.
+// No element is made for a row.
 
 /** @typedef {import("./tape-rows.js").Row} Row */
 
@@ -81,7 +81,8 @@ export function paths(rows, place) {
       const [from, to] =
         where === "client" ? [LANE.client, LANE.server] : [LANE.server, LANE.client];
       const back = to > from ? -HEAD : HEAD;
-      d[where] += `M${from} ${y}H${to}M${to + back} ${y - HEAD}L${to} ${y}L${to + back} ${y + HEAD}`;
+      const tip = to + back;
+      d[where] += `M${from} ${y}H${to}M${tip} ${y - HEAD}L${to} ${y}L${tip} ${y + HEAD}`;
     } else d[where] += dot(LANE[where], y);
     if (row.kind === "request") {
       const begin = x(row.at);

@@ -1,7 +1,8 @@
 // @ts-check
 // Two connections side by side: what differs in their catalogues, and their timelines.
-import { Icon, Say, html, several, useState, visible } from "../kit/kit.js";
+import { Icon, Say, html, several, useState } from "../kit/kit.js";
 import { act } from "../kit/net.js";
+import { Code } from "./code.js";
 import { attempt, connections, show, view } from "./store.js";
 import { Timeline } from "./timeline.js";
 
@@ -46,12 +47,11 @@ function Feature({ one, changes }) {
       <div class="both">
         ${["one", "other"].map(
           (side) => html`
-            <pre
+            <${Code}
               key=${side}
-              tabindex="0"
-              role="region"
-              aria-label=${side === "one" ? "First version" : "Second version"}
-            ><code>${one[side] ? visible(one[side]) : "Not offered."}</code></pre>
+              text=${one[side] || "Not offered."}
+              label=${side === "one" ? "First version" : "Second version"}
+            />
           `,
         )}
       </div>

@@ -1,5 +1,6 @@
 // @ts-check
-// The connections at the side: their state, their revision, and buttons that connect and disconnect.
+// The connections at the side: their state, their revision, and buttons that connect and
+// disconnect.
 import { Icon, Say, cls, html, several, useState } from "../kit/kit.js";
 import { attempt, connections, revisions, select, selected } from "./store.js";
 

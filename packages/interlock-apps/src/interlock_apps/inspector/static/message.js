@@ -3,7 +3,6 @@
 // each revision would have it, and an editor that sends a request again.
 import {
   Choice,
-  Copy,
   Fold,
   Icon,
   IconButton,
@@ -17,9 +16,9 @@ import {
   useEffect,
   useRef,
   useState,
-  visible,
 } from "../kit/kit.js";
 import { act } from "../kit/net.js";
+import { CopiedCode } from "./code.js";
 import { attempt, connections, on, show, toast, view } from "./store.js";
 
 /** @typedef {import("./tape-rows.js").Row} Row */
@@ -62,14 +61,6 @@ function useMessage() {
   return { message, refused };
 }
 
-/** A text of a message: code that can be copied. @param {{text: string, label: string}} props */
-const Text = ({ text, label }) => html`
-  <div class="message-text">
-    <div class="message-copy"><${Copy} text=${text} /></div>
-    <pre tabindex="0" role="region" aria-label=${label}><code>${visible(text)}</code></pre>
-  </div>
-`;
-
 /** The message as each revision would have it. */
 function Revisions({ message }) {
   const all = Object.keys(message.under).reverse();
@@ -87,7 +78,7 @@ function Revisions({ message }) {
     />
     ${
       text
-        ? html`<${Text} text=${text} label=${`the message under ${chosen}`} />`
+        ? html`<${CopiedCode} text=${text} label=${`the message under ${chosen}`} />`
         : html`<p class="quiet">${chosen} has no such message, or the types do not fit.</p>`
     }
   `;
@@ -130,7 +121,7 @@ function Related({ message }) {
             <span class="quiet">${words}</span>
             <button type="button" class="small quiet" onClick=${() => open(one.number)}>
               <${Say} text=${[one.method || one.kind, one.name].filter(Boolean).join(" ")} />
-              ${one.summary && html` <span class="related-words"><${Say} text=${one.summary} /></span>`}
+              ${one.summary && html`<${Say} class="related-words" text=${one.summary} />`}
             </button>
           </li>
         `,
@@ -304,8 +295,8 @@ function Body({ message }) {
     }
     <${Related} message=${message} />
     <${Choice} label="View" value=${way} options=${ways} onChange=${setWay} />
-    ${way === "text" && html`<${Text} text=${message.text} label="the message" />`}
-    ${way === "raw" && html`<${Text} text=${message.raw} label="the raw text" />`}
+    ${way === "text" && html`<${CopiedCode} text=${message.text} label="the message" />`}
+    ${way === "raw" && html`<${CopiedCode} text=${message.raw} label="the raw text" />`}
     ${way === "under" && html`<${Revisions} key=${row.number} message=${message} />`}
     ${way === "http" && html`<${Headers} heads=${message.headers} />`}
     ${message.isCut && html`<p class="quiet">Only the beginning is shown.</p>`}
@@ -314,7 +305,7 @@ function Body({ message }) {
       html`
         <section class="equivalent">
           <h3>The same in a shell</h3>
-          <${Text} text=${message.request.command} label="the command" />
+          <${CopiedCode} text=${message.request.command} label="the command" />
         </section>
       `
     }
@@ -327,6 +318,7 @@ export function MessagePanel() {
   const { message, refused } = useMessage();
   const box = useRef(/** @type {any} */ (null));
   const row = message?.row;
+  const key = message && `${message.recording} ${row.number}`;
   const heading = row ? [row.method || KINDS[row.kind], row.name].filter(Boolean).join(" ") : "…";
   return html`
     <aside
@@ -351,7 +343,7 @@ export function MessagePanel() {
       </header>
       <div class="panel-body">
         ${refused && html`<p class="bad"><${Say} text=${refused} /></p>`}
-        ${message && html`<${Body} key=${`${message.recording} ${row.number}`} message=${message} />`}
+        ${message && html`<${Body} key=${key} message=${message} />`}
       </div>
     </aside>
   `;

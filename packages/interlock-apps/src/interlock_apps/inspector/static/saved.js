@@ -1,6 +1,7 @@
 // @ts-check
 // Saved calls: run one again, copy it as a command, or delete it.
-import { Copy, Fold, Say, html, useState, visible } from "../kit/kit.js";
+import { Fold, Say, html, useState } from "../kit/kit.js";
+import { Code, CopiedCode } from "./code.js";
 import { attempt, connections, saved, show } from "./store.js";
 
 /** One saved call. */
@@ -25,7 +26,7 @@ function Call({ call }) {
         <span class="quiet"><${Say} text=${`${call.method} · ${call.connection}`} /></span>
       </div>
       <${Fold} title="Params">
-        <pre tabindex="0" role="region" aria-label="Params"><code>${visible(call.params)}</code></pre>
+        <${Code} text=${call.params} label="Params" />
       <//>
       <div class="buttons">
         ${
@@ -62,16 +63,11 @@ function Call({ call }) {
       ${
         command !== null &&
         html`
-          <div class="message-text">
-            ${
-              command
-                ? html`
-                  <div class="message-copy"><${Copy} text=${command} /></div>
-                  <pre tabindex="0" role="region" aria-label="Command"><code>${visible(command)}</code></pre>
-                `
-                : html`<p class="quiet">No command sends this request.</p>`
-            }
-          </div>
+          ${
+            command
+              ? html`<${CopiedCode} text=${command} label="Command" />`
+              : html`<p class="quiet">No command sends this request.</p>`
+          }
         `
       }
     </li>

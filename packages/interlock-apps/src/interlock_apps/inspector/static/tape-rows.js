@@ -1,5 +1,6 @@
 // @ts-check
-// The rows of a timeline, fetched by range: the server filters, and this page has only what it shows.
+// The rows of a timeline, fetched by range: the server filters, and this page has only what it
+// shows.
 import { batch, signal } from "../kit/kit.js";
 import { act } from "../kit/net.js";
 import { on } from "./store.js";
@@ -63,7 +64,11 @@ export class TapeRows {
     this.refresh();
   }
 
-  /** The row at a position, if it has been fetched. @param {number} at @returns {Row | undefined} */
+  /**
+   * The row at a position, if it has been fetched.
+   * @param {number} at
+   * @returns {Row | undefined}
+   */
   at(at) {
     return this.blocks.get(Math.floor(at / BLOCK))?.rows[at % BLOCK];
   }

@@ -71,7 +71,7 @@ function RowText({ row, first, chip }) {
   const at = connections.value.findIndex((one) => one.name === row.connection);
   return html`
     <span class="row-text">
-      ${chip && html`<span class=${`chip c${at % 6}`}><${Say} text=${row.connection ?? ""} /></span>`}
+      ${chip && html`<${Say} class=${`chip c${at % 6}`} text=${row.connection ?? ""} />`}
       <span class=${cls("row-method", answers && "is-answer")}>
         ${answers && html`<span aria-hidden="true">↳ </span>`}
         <${Say} text=${title(row)} />
@@ -125,7 +125,10 @@ function Drawing({ rows, height }) {
   `;
 }
 
-/** The names of the lanes, and the labels of the axis. @param {{rows: Row[], zero: number}} props */
+/**
+ * The names of the lanes, and the labels of the axis.
+ * @param {{rows: Row[], zero: number}} props `zero`: the time of the first row
+ */
 function Head({ rows, zero }) {
   const [first, last] = span(rows);
   const names = { client: "Client", server: "Server", stderr: "stderr", http: "HTTP" };
@@ -232,7 +235,10 @@ export function Timeline({ query, name, chips = false }) {
   useEffect(() => {
     if (here < 0) return;
     follows.current = false;
-    act("place", { ...query, row: here }).then((at) => reveal(at), () => {});
+    act("place", { ...query, row: here }).then(
+      (at) => reveal(at),
+      () => {},
+    );
   }, [key]);
 
   /** Scroll to a position. @param {number} at */
@@ -246,8 +252,7 @@ export function Timeline({ query, name, chips = false }) {
   };
 
   /** @param {Row} row @param {boolean} replaces */
-  const open = (row, replaces) =>
-    show({ row: String(row.number), in: query.recording }, replaces);
+  const open = (row, replaces) => show({ row: String(row.number), in: query.recording }, replaces);
 
   const keys = (/** @type {KeyboardEvent} */ event) => {
     const page = Math.max(1, Math.floor(scroll.size / height) - 1);
@@ -297,7 +302,7 @@ export function Timeline({ query, name, chips = false }) {
                 <div
                   key=${row.number}
                   id=${id(row)}
-                  class=${cls("row", row.number === here && "is-current", row.failed && "has-failed")}
+                  class=${cls("row", row.number === here && "is-current")}
                   role="option"
                   aria-selected=${row.number === here ? "true" : "false"}
                   aria-setsize=${total}
@@ -462,4 +467,3 @@ export function TimelinePanel({ connection }) {
     />
   `;
 }
-

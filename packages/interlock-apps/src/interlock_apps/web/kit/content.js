@@ -297,9 +297,7 @@ const Sound = ({ data, mimeType }) =>
  */
 
 /** Provides a page's actions to all content below it. */
-export const ResourceActionsContext = createContext(
-  /** @type {ResourceActions | null} */ (null),
-);
+export const ResourceActionsContext = createContext(/** @type {ResourceActions | null} */ (null));
 
 /** A resource that a result or the person refers to: it is read on demand. */
 export function Pointed({
