@@ -138,7 +138,9 @@ async def test_a_call_is_saved_run_and_deleted(chromium: Any, tmp_path: Path) ->
         await page.get_by_role("tab", name="Saved calls").click()
         await page.get_by_role("heading", name="Vienna").wait_for()
         await page.get_by_role("button", name="As a command: Vienna").click()
-        await page.get_by_role("region", name="Command").get_by_text("--json").wait_for()
+        await (
+            page.get_by_role("region", name="Command", exact=True).get_by_text("--json").wait_for()
+        )
         await shot(page, "inspector-saved")
         await page.get_by_role("button", name="Run Vienna").click()
         await panel.get_by_text('"origin": "VIE"').wait_for()

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from interlock import REVISIONS, ClientTransport, InterlockError, Server, Stdio
+from interlock import REVISIONS, ClientTransport, Context, InterlockError, Server, Stdio
 from interlock.tape import RecordedConnection, Recorder
 from interlock_apps.inspector.act import run_act
 from interlock_apps.inspector.acts import ACTS
@@ -22,7 +22,7 @@ from tests.inspector.stage import inspecting, server_target
 from tests.web.offers import travel
 
 
-async def act(inspector: Inspector, name: str, **params: Any) -> Any:
+async def act(inspector: Inspector, name: str, /, **params: Any) -> Any:
     """Run an act as the page does, and return its value as the page gets it."""
     body = msgspec.json.encode({"act": name, **params})
     value = await run_act(ACTS, inspector, body)
@@ -57,7 +57,7 @@ async def test_a_connection_has_the_revision_that_was_asked_for(
         assert connection.revision == (REVISIONS[-1] if revision == "auto" else revision)
         assert connection.client is not None
         result = await connection.client.call_tool("add", {"a": 1, "b": 2})
-        assert result.value() == 3
+        assert result.text == "3"
         (call,) = await rows(it, "tool:add request")
         assert (call["sender"], call["connection"]) == ("client", "adder")
         assert call["duration"] >= 0
@@ -157,7 +157,7 @@ async def test_what_belongs_to_a_call_is_found(tmp_path: Path) -> None:
     server = Server("slow")
 
     @server.tool
-    async def work(ctx: Any) -> str:
+    async def work(ctx: Context) -> str:
         ctx.progress(1, 2, "half")
         return "done"
 
