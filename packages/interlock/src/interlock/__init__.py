@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from .transport.sockets import Socket
     from .transport.stdio import Stdio
     from .typed.content import assistant, user
+    from .typed.depends import Depends
     from .typed.media import Audio, File, Image
     from .typed.output import ToolResult
     from .typed.progress import Progress
@@ -137,6 +138,7 @@ _ROOMS = {
     ".server.catalogue.features": ("Feature",),
     ".server.run.http_server": ("HttpServer",),
     ".server.run.liveness": ("WorkerLimits",),
+    ".typed.depends": ("Depends",),
     ".typed.media": ("Audio", "File", "Image"),
     ".typed.output": ("ToolResult",),
     ".typed.progress": ("Progress",),
@@ -215,6 +217,7 @@ __all__ = [
     "CoreCapability",
     "Csp",
     "Declined",
+    "Depends",
     "Docket",
     "Duplex",
     "EmbeddedResource",

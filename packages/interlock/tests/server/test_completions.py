@@ -254,8 +254,8 @@ def test_functions_that_want_something_else():
     with pytest.raises(
         TypeError,
         match=(
-            "a completion function is given value, arguments, ref, argument, context or a Context,"
-            " not 'prefix'"
+            "a completion function is given value, arguments, ref, argument, context, a Context or"
+            " dependencies, not 'prefix'"
         ),
     ):
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 
@@ -39,6 +39,7 @@ from ..types.apps import APP_MIME_TYPE, UI_EXTENSION, AppAudience, AppPermission
 from ..wire.revisions import REVISIONS
 from ..wire.seal import Seal
 from .calls.context import Context
+from .calls.dependencies import replacement_of
 from .calls.environment import CallEnvironment
 from .catalogue.catalogue import Catalogue
 from .catalogue.completions import completion_of
@@ -795,6 +796,34 @@ class Server:
         """Add middleware inside the existing middleware. Call it before the server runs."""
         self._middleware += middleware
         self._handler = None
+
+    @contextmanager
+    def override(
+        self, provider: Callable[..., Any], replacement: Callable[..., Any]
+    ) -> Iterator[None]:
+        """Replace a dependency while the block runs, for tests:
+
+        `with server.override(open_database, lambda: FakeDatabase()):`
+
+        It also works while the server runs, for the calls that start in the block.
+
+        Args:
+            provider: The function or class that parameters are marked with.
+            replacement: What provides the value instead. Its parameters are dependencies too.
+
+        Raises:
+            TypeError: The replacement cannot be called, or needs what it replaces.
+        """
+        overrides = self.environment.overrides
+        before = overrides.get(provider)
+        overrides[provider] = replacement_of(provider, replacement, Context)
+        try:
+            yield
+        finally:
+            if before is None:
+                del overrides[provider]
+            else:
+                overrides[provider] = before
 
     async def handle(self, exchange: Exchange) -> AnyResult:
         """Handle one exchange, through all middleware. A server is itself a handler."""

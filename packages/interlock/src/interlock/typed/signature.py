@@ -18,6 +18,7 @@ from ..wire.jsonrpc import READ_ERRORS
 from . import lenient
 from .adapters import Foreign, Misfit, dec_hook
 from .annotations import TypeAdapter, adapter_of, is_field_info, is_union, marked, one_of, unwrapped
+from .depends import dependency_of
 from .json_schema import SchemaBuilder, jsonable
 from .type_hints import FunctionHints, Unresolved, named, read_hints
 
@@ -69,6 +70,7 @@ class Signature:
         names: The arguments, in order.
         context: The parameter for the Context, which callers cannot set.
         lenient: Whether values sent as strings are converted.
+        injected: What provides the parameters that are dependencies, which callers cannot set.
     """
 
     def __init__(
@@ -79,8 +81,10 @@ class Signature:
         rest: KeywordArguments | None,
         *,
         lenient: bool = True,
+        injected: Mapping[str, Any] | None = None,
     ) -> None:
         self.schema = schema
+        self.injected: Mapping[str, Any] = injected or {}
         self.lenient = lenient
         self.context = context
         self.names = tuple(parameter.wire_name for parameter in parameters)
@@ -272,6 +276,7 @@ def signature_of(
     parameters: list[Parameter] = []
     properties: dict[str, JSONObject] = {}
     context: str | None = None
+    injected: dict[str, Any] = {}
     rest: TypeAdapter | Foreign | None = None
     closing: JSONObject | bool = False
     if hints is None:
@@ -279,6 +284,9 @@ def signature_of(
     for where, parameter, annotation in _annotated(function, hints):
         try:
             _check_kind(parameter)
+            if (provider := dependency_of(parameter, annotation)) is not None:
+                injected[parameter.name] = provider
+                continue
             if is_context(annotation, context_type):
                 if context is not None:
                     raise TypeError(f"it is a second {context_type.__name__}, and one is enough")
@@ -307,6 +315,7 @@ def signature_of(
         _bound(function)
         | {parameter.name for parameter in parameters}
         | ({context} if context else set())
+        | injected.keys()
     )
     return Signature(
         parameters,
@@ -314,6 +323,7 @@ def signature_of(
         context,
         KeywordArguments(rest, frozenset(reserved)) if rest is not None else None,
         lenient=lenient,
+        injected=injected,
     )
 
 

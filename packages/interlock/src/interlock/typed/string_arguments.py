@@ -13,6 +13,7 @@ from .. import types as t
 from ..wire.jsonrpc import READ_ERRORS
 from .adapters import Foreign, Misfit, dec_hook
 from .annotations import TypeAdapter, adapter_of, is_union, unwrapped, words_of
+from .depends import dependency_of
 from .docstrings import parse
 from .json_schema import SchemaBuilder
 from .signature import is_context
@@ -27,10 +28,17 @@ class Strings:
     A string becomes a number, a date and so on. For a list, an object or a union it is decoded as
     JSON if it is JSON, unless the type is a string. Raises TypeError for a function that cannot be
     called with keyword arguments, or has a type that strings cannot be converted to.
+
+    Attributes:
+        context: The parameter for the Context.
+        injected: What provides the parameters that are dependencies.
+        arguments: The arguments of a prompt.
+        choices: The values of arguments whose type lists them.
     """
 
     def __init__(self, function: Callable[..., Any], context_type: type[Any]) -> None:
         self.context: str | None = None
+        self.injected: dict[str, Any] = {}
         self.arguments: list[t.PromptArgument] = []
         self.choices: dict[str, list[str]] = {}
         self._adapters: dict[str, TypeAdapter | Foreign | None] = {}  # None keeps the string
@@ -56,6 +64,9 @@ class Strings:
                 self.context = name
                 continue
             try:
+                if (provider := dependency_of(parameter, hint)) is not None:
+                    self.injected[name] = provider
+                    continue
                 self._adapters[name] = _adapter(hint)
             except TypeError as bad:
                 raise TypeError(

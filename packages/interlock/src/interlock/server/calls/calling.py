@@ -11,8 +11,9 @@ from typing import Any
 from ... import types as t
 from ...quotas import holder_of_exchange
 from ...typed.progress import Progress
-from ..catalogue.features import Call
+from ..catalogue.features import HIDDEN_CONTEXT, Call, Injection
 from .context import Context, RunningCall
+from .dependencies import DependencyScope
 from .environment import CallEnvironment
 from .threads import Workers
 
@@ -54,6 +55,8 @@ class FunctionRunner:
             return await call.function(**values)
         if call.yields:
             return await _last(call.function(**values), context)
+        if call.injection is not None:
+            return await self._run_injected(call.injection, values, context)
         pace = call.pace
         if call.in_place:
             value = call.function(**values)
@@ -75,6 +78,25 @@ class FunctionRunner:
         ):  # a plain function that wraps an async one, as some decorators do
             return await value
         return await _last(value, context) if inspect.isasyncgen(value) else value
+
+    def _in_thread(self, work: Callable[[], Any], context: Context[Any]) -> asyncio.Future[Any]:
+        if self._workers is None:
+            self._workers = Workers(self._threads)
+        return self._workers.submit(work, context._exchange)
+
+    async def _run_injected(
+        self, injection: Injection, values: dict[str, Any], context: Context[Any]
+    ) -> Any:
+        """Provide the dependencies of a function, run it, and clean up."""
+        values.pop(HIDDEN_CONTEXT, None)
+        scope = DependencyScope(
+            context,
+            lambda work: self._in_thread(work, context),
+            self._environment.overrides,
+        )
+        async with scope:
+            needed = await scope.values(injection.needs)
+            return await self._run(injection.call, {**values, **needed}, context)
 
     async def _run_within_timeout(
         self, call: Call, values: dict[str, Any], context: Context[Any]

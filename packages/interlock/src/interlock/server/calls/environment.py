@@ -20,6 +20,7 @@ from ..catalogue.features import (
     ToolFeature,
 )
 from ..server_options import QuestionSettings
+from .dependencies import Dependency
 
 
 class RunningServer(Protocol):
@@ -128,9 +129,17 @@ class CallEnvironment:
             JSON.
         read_resource: Reads a resource on behalf of an exchange, for `ctx.read_resource`.
         meters: The metrics of the server, for `ctx.count`.
+        overrides: The replaced dependencies, by what they replace.
     """
 
-    __slots__ = ("meters", "questions", "read_resource", "server", "session_state_bytes")
+    __slots__ = (
+        "meters",
+        "overrides",
+        "questions",
+        "read_resource",
+        "server",
+        "session_state_bytes",
+    )
 
     def __init__(
         self,
@@ -145,3 +154,4 @@ class CallEnvironment:
         self.session_state_bytes = session_state_bytes
         self.read_resource = read_resource
         self.meters = meters
+        self.overrides: dict[Any, Dependency] = {}

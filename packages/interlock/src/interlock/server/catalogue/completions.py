@@ -8,8 +8,10 @@ from typing import Any
 from msgspec import Struct
 
 from ... import types as t
+from ...typed.depends import dependency_of
 from ...typed.signature import is_context
 from ...typed.type_hints import read_hints
+from ..calls.dependencies import dependencies_of
 from .features import Call, FeatureList, PromptFeature, TemplateFeature, call_of
 
 
@@ -107,20 +109,31 @@ def completion_of(
     """
     wants: set[str] = set()
     takes_context: str | None = None
+    injected: dict[str, Any] = {}
     hints = read_hints(function, {context_type.__name__: context_type})
-    for name in hints.parameters:
+    for name, parameter in hints.parameters.items():
         hint = hints.types.get(name)
-        if is_context(hint, context_type):
+        if (provider := dependency_of(parameter, hint)) is not None:
+            injected[name] = provider
+        elif is_context(hint, context_type):
             takes_context = name
         elif name in ("value", "ref", "argument", "arguments", "context"):
             wants.add(name)
         else:
             raise TypeError(
-                "a completion function is given value, arguments, ref, argument, context or a"
-                f" Context, not {name!r}"
+                "a completion function is given value, arguments, ref, argument, context, a"
+                f" Context or dependencies, not {name!r}"
             )
     name = getattr(function, "__name__", "completion")
     return CompletionFeature(
-        call_of(function, takes_context, timeout=timeout, concurrency=None, queue=0, name=name),
+        call_of(
+            function,
+            takes_context,
+            timeout=timeout,
+            concurrency=None,
+            queue=0,
+            name=name,
+            needs=dependencies_of(injected, context_type),
+        ),
         frozenset(wants),
     )

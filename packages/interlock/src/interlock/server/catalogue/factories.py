@@ -25,6 +25,7 @@ from ...typed.raw_schema import RawSignature
 from ...typed.signature import Signature, signature_of
 from ...typed.string_arguments import Strings
 from ...typed.type_hints import FunctionHints, doc_of, read_hints
+from ..calls.dependencies import dependencies_of
 from .feature_options import FeatureOptions, PromptOptions, ResourceOptions, ToolOptions
 from .features import (
     Call,
@@ -154,7 +155,7 @@ def make_tool(
         execution=_execution(options, what),
         meta=_meta(options),
     )
-    call = _call(function, signature.context, what, options, defaults)
+    call = _call(function, signature, what, options, defaults)
     return ToolFeature(
         listing,
         call,
@@ -241,7 +242,7 @@ def make_resource(
                 " variables for that"
             )
         description = _description(options, parse(doc_of(content)).summary_and_text)
-        call = _call(content, strings.context, what, options, defaults)
+        call = _call(content, strings, what, options, defaults)
         mime_type = mime_type or guess_mime(uri)
         name = name or _function_name(content)
     else:
@@ -306,7 +307,7 @@ def make_template(
     return TemplateFeature(
         listing,
         template,
-        _call(function, strings.context, what, options, defaults),
+        _call(function, strings, what, options, defaults),
         strings,
         options.get("ttl_ms", 0),
         options.get("cache_scope", "private"),
@@ -334,13 +335,13 @@ def make_prompt(
         icons=_icons(options),
         meta=_meta(options),
     )
-    call = _call(function, strings.context, what, options, defaults)
+    call = _call(function, strings, what, options, defaults)
     return PromptFeature(listing, call, strings, scopes_of(options.get("scopes"), what))
 
 
 def _call(
     function: Callable[..., Any],
-    context: str | None,
+    parameters: Signature | RawSignature | Strings,
     what: str,
     options: FeatureOptions,
     defaults: FeatureDefaults,
@@ -348,12 +349,13 @@ def _call(
     timeout = options.get("timeout")
     return call_of(
         function,
-        context,
+        parameters.context,
         timeout=defaults.timeout if timeout is None else timeout,
         concurrency=options.get("concurrency"),
         queue=options.get("queue", 1000),
         name=f"{what[0].upper()}{what[1:]}",
         thread=options.get("thread"),
+        needs=dependencies_of(parameters.injected, defaults.context_type),
     )
 
 

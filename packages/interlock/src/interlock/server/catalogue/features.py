@@ -21,6 +21,7 @@ from ...typed.raw_schema import RawSignature
 from ...typed.signature import Signature
 from ...typed.string_arguments import Strings
 from ..calls.concurrency_limit import Gate
+from ..calls.dependencies import Dependency
 from ..calls.pace import Pace
 from .scopes import NONE
 
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from ...typed.uri_templates import Template
 
 TAGS = "interlock/tags"
+HIDDEN_CONTEXT = "interlock.context"
+"""The parameter for the Context of a function whose dependencies alone take it."""
 log = limited("interlock.server")
 
 _MOST_GONE = 1000  # removed or replaced features whose descriptions are kept
@@ -68,6 +71,14 @@ class Call(Struct, frozen=True):
     gate: Gate | None = None
     in_place: bool = False  # a plain function that runs in the event loop
     pace: Pace | None = None  # of a plain function that runs in the event loop while it is quick
+    injection: Injection | None = None
+
+
+class Injection(Struct, frozen=True):
+    """How to run a function with dependencies: the function itself, and what it needs."""
+
+    call: Call
+    needs: Mapping[str, Dependency]
 
 
 def call_of(
@@ -79,9 +90,10 @@ def call_of(
     queue: int,
     name: str,
     thread: bool | Literal["auto"] | None = None,
+    needs: Mapping[str, Dependency] | None = None,
 ) -> Call:
     """Return how to run `function`, with at most `concurrency` calls at once and `queue` waiting
-    calls.
+    calls. `needs` are the dependencies of its parameters.
 
     Raises:
         ValueError: An option is invalid, or is not one of such a function.
@@ -104,7 +116,7 @@ def call_of(
         )
     # A function with a Context may wait for the loop (`ctx.wait`), which it cannot do in the loop.
     adapts = thread == "auto" and context is None
-    return Call(
+    call = Call(
         function,
         context,
         waits=waits,
@@ -113,6 +125,20 @@ def call_of(
         gate=Gate(concurrency, queue, name) if concurrency is not None else None,
         in_place=thread is False and not (waits or yields),
         pace=Pace() if adapts else None,
+    )
+    if not needs:
+        return call
+    if context is None and any(needed.takes_context for needed in needs.values()):
+        context = HIDDEN_CONTEXT
+    # It neither waits nor yields itself, so that it takes the path on which dependencies are
+    # provided: other functions are not slowed down by a further condition.
+    return replace(
+        call,
+        context=context,
+        waits=False,
+        yields=False,
+        pace=None,
+        injection=Injection(call, needs),
     )
 
 

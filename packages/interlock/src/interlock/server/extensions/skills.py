@@ -35,6 +35,7 @@ from ...typed.string_arguments import Strings
 from ...typed.type_hints import doc_of
 from ...typed.uri_templates import Template
 from ...types.errors import SkillError
+from ..calls.dependencies import dependencies_of
 from ..catalogue.catalogue import Catalogue
 from ..catalogue.features import Call, FeatureList, ResourceFeature, TemplateFeature, call_of
 from ..catalogue.listing import read_cursor
@@ -165,9 +166,10 @@ class Skills:
         if strings.names:
             raise TypeError(
                 f"the function of the skill {path} wants {', '.join(sorted(strings.names))}; "
-                "it can take a Context and nothing else"
+                "it can take a Context and dependencies, and nothing else"
             )
         asked = scopes_of(scopes, f"the skill {path}")
+        needs = dependencies_of(strings.injected, context_type)
         root = uri_at(path)
         entry = SkillEntry(uri=f"{root}/{SKILL_MD}", frontmatter=fields, resources=DYNAMIC)
 
@@ -179,6 +181,7 @@ class Skills:
                 concurrency=None,
                 queue=0,
                 name=f"The skill {path}",
+                needs=needs,
             )
 
         def file_of(files: Any, file: str) -> t.ResourceContents | None:
