@@ -6,6 +6,7 @@ import asyncio
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any
 
 import pytest
@@ -22,6 +23,7 @@ from interlock import (
     SessionState,
     ToolError,
 )
+from interlock.server.calls.dependencies import DependencyScope, dependencies_of
 
 events: list[str] = []
 
@@ -234,6 +236,37 @@ async def test_cancellation_cleans_up() -> None:
         await asyncio.gather(call, return_exceptions=True)
         await closed.wait()
     assert events == ["open", "CancelledError", "close", "cancelled"]
+
+
+async def test_cancellation_while_a_thread_opens_something() -> None:
+    """The thread goes on; what it opened is closed."""
+    loop = asyncio.get_running_loop()
+    opening = asyncio.Event()
+    go_on = threading.Event()
+
+    def slow() -> Iterator[int]:
+        loop.call_soon_threadsafe(opening.set)
+        go_on.wait()
+        events.append("open")
+        try:
+            yield 1
+        finally:
+            events.append("close")
+
+    async def use() -> None:
+        wanted = dependencies_of({"one": slow}, Context)
+        async with DependencyScope(None, partial(loop.run_in_executor, None), {}) as scope:
+            await scope.values(wanted)
+            events.append("run")
+
+    call = asyncio.create_task(use())
+    await opening.wait()
+    call.cancel()
+    await asyncio.sleep(0)  # the cancellation arrives
+    go_on.set()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+    assert events == ["open", "close"]
 
 
 async def test_a_dependency_that_fails_ends_the_call_and_cleans_up() -> None:

@@ -92,7 +92,7 @@ class RawSignature:
             (name for name in parameters if is_context(hints.types.get(name), context_type)), None
         )
         provided = {
-            name: dependency_of(parameter, hints.get(name))
+            name: dependency_of(parameter, hints.types.get(name))
             for name, parameter in parameters.items()
         }
         self.injected: dict[str, Any] = {

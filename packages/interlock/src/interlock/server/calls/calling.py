@@ -79,22 +79,19 @@ class FunctionRunner:
             return await value
         return await _last(value, context) if inspect.isasyncgen(value) else value
 
-    def _in_thread(self, work: Callable[[], Any], context: Context[Any]) -> asyncio.Future[Any]:
-        if self._workers is None:
-            self._workers = Workers(self._threads)
-        return self._workers.submit(work, context._exchange)
-
     async def _run_injected(
         self, injection: Injection, values: dict[str, Any], context: Context[Any]
     ) -> Any:
         """Provide the dependencies of a function, run it, and clean up."""
         values.pop(HIDDEN_CONTEXT, None)
-        scope = DependencyScope(
-            context,
-            lambda work: self._in_thread(work, context),
-            self._environment.overrides,
-        )
-        async with scope:
+        workers = self._workers
+        if workers is None:
+            workers = self._workers = Workers(self._threads)
+
+        def in_thread(work: Callable[[], Any]) -> asyncio.Future[Any]:
+            return workers.submit(work, context._exchange)
+
+        async with DependencyScope(context, in_thread, self._environment.overrides) as scope:
             needed = await scope.values(injection.needs)
             return await self._run(injection.call, {**values, **needed}, context)
 

@@ -4,9 +4,15 @@ call.
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from contextlib import (
+    AbstractContextManager,
+    AsyncExitStack,
+    asynccontextmanager,
+    contextmanager,
+)
 from functools import partial
 from types import TracebackType
 from typing import Any, Literal, Self
@@ -16,10 +22,10 @@ from msgspec import Struct
 from ...exchange import Caller, HttpRequest, Principal
 from ...typed.depends import dependency_of
 from ...typed.signature import is_context
-from ...typed.type_hints import Unresolved, hints_of, named, signature_with_text
+from ...typed.type_hints import Unresolved, named, read_hints
 from .session_state import SessionState
 
-InThread = Callable[[Callable[[], Any]], Awaitable[Any]]
+InThread = Callable[[Callable[[], Any]], asyncio.Future[Any]]
 """Runs a function in a thread of the server."""
 
 _OF_THE_CALL: Mapping[Any, Callable[[Any], Any]] = {
@@ -93,9 +99,9 @@ def _dependency(provider: Any, context_type: type[Any], above: tuple[Any, ...]) 
         raise TypeError(f"a dependency needs itself: {circle}")
     context: str | None = None
     needs: dict[str, Dependency] = {}
-    hints = hints_of(provider, {context_type.__name__: context_type})
-    for name, parameter in signature_with_text(provider).parameters.items():
-        hint = hints.get(name, Any)
+    hints = read_hints(provider, {context_type.__name__: context_type})
+    for name, parameter in hints.parameters.items():
+        hint = hints.types.get(name, Any)
         where = f"the dependency {named(provider)}: the parameter {name!r}"
         if isinstance(hint, Unresolved):
             raise TypeError(f"{where} is annotated {hint.text!r}: {hint.reason}")
@@ -190,15 +196,21 @@ class DependencyScope:
             self._cleanup.push_async_exit(partial(_leave, manager.__aexit__))
             return value
         blocking = contextmanager(call)()
-        value = await self._in_thread(blocking.__enter__)
-        self._cleanup.push_async_exit(partial(_leave_in_thread, self._in_thread, blocking.__exit__))
-        return value
+        entering = self._in_thread(blocking.__enter__)
+        try:
+            return await asyncio.shield(entering)
+        finally:  # if the call is cancelled meanwhile, the thread goes on, and opens something
+            self._cleanup.push_async_exit(partial(self._leave_blocking, entering, blocking))
+
+    async def _leave_blocking(
+        self, entering: asyncio.Future[Any], blocking: AbstractContextManager[Any], *raised: Any
+    ) -> None:
+        """Clean up a generator that runs in threads, once it has reached its `yield`."""
+        await asyncio.wait({entering})
+        if entering.exception() is None:
+            await self._in_thread(partial(blocking.__exit__, *raised))
 
 
 async def _leave(leave: Callable[..., Awaitable[Any]], *raised: Any) -> None:
     """Clean up. The result is dropped: a dependency does not decide whether a call fails."""
     await leave(*raised)
-
-
-async def _leave_in_thread(in_thread: InThread, leave: Callable[..., Any], *raised: Any) -> None:
-    await in_thread(partial(leave, *raised))
