@@ -38,6 +38,11 @@ UNRESOLVED = {
     "jsonschema_rs": "it is loaded when the first schema is compiled",
     "KeyringBackend": "an optional package",
     "SigningKey": "joserfc is loaded by whoever signs",
+    "ServerSource": "few servers are mounted",
+    "ClientSource": "few clients are mounted",
+    "Mount": "few servers mount others",
+    "Source": "few servers mount others",
+    "SkillFeature": "few servers have skills",
 }
 
 

@@ -138,11 +138,13 @@ def test_its_face_is_that_of_the_other_client():
     public = {name for name in vars(AsyncClient) if not name.startswith("_")}
     assert public - {name for name in vars(Client) if not name.startswith("_")} == {
         "aclose",
+        "as_source",
         "caller",
         "connected",
         "list_limits",
         "open",
         "invalidate",
+        "offers_tasks",
         "send",
         "send_call",
         "task_support",

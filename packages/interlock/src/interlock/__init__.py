@@ -47,7 +47,10 @@ if TYPE_CHECKING:
     from .server.run.http_server import HttpServer
     from .server.run.liveness import WorkerLimits
     from .server.server_options import QuestionSettings, ServerInfo, ServerLimits
+    from .server.sources.mount import Mount
+    from .server.sources.transform import Transform
     from .settings import settings_of
+    from .source import Offered, Source, ToolTasks
     from .store.audit_log import AuditCheck
     from .tasks.docket import Docket
     from .tasks.extension import Tasks
@@ -143,6 +146,9 @@ _ROOMS = {
     ".typed.output": ("ToolResult",),
     ".typed.progress": ("Progress",),
     ".server.server_options": ("QuestionSettings", "ServerInfo", "ServerLimits"),
+    ".server.sources.mount": ("Mount",),
+    ".server.sources.transform": ("Transform",),
+    ".source": ("Offered", "Source", "ToolTasks"),
     ".server.calls.session_state": ("SessionState",),
     ".typed.uri_templates": ("Template",),
     ".settings": ("settings_of",),
@@ -246,8 +252,10 @@ __all__ = [
     "McpError",
     "Method",
     "Middleware",
+    "Mount",
     "NoSession",
     "Observe",
+    "Offered",
     "Principal",
     "Progress",
     "ProtocolError",
@@ -268,6 +276,7 @@ __all__ = [
     "Skill",
     "SkillError",
     "Socket",
+    "Source",
     "Stdio",
     "Target",
     "TaskCancelled",
@@ -280,7 +289,9 @@ __all__ = [
     "ToolAnnotations",
     "ToolError",
     "ToolResult",
+    "ToolTasks",
     "TraceContext",
+    "Transform",
     "Unanswerable",
     "Unreachable",
     "UnsupportedRevision",

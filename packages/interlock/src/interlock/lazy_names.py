@@ -26,3 +26,13 @@ def lazily(
         return value
 
     return load, lambda: sorted(sys.modules[package].__all__)
+
+
+def public_name(name: str) -> Any:
+    """Return a name of the public API.
+
+    For the two places where the packages of servers and of clients, which never import each other,
+    are joined: `Server.mount` makes a Client of a URL, and a Client of many targets is a Server
+    that has mounted them.
+    """
+    return getattr(sys.modules[__package__ or "interlock"], name)

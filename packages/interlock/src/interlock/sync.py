@@ -115,6 +115,11 @@ class Client:
         return self._open_client.server_info
 
     @property
+    def unreachable(self) -> dict[str, str]:
+        """Of a client of several targets: why some of them cannot be used now, by their names."""
+        return self._open_client.unreachable
+
+    @property
     def server_capabilities(self) -> t.ServerCapabilities:
         """The capabilities of the server."""
         return self._open_client.server_capabilities

@@ -143,11 +143,6 @@ NOWHERE: dict[str, tuple[Any, type[Exception], str]] = {
     "nothing in a string": ("  ", ValueError, "empty"),
     "nothing in a list": ([], ValueError, "command"),
     "quotes that do not end": ("thing 'x", ValueError, "quotation"),
-    "two servers": (
-        {"mcpServers": {"a": {"command": "x"}, "b": {"command": "y"}}},
-        ValueError,
-        r"2 servers \(a, b\)",
-    ),
     "no servers": ({"mcpServers": {}}, ValueError, "0 servers"),
     "an empty entry": ({}, ValueError, "a command or a url"),
     "an entry without sense": ({"mcpServers": {"a": "thing"}}, TypeError, "'thing'"),

@@ -57,11 +57,12 @@ from .options import (
 from .output_validation import OutputValidator
 from .request_timeout import RequestTimeout
 from .rounds import Asking, rounds
-from .targets import Target, add_tap, revision_in, transport_to
+from .targets import Target, add_tap, label_of, revision_in, server_of_many, transport_to
 from .watch import Watch, listening, watching, without_place
 
 if TYPE_CHECKING:
     from .skills import Skill, SkillListing
+    from .source import ClientSource
     from .tasks.calls import ServerTasks
     from .tasks.handle import TaskHandle
     from .tasks.receiver import QuestionTasks
@@ -127,15 +128,18 @@ class Client:
         check_keywords(transport, ClientOptions.__annotations__, "Client()")
         if elicit is not None and answers is not None:
             raise TypeError("give either elicit or answers: Answers(elicit=...) has both")
+        self._many = server_of_many(target)
+        if self._many is not None:
+            target = self._many
         allowed = _allowed_revisions(revision_in(target) if revision is None else revision)
         settings = settings or ClientSettings()
+        self.label = label_of(target)
+        """The target for error messages and logs, without anything secret."""
         self.info = info or t.Implementation(name="interlock", version=VERSION)
         self.timeout = timeout
         self.settings = settings
         self.log_level = log_level
-        self._answers = answers or Answers(elicit=elicit)
-        self._extensions = ClientExtensions(extensions, self._answers.capabilities)
-        self._lifespan = Lifespan(lifespan_of(self._extensions.all, self, None))
+        self._answers_nothing = answers is None and elicit is None
         self._alive = False
         self._callbacks = Callbacks()
         on_stderr = transport.pop("on_stderr", None)
@@ -160,12 +164,23 @@ class Client:
         self._caller: Caller | None = None
         self._tasks: ServerTasks | None = None  # if the server offers tasks
         self._tasks_caller: Caller | None = None  # with the tasks extension declared
+        self._known: str | None = None  # the revision of the last connection (`ERA-13`)
+        self._introduced = asyncio.Event()  # once the caller is known, or never will be
+        self._middleware = tuple(middleware)
+        self._declare(answers or Answers(elicit=elicit), extensions)
+
+    def _declare(self, answers: Answers, extensions: Sequence[Extension]) -> None:
+        """Set what the client declares to the server, and what depends on it."""
+        settings = self.settings
+        allowed = self._allowed
+        self._answers = answers
+        self._extensions = ClientExtensions(extensions, answers.capabilities)
+        self._lifespan = Lifespan(lifespan_of(self._extensions.all, self, None))
         self._question_tasks: QuestionTasks | None = None  # if the client can answer questions
         if self._extensions.runs_tasks:
             from .tasks.receiver import QuestionTasks  # late: many clients answer no questions
 
-            self._question_tasks = QuestionTasks(self._answers.capabilities)
-        self._known: str | None = None  # the revision of the last connection (`ERA-13`)
+            self._question_tasks = QuestionTasks(answers.capabilities)
         handshake = [r for r in HANDSHAKE_REVISIONS if r in allowed]
         self._back: BackChannel | None = None
         may = self._answers.capabilities
@@ -188,9 +203,8 @@ class Client:
             ),  # the outermost of our layers, so that it sees retries (`MRT-19`)
             *([caching(self._response_cache, settings.clock)] if settings.cache else []),
         )
-        self._introduced = asyncio.Event()  # once the caller is known, or never will be
         self._incoming: IncomingNotifications | None = None
-        if layers := layers_of(middleware, self._extensions.all):
+        if layers := layers_of(self._middleware, self._extensions.all):
             self._incoming = IncomingNotifications(self._caller_of_notifications, self._deliver)
             self._handler = self._incoming.around(self._handler, layers)
 
@@ -339,6 +353,30 @@ class Client:
         return self._caller or Caller(
             self._allowed[-1], self._extensions.capabilities, self.info, self.log_level
         )
+
+    def as_source(self) -> ClientSource:
+        """Return this client as a source, as `Server.mount` uses it: it then belongs to the source.
+
+        A client that is not open, and was given no answers, declares that it can be asked
+        everything. The questions go to the callers of the server.
+        """
+        from .source import ClientSource, forwarding_answers  # late: few clients are mounted
+
+        if self._answers_nothing and not self.connected:
+            self._declare(forwarding_answers(self.extensions), self.extensions)
+        return ClientSource(self)
+
+    @property
+    def unreachable(self) -> dict[str, str]:
+        """Of a client of several targets: why some of them cannot be used now, by their names."""
+        mounts = () if self._many is None else self._many.mounts
+        problems = {m.prefix: getattr(m.source, "problem", None) for m in mounts}
+        return {name: why for name, why in problems.items() if why is not None}
+
+    @property
+    def offers_tasks(self) -> bool:
+        """Whether the server makes tool calls tasks under the negotiated revision."""
+        return self._tasks is not None
 
     @property
     def connected(self) -> bool:

@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
+from ..lazy_names import public_name
 from ..transport.channel import Channel, Tap, Tapped
 from ..transport.conversation import ClientTransport
 from ..transport.duplex import Duplex
 from ..transport.sockets import Socket
 from ..transport.stdio import Stdio
+from ..version import VERSION
 from ..wire.jsonrpc import Frame
 
 
@@ -212,3 +214,54 @@ def _from_config(
             web = {"legacy_sse": True, **web}
         return _from_url(str(entry["url"]), web)
     raise ValueError("a configuration entry needs a command or a url")
+
+
+def server_of_many(target: Any) -> Any:
+    """Return a server in this process that has mounted several targets; None for a single target.
+
+    Several targets are a configuration with more than one server, or a mapping from names to
+    targets. Raises TypeError or ValueError for an unknown target.
+    """
+    entries = _entries_in(target)
+    if entries is None:
+        return None
+    client = public_name("Client")
+    server = public_name("Server")("interlock", VERSION)
+    for name, entry in entries.items():
+        made = entry if hasattr(entry, "as_source") else client(entry)
+        server.mount(made, prefix=str(name))
+    return server
+
+
+def _entries_in(target: Any) -> Mapping[str, Any] | None:
+    """Return the targets of a mapping with several ones; None if it is a single target."""
+    if not isinstance(target, Mapping):
+        return None
+    for whole in ("mcpServers", "servers"):
+        entries = target.get(whole)
+        if isinstance(entries, Mapping):
+            return entries if len(entries) > 1 else None
+    if "command" in target or "url" in target or not target:
+        return None
+    return target
+
+
+def label_of(target: Any) -> str:
+    """Return a name for a target, for error messages and logs. It contains no arguments of
+    commands, and no password or query of a URL.
+    """
+    if isinstance(target, Mapping):
+        target = _only_entry(target)
+        return label_of(target.get("url") or [target.get("command", "a server")])
+    if isinstance(target, str):
+        if "://" in target:
+            parts = urlsplit(target)
+            host = parts.netloc.rpartition("@")[2]
+            return f"{parts.scheme}://{host}{parts.path}"
+        target = shlex.split(target)[:1]
+    if isinstance(target, Path):
+        return target.name
+    if isinstance(target, Sequence) and target:
+        return Path(os.fspath(target[0])).name
+    name = getattr(target, "name", None)
+    return name if isinstance(name, str) and name else type(target).__name__

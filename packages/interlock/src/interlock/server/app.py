@@ -54,7 +54,7 @@ from .catalogue.factories import (
     tool_name,
 )
 from .catalogue.feature_options import PromptOptions, ResourceOptions, ToolOptions
-from .catalogue.features import Feature
+from .catalogue.features import Feature, FeatureList
 from .catalogue.scopes import as_anonymous, with_anonymous_callers
 from .changes import ChangeBus
 from .handlers import Handlers
@@ -62,13 +62,18 @@ from .server_options import QuestionSettings, ServerInfo, ServerLimits
 from .state_key import state_keys
 
 if TYPE_CHECKING:
+    from ..source import MakesSource, Source
     from ..transport.http.app import HttpApp
     from ..transport.http.authorization import ASGIApp
     from ..transport.http.routes import Routes
     from .extensions.apps import App, Csp
-    from .extensions.skills import Skills
+    from .extensions.skills import SkillFeature, Skills
     from .run.http_server import HttpServer
     from .run.options import AppOptions, HttpOptions, RunOptions
+    from .sources.in_process import ServerSource
+    from .sources.mount import Mount
+    from .sources.mounts import Mounts
+    from .sources.transform import Transform
 
 
 def _always(x: Exchange) -> bool:
@@ -405,7 +410,7 @@ class Server:
             self.tools.add_later(name, make, replace=replace)
             return
         tool = make_tool(name, function, options, self._defaults)
-        if tool.task != "never" and not any(e.id == _TASKS for e in self.extensions):
+        if tool.task != "never" and not self.has_tasks:
             raise ValueError(
                 f"the tool {tool.key} has task=, but the server has no tasks: give it "
                 "extensions=[Tasks(...)]"
@@ -782,6 +787,150 @@ class Server:
         """
         self.catalogue.changed(what)
 
+    # -- mounting ----------------------------------------------------------------------------------
+
+    def mount(
+        self,
+        source: Source | MakesSource | Any,
+        /,
+        *,
+        prefix: str | None = None,
+        tools: str | Iterable[str] | None = None,
+        without: str | Iterable[str] = (),
+        with_tags: str | Iterable[str] | None = None,
+        without_tags: str | Iterable[str] = (),
+        change: Mapping[str, Transform] | None = None,
+        visible: tuple[Callable[[Caller], K], Callable[[K, Feature], bool]] | None = None,
+    ) -> Mount:
+        """Offer the features of another server, or of any other source, as features of this one.
+
+        The features follow those of the source: what it adds or removes appears here at once. A
+        source that cannot be reached does not stop this server; its features appear when it can.
+
+        Hazard: a server in this process gets the caller of this server, with its principal. Every
+        other source gets its own credentials only, so check permissions here.
+
+        Args:
+            source: A Server, a Client, a target of a Client (a URL, a command, an entry of a
+                configuration, ...), or a Source of your own. A Client belongs to the mount, which
+                opens and closes it.
+            prefix: The beginning of the names of tools and prompts, as in `PREFIX__NAME`. A URI
+                gets it only if something else has the same URI.
+            tools: The tools to include, as names or shell patterns of the source's own names; all
+                by default.
+            without: Features to leave out, as names, URIs or patterns of them.
+            with_tags: Include only features with one of these tags.
+            without_tags: Leave out features with one of these tags.
+            change: Changes of single features, by the names or URIs that the source gives them.
+            visible: Two functions that decide which callers see which features, as for
+                `Server.visible`.
+
+        Returns:
+            The mount, for `unmount`. Its `left_out` says which features are missing, and why.
+
+        Raises:
+            ValueError: Something has the name of a feature already, a change does not fit its
+                feature, or the source is or contains this server. A source whose lists arrive later
+                does not raise: such a feature is left out, and the log names it.
+            TypeError: The source or a function is unsuitable.
+        """
+        from .sources.mounting import options_of, source_of  # late: few servers mount others
+        from .sources.mounts import Mounts
+
+        options = options_of(prefix, tools, without, with_tags, without_tags, change or {}, visible)
+        opened = source_of(source, self)
+        if self._mounts is None:
+            self._mounts = Mounts(self, self.handlers)
+        return self._mounts.add(opened, options)
+
+    async def unmount(self, mount: Mount) -> None:
+        """Remove the features of a mount, and close its source. Raises ValueError if it is not
+        mounted.
+        """
+        if self._mounts is None:
+            raise ValueError(f"{mount!r} is not mounted in {self.name}")
+        await self._mounts.remove(mount)
+
+    @property
+    def mounts(self) -> Sequence[Mount]:
+        """What is mounted in this server."""
+        return () if self._mounts is None else tuple(self._mounts)
+
+    _mounts: Mounts | None = None
+
+    def as_source(self) -> ServerSource:
+        """Return this server as a source, as `mount` uses it."""
+        from .sources.in_process import ServerSource  # late: few servers are mounted
+
+        return ServerSource(self)
+
+    def disable(self, *names: str, tags: str | Iterable[str] = ()) -> None:
+        """Take features away from all callers, also while the server runs, until `enable`.
+
+        A feature is disabled while its name or one of its tags is, even if it is added later. It is
+        disabled in this process only.
+
+        Args:
+            names: Names of tools and prompts, URIs, URI templates, or shell patterns of them.
+            tags: The tags of the features.
+        """
+        tags = (tags,) if isinstance(tags, str) else tags
+        self._set_disabled(self._disabled | {*names}, self._disabled_tags | {*tags})
+
+    def enable(self, *names: str, tags: str | Iterable[str] = ()) -> None:
+        """Undo `disable` for the same names, patterns and tags."""
+        tags = (tags,) if isinstance(tags, str) else tags
+        self._set_disabled(self._disabled - {*names}, self._disabled_tags - {*tags})
+
+    def _set_disabled(self, names: frozenset[str], tags: frozenset[str]) -> None:
+        from .sources.selection import Selection  # late: few servers disable features
+
+        self._disabled = names
+        self._disabled_tags = tags
+        enabled = Selection(without=tuple(names), without_tags=tags)
+        for features in (self.tools, self.resources, self.templates, self.prompts):
+            features.disable(partial(enabled.leaves_out, features.kind))
+
+    _disabled: frozenset[str] = frozenset()
+    _disabled_tags: frozenset[str] = frozenset()
+
+    @property
+    def mounted_handler(self) -> Handler:
+        """The handler of requests that come through a server that has mounted this one: with all
+        middleware. That server runs the tasks and carries the questions.
+        """
+        if self._mounted_handler is None:
+            of_tasks = [layer for e in self.extensions if e.id == _TASKS for layer in e.middleware]
+            layers = [layer for layer in self._middleware if layer not in of_tasks]
+            handler = self._limited(stack(self.handlers.handle, *layers))
+            self._mounted_handler = self.meters.around(handler)
+        return self._mounted_handler
+
+    _mounted_handler: Handler | None = None
+
+    def settle_mounts(self) -> None:
+        """Follow the changes of the mounted sources at once."""
+        if self._mounts is not None:
+            self._mounts.settle()
+
+    @property
+    def has_tasks(self) -> bool:
+        """Whether tools can be tasks."""
+        return any(extension.id == _TASKS for extension in self.extensions)
+
+    def offer_apps(self) -> None:
+        """Declare that tools have apps."""
+        self._has_apps = True
+
+    @property
+    def skill_list(self) -> FeatureList[SkillFeature] | None:
+        """The skills; None if the server has none."""
+        return None if self._served_skills is None else self._served_skills.features
+
+    def skill_features(self) -> FeatureList[SkillFeature]:
+        """The skills; the first access adds the extension."""
+        return self._skills().features
+
     # -- running -----------------------------------------------------------------------------------
 
     def _offer_extension(self, extension: Extension) -> None:
@@ -796,6 +945,7 @@ class Server:
         """Add middleware inside the existing middleware. Call it before the server runs."""
         self._middleware += middleware
         self._handler = None
+        self._mounted_handler = None
 
     @contextmanager
     def override(
@@ -849,6 +999,8 @@ class Server:
         if on:
             self.tools.all()  # the author sees at once which of them cannot be made
         self._handler = None
+        if self._mounts is not None:
+            self._mounts.explain(on)
 
     def _has_feature(self, method: str, name: str) -> bool:
         """Whether the server has a tool or a prompt of this name."""
@@ -898,6 +1050,9 @@ class Server:
             check=self.handlers.check_known if self._middleware else self.visibility.check,
             is_idempotent=self.handlers.is_idempotent,
         )
+        return self._limited(handler)
+
+    def _limited(self, handler: Handler) -> Handler:
         concurrency = self.limits.concurrency
         if concurrency is None:
             return handler
@@ -1085,6 +1240,12 @@ class Server:
         """Register a peer or an endpoint. The first one starts the lifespan."""
         self.check_requirements()
         await self._lifespan.enter()
+        try:
+            if self._mounts is not None:
+                await self._mounts.open()
+        except BaseException:
+            await self._lifespan.leave()
+            raise
         self.catalogue.start()
         if self.tools.has_more and (self._making is None or self._making.done()):
             self._making = asyncio.get_running_loop().create_task(self._make_tools())
@@ -1115,6 +1276,8 @@ class Server:
                     self._making.cancel()
                     self._making = None
                 await self.aclose()
+                if self._mounts is not None:
+                    await self._mounts.close()
         finally:  # a peer that is cancelled meanwhile is gone all the same
             await self._lifespan.leave()
 

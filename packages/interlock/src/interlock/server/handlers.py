@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -86,6 +86,14 @@ class Handlers:
     def handle(self, x: Exchange) -> Awaitable[AnyResult]:
         """Handle one exchange. Raises McpError for an error response."""
         return self._by_method.get(x.method, _find_nothing)(x)
+
+    def put(self, handlers: Mapping[str, Handler]) -> None:
+        """Put other handlers in the place of those of some methods."""
+        self._by_method.update(handlers)
+
+    def method(self, method: str) -> Handler:
+        """Return the handler of a method."""
+        return self._by_method[method]
 
     def add_extension(self, extension: Extension) -> None:
         """Add the methods of an extension."""
@@ -420,16 +428,23 @@ class Handlers:
             cache_scope="private" if self._visibility.has_hook else "public",
         )
 
-    def listen(self, x: Exchange) -> Awaitable[AnyResult]:
-        """`subscriptions/listen`: stays open until the client or the server ends it."""
-        if self._listen_keys is None or not self._listen_keys.wanted(x):
-            return self._listen(x)
-        return self._listen_with_keys(x, self._listen_keys)
+    def listen(
+        self, x: Exchange, joined: Callable[[Listener], None] | None = None
+    ) -> Awaitable[AnyResult]:
+        """`subscriptions/listen`: stays open until the client or the server ends it.
 
-    async def _listen_with_keys(self, x: Exchange, keys: ListenKeys) -> AnyResult:
+        `joined` is called with the listener of the subscription, which may be given more changes.
+        """
+        if self._listen_keys is None or not self._listen_keys.wanted(x):
+            return self._listen(x, joined=joined)
+        return self._listen_with_keys(x, self._listen_keys, joined)
+
+    async def _listen_with_keys(
+        self, x: Exchange, keys: ListenKeys, joined: Callable[[Listener], None] | None
+    ) -> AnyResult:
         """Serve a subscription to events of extensions too."""
         async with keys.granted(x, self._watchable(x)) as (granted, acknowledged):
-            return await self._listen(x, granted, acknowledged)
+            return await self._listen(x, granted, acknowledged, joined)
 
     def _watchable(self, x: Exchange) -> t.SubscriptionFilter:
         """Return the part of a subscription filter that can be served. Raises McpError."""
@@ -452,6 +467,7 @@ class Handlers:
         x: Exchange,
         wanted: t.SubscriptionFilter | None = None,
         acknowledged: Callable[[], None] | None = None,
+        joined: Callable[[Listener], None] | None = None,
     ) -> AnyResult:
         """Send notifications of the subscribed changes, until the client or the server ends the
         subscription. What this coroutine refers to is kept for every silent subscription.
@@ -463,9 +479,11 @@ class Handlers:
         self._catalogue.listeners.add(listener)
         try:
             if x.caller.era is Era.HANDSHAKE and (
-                since := _since(x.params.meta)
+                since := resumed_from(x.params.meta)
             ):  # a resumed stream
                 await listener.catch_up(since)
+            if joined is not None:
+                joined(listener)
             x.notify(
                 "notifications/subscriptions/acknowledged",
                 t.SubscriptionsAcknowledgedNotificationParams(
@@ -504,7 +522,7 @@ async def _find_nothing(x: Exchange) -> AnyResult:
     raise t.McpError(t.METHOD_NOT_FOUND, f"Method not found: {x.method}")
 
 
-def _since(meta: Raw) -> str:
+def resumed_from(meta: Raw) -> str:
     """Return the position after which an internal listener wants to receive changes; empty if it
     sent none.
     """

@@ -12,6 +12,7 @@ import contextlib
 import math
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from functools import partial
 from typing import Any, Protocol
 
 import msgspec
@@ -77,6 +78,97 @@ class Upstream(Protocol):
         ...
 
 
+class ForwardedCalls:
+    """Forwards tool calls to a server that may make them tasks.
+
+    What a call becomes is decided by where it runs: in a task of this process, in a call that can
+    become one, or in a call that waits.
+
+    Args:
+        upstream: The client of the server behind.
+    """
+
+    def __init__(self, upstream: Upstream) -> None:
+        self._upstream = upstream
+
+    def call(self, x: Exchange) -> Awaitable[AnyResult]:
+        """Forward a call."""
+        if isinstance(x.asker, PromotableCall):
+            return self.begin(x, None)
+        return self.wait_through(x) if _live(x.asker) is None else self.follow(x)
+
+    async def wait_through(self, x: Exchange) -> AnyResult:
+        """Forward a call of a client without tasks."""
+        result = await self._upstream.send_call(_forwarded(x), as_task=False)
+        return result if _is_answer(result) else await self._wait(x, result)
+
+    async def begin(self, x: Exchange, ttl: float | None) -> AnyResult:
+        """Forward a call that becomes a task of the gateway once it is a task at the server
+        behind.
+        """
+        task = await self._upstream.send_call(_forwarded(x), as_task=True, ttl=ttl)
+        if _is_answer(task):
+            answer: AnyResult = task
+            return answer
+        assert isinstance(x.asker, PromotableCall)  # `Tasks._promote_later` runs this
+
+        async def note() -> t.JSONObject:
+            return {"task": task.id}
+
+        try:
+            await x.asker.once(_STEP, note)
+            await x.asker.become_task()
+        except BaseException:
+            await _cancel(task)
+            raise
+        return await self._wait(x, task)
+
+    async def follow(self, x: Exchange) -> AnyResult:
+        """Run a task of the gateway: call the server behind, unless an earlier run has done so, and
+        wait.
+        """
+        task: UpstreamTask | None = None
+
+        async def start() -> t.JSONObject:
+            nonlocal task
+            ttl = None if (live := _live(x.asker)) is None else live.record.ttl
+            result = await self._upstream.send_call(_forwarded(x), as_task=True, ttl=ttl)
+            if not _is_answer(result):
+                task = result
+                return {"task": result.id}
+            if isinstance(result, RawResult):
+                result = result.decode()
+            return {"result": _decode_json(encode(result))}
+
+        begun = await x.asker.once(_STEP, start)
+        if "result" in begun:
+            answer: t.CallToolResult = decode(Raw(_encode(begun["result"])), t.CallToolResult)
+            return answer
+        if task is None:
+            task = self._upstream.task(begun["task"], asker=_Questions(x.asker))
+        return await self._wait(x, task)
+
+    async def _wait(self, x: Exchange, task: UpstreamTask) -> t.CallToolResult:
+        """Wait for the result of a task at the server behind, and report its status messages."""
+        reporting = asyncio.create_task(_report_progress(x, task))
+        try:
+            result = await task.result()
+        except t.TaskCancelled:
+            words = "The server behind this one has cancelled the task."
+            raise t.McpError(t.INTERNAL_ERROR, words) from None
+        except asyncio.CancelledError:
+            # A gateway that ends leaves the task alone: its next process follows it.
+            live = _live(x.asker)
+            if live is None or await live.is_withdrawn():
+                await _cancel(task)
+            raise
+        finally:
+            reporting.cancel()
+            await asyncio.wait({reporting})
+        own = {name: value for name, value in (result.meta or {}).items() if name != RELATED_TASK}
+        return replace(result, meta=own or None)
+
+
 class ForwardedTasks(Tasks):
     """Lets a gateway forward tasks. Place it in `middleware=` before the middleware that forwards
     to the server behind, and among `extensions=`.
@@ -109,9 +201,10 @@ class ForwardedTasks(Tasks):
     ) -> None:
         super().__init__(store, limits=limits, keys=keys, wall_clock=wall_clock)
         self._upstream = upstream
+        self._calls = ForwardedCalls(upstream)
 
     def _layer(self, handler: Handler) -> Handler:
-        self._handler = self._follow  # what a task runs again through
+        self._handler = self._calls.follow  # what a task runs again through
 
         def handle(x: Exchange) -> Awaitable[AnyResult]:
             if self._server is None:
@@ -159,87 +252,17 @@ class ForwardedTasks(Tasks):
         """Forward a call."""
         if x.caller.supports("core_tasks"):
             if x.params.task is None:
-                return await self._wait_through(x)
+                return await self._calls.wait_through(x)
             if await self._upstream.task_support(x.params.name) == "forbidden":
                 words = f"The tool {x.params.name} cannot be called as a task."
                 raise t.McpError(t.METHOD_NOT_FOUND, words)
             ttl = self._ttl_of(x.params.task)
-            return views.core_created(await self._create(x, self._follow, ttl), self._poll_ms)
+            return views.core_created(await self._create(x, self._calls.follow, ttl), self._poll_ms)
         is_declared = TASKS_EXTENSION in (x.caller.capabilities.extensions or {})
         if is_declared and isinstance(x.asker, HandlerRun):
-            return await self._promote_later(x, x.asker, math.inf, self._begin)
-        return await self._wait_through(x)
-
-    async def _wait_through(self, x: Exchange) -> AnyResult:
-        """Forward a call of a client without tasks."""
-        result = await self._upstream.send_call(_forwarded(x), as_task=False)
-        return result if _is_answer(result) else await self._wait(x, result)
-
-    async def _begin(self, x: Exchange) -> AnyResult:
-        """Forward a call that becomes a task of the gateway once it is a task at the server
-        behind.
-        """
-        task = await self._upstream.send_call(_forwarded(x), as_task=True, ttl=self._limits.ttl)
-        if _is_answer(task):
-            answer: AnyResult = task
-            return answer
-        assert isinstance(x.asker, PromotableCall)  # `_promote_later` runs this
-
-        async def note() -> t.JSONObject:
-            return {"task": task.id}
-
-        try:
-            await x.asker.once(_STEP, note)
-            await x.asker.become_task()
-        except BaseException:
-            await _cancel(task)
-            raise
-        return await self._wait(x, task)
-
-    async def _follow(self, x: Exchange) -> AnyResult:
-        """Run a task of the gateway: call the server behind, unless an earlier run has done so, and
-        wait.
-        """
-        task: UpstreamTask | None = None
-
-        async def start() -> t.JSONObject:
-            nonlocal task
-            ttl = None if (live := _live(x.asker)) is None else live.record.ttl
-            result = await self._upstream.send_call(_forwarded(x), as_task=True, ttl=ttl)
-            if not _is_answer(result):
-                task = result
-                return {"task": result.id}
-            if isinstance(result, RawResult):
-                result = result.decode()
-            return {"result": _decode_json(encode(result))}
-
-        begun = await x.asker.once(_STEP, start)
-        if "result" in begun:
-            answer: t.CallToolResult = decode(Raw(_encode(begun["result"])), t.CallToolResult)
-            return answer
-        if task is None:
-            task = self._upstream.task(begun["task"], asker=_Questions(x.asker))
-        return await self._wait(x, task)
-
-    async def _wait(self, x: Exchange, task: UpstreamTask) -> t.CallToolResult:
-        """Wait for the result of a task at the server behind, and report its status messages."""
-        reporting = asyncio.create_task(_report_progress(x, task))
-        try:
-            result = await task.result()
-        except t.TaskCancelled:
-            words = "The server behind this one has cancelled the task."
-            raise t.McpError(t.INTERNAL_ERROR, words) from None
-        except asyncio.CancelledError:
-            # A gateway that ends leaves the task alone: its next process follows it.
-            live = _live(x.asker)
-            if live is None or await live.is_withdrawn():
-                await _cancel(task)
-            raise
-        finally:
-            reporting.cancel()
-            await asyncio.wait({reporting})
-        own = {name: value for name, value in (result.meta or {}).items() if name != RELATED_TASK}
-        return replace(result, meta=own or None)
+            begin = partial(self._calls.begin, ttl=self._limits.ttl)
+            return await self._promote_later(x, x.asker, math.inf, begin)
+        return await self._calls.wait_through(x)
 
 
 class _Questions:

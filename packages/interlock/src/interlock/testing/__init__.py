@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from .contracts.bus import check_change_bus
     from .contracts.channel import check_channel
     from .contracts.fetch import check_fetch
+    from .contracts.sources import check_source
     from .contracts.store import check_store
     from .contracts.task_runner import check_task_runner
     from .contracts.transport import check_client_transport
@@ -38,6 +39,7 @@ _ROOMS = {
     ".pairs": ("MemoryChannel", "channel_pair"),
     ".probe": ("probe_server",),
     ".scripted": ("ScriptedAnswers",),
+    ".contracts.sources": ("check_source",),
     ".contracts.store": ("check_store",),
     ".contracts.task_runner": ("check_task_runner",),
     ".contracts.transport": ("check_client_transport",),
@@ -60,6 +62,7 @@ __all__ = [
     "check_channel",
     "check_client_transport",
     "check_fetch",
+    "check_source",
     "check_store",
     "check_task_runner",
     "check_vault",

@@ -45,6 +45,7 @@ class Catalogue:
         self.pages = ListPages(self.visibility, page_size, list_ttl_ms, keys)
         self.bus: ChangeBus = MemoryBus()
         self.listeners: set[Listener] = set()
+        self._observers: dict[object, Callable[[], None]] = {}
         self._stop_listening: Callable[[], None] | None = None
 
     def changed(self, what: str) -> None:
@@ -96,6 +97,21 @@ class Catalogue:
         """Drop everything cached about lists and callers."""
         self.visibility.forget()
         self.pages.clear()
+        if self._observers:
+            self.tell_observers()
+
+    def observe(self, changed: Callable[[], None]) -> Callable[[], object]:
+        """Call a function at once after each change of features or of their visibility, until the
+        returned function is called.
+        """
+        key = object()
+        self._observers[key] = changed
+        return lambda: self._observers.pop(key, None)
+
+    def tell_observers(self) -> None:
+        """Tell the observers that something has changed."""
+        for changed in list(self._observers.values()):
+            changed()
 
     def granted(
         self, wanted: t.SubscriptionFilter, offered: t.ServerCapabilities, caller: Caller

@@ -43,6 +43,7 @@ class Completions:
         self._templates = templates
         self._each: dict[tuple[str, str], CompletionFeature] = {}
         self._other: CompletionFeature | None = None
+        self.forwarded = False  # whether a mounted source completes arguments
 
     def add(self, feature: CompletionFeature, of: str | None, argument: str | None) -> None:
         """Register a function for an argument of a prompt or template. Without names it is for all
@@ -76,7 +77,7 @@ class Completions:
         """Whether the visible features have anything to suggest, by a function or by the type of an
         argument.
         """
-        if self._other is not None:
+        if self._other is not None or self.forwarded:
             return True
         prompts = self._prompts
         templates = self._templates

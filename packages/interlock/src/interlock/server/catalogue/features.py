@@ -260,9 +260,14 @@ class FeatureList(Generic[F]):
         self._places: dict[str, int] = {}
         self._gone: BoundedCache[str, Feature] = BoundedCache(_MOST_GONE)
         self._last = 0
+        self._disabled: dict[str, F] = {}
+        self._is_disabled: Callable[[F], bool] | None = None
 
     def add(self, feature: F, *, replace: bool = False) -> None:
         """Add a feature. Raises ValueError if its name is taken, unless `replace`."""
+        if self._is_disabled is not None and self._is_disabled(feature):
+            self._enter_disabled(feature, replace)
+            return
         self._enter(feature.key, replace)
         self._features[feature.key] = feature
         self._changed(feature.key)
@@ -273,25 +278,40 @@ class FeatureList(Generic[F]):
 
         Raises ValueError if its name is taken, unless `replace`.
         """
+        if self._is_disabled is not None:
+            self.add(make(), replace=replace)
+            return
         self._enter(key, replace)
         self._features[key] = None
         self._makers[key] = make
         self._changed(key)
 
     def _enter(self, key: str, replace: bool) -> None:
+        self._check_free(key, replace)
+        self._disabled.pop(key, None)
         if key in self._features:
-            if not replace:
-                raise ValueError(
-                    f"there is a {self.what} {key!r} already; pass replace=True to put"
-                    " another in its place"
-                )
             self._note_gone(key)
         else:
             self._last += 1
             self._places[key] = self._last
 
+    def _enter_disabled(self, feature: F, replace: bool) -> None:
+        self._check_free(feature.key, replace)
+        if feature.key in self._features:
+            self.remove(feature.key)
+        self._disabled[feature.key] = feature
+
+    def _check_free(self, key: str, replace: bool) -> None:
+        if (key in self._features or key in self._disabled) and not replace:
+            raise ValueError(
+                f"there is a {self.what} {key!r} already; pass replace=True to put"
+                " another in its place"
+            )
+
     def remove(self, key: str) -> None:
         """Remove a feature. Raises KeyError if it does not exist."""
+        if self._disabled.pop(key, None) is not None:
+            return
         if key not in self._features:
             raise KeyError(f"there is no {self.what} {key!r}")
         self._note_gone(key)
@@ -304,7 +324,7 @@ class FeatureList(Generic[F]):
         return Feature(
             kind=self.kind,
             name=feature.key,
-            tags=frozenset((getattr(feature.listing, "meta", None) or {}).get(TAGS, ())),
+            tags=tags_of(feature.listing),
             scopes=feature.scopes,
             listing=feature.listing,
         )
@@ -331,6 +351,27 @@ class FeatureList(Generic[F]):
             found = self._make(key)
             self._report()
         return found
+
+    def find(self, key: str) -> F | None:
+        """Return the feature with a name, even if it is disabled."""
+        return self._disabled.get(key) or self.get(key)
+
+    def disable(self, is_disabled: Callable[[F], bool]) -> None:
+        """Disable the features for which a function returns True, also those that are added later,
+        and enable all others.
+
+        For callers a disabled feature does not exist, but its name stays taken. An enabled feature
+        moves to the end of the list.
+        """
+        self._is_disabled = is_disabled
+        for feature in self.all():
+            if is_disabled(feature):
+                self.remove(feature.key)
+                self._disabled[feature.key] = feature
+        for feature in list(self._disabled.values()):
+            if not is_disabled(feature):
+                del self._disabled[feature.key]
+                self.add(feature)
 
     def all(self) -> Sequence[F]:
         """Return all features, in order."""
@@ -397,6 +438,14 @@ class FeatureList(Generic[F]):
 
     def __len__(self) -> int:
         return len(self._features)
+
+
+def tags_of(listing: Any) -> frozenset[str]:
+    """Return the tags of a feature. Another server may list anything in their place."""
+    tags = (getattr(listing, "meta", None) or {}).get(TAGS, ())
+    if not isinstance(tags, list | tuple):
+        return NONE
+    return frozenset(tag for tag in tags if isinstance(tag, str))
 
 
 def with_tags(meta: t.JSONObject | None, tags: Iterable[str] | None) -> t.JSONObject | None:

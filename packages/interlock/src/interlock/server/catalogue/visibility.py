@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -92,6 +92,8 @@ class Visibility:
             "resource_templates": features.templates,
         }
         self._rule: Rule | None = None
+        self._own_rule: Rule | None = None
+        self._restrictions: dict[object, Rule] = {}
         self._changes = 0
         self._scopes: frozenset[str] | None = None
         self._for_apps: bool | None = None
@@ -102,26 +104,39 @@ class Visibility:
 
     @property
     def has_hook(self) -> bool:
-        """Whether the author has set a hook."""
+        """Whether a hook decides what callers see."""
         return self._rule is not None
+
+    @property
+    def rule(self) -> Rule | None:
+        """All hooks together; None without any."""
+        return self._rule
 
     def hook(self, by: Callable[[Caller], Any], sees: Callable[[Any, Feature], bool]) -> None:
         """Set the hook.
 
         Raises ValueError if there is a hook already, and TypeError for unsuitable functions.
         """
-        if self._rule is not None:
+        if self._own_rule is not None:
             raise ValueError("there is a visibility hook already: a server has one")
-        for function in (by, sees):
-            if not callable(function):
-                raise TypeError(f"a visibility hook is made of two functions, not {function!r}")
-            if inspect.iscoroutinefunction(function):
-                raise TypeError(
-                    "a visibility hook is asked on every request and cannot wait: write a plain"
-                    " function, and let "
-                    "the guard's verifier look up what it needs"
-                )
-        self._rule = Rule(by, sees)
+        self._own_rule = rule_of(by, sees)
+        self._join_rules()
+
+    def restrict(self, owner: object, rule: Rule | None) -> None:
+        """Set, replace or remove the further hook of an owner, such as a mount. A feature is seen
+        if all hooks show it.
+        """
+        if rule is None:
+            self._restrictions.pop(owner, None)
+        else:
+            self._restrictions[owner] = rule
+        self._join_rules()
+
+    def _join_rules(self) -> None:
+        rules = list(self._restrictions.values())
+        if self._own_rule is not None:
+            rules.insert(0, self._own_rule)
+        self._rule = _all_of(rules) if rules else None
         self.forget()
 
     def forget(self) -> None:
@@ -460,6 +475,38 @@ class Visibility:
         if not audience.apps and feature.kind == "tool" and for_apps_only(feature):
             return False
         return self._sees(audience.key, feature)
+
+
+def rule_of(by: Callable[[Caller], Any], sees: Callable[[Any, Feature], bool]) -> Rule:
+    """Return a hook. Raises TypeError for unsuitable functions."""
+    for function in (by, sees):
+        if not callable(function):
+            raise TypeError(f"a visibility hook is made of two functions, not {function!r}")
+        if inspect.iscoroutinefunction(function):
+            raise TypeError(
+                "a visibility hook is asked on every request and cannot wait: write a plain"
+                " function, and let "
+                "the guard's verifier look up what it needs"
+            )
+    return Rule(by, sees)
+
+
+def _all_of(rules: Sequence[Rule]) -> Rule:
+    """Return the hook that shows what all of one or more hooks show."""
+    if len(rules) == 1:
+        return rules[0]
+
+    def by(caller: Caller) -> tuple[Any, ...]:
+        return tuple(rule.by(caller) for rule in rules)
+
+    def sees(keys: Any, feature: Feature) -> bool:
+        for key, rule in zip(keys, rules, strict=True):
+            seen = rule.sees(key, feature)
+            if seen is not True:
+                return seen
+        return True
+
+    return Rule(by, sees)
 
 
 class ChangeFilter:

@@ -94,7 +94,7 @@ class Skills:
         self._list_ttl_ms = list_ttl_ms
         self._publications: dict[str, _Publication] = {}
         self.features: FeatureList[SkillFeature] = FeatureList(
-            "skill", lambda name: catalogue.pages.clear()
+            "skill", lambda name: catalogue.forget()
         )
         self._tree: dict[str, dict[str, _Child]] | None = None
         most = min(catalogue.pages.page_size, MOST_SKILLS_A_PAGE)

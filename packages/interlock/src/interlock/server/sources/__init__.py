@@ -1,0 +1,1 @@
+"""Composition: servers, clients and other sources whose features a server offers as its own."""

@@ -1,0 +1,121 @@
+"""Routes: how the request for a mounted feature reaches its source, and the mounted features."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ... import types as t
+from ...exchange import AnyResult, Exchange, Handler
+from ...typed.string_arguments import Strings
+from ..catalogue.features import (
+    Call,
+    Feature,
+    PromptFeature,
+    ResourceFeature,
+    TemplateFeature,
+    ToolFeature,
+)
+from .transform import ArgumentChanges
+from .uris import MovedUris
+
+
+class MountRoute(Struct, frozen=True, eq=False):
+    """How the request for one mounted feature reaches its source.
+
+    Attributes:
+        source: The name of the source.
+        name: The name, URI or URI template that the source gave the feature.
+        handler: The source, within the middleware around this feature.
+        uris: The URIs of the source that callers see otherwise. Each mount has its own.
+        own: The feature as the source describes it.
+        arguments: The changes of a tool's arguments.
+    """
+
+    source: str
+    name: str
+    handler: Handler
+    uris: MovedUris
+    own: Feature
+    arguments: ArgumentChanges | None = None
+
+    async def call_tool(self, x: Exchange) -> AnyResult:
+        """`tools/call`."""
+        params: t.CallToolRequestParams = x.params
+        if self.arguments is not None:
+            try:
+                arguments = self.arguments.apply(params.arguments)
+            except ValueError as bad:
+                words = f"Invalid arguments for tool {params.name}: {bad}"
+                if not x.caller.supports("argument_errors_as_results"):  # `TOL-16`
+                    raise t.McpError(t.INVALID_PARAMS, words) from None
+                return t.CallToolResult(content=[t.TextContent(words)], is_error=True)
+            x = replace(x, params=replace(params, name=self.name, arguments=arguments, task=None))
+        elif params.name != self.name or params.task is not None:
+            x = replace(x, params=replace(params, name=self.name, task=None))
+        result = await self.handler(x)
+        return self.uris.in_result(result) if self.uris else result
+
+    async def get_prompt(self, x: Exchange) -> AnyResult:
+        """`prompts/get`."""
+        return await self._send(x, replace(x.params, name=self.name))
+
+    async def send_uri(self, x: Exchange) -> AnyResult:
+        """A request that names a URI, such as `resources/read`."""
+        return await self._send(x, replace(x.params, uri=self.uris.own(x.params.uri)))
+
+    async def complete(self, x: Exchange) -> AnyResult:
+        """`completion/complete`."""
+        ref = x.params.ref
+        if isinstance(ref, t.PromptReference):
+            ref = replace(ref, name=self.name)
+        else:
+            ref = replace(ref, uri=self.name)
+        return await self._send(x, replace(x.params, ref=ref))
+
+    async def _send(self, x: Exchange, params: t.Params) -> AnyResult:
+        result = await self.handler(replace(x, params=params))
+        return self.uris.in_result(result) if self.uris else result
+
+
+class MountedTool(ToolFeature, frozen=True, kw_only=True):
+    """A tool of a source."""
+
+    route: MountRoute
+
+
+class MountedResource(ResourceFeature, frozen=True, kw_only=True):
+    """A resource of a source."""
+
+    route: MountRoute
+
+
+class MountedTemplate(TemplateFeature, frozen=True, kw_only=True):
+    """A resource template of a source."""
+
+    route: MountRoute
+
+
+class MountedPrompt(PromptFeature, frozen=True, kw_only=True):
+    """A prompt of a source."""
+
+    route: MountRoute
+
+
+def route_of(feature: Any) -> MountRoute | None:
+    """Return the route of a feature; None if it belongs to the server itself."""
+    route: MountRoute | None = getattr(feature, "route", None)
+    return route
+
+
+def _not_called() -> None:
+    """Stands for the function of a mounted feature, which its source runs."""
+
+
+ANSWERED_BY_SOURCE = Call(
+    _not_called, context="ctx"
+)  # a source may ask, like a tool with a Context
+READ_BY_SOURCE: Any = None  # the source decodes the arguments, and encodes the result
+NO_STRINGS = Strings(_not_called, Exchange)
