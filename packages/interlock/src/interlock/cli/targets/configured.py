@@ -68,17 +68,7 @@ def reach_config(
         click.UsageError: There is no such server.
         NotAllowed: The user refused, or could not be asked.
     """
-    path = config or next((p for p in map(Path, PROJECT_FILES) if p.is_file()), None)
-    if path is None:
-        raise click.UsageError(
-            f"Name the file of the server {name} with --config; this folder has none of "
-            f"{', '.join(PROJECT_FILES)}."
-        )
-    entry = _entry(path, name)
-    if not trust and not _is_own(path):
-        _allow(path, entry)
-    elif entry.url:
-        _warn(start_request(entry))
+    entry = allowed_entry(config, name, trust=trust)
     if entry.command:
         command = list(entry.command)
 
@@ -101,6 +91,32 @@ def reach_config(
     older = {"legacy_sse": True} if entry.legacy_sse else {}
     given = {**older, **web, **({"headers": headers} if headers else {})}
     return reach_address(entry.url, given), entry.revision or None
+
+
+def allowed_entry(config: Path | None, name: str | None, *, trust: bool) -> Entry:
+    """Return a server of a configuration file, once the user allowed it.
+
+    Args:
+        config: The file; None: the first of a project's usual files that exists here.
+        name: The name of the server; None: the only one.
+        trust: Whether it may be started or contacted this time without a question.
+
+    Raises:
+        click.UsageError: There is no such server.
+        NotAllowed: The user refused, or could not be asked.
+    """
+    path = config or next((p for p in map(Path, PROJECT_FILES) if p.is_file()), None)
+    if path is None:
+        raise click.UsageError(
+            f"Name the file of the server {name} with --config; this folder has none of "
+            f"{', '.join(PROJECT_FILES)}."
+        )
+    entry = _entry(path, name)
+    if not trust and not _is_own(path):
+        _allow(path, entry)
+    elif entry.url:
+        _warn(start_request(entry))
+    return entry
 
 
 def asked(input: Input) -> str:

@@ -113,35 +113,40 @@ def reach_target(text: str, web: Mapping[str, Any], environment: Environment) ->
     `web` has the options of `Http`, and an `account` whose stored login is used. Raises
     click.UsageError.
     """
-    path, name = split_target(text)
-    words = text.split()
-    if len(words) > 1 and not path.exists() and shutil.which(words[0]):
-        raise click.UsageError(f"To start a command, write it after -- at the end: -- {text}")
-    if path.suffix == ".py" and "://" not in text:
-        if not path.is_file():
-            raise click.UsageError(f"There is no file {path}.")
-        return reach_file(
-            command_to_run(path, name)
-            if name or uses_interlock(path)
-            else [sys.executable, str(path)],
-            environment,
-        )
-    if path.suffix in (".js", ".mjs", ".cjs"):
-        if not path.is_file():
-            raise click.UsageError(f"There is no file {path}.")
-        return reach_file(["node", text], environment)
-    if "://" in text:
+    if "://" in text and len(text.split()) == 1:
         if environment != Environment():
             raise click.UsageError(
                 "--env and --inherit-env are for servers that are started, not for a URL."
             )
         return reach_address(text, web)
+    command, is_own = local_command(text)
+    return (reach_file if is_own else reach_command)(command, environment)
+
+
+def local_command(text: str) -> tuple[list[str], bool]:
+    """The command that starts a file, and whether the file is usually the user's own code.
+
+    Raises:
+        click.UsageError: There is no such file, or it cannot be started.
+    """
+    path, name = split_target(text)
+    words = text.split()
+    if len(words) > 1 and not path.exists() and shutil.which(words[0]):
+        raise click.UsageError(f"To start a command, write it after -- at the end: -- {text}")
+    if path.suffix in (".py", ".js", ".mjs", ".cjs"):
+        if not path.is_file():
+            raise click.UsageError(f"There is no file {path}.")
+        if path.suffix != ".py":
+            return ["node", text], True
+        if name or uses_interlock(path):
+            return command_to_run(path, name), True
+        return [sys.executable, str(path)], True
     if path.suffix in (".json", ".toml") and path.is_file():
         raise click.UsageError(
             f"To use a server of a configuration, write --config {text} [--server NAME]."
         )
     if path.is_file() and os.access(path, os.X_OK):
-        return reach_command([str(path.resolve())], environment)
+        return [str(path.resolve())], False
     raise click.UsageError(
         f"{text}: no such file. Give a Python file, a URL, or a command after --. For a server of "
         "a configuration use --config FILE --server NAME."

@@ -11,7 +11,13 @@ COMMAND: Final = "interlock.command"
 
 
 class TargetCommand(click.Command):
-    """A command whose line may end with `-- COMMAND ARGS...`."""
+    """A command whose line may end with `-- COMMAND ARGS...`.
+
+    Attributes:
+        needs_words: Whether an empty line shows the help.
+    """
+
+    needs_words = True
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Remove the words after the two dashes, and parse the rest."""
@@ -22,7 +28,7 @@ class TargetCommand(click.Command):
             if not command:
                 raise click.UsageError("Write the command that starts the server after --.", ctx)
             ctx.meta[COMMAND] = command
-        elif not args:
+        elif not args and self.needs_words:
             raise click.exceptions.NoArgsIsHelpError(ctx)
         return super().parse_args(ctx, args)
 
