@@ -27,6 +27,7 @@ MODULES = [
     "interlock.auth.tokens",
     "interlock.caches",
     "interlock.configs",
+    "interlock.doctor",
     "interlock.http11.fetch",
     "interlock.lazy_names",
     "interlock.logs",

@@ -71,6 +71,16 @@ COMMANDS: Final[dict[str, Row]] = {
     ),
     "inspect": Row("Look into servers and recordings, in the browser.", _TALK, extra="inspector"),
     "ping": Row("Check that a server answers.", _TALK, "interlock.cli.client.listing:ping"),
+    "doctor": Row(
+        "Find out what is wrong with a server or a host.",
+        _TALK,
+        "interlock.cli.doctor.command:doctor",
+    ),
+    "lint": Row(
+        "Check the tools, resources and prompts that a server lists.",
+        _TALK,
+        "interlock.cli.doctor.lint:lint",
+    ),
     "record": Row(
         "Record what a host and a server send each other.",
         _TALK,

@@ -113,7 +113,7 @@ def reach_target(text: str, web: Mapping[str, Any], environment: Environment) ->
     `web` has the options of `Http`, and an `account` whose stored login is used. Raises
     click.UsageError.
     """
-    if "://" in text and len(text.split()) == 1:
+    if "://" in text and not _is_command_line(text):
         if environment != Environment():
             raise click.UsageError(
                 "--env and --inherit-env are for servers that are started, not for a URL."
@@ -130,8 +130,7 @@ def local_command(text: str) -> tuple[list[str], bool]:
         click.UsageError: There is no such file, or it cannot be started.
     """
     path, name = split_target(text)
-    words = text.split()
-    if len(words) > 1 and not path.exists() and shutil.which(words[0]):
+    if _is_command_line(text):
         raise click.UsageError(f"To start a command, write it after -- at the end: -- {text}")
     if path.suffix in (".py", ".js", ".mjs", ".cjs"):
         if not path.is_file():
@@ -151,6 +150,12 @@ def local_command(text: str) -> tuple[list[str], bool]:
         f"{text}: no such file. Give a Python file, a URL, or a command after --. For a server of "
         "a configuration use --config FILE --server NAME."
     )
+
+
+def _is_command_line(text: str) -> bool:
+    """Whether a target is a whole command line, in quotes."""
+    words = text.split()
+    return len(words) > 1 and not Path(text).exists() and shutil.which(words[0]) is not None
 
 
 def reach_address(text: str, web: Mapping[str, Any]) -> Reach:

@@ -1,0 +1,1 @@
+"""`interlock doctor` and `interlock lint`: what is wrong with a server or a host."""

@@ -1,0 +1,1 @@
+"""The gatherers of the doctor: each does the I/O of one part, and returns facts."""
