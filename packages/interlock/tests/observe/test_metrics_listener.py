@@ -3,6 +3,7 @@ endpoint of the protocol."""
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import re
 import subprocess
@@ -12,7 +13,19 @@ from pathlib import Path
 
 import pytest
 
-from interlock import Client, HttpFetch, Observe, Request, Server, Unreachable
+from interlock import (
+    Client,
+    Duplex,
+    HttpFetch,
+    McpError,
+    Observe,
+    Request,
+    Server,
+    Tasks,
+    Unreachable,
+)
+from interlock.observe.meters import Meters
+from interlock.testing import channel_pair
 from tests.observe.test_meters import check_page
 
 SERVER = """
@@ -123,3 +136,72 @@ async def test_any_worker_answers_for_all(tmp_path: Path) -> None:
                 worker: values[f'orders_total{{worker="{worker}",what="maps"}}']
                 for worker in by_worker
             } == by_worker
+
+
+async def test_sessions_tasks_bytes_and_the_store_are_measured(tmp_path: Path) -> None:
+    """What is not a request: durations of sessions and of the store's operations, tasks by status,
+    bytes.
+    """
+    urls: list[str] = []
+    store = f"sqlite://{tmp_path / 'shop.db'}"
+    server = Server(
+        "shop",
+        observe=Observe(metrics=":0", on_ready=urls.append),
+        extensions=[Tasks(store=store)],
+    )
+    ready = asyncio.Event()
+
+    @server.tool(task="required")
+    async def knit(well: bool) -> str:
+        if not well:
+            raise McpError(-32050, "a dropped stitch")
+        return "a scarf"
+
+    @server.tool(task="required")
+    async def wait() -> str:
+        ready.set()
+        await asyncio.Event().wait()
+        return "never"
+
+    async with server.serve_http(port=0, store=store) as http:
+        async with Client(http.url, revision="2025-11-25") as client:
+            assert (await client.call_tool("knit", {"well": True})).text == "a scarf"
+            with pytest.raises(McpError):
+                await client.call_tool("knit", {"well": False})
+            waiting = await client.start_tool("wait")
+            await ready.wait()
+            running = check_page((await page(urls[0]))[1])
+            await waiting.cancel()
+        values = check_page((await page(urls[0]))[1])
+    assert running['interlock_tasks{status="working"}'] == 1
+    ended = {
+        status: values[f'interlock_tasks_ended_total{{status="{status}"}}']
+        for status in ("completed", "failed", "cancelled")
+    }
+    assert ended == {"completed": 1, "failed": 1, "cancelled": 1}
+    assert 'interlock_tasks{status="working"}' not in values
+    assert values['mcp_server_session_duration_seconds_count{network_transport="tcp"}'] == 1
+    loads = values['interlock_store_operation_duration_seconds_count{operation="sessions.load"}']
+    assert loads >= 5
+    assert values["interlock_http_received_bytes_total"] > 1000
+    assert values["interlock_http_sent_bytes_total"] > 1000
+
+
+async def test_connections_without_http_are_sessions_too() -> None:
+    server = Server("shop")
+    server.tool(lambda: "done", name="do")
+    server.meters.readers += 1
+    ours, theirs = channel_pair()
+    serving = asyncio.create_task(server.serve(theirs))
+    async with Client(Duplex(ours)) as client:
+        await client.list_tools()
+    await serving
+    (found,) = server.meters.durations()
+    assert found[:2] == ("mcp_server_session_duration", (("network_transport", "pipe"),))
+    assert found[2].count == 1
+
+
+def test_without_readers_no_durations_are_kept() -> None:
+    meters = Meters()
+    meters.record("mcp_server_session_duration", 1.0)
+    assert list(meters.durations()) == []

@@ -126,6 +126,7 @@ class Meters:
 
     __slots__ = (
         "_counters",
+        "_durations",
         "_gauges",
         "_has",
         "_histograms",
@@ -149,6 +150,7 @@ class Meters:
         self._gauges: dict[str, Gauge] = {}
         self._histograms: dict[tuple[str, str, str], Histogram] = {}
         self._counters: dict[tuple[str, Labels], float] = {}
+        self._durations: dict[tuple[str, Labels], Histogram] = {}
         self._known: set[tuple[str, str]] = set()
 
     @property
@@ -257,6 +259,24 @@ class Meters:
                     return
         self._counters[key] = self._counters.get(key, 0.0) + amount
 
+    def record(self, name: str, seconds: float, labels: Labels = ()) -> None:
+        """Add to a histogram of durations, besides those of requests; nothing without readers.
+
+        Args:
+            name: Its name in the format of Prometheus, without the unit.
+            seconds: The duration.
+            labels: Labels with few values that no caller chooses.
+        """
+        if not self.readers:
+            return
+        key = (name, labels)
+        histogram = self._durations.get(key)
+        if histogram is None:
+            if len(self._durations) >= _MOST_SERIES:
+                return
+            histogram = self._durations[key] = Histogram()
+        histogram.record(seconds)
+
     def add_gauge(self, gauge: Gauge) -> None:
         """Add a value, in place of one with the same name."""
         self._gauges[gauge.name] = gauge
@@ -269,6 +289,11 @@ class Meters:
         """Return the histograms with what they are of."""
         for key, histogram in list(self._histograms.items()):
             yield Series(*key), histogram
+
+    def durations(self) -> Iterator[tuple[str, Labels, Histogram]]:
+        """Return the histograms of `record`: name, labels, histogram."""
+        for (name, labels), histogram in list(self._durations.items()):
+            yield name, labels, histogram
 
     def counters(self) -> Iterator[tuple[str, Labels, float]]:
         """Return the counters of the author: name, labels, value."""

@@ -79,6 +79,12 @@ class OpenTelemetry:
             )
             for kind, side in ((SpanKind.SERVER, "server"), (SpanKind.CLIENT, "client"))
         }
+        self._sessions = self._meter.create_histogram(
+            "mcp.server.session.duration",
+            unit="s",
+            description="How long sessions and connections lasted that were ended.",
+            explicit_bucket_boundaries_advisory=BUCKETS,
+        )
         self._counters: dict[str, metrics.Counter] = {}
 
     def server(self, handler: Handler) -> Handler:
@@ -168,6 +174,10 @@ class OpenTelemetry:
     def span(self, name: str, attributes: Mapping[str, Attribute]) -> AbstractContextManager[Span]:
         """Return a block that is a span within the current one."""
         return self._tracer.start_as_current_span(name, attributes=attributes)
+
+    def session_ended(self, seconds: float, attributes: Mapping[str, Attribute]) -> None:
+        """Record the duration of a session of a server."""
+        self._sessions.record(seconds, attributes)
 
     def count(self, name: str, amount: float, labels: Mapping[str, str]) -> None:
         """Add to a counter."""

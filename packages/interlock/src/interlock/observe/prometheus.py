@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from itertools import accumulate
 from typing import Final
 
 from msgspec import Struct
@@ -15,14 +17,25 @@ CONTENT_TYPE: Final = b"text/plain; version=0.0.4; charset=utf-8"
 _DURATION = "mcp_server_operation_duration_seconds"
 _HELP = "How long requests took, by method and by the name of the tool or prompt."
 _OWN = "A counter of the server's author."
+_DURATIONS: Final = {
+    "mcp_server_session_duration": "How long sessions and connections lasted that were ended.",
+    "interlock_store_operation_duration": "How long operations of a store took that workers share.",
+}
 
 
 class Sample(Struct, array_like=True, frozen=True):
-    """One value: the end of the metric's name, such as `_bucket`, labels and the value."""
+    """One value with its labels."""
 
-    suffix: str
     labels: Labels
     value: float
+
+
+class Distribution(Struct, array_like=True, frozen=True):
+    """One histogram with its labels: the counts of its buckets, and the sum of the durations."""
+
+    labels: Labels
+    counts: list[int]
+    total: float
 
 
 class Metric(Struct, array_like=True):
@@ -32,18 +45,26 @@ class Metric(Struct, array_like=True):
         name: Its name.
         kind: "counter", "gauge" or "histogram".
         help: What it says.
-        samples: Its values.
+        samples: Its values, unless it is a histogram.
+        distributions: Its values if it is a histogram.
     """
 
     name: str
     kind: str
     help: str
-    samples: list[Sample]
+    samples: list[Sample] = []
+    distributions: list[Distribution] = []
 
 
 def collect(meters: Meters) -> list[Metric]:
     """Return all metrics of this process."""
-    return [*_counts(meters), *_histograms(meters), *_gauges(meters), *_author_counters(meters)]
+    return [
+        *_counts(meters),
+        *_histograms(meters),
+        *_durations(meters),
+        *_gauges(meters),
+        *_author_counters(meters),
+    ]
 
 
 def _counts(meters: Meters) -> Iterable[Metric]:
@@ -57,18 +78,18 @@ def _counts(meters: Meters) -> Iterable[Metric]:
         "interlock_requests_total",
         "counter",
         "Requests that have ended, by outcome.",
-        [Sample("", (("outcome", name),), value) for name, value in outcomes.items()],
+        [Sample((("outcome", name),), value) for name, value in outcomes.items()],
     )
     yield Metric(
         "interlock_requests_in_flight",
         "gauge",
         "Requests that are running.",
-        [Sample("", (), meters.in_flight)],
+        [Sample((), meters.in_flight)],
     )
 
 
 def _histograms(meters: Meters) -> Iterable[Metric]:
-    samples: list[Sample] = []
+    found: list[Distribution] = []
     for series, histogram in meters.histograms():
         labels = [("mcp_method_name", series.method)]
         if series.name:
@@ -76,27 +97,26 @@ def _histograms(meters: Meters) -> Iterable[Metric]:
             labels.append((kind, series.name))
         if series.error:
             labels.append(("error_type", series.error))
-        samples += _buckets(tuple(labels), histogram.counts, histogram.total)
-    if samples:
-        yield Metric(_DURATION, "histogram", _HELP, samples)
+        found.append(Distribution(tuple(labels), histogram.counts, histogram.total))
+    if found:
+        yield Metric(_DURATION, "histogram", _HELP, distributions=found)
 
 
-def _buckets(labels: Labels, counts: Sequence[int], total: float) -> Iterable[Sample]:
-    seen = 0
-    for bound, count in zip(BOUNDARIES, counts, strict=False):
-        seen += count
-        yield Sample("_bucket", (*labels, ("le", f"{bound:g}")), seen)
-    seen += counts[-1]
-    yield Sample("_bucket", (*labels, ("le", "+Inf")), seen)
-    yield Sample("_sum", labels, total)
-    yield Sample("_count", labels, seen)
+def _durations(meters: Meters) -> Iterable[Metric]:
+    found: dict[str, list[Distribution]] = {}
+    for name, labels, histogram in meters.durations():
+        each = Distribution(labels, histogram.counts, histogram.total)
+        found.setdefault(name, []).append(each)
+    for name, distributions in found.items():
+        help = _DURATIONS[name]
+        yield Metric(f"{name}_seconds", "histogram", help, distributions=distributions)
 
 
 def _gauges(meters: Meters) -> Iterable[Metric]:
     for gauge in meters.gauges():
         values = gauge.read()
         kind = "counter" if gauge.name.endswith("_total") else "gauge"
-        samples = [Sample("", labels, value) for labels, value in values.items()]
+        samples = [Sample(labels, value) for labels, value in values.items()]
         yield Metric(gauge.name, kind, gauge.help, samples)
 
 
@@ -107,7 +127,7 @@ def _author_counters(meters: Meters) -> Iterable[Metric]:
         named = tuple((_without_dots(key), text) for key, text in labels)
         samples[named] = samples.get(named, 0.0) + value
     for name, samples in found.items():
-        shown = [Sample("", labels, value) for labels, value in samples.items()]
+        shown = [Sample(labels, value) for labels, value in samples.items()]
         yield Metric(name, "counter", _OWN, shown)
 
 
@@ -126,9 +146,12 @@ def merge(processes: Mapping[str, Iterable[Metric]], label: str = "worker") -> l
     found: dict[str, Metric] = {}
     for which, metrics in processes.items():
         for each in metrics:
-            metric = found.setdefault(each.name, Metric(each.name, each.kind, each.help, []))
-            metric.samples += [
-                Sample(one.suffix, ((label, which), *one.labels), one.value) for one in each.samples
+            metric = found.setdefault(each.name, Metric(each.name, each.kind, each.help))
+            own = (label, which)
+            metric.samples += [Sample((own, *one.labels), one.value) for one in each.samples]
+            metric.distributions += [
+                Distribution((own, *one.labels), one.counts, one.total)
+                for one in each.distributions
             ]
     return list(found.values())
 
@@ -142,10 +165,27 @@ def exposition(metrics: Iterable[Metric]) -> bytes:
             f"# TYPE {metric.name} {metric.kind}",
         )
         lines += [
-            f"{metric.name}{one.suffix}{_braced(one.labels)} {_number(one.value)}"
-            for one in metric.samples
+            f"{metric.name}{_braced(one.labels)} {_number(one.value)}" for one in metric.samples
         ]
+        lines += [_lines(metric.name, one) for one in metric.distributions]
     return "\n".join([*lines, ""]).encode("utf-8", "replace")
+
+
+_BOUNDS: Final = (*(f"{bound:g}" for bound in BOUNDARIES), "+Inf")
+
+
+def _lines(name: str, one: Distribution) -> str:
+    """The lines of a histogram."""
+    counts = tuple(accumulate(one.counts))
+    return _format(name, one.labels) % (*counts, _number(one.total), counts[-1])
+
+
+@lru_cache(maxsize=4096)  # building it costs more than filling it in
+def _format(name: str, labels: Labels) -> str:
+    braced = _braced(labels).replace("%", "%%")
+    inner = f"{braced[1:-1]}," if labels else ""
+    buckets = [f'{name}_bucket{{{inner}le="{bound}"}} %d' for bound in _BOUNDS]
+    return "\n".join([*buckets, f"{name}_sum{braced} %s", f"{name}_count{braced} %d"])
 
 
 def _braced(labels: Labels) -> str:

@@ -27,6 +27,10 @@ class Tracing(Protocol):
         """Return a block that is a span within the current one."""
         ...
 
+    def session_ended(self, seconds: float, attributes: Mapping[str, Attribute]) -> None:
+        """Record the duration of a session of a server."""
+        ...
+
     def count(self, name: str, amount: float, labels: Mapping[str, str]) -> None:
         """Add to a counter."""
         ...

@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, contextmanager
 from functools import partial
+from time import monotonic
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 
 from msgspec.structs import replace
@@ -1103,6 +1104,14 @@ class Server:
             raise ValueError(why)
         self._requirements_met = True
 
+    def session_ended(self, seconds: float, *, is_http: bool) -> None:
+        """Record how long a session lasted, or the connection of a peer. Endpoints call it."""
+        transport = "tcp" if is_http else "pipe"
+        labels = (("network_transport", transport),)
+        self.meters.record("mcp_server_session_duration", seconds, labels)
+        if self._observe is not None and self._observe.tracing is not None:
+            self._observe.tracing.session_ended(seconds, {"network.transport": transport})
+
     async def serve(
         self, channel: Channel, *, principal: Principal | None = None, anonymous: bool = False
     ) -> None:
@@ -1119,6 +1128,7 @@ class Server:
         except BaseException:
             await channel.aclose()
             raise
+        began = monotonic()
         try:
             handler = with_anonymous_callers(self.handler) if anonymous else self.handler
             identity = self.identity.seen_by(as_anonymous) if anonymous else self.identity
@@ -1130,6 +1140,7 @@ class Server:
                 most_calls=self.limits.calls_per_peer,
             )
         finally:
+            self.session_ended(monotonic() - began, is_http=False)
             await self.leave()
 
     def transport(self, *, principal: Principal | None = None, tap: Tap | None = None) -> Memory:

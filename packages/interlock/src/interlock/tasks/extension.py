@@ -5,7 +5,15 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Iterator,
+    Mapping,
+    MutableMapping,
+    Sequence,
+)
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from typing import Any, Literal, Protocol
@@ -20,6 +28,7 @@ from ..eager import start_eagerly
 from ..exchange import AnyResult, Caller, Exchange, Handler, ready
 from ..extension import CoreCapability, Extension, check_declared
 from ..input_required import HandlerRun, ask_by_hand, check_askable
+from ..observe.meters import Gauge, Labels, Meters
 from ..quotas import CountsUsage, Quota, holder_of_exchange
 from ..store.from_url import open_store
 from ..store.interface import Store
@@ -113,6 +122,11 @@ class TaskServer(Protocol):
     @property
     def quotas(self) -> MutableMapping[str, CountsUsage]:
         """All quotas, by the names of their counters."""
+        ...
+
+    @property
+    def meters(self) -> Meters:
+        """The metrics."""
         ...
 
     async def enter(self) -> None:
@@ -272,6 +286,8 @@ class Tasks(Extension):
         self._runner = runner
         server.quotas["tasks"] = runner.held
         server.quotas["polls"] = self._polls
+        for gauge in _gauges(runner):
+            server.meters.add_gauge(gauge)
         await runner.start()
         try:
             yield
@@ -666,6 +682,24 @@ async def _run(call: PromotableCall, handler: Handler) -> AnyResult:
 
 def _is_news(task: TaskRecord, known: TaskRecord) -> bool:
     return task.updated != known.updated or task.status != known.status
+
+
+def _gauges(runner: TaskRunner) -> Iterator[Gauge]:
+    """The tasks of this worker as metrics."""
+
+    def by_status(count: Callable[[], Mapping[str, int]]) -> Callable[[], dict[Labels, float]]:
+        return lambda: {(("status", status),): number for status, number in count().items()}
+
+    yield Gauge(
+        "interlock_tasks",
+        "Tasks that this process runs, by status.",
+        by_status(runner.statuses),
+    )
+    yield Gauge(
+        "interlock_tasks_ended_total",
+        "Tasks that have ended in this process, by status.",
+        by_status(lambda: runner.ended),
+    )
 
 
 def _names_tasks(x: Exchange) -> bool:

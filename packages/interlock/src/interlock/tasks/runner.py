@@ -12,6 +12,7 @@ import contextlib
 import math
 import os
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from functools import partial
 from typing import Any
@@ -183,6 +184,8 @@ class LiveTask:
                     return True
                 version = await self.runner.swap(self.key, changed, self.version)
                 if version:
+                    if changed.is_terminal and not self.record.is_terminal:
+                        self.runner.ended[changed.status] += 1
                     self.record = changed
                     self.version = version
                     self.runner.announce(self.key)
@@ -200,6 +203,8 @@ class LiveTask:
         if version <= self.version:
             return
         if record.attempt != self.record.attempt or record.is_terminal:
+            if record.is_terminal:  # the client has cancelled it
+                self.runner.ended[record.status] += 1
             self.stop()
             return
         self.record = record
@@ -376,6 +381,7 @@ class TaskRunner:
         self._run_again = run_again
         self._may_run_again = may_run_again
         self._live: dict[str, LiveTask] = {}
+        self.ended: Counter[str] = Counter()  # the tasks that ended on this worker, by status
         self._watchers: dict[str, set[asyncio.Event]] = {}
         self._background: set[asyncio.Task[Any]] = set()
         self._next_expiry = math.inf  # on the wall clock
@@ -787,6 +793,10 @@ class TaskRunner:
 
     def __len__(self) -> int:
         return len(self._live)
+
+    def statuses(self) -> Counter[str]:
+        """Return the number of tasks that this worker runs, by status."""
+        return Counter(live.record.status for live in self._live.values())
 
     # -- dead workers ------------------------------------------------------------------------------
 

@@ -6,16 +6,18 @@ import contextlib
 import os
 import socket
 import tempfile
-from collections.abc import Callable, Sequence
-from functools import cache
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...deprecation import warn_deprecated
+from ...observe.meters import Gauge, Labels
 from ...observe.quota_gauges import quota_gauges
 from ...protocol.http import EndpointRules
 from ...store import open_store
 from ...store.interface import Store
+from ...store.measured import measured_store
 from ...transport.channel import MessageRecorder
 from ...transport.http.app import HttpApp, HttpAppOptions
 from ...transport.http.authorization import EndpointAware, Guarding
@@ -78,6 +80,8 @@ def http_app(
         kept = store
     else:
         kept = open_store("memory:")
+    if kept.shared and server.observe is not None and server.observe.metrics is not None:
+        kept = measured_store(kept, server.meters)
     if kept.shared and isinstance(server.bus, MemoryBus):
         server.bus = TopicBus(kept.changes)
     if isinstance(guard, EndpointAware):
@@ -106,6 +110,7 @@ def http_app(
         guard=guard,
         routes=server.take_routes(),
         health=None if health is None else health.rstrip("/"),
+        on_session_end=partial(server.session_ended, is_http=True),
     )
     handler = with_anonymous_callers(server.handler)
     app = HttpApp(
@@ -117,9 +122,23 @@ def http_app(
     )
     if kept.shared:
         server.share_calls(kept.records, app.messages)
-    for gauge in quota_gauges(app.usage):
+    for gauge in (*quota_gauges(app.usage), *_traffic_gauges(app)):
         server.meters.add_gauge(gauge)
     return app
+
+
+def _traffic_gauges(app: HttpApp) -> Iterator[Gauge]:
+    """The bytes of our own HTTP server as metrics."""
+    names = (
+        ("interlock_http_received_bytes_total", "Bytes that the HTTP server has received."),
+        ("interlock_http_sent_bytes_total", "Bytes that the HTTP server has sent."),
+    )
+
+    def reader(number: int) -> Callable[[], dict[Labels, float]]:
+        return lambda: {} if app.traffic is None else {(): app.traffic()[number]}
+
+    for number, (name, help) in enumerate(names):
+        yield Gauge(name, help, reader(number))
 
 
 def _several(given: str | Sequence[str]) -> tuple[str, ...]:

@@ -84,6 +84,10 @@ class ServedServer(Protocol):
         """Return the routes beside the endpoint. No routes can be added after that."""
         ...
 
+    def session_ended(self, seconds: float, *, is_http: bool) -> None:
+        """Record how long a session lasted, or the connection of a peer."""
+        ...
+
     async def serve(
         self, channel: Channel, *, principal: Principal | None = None, anonymous: bool = False
     ) -> None:

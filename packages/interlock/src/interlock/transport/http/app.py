@@ -98,6 +98,7 @@ class HttpAppOptions:
         health: The path of the health checks; None for none.
         memory: The memory budget of the server, in bytes.
         quotas: The quotas of the server and its extensions, by the names of their counters.
+        on_session_end: Called with the duration of each session that is ended, in seconds.
     """
 
     path: str
@@ -114,6 +115,7 @@ class HttpAppOptions:
     guard: Guarding | None = None
     routes: Routes | None = None
     health: str | None = DEFAULT_PATH
+    on_session_end: Callable[[float], object] = bool
 
 
 class HttpApp:
@@ -139,7 +141,10 @@ class HttpApp:
         self.path = options.path
         self._grace = options.grace
         self.limits = limits
-        self.connections: Callable[[], QuotaUsage] | None = None  # of our own HTTP server
+        # Set by our own HTTP server: the connections, and the bytes that it received and sent.
+        self.connections: Callable[[], QuotaUsage] | None = None
+        self.traffic: Callable[[], tuple[int, int]] | None = None
+        self._on_session_end = options.on_session_end
         self._entered = False
         self._entering = asyncio.Lock()
         self._log = AccessLog()
@@ -183,6 +188,7 @@ class HttpApp:
                 stream=options.stream,
                 retry_ms=options.retry_ms,
                 most_calls=options.calls_per_session,
+                on_end=options.on_session_end,
             ),
         )
         self._sse = None
@@ -470,10 +476,12 @@ class HttpApp:
         """End a session as its client would. Returns False if it does not exist. Raises
         StoreError.
         """
-        has_ended = await self._store.sessions.end(id)
-        if has_ended:
-            self.messages.announce("ended", id)
-        return has_ended
+        session = await self._store.sessions.load(id, now=time.time())
+        if session is None or not await self._store.sessions.end(id):
+            return False
+        self.messages.announce("ended", id)
+        self._on_session_end(time.time() - session.created)
+        return True
 
     async def aclose(self) -> None:
         """End everything: streams, calls, the store, the server's lifespan. You can call it

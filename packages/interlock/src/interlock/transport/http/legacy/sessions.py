@@ -11,6 +11,7 @@ import asyncio
 import itertools
 import os
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
@@ -72,12 +73,14 @@ class SessionOptions:
         retry_ms: The time after which a client should resume a broken stream, in milliseconds; None
             leaves it to the client.
         most_calls: The maximum number of running calls of one session.
+        on_end: Called with the duration of each session that is ended, in seconds.
     """
 
     are_kept: bool
     stream: bool
     retry_ms: int | None
     most_calls: int
+    on_end: Callable[[float], object]
 
 
 class StoredSession:
@@ -553,14 +556,15 @@ class SessionEndpoint:
         session = await self._session(x, verdict.session, verdict.revision)
         if session is None:
             return
-        await self._end(session.id, x)
+        await self._end(session, x)
         await x.respond(204, b"")
 
-    async def _end(self, session: str, x: EndpointRequest) -> None:
+    async def _end(self, session: Session, x: EndpointRequest) -> None:
         """End a session on every worker."""
-        await self._store.sessions.end(session)
-        self._messages.announce("ended", session)
-        self._services.log.session("ended", session, x)
+        if await self._store.sessions.end(session.id):
+            self._options.on_end(time.time() - session.created)
+        self._messages.announce("ended", session.id)
+        self._services.log.session("ended", session.id, x)
 
     async def _end_named(self, x: EndpointRequest, now: float) -> None:
         """End the session that a client names in `initialize`: the client starts again."""
@@ -569,7 +573,7 @@ class SessionEndpoint:
         if session is None:
             return
         if session.principal == _key(x.principal):
-            await self._end(session.id, x)
+            await self._end(session, x)
         else:
             self._services.log.stolen(session.id, x)
 

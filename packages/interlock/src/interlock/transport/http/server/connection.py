@@ -61,6 +61,8 @@ class ServerState:
         now: The time of the last tick, in seconds of the event loop's clock.
         is_draining: Whether each connection closes after its current response.
         requests: The number of requests so far.
+        received: The number of received bytes.
+        sent: The number of sent bytes.
         dates: Makes the Date header.
         heads: The request heads that were validated before, by their bytes.
         scheduler: Decides which connection starts a request next while there are several holders.
@@ -80,6 +82,8 @@ class ServerState:
     now: float = 0.0
     is_draining: bool = False
     requests: int = 0
+    received: int = 0
+    sent: int = 0
     dates: DateHeader = field(default_factory=DateHeader)
     heads: dict[bytes, RequestHead] = field(default_factory=dict)
     scheduler: RequestScheduler[Connection] = field(init=False)
@@ -202,6 +206,7 @@ class Connection(asyncio.Protocol):
         if self._is_deaf:
             return
         server = self._server
+        server.received += len(data)
         if len(data) > LARGE:
             server.on_large()
         parser = self._parser
@@ -418,6 +423,7 @@ class Connection(asyncio.Protocol):
 
     def send_bytes(self, data: bytes) -> None:
         """Write bytes."""
+        self._server.sent += len(data)
         if len(data) > LARGE:
             self._server.on_large()
         self._transport.write(data)
@@ -439,6 +445,7 @@ class Connection(asyncio.Protocol):
     def send_continue(self) -> None:
         """Send `100 Continue`, which tells the client to send the body."""
         if not self._is_deaf and self._current is not None and not self._current.has_begun:
+            self._server.sent += len(CONTINUE)
             self._transport.write(CONTINUE)
 
     async def drain(self) -> None:
@@ -510,6 +517,7 @@ class Connection(asyncio.Protocol):
             self._server.on_large()
         if held.framing is Framing.CHUNKED:
             piece = b"%x\r\n%b\r\n" % (len(piece), piece)
+        self._server.sent += len(piece)
         self._transport.write(piece)
 
     def finish(self) -> None:
@@ -518,6 +526,7 @@ class Connection(asyncio.Protocol):
         assert held is not None
         self._held = None
         if held.framing is Framing.CHUNKED:
+            self._server.sent += len(LAST_CHUNK)
             self._transport.write(LAST_CHUNK)
         else:
             held.keep_alive = False
@@ -560,7 +569,9 @@ class Connection(asyncio.Protocol):
         elif current is not None:
             current.keep_alive = False
         else:
-            self._transport.write(simple_response(bad.status, bad.words))
+            refusal = simple_response(bad.status, bad.words)
+            self._server.sent += len(refusal)
+            self._transport.write(refusal)
             self._linger()
 
     def _close_after_response(self) -> None:

@@ -36,9 +36,15 @@ MISSING = "HTTP needs httptools: pip install 'interlock[http]'"
 
 @runtime_checkable
 class CountsConnections(Protocol):
-    """An ASGI app that reports the number of connections of its server."""
+    """An ASGI app that reports the connections and the bytes of its server.
+
+    Attributes:
+        connections: Returns the number of connections.
+        traffic: Returns the numbers of received and of sent bytes.
+    """
 
     connections: Callable[[], QuotaUsage] | None
+    traffic: Callable[[], tuple[int, int]] | None
 
 
 @runtime_checkable
@@ -221,8 +227,6 @@ async def _serve(
     await managed.open()
     loop = asyncio.get_running_loop()
     table: ConnectionTable[Connection] = ConnectionTable(known)
-    if isinstance(app, CountsConnections):
-        app.connections = table.usage
     trusted = TrustedProxies(proxies)
     state = ServerState(
         serving(app),
@@ -238,6 +242,9 @@ async def _serve(
         getattr(managed, "state", {}),
         now=loop.time(),
     )
+    if isinstance(app, CountsConnections):
+        app.connections = table.usage
+        app.traffic = lambda: (state.received, state.sent)
     watching = loop.create_task(_watch(state, known.stall_seconds / LOOKS))
     listeners: list[asyncio.Server] = []
     try:
