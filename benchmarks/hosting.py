@@ -9,17 +9,33 @@ import tempfile
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from itertools import count
 from pathlib import Path
 
-from interlock import Server
+from interlock import Client, Server
+from interlock.models.interface import ModelFacts
+from interlock.types import (
+    CreateMessageRequestParams,
+    CreateMessageResult,
+    SamplingMessage,
+    TextContent,
+    ToolResultContent,
+    ToolUseContent,
+)
 from interlock_apps.fleet.events import CallEnded
 from interlock_apps.fleet.log import SqliteLog
+from interlock_apps.fleet.policy import Policy
 from interlock_apps.fleet.toolbox import Toolbox
 from interlock_apps.host import Host, Scripted
+from interlock_apps.host.loop.budget import Budget
+from interlock_apps.host.options import HostOptions
 from tests.host.catalogue import catalogue
 from tests.host.test_finding import WANTED
 
 ENTRIES = 100_000
+LENGTHS = (10, 100, 1_000, 5_000)  # messages of a conversation
+STEPS = 30
+NAME = "s__nothing"
 ROUNDS = 5
 # of each
 SERVERS = 50
@@ -43,6 +59,7 @@ def main() -> None:
     print(f"index of 2,000 tools {_figures(built)}")
     print(f"one tool less        {_figures(changed)}")
     print(f"search for a tool    {_figures(asked)}")
+    asyncio.run(_steps())
     asyncio.run(_starting())
     asyncio.run(_log())
 
@@ -75,6 +92,70 @@ async def _starting() -> None:
                 f"{what:20} {(time.perf_counter() - began) * 1000:.0f} ms, "
                 f"{len(host.toolbox.items)} tools"
             )
+
+
+async def _steps() -> None:
+    """Measure a step of the loop (the model's answer, and the call that it asks for) in short and
+    long conversations, beside a direct call of the same tool."""
+    server = Server("s")
+    server.tool("nothing")(_nothing)
+    numbers = count()
+
+    def answer(_: CreateMessageRequestParams) -> CreateMessageResult:
+        number = next(numbers)
+        use = ToolUseContent(id=f"use-{number}", name=NAME, input={"words": "x"})
+        last = number % STEPS == STEPS - 1
+        return CreateMessageResult(
+            role="assistant",
+            content=[TextContent(text="done")] if last else [use],
+            model="m",
+            stop_reason="endTurn" if last else "toolUse",
+        )
+
+    facts = ModelFacts(context=100_000_000)
+    options = HostOptions(ask_to_start=False, budget=Budget(steps=STEPS, tokens=10**12))
+    async with Client(server) as client:
+        direct = []
+        for _ in range(4 * ROUNDS):
+            began = time.process_time()
+            for _ in range(STEPS):
+                await client.call_tool("nothing", {"words": "x"})
+            direct.append((time.process_time() - began) / STEPS * 1000)
+    print(f"a direct call              lowest {min(direct):.3f} ms   {_figures(direct)}")
+    for length in LENGTHS:
+        model = Scripted(answer, facts=facts, forever=True)
+        async with Host(
+            {"s": server}, models=[model], policy=Policy(default="allow"), options=options
+        ) as host:
+            assert [item.name for item in host.toolbox.items] == [NAME]
+            session = host.session()
+            session.messages += _conversation(length)
+            steps = []
+            for _ in range(4 * ROUNDS):
+                began = time.process_time()
+                ended = await session.say("go")
+                steps.append((time.process_time() - began) / STEPS * 1000)
+                assert ended.reason == "done", ended
+                model.requests.clear()
+        print(f"a step after {length:5,} messages lowest {min(steps):.3f} ms   {_figures(steps)}")
+
+
+def _conversation(length: int) -> list[SamplingMessage]:
+    """A conversation of calls and their results."""
+    messages: list[SamplingMessage] = [
+        SamplingMessage(role="user", content=[TextContent(text="go")])
+    ]
+    for number in range(length // 2):
+        id = f"old-{number}"
+        result = ToolResultContent(tool_use_id=id, content=[TextContent(text="words " * 20)])
+        messages += (
+            SamplingMessage(
+                role="assistant",
+                content=[ToolUseContent(id=id, name=NAME, input={"words": "x"})],
+            ),
+            SamplingMessage(role="user", content=[result]),
+        )
+    return messages
 
 
 async def _nothing(words: str) -> str:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.redaction import DOTS
+from interlock.redaction import DOTS, text
 from interlock.tape import Recorder, Tape, TapeFile
 from interlock.tape.frame_redaction import FrameRedactor, secrets_of_process
 
@@ -186,3 +186,18 @@ def test_a_redacted_recording_still_opens() -> None:
             recorder.connection()("client", frame)
         (line,) = Tape.load(path)
         assert line.message == {"id": 1, "method": "x", "params": {"name": DOTS}}
+
+
+@pytest.mark.parametrize("pattern", [text._SHAPES, text._SCHEMES, text._NAMED])
+@given(data=st.data())
+def test_no_pattern_matches_a_shorter_text_than_is_searched(pattern: Any, data: Any) -> None:
+    """Texts with = or @ are searched however short they are."""
+    found = pattern.search(data.draw(st.from_regex(pattern, fullmatch=True)))
+    if found is not None:
+        assert len(found[0]) >= text._SHORTEST
+
+
+@pytest.mark.parametrize("short", ["DPoP abcdefg1", "?token=abc", "://a:b@c"])
+def test_no_secret_in_short_texts(short: str) -> None:
+    """The shortest that have the shape of one."""
+    assert DOTS in text.without_keys(short)
