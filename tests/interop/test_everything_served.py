@@ -92,7 +92,7 @@ async def test_all_is_listed(peer: tuple[Driver, bool]) -> None:
     ]
     templates = (await client.do("list_resource_templates")).result["resourceTemplates"]
     prompts = (await client.do("list_prompts")).result["prompts"]
-    assert [*map(len, (tools, resources, templates, prompts))] == [89, 11, 10, 9]
+    assert [*map(len, (tools, resources, templates, prompts))] == [90, 11, 10, 9]
     (echo,) = [tool for tool in tools if tool["name"] == "echo"]
     assert [icon.get("theme") for icon in echo["icons"]] == ["light", "dark", None]
     who = (await client.do("who")).result
