@@ -246,7 +246,7 @@ def test_where_redirects_lead(
 
 async def test_pages_are_followed_as_far_as_wanted() -> None:
     async def page(request: dict[str, Any], body: bytes) -> tuple[int, dict[str, str], bytes]:
-        number = int(request["line"].rpartition("page=")[2] or 1)
+        number = int(request["line"].partition("page=")[2] or 1)
         link = {"link": f'</list?page={number + 1}>; rel="next"'} if number < 4 else {}
         return 200, {**JSON, **link}, json.dumps([number]).encode()
 

@@ -33,8 +33,8 @@ def redirected(request: Request, status: int, location: str) -> Request:
     reads = request.method in ("GET", "HEAD")
     if not reads and status in (301, 302):
         raise ToolError(f"The API answered with a redirect ({status}) to a request that writes.")
-    url = urljoin(request.url, location).partition("#")[0]
     try:
+        url = urljoin(request.url, location).partition("#")[0]
         stays = _stays(request.url, url)
     except ValueError:
         stays = False
