@@ -33,12 +33,8 @@ def redirected(request: Request, status: int, location: str) -> Request:
     reads = request.method in ("GET", "HEAD")
     if not reads and status in (301, 302):
         raise ToolError(f"The API answered with a redirect ({status}) to a request that writes.")
-    try:
-        url = urljoin(request.url, location).partition("#")[0]
-        stays = _stays(request.url, url)
-    except ValueError:
-        stays = False
-    if not stays:
+    url = _within_host(request.url, location)
+    if url is None:
         raise ToolError(
             f"The API answered with a redirect ({status}) to another host, which is not followed."
         )
@@ -48,6 +44,15 @@ def redirected(request: Request, status: int, location: str) -> Request:
         (name, value) for name, value in request.headers if name.lower() != "content-type"
     )
     return replace(request, method="GET", url=url, headers=headers, body=b"", again=True)
+
+
+def _within_host(before: str, location: str) -> str | None:
+    """Return the URL of a redirect; None if it leaves the host."""
+    try:
+        after = urljoin(before, location).partition("#")[0]
+        return after if _stays(before, after) else None
+    except ValueError:
+        return None
 
 
 def _stays(before: str, after: str) -> bool:
