@@ -141,6 +141,12 @@ async def test_a_call_is_saved_run_and_deleted(chromium: Any, tmp_path: Path) ->
         await (
             page.get_by_role("region", name="Command", exact=True).get_by_text("--json").wait_for()
         )
+        await page.get_by_role("button", name="Run as a test: Vienna").click()
+        await (
+            page.get_by_role("region", name="Test", exact=True)
+            .get_by_text('call = "search_flights"')
+            .wait_for()
+        )
         await shot(page, "inspector-saved")
         await page.get_by_role("button", name="Run Vienna").click()
         await panel.get_by_text('"origin": "VIE"').wait_for()

@@ -5,6 +5,7 @@ as they were typed, and saved calls.
 from __future__ import annotations
 
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -202,6 +203,14 @@ async def test_calls_are_saved_run_again_and_deleted(tmp_path: Path) -> None:
         assert message["partner"]["kind"] == "response"
         command = await act(it, "callCommand", name="sum")
         assert command == """interlock call adder.py add --json '{"a":2,"b":3}'"""
+        test = await act(it, "callTest", name="sum")
+        suite = tomllib.loads(test)
+        assert suite["target"] == "adder.py"
+        (step,) = suite["test"][0]["step"]
+        assert (step["call"], step["arguments"]) == ("add", {"a": 2, "b": 3})
+        assert step["expect"]["equal"]["/structuredContent"] == {"result": 5}
+        whole = tomllib.loads(await act(it, "connectionTest", connection="adder"))
+        assert len(whole["test"][0]["step"]) == 2
         await act(it, "deleteCall", name="sum")
         assert it.state()["saved"] == []
         with pytest.raises(ActError, match="no saved call 'sum'"):

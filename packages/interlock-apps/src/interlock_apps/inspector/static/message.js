@@ -215,6 +215,28 @@ function Editor({ message }) {
   `;
 }
 
+/** The call as a test for `interlock test`. @param {{message: any}} props */
+function Test({ message }) {
+  const [text, setText] = useState("");
+  const read = async () => {
+    const found = await attempt("rowTest", {
+      recording: message.recording,
+      row: message.row.number,
+    });
+    if (found) setText(found);
+  };
+  return html`
+    <section class="equivalent">
+      <h3>A test with this result</h3>
+      ${
+        text
+          ? html`<${CopiedCode} text=${text} label="the test" />`
+          : html`<button type="button" class="small" onClick=${read}>Show the test</button>`
+      }
+    </section>
+  `;
+}
+
 /** What is wrong with the text of params; "" if nothing is. @param {string} text */
 function wrong(text) {
   try {
@@ -309,6 +331,7 @@ function Body({ message }) {
         </section>
       `
     }
+    ${message.request && message.partner && html`<${Test} key=${row.number} message=${message} />`}
     ${message.request && html`<${Editor} key=${row.number} message=${message} />`}
   `;
 }
