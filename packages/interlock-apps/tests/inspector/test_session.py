@@ -240,6 +240,20 @@ async def test_a_tape_opens_offline_with_the_same_view(tmp_path: Path) -> None:
             await act(it, "send", connection=name, method="ping")
 
 
+async def test_a_recording_is_appended_to_an_earlier_one(tmp_path: Path) -> None:
+    """The connections of both are told apart."""
+    for _ in range(2):
+        async with inspecting(tmp_path, server_target("adder", adder())) as it:
+            client = it.connections["adder"].client
+            assert client is not None
+            await client.call_tool("add", {"a": 1, "b": 2})
+            found = await rows(it, "tool:add request")
+            names = [row["connection"] for row in found]
+            statuses = {one["name"]: one["status"] for one in it.state()["connections"]}
+    assert names == ["live.tape/1", "adder"]
+    assert statuses == {"adder": "open", "live.tape/1": "recorded"}
+
+
 async def test_a_tape_is_followed_while_another_program_writes_it(tmp_path: Path) -> None:
     with Recorder(tmp_path / "growing.tape") as recorder:
         connection = recorder.connection()

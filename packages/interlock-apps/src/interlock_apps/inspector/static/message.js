@@ -89,7 +89,7 @@ const Headers = ({ heads }) =>
   heads.map(
     (head, at) => html`
       <section key=${at} class="head">
-        <h4><${Say} text=${head.request ?? `Status ${head.status}`} /></h4>
+        <h3><${Say} text=${head.request ?? `Status ${head.status}`} /></h3>
         <dl class="pairs">
           ${head.headers.map(
             ([name, value], number) => html`
@@ -171,7 +171,7 @@ function Editor({ message }) {
         Method
         <input
           class="mono"
-          spellcheck="false"
+          spellcheck=${false}
           value=${method}
           onInput=${(event) => setMethod(event.target.value)}
         />
@@ -181,7 +181,7 @@ function Editor({ message }) {
         <textarea
           class="mono"
           rows="10"
-          spellcheck="false"
+          spellcheck=${false}
           value=${params}
           aria-invalid=${status ? "true" : "false"}
           aria-describedby="params-status"

@@ -22,7 +22,7 @@ function Call({ call }) {
   return html`
     <li class="saved">
       <div class="saved-head">
-        <h3><${Say} text=${call.name} /></h3>
+        <h2><${Say} text=${call.name} /></h2>
         <span class="quiet"><${Say} text=${`${call.method} · ${call.connection}`} /></span>
       </div>
       <${Fold} title="Params">
