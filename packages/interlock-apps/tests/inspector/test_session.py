@@ -148,6 +148,11 @@ async def test_a_message_shows_what_each_revision_would_have(tmp_path: Path) -> 
         assert "structuredContent" in under[REVISIONS[2]]["result"]
         assert "structuredContent" not in under[REVISIONS[0]]["result"]
         asked = await act(it, "message", recording="live", row=call["partner"])
+        # Not the keys of `_meta` that the client sets.
+        assert msgspec.json.decode(asked["request"]["params"]) == {
+            "name": "add",
+            "arguments": {"a": 1, "b": 2},
+        }
         assert asked["request"]["command"] == (
             """interlock call adder.py add --json '{"a":1,"b":2}'"""
         )
