@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from .agents import Agent
 
 R = TypeVar("R")
+OnExchange = Callable[[Request, Got | t.Unreachable], object]
+"""Called with each HTTP request of a procedure, and its response or the reason for none."""
 _MEMBERS = "oauth client"  # the kind of records in the vault, by issuer
 # the same, by issuer and client ID: a grant outlives the replacement of its registration
 _FORMER = "oauth client id"
@@ -96,15 +98,18 @@ async def perform(
     agent: Agent | None = None,
     vault: Vault | None = None,
     on_step: Callable[[Note], None] | None = None,
+    on_exchange: OnExchange | None = None,
 ) -> R:
     """Run a procedure and return its result; the agent is closed at the end. Raises what the
     procedure raises.
+
+    Hazard: `on_exchange` gets each HTTP request and response as they are, secrets included.
     """
     try:
         step: Step = next(procedure)
         while True:
             try:
-                came = await _carry(step, clients, agent, vault, on_step)
+                came = await _carry(step, clients, agent, vault, on_step, on_exchange)
             except t.Unreachable as bad:
                 step = procedure.throw(bad)
             else:
@@ -124,10 +129,11 @@ async def _carry(
     agent: Agent | None,
     vault: Vault | None,
     on_step: Callable[[Note], None] | None,
+    on_exchange: OnExchange | None,
 ) -> object:
     match step:
         case SendRequest():
-            return await _send(clients.of(step.request.url), step.request)
+            return await _exchange(clients, step.request, on_exchange)
         case LoadRegistration():
             return await recall(vault, step.issuer)
         case CallFunction():
@@ -142,6 +148,19 @@ async def _carry(
         case Wait():
             await asyncio.sleep(step.seconds)
     return None
+
+
+async def _exchange(clients: HttpClients, request: Request, on_exchange: OnExchange | None) -> Got:
+    """Send a request, and report it with its outcome. Raises Unreachable."""
+    try:
+        got = await _send(clients.of(request.url), request)
+    except t.Unreachable as bad:
+        if on_exchange is not None:
+            on_exchange(request, bad)
+        raise
+    if on_exchange is not None:
+        on_exchange(request, got)
+    return got
 
 
 async def _called(step: CallFunction) -> str:

@@ -10,10 +10,8 @@ from typing import Any, Final
 import click
 import msgspec
 
-from ...auth.diagnose import Finding, Report, examine
-from ...auth.diagnose.issuers import Who
+from ...auth.diagnose import Finding, Report, Who, diagnose
 from ...auth.oauth.registration import check_document
-from ...auth.sender import HttpClients, perform
 from .. import exits
 from ..screen import print_json, shown
 from .outcomes import address, carry_out
@@ -81,11 +79,7 @@ async def _explain(
 ) -> int:
     page = None if machine else Page(url)
     report = Report(None if page is None else page.show)
-    clients = HttpClients(url, hosts)
-    try:
-        await perform(examine(url, report, who=who, issuer=issuer), clients)
-    finally:
-        await clients.aclose()
+    await diagnose(url, report, who=who, issuer=issuer, hosts=hosts)
     if page is None:
         print_json(as_data(url, report))
     else:

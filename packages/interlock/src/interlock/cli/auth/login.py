@@ -9,31 +9,20 @@ from typing import Any
 
 import click
 
-from ... import types as t
-from ...auth import Unauthorized
 from ...auth.agents import Agent, Headless, Terminal, default_agent
-from ...auth.client import Access
-from ...auth.errors import useless
-from ...auth.oauth.challenges import Challenge, find, read_challenges
-from ...auth.oauth.discovery import find_resource
 from ...auth.oauth.members import Grant
-from ...auth.oauth.probe import ProbeResult, modern, probe
 from ...auth.oauth.registration import check_document
 from ...auth.oauth.steps import Note
-from ...auth.sender import HttpClients, perform
-from ...redaction.urls import url_without_secrets
 from ...store import Vault
 from .. import exits
 from ..screen import note, print_json, say
+from .logging_in import log_in
 from .outcomes import address, carry_out
 from .saved_logins import (
     Login,
     account_option,
-    keep_login,
     lasts,
-    login_kept,
     row,
-    server_of,
     vault_at,
     vault_option,
 )
@@ -43,7 +32,6 @@ _SOURCES = {
     "document": "by its metadata document",
     "dynamic": "registered for this login",
 }
-_IDENTITY = ("client_id", "client_secret", "issuer", "document", "redirect_uri")
 
 
 @click.command("login")
@@ -182,40 +170,24 @@ def _secret(file: Any, variable: str | None) -> str | None:
 
 
 async def _log_in(url: str, login: Login, vault: Vault, given: dict[str, Any]) -> int:
-    on_step = _print_step if given["verbose"] else None
+    def agent(whole: Login) -> Agent:
+        return _agent(whole, device=given["device"], paste=given["paste"])
+
     try:
-        before = server_of(vault, url, given["account"], Login())
-        kept = await login_kept(vault, before)
-        if kept is not None and all(getattr(login, name) is None for name in _IDENTITY):
-            login = Login(
-                **{name: getattr(kept, name) for name in _IDENTITY},
-                dpop=login.dpop or kept.dpop,
-                assume_pkce=login.assume_pkce or kept.assume_pkce,
-                hosts=login.hosts or kept.hosts,
-            )
-        clients = HttpClients(url, login.hosts)
-        try:
-            challenge = await _challenge(url, clients)
-            if challenge is None:
-                _nothing_to_do(url, given["machine"])
-                return exits.OK
-            agent = _agent(login, device=given["device"], paste=given["paste"])
-            server = server_of(
-                vault,
-                url,
-                given["account"],
-                login,
-                agent=lambda: agent,
-                scopes=given["scopes"],
-                device=given["device"],
-                on_step=on_step,
-            )
-            grant = await server.renew(challenge, fresh=True)
-            await keep_login(vault, server, login)
-            await _tried(url, server, clients)
-        finally:
-            await clients.aclose()
-        _show(url, given["account"], grant, login, vault, given["machine"])
+        done = await log_in(
+            url,
+            vault,
+            login,
+            account=given["account"],
+            agent=agent,
+            scopes=given["scopes"],
+            device=given["device"],
+            on_step=_print_step if given["verbose"] else None,
+        )
+        if done is None:
+            _nothing_to_do(url, given["machine"])
+        else:
+            _show(url, given["account"], *done, vault, given["machine"])
         return exits.OK
     finally:
         await vault.aclose()
@@ -228,71 +200,6 @@ def _agent(login: Login, *, device: bool, paste: bool) -> Agent:
     if device and isinstance(agent, Headless):
         return Terminal()  # a code only has to be shown, so no terminal input is needed
     return agent
-
-
-async def _challenge(url: str, clients: HttpClients) -> Challenge | None:
-    """The challenge of the server; None if it needs no authorization. Raises Unauthorized,
-    Unreachable.
-    """
-    answer: ProbeResult = await perform(probe(url), clients)
-    status = answer.got.status
-    if status == 401:
-        return find(answer.challenges, "bearer", "dpop") or Challenge("bearer")
-    if answer.open:
-        try:
-            protected, _ = await perform(find_resource(url, None), clients)
-        except Unauthorized:
-            return None
-        return (
-            None if protected is None else Challenge("bearer")
-        )  # it may refuse only some requests
-    if status == 403:
-        raise Unauthorized(
-            "request",
-            "the server answers 403 to requests without a token",
-            document=url,
-            expected="401, which asks for a log-in",
-            advice="The operator of the server must fix it.",
-            status=403,
-        )
-    leads = answer.got.headers.get("location")
-    where = (
-        f" and redirects to {url_without_secrets(leads)}; use that address if it is the right one"
-        if 300 <= status < 400 and leads
-        else ""
-    )
-    raise t.Unreachable(
-        f"{url_without_secrets(url)} answers with status {status}{where}. `interlock auth "
-        "explain` says more.",
-        status=status,
-    )
-
-
-async def _tried(url: str, server: Access, clients: HttpClients) -> None:
-    """Send one request with the token. Raises Unauthorized if the server refuses it."""
-    fetch = clients.of(url)
-    tries = 0
-    while True:
-        request = await server.sign(modern(url, "server/discover"))
-        response = await fetch(request)
-        tries += 1
-        # the server may require a nonce
-        again = (
-            response.status == 401
-            and tries == 1
-            and await server.handle_response(request, response, tries)
-        )
-        await response.aclose()
-        if again:
-            continue
-        if response.status == 401:
-            raise useless(
-                url,
-                find(
-                    read_challenges(response.headers.get("www-authenticate", "")), "bearer", "dpop"
-                ),
-            )
-        return
 
 
 def _print_step(step: Note) -> None:

@@ -1,1 +1,0 @@
-"""OpenAPI: the operations of an HTTP API as tools."""
