@@ -28,6 +28,7 @@ from interlock.types import (
 
 from ..fleet import threat_scan
 from ..fleet.events import Event, Notice, SampleEnded
+from ..fleet.model_answers import whole
 from ..fleet.nesting import too_deep
 from ..fleet.questions import (
     Decision,
@@ -39,7 +40,6 @@ from ..fleet.questions import (
     Warned,
 )
 from .call_request import CallRequest, RunningCalls
-from .model_answers import whole
 from .prompter import Prompter
 from .roots import GrantedRoots
 

@@ -19,6 +19,7 @@ from ..fleet import threat_scan
 from ..fleet.event_bus import EventBus
 from ..fleet.events import Attached, ModelSays, PersonSaid, TaskEnded, TaskGiven, TurnEnded
 from ..fleet.log.session_titles import title_of
+from ..fleet.model_answers import whole
 from ..fleet.toolbox import ServerTool, Toolbox, UnknownTool
 from .call_request import CallRequest
 from .calls import ToolCalls
@@ -31,7 +32,6 @@ from .loop.result_renderer import ResultRenderer
 from .loop.result_store import ResultStore
 from .loop.turn import AskModel, PublishEvent, Step, ToolUse, TurnState, TurnStopped, turn
 from .loop.untrusted_text import UntrustedTextMarker
-from .model_answers import whole
 from .model_context import ModelContextBuilder
 from .prompter import Prompter
 from .server_access import ServerAccess

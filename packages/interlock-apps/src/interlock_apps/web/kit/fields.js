@@ -2,6 +2,7 @@
 // Form fields, for servers' forms and the arguments of calls, each with its input, its limits and
 // its errors.
 import { Choice, Say, cls, html, json, several, useId, useState, visible } from "./kit.js";
+import { parseExact } from "./exact.js";
 import { step } from "./seen.js";
 
 /**
@@ -129,7 +130,7 @@ export function typed(fields, values = {}) {
   return Object.fromEntries(
     fields.map((field) => [
       field.name,
-      shown(field, values[field.name] !== undefined ? values[field.name] : field.default),
+      shown(field, Object.hasOwn(values, field.name) ? values[field.name] : field.default),
     ]),
   );
 }
@@ -154,8 +155,9 @@ const EMAIL = /^[^\s@]+@[^\s@]+\.?[^\s@]*$/;
  * @param {Record<string, any>} form
  */
 export function checked(fields, form) {
-  const content = /** @type {Record<string, any>} */ ({});
-  const wrong = /** @type {Record<string, string>} */ ({});
+  // Without a prototype: a field may be named "__proto__".
+  const content = /** @type {Record<string, any>} */ (Object.create(null));
+  const wrong = /** @type {Record<string, string>} */ (Object.create(null));
   for (const field of fields) {
     const raw = form[field.name];
     if (raw === "" || raw === undefined || (Array.isArray(raw) && !raw.length && !field.least)) {
@@ -228,7 +230,7 @@ function read(field, raw) {
     }
     case "json":
       try {
-        return [JSON.parse(raw), ""];
+        return [parseExact(raw), ""];
       } catch (bad) {
         return [null, `This is not JSON: ${bad instanceof Error ? bad.message : bad}`];
       }
@@ -486,6 +488,136 @@ export function toFirstWrong(form, wrong) {
   if (found instanceof HTMLElement) found.focus();
 }
 
+const equal = (one, other) => JSON.stringify(one) === JSON.stringify(other);
+
+/**
+ * Whether a field can show a value and return it after an edit.
+ * @param {Field} field
+ * @param {any} value
+ */
+function isFaithful(field, value) {
+  if (value === undefined || value === null) return true;
+  const keys = (field.options ?? []).map(([key]) => key);
+  switch (field.kind) {
+    case "boolean":
+      return typeof value === "boolean";
+    case "choice":
+      return keys.includes(value);
+    case "choices":
+      return (
+        Array.isArray(value) &&
+        equal(
+          value,
+          keys.filter((key) => value.includes(key)),
+        )
+      );
+    case "number":
+    case "integer":
+      return typeof value === "number";
+    case "text":
+      return typeof value === "string" && !value.includes("\r");
+    case "lines":
+    case "several": {
+      if (typeof value === "string") return field.kind === "several"; // written as people write it
+      return (
+        Array.isArray(value) &&
+        value.every((one) => typeof one === "string") &&
+        equal(read({ ...field, least: null, most: null }, shown(field, value))[0], value)
+      );
+    }
+    default:
+      return true;
+  }
+}
+
+/**
+ * The arguments of a call while they are edited, as a form and as JSON. Both ways show the same
+ * arguments: a member that the form has no field for, and a value that its field cannot show, stay
+ * as they are. Each edit returns a new draft.
+ */
+export class ArgumentsDraft {
+  /**
+   * @param {any} schema
+   * @param {any} value the arguments
+   * @param {boolean} [withDefaults] whether fields without a value show their default
+   */
+  constructor(schema, value, withDefaults = true) {
+    this.schema = schema;
+    /** The arguments that the form was made from. */
+    this.before = value ?? {};
+    this.value = this.before;
+    /** @type {Field[]} */
+    this.fields = fieldsOf(schema).map((field) => {
+      const own = Object.hasOwn(this.before, field.name) ? this.before[field.name] : undefined;
+      const fitting = isFaithful(field, own)
+        ? field
+        : { ...field, kind: /** @type {const} */ ("json") };
+      return withDefaults ? fitting : { ...fitting, default: undefined };
+    });
+    this.form = typed(this.fields, this.before);
+    this.text = json(value);
+    /** @type {Record<string, string>} errors by field; that of the JSON text by "" */
+    this.wrong = {};
+  }
+
+  /** Whether the arguments have errors. */
+  get isWrong() {
+    return Object.keys(this.wrong).length > 0;
+  }
+
+  /**
+   * The draft after an edit of a field.
+   * @param {string} name
+   * @param {any} raw
+   */
+  withField(name, raw) {
+    const next = this.copy();
+    next.form = { ...this.form, [name]: raw };
+    const found = checked(this.fields, next.form);
+    const came = typed(this.fields, this.before);
+    const members = new Map(Object.entries(this.before));
+    for (const field of this.fields) {
+      const now = next.form[field.name];
+      if (members.has(field.name) && equal(now, came[field.name])) continue; // untouched
+      if (Object.hasOwn(found.content, field.name))
+        members.set(field.name, found.content[field.name]);
+      else if (found.wrong[field.name] && now !== "" && now !== undefined)
+        members.set(field.name, now); // as it was typed
+      else members.delete(field.name);
+    }
+    const known = this.fields.map((field) => field.name).filter((each) => members.has(each));
+    const order = new Set([...known, ...members.keys()]);
+    next.value = Object.fromEntries([...order].map((each) => [each, members.get(each)]));
+    next.text = json(next.value);
+    next.wrong = found.wrong;
+    return next;
+  }
+
+  /**
+   * The draft after an edit of the JSON text. Text that is not an object keeps the arguments.
+   * @param {string} text
+   */
+  withText(text) {
+    try {
+      const made = parseExact(text);
+      if (!made || typeof made !== "object" || Array.isArray(made))
+        throw new SyntaxError("the arguments are an object");
+      const next = new ArgumentsDraft(this.schema, made, false);
+      next.text = text;
+      return next;
+    } catch (bad) {
+      const next = this.copy();
+      next.text = text;
+      next.wrong = { "": `This is not JSON: ${bad instanceof Error ? bad.message : bad}` };
+      return next;
+    }
+  }
+
+  copy() {
+    return Object.assign(Object.create(ArgumentsDraft.prototype), this);
+  }
+}
+
 /**
  * An editor for the arguments of a call, as a form or as JSON. It reports every change: the
  * arguments, whether they have errors, and the pointer of the value just written.
@@ -493,53 +625,21 @@ export function toFirstWrong(form, wrong) {
  *   onChange: (value: any, wrong: boolean, pointer?: string) => void}} props
  */
 export function ArgumentsEditor({ schema, value, onChange }) {
-  const fields = fieldsOf(schema);
+  const [draft, setDraft] = useState(() => new ArgumentsDraft(schema, value));
+  const { fields, form, text, wrong } = draft;
   const [way, setWay] = useState(fields.length ? "form" : "json");
-  const [form, setForm] = useState(() => typed(fields, value));
-  const [text, setText] = useState(() => json(value));
-  // The arguments that the form was made from: unchanged fields keep their exact values.
-  const [before, setBefore] = useState(value);
-  const [wrong, setWrong] = useState(/** @type {Record<string, string>} */ ({}));
-  const others = Object.fromEntries(
-    Object.entries(value ?? {}).filter(([name]) => !fields.some((field) => field.name === name)),
-  );
   const change = (name, raw) => {
-    const now = { ...form, [name]: raw };
-    const found = checked(fields, now);
-    setForm(now);
-    setWrong(found.wrong);
-    const came = typed(fields, before);
-    const kept = fields.filter(
-      (field) =>
-        before?.[field.name] !== undefined &&
-        !found.wrong[field.name] &&
-        JSON.stringify(now[field.name]) === JSON.stringify(came[field.name]),
-    );
-    const made = {
-      ...others,
-      ...found.content,
-      ...Object.fromEntries(kept.map((field) => [field.name, before[field.name]])),
-    };
-    setText(json(made));
+    const next = draft.withField(name, raw);
+    setDraft(next);
     const short = SHORT.has(fields.find((field) => field.name === name)?.kind ?? "");
-    onChange(made, Object.keys(found.wrong).length > 0, short ? step(name) : "");
+    onChange(next.value, next.isWrong, short ? step(name) : "");
   };
   const write = (event) => {
-    const now = event.currentTarget.value;
-    setText(now);
-    try {
-      const made = JSON.parse(now);
-      if (!made || typeof made !== "object" || Array.isArray(made))
-        throw new SyntaxError("the arguments are an object");
-      setWrong({});
-      setForm(typed(fields, made));
-      setBefore(made);
-      onChange(made, false);
-    } catch (bad) {
-      setWrong({ "": `This is not JSON: ${bad instanceof Error ? bad.message : bad}` });
-      onChange(value, true);
-    }
+    const next = draft.withText(event.currentTarget.value);
+    setDraft(next);
+    onChange(next.value, next.isWrong);
   };
+  const words = Object.entries(wrong).map(([name, one]) => (name ? `${name}: ${one}` : one));
   return html`
     <div class="editor">
       ${
@@ -558,7 +658,8 @@ export function ArgumentsEditor({ schema, value, onChange }) {
       }
       ${
         way === "form"
-          ? fields.map(
+          ? html`
+            ${fields.map(
               (field) => html`
                 <${Input}
                   key=${field.name}
@@ -568,9 +669,18 @@ export function ArgumentsEditor({ schema, value, onChange }) {
                   onChange=${(raw) => change(field.name, raw)}
                 />
               `,
-            )
+            )}
+            ${
+              wrong[""] &&
+              html`
+                <p class="wrong" role="alert">
+                  The JSON text has an error. The form shows the arguments before it.
+                </p>
+              `
+            }
+          `
           : html`
-            <div class=${cls("field", wrong[""] && "is-wrong")}>
+            <div class=${cls("field", words.length > 0 && "is-wrong")}>
               <textarea
                 class="mono"
                 data-leaf=""
@@ -580,14 +690,13 @@ export function ArgumentsEditor({ schema, value, onChange }) {
                 value=${text}
                 onInput=${write}
               ></textarea>
-              ${
-                wrong[""] &&
-                html`
-                  <p class="wrong" role="alert">
-                    ${wrong[""]}
+              ${words.map(
+                (one) => html`
+                  <p key=${one} class="wrong" role="alert">
+                    ${visible(one)}
                   </p>
-                `
-              }
+                `,
+              )}
             </div>
           `
       }

@@ -20,18 +20,8 @@ import { Suggested, fits, suggestions } from "../kit/complete.js";
 import { Contents } from "../kit/content.js";
 import { toFirstWrong } from "../kit/fields.js";
 import { act } from "../kit/net.js";
+import { variables } from "../kit/templates.js";
 import { attached, eventListeners, overlay, servers } from "./store.js";
-
-const VARIABLE = /\{([+#./;?&]?)([^{}]+)\}/g;
-
-/** The names of a template's variables. @param {string} template */
-export const variables = (template) => [
-  ...new Set(
-    [...template.matchAll(VARIABLE)].flatMap((found) =>
-      found[2].split(",").map((name) => name.replace(/(?:\*|:\d+)$/, "").trim()),
-    ),
-  ),
-];
 
 /**
  * @typedef {{label: string, key: string, leaf?: any, children: Map<string, Node>}} Node

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from interlock.models.interface import Delta, Model, ModelAnswer, ModelFailure
 from interlock.types import CreateMessageRequestParams
 
-from ..fleet.nesting import too_deep
+from .nesting import too_deep
 
 
 async def whole(
