@@ -16,7 +16,10 @@ from interlock import REVISIONS, Client, ClientSettings, Implementation, Interlo
 from interlock.tape import RecordedConnection, Recorder
 
 from .events import InspectorEvent, InspectorEvents, Publish
+from .features import ConnectionFeatures
+from .model_replies import ModelReplies
 from .questions import ConnectionQuestions
+from .recorded_answers import RecordedAnswers, find_recorded
 from .recordings import LIVE, Recording, Recordings
 from .saved_calls import SavedCalls
 from .targets import AUTO, InspectorTarget
@@ -41,6 +44,7 @@ class Connection:
         recording: The name of the recording that has its messages.
         record: Starts to record a new connection, and returns its tap; None for a recorded one.
         publish: Publishes an event to the pages.
+        questions: Its questions, the rules for them, and the roots.
     """
 
     def __init__(
@@ -50,6 +54,7 @@ class Connection:
         recording: str,
         record: Callable[[], RecordedConnection] | None,
         publish: Publish,
+        questions: ConnectionQuestions,
     ) -> None:
         self.name = name
         self.target = target
@@ -63,7 +68,10 @@ class Connection:
         self.status: Status = "recorded" if record is None else "closed"
         self.words = ""
         """Why the connection failed."""
-        self.questions = ConnectionQuestions(name, publish)
+        self.opened = 0
+        """How often it was opened."""
+        self.questions = questions
+        self.features = ConnectionFeatures(name, target.url, publish)
         self._record = record
         self._publish = publish
         self._changing = asyncio.Lock()
@@ -90,6 +98,7 @@ class Connection:
             else:
                 self.client = client
                 self.revision = client.revision
+                self.opened += 1
                 self._set("open")
 
     async def close(self) -> None:
@@ -123,10 +132,12 @@ class Connection:
             "failure": self.words,
             "asked": self.asked,
             "revision": self.revision,
+            "opened": self.opened,
             "server": info,
             "instructions": client.instructions if client is not None else None,
             "capabilities": client.server_capabilities if client is not None else None,
             "questions": self.questions.state(),
+            "features": self.features.state(self.questions),
         }
 
     def _client(self) -> Client:
@@ -165,10 +176,6 @@ class Inspector:
         targets: What the command line named.
         recorder: The tape of the live connections.
         calls: The file of the saved calls.
-
-    Raises:
-        OSError: A tape cannot be read.
-        TapeError: A target is not a tape, or its version is not supported.
     """
 
     def __init__(
@@ -179,30 +186,34 @@ class Inspector:
         self.connections: dict[str, Connection] = {}
         self.saved = SavedCalls(calls)
         self.timelines = Timelines()
+        self.replies = ModelReplies()
+        """Answers questions with the configured model."""
+        self._answers: dict[str, RecordedAnswers] = {}
         self._tapes: dict[str, InspectorTarget] = {}
         self._opening: set[asyncio.Task[None]] = set()
         self._recorder = recorder
-        try:
-            self.tape = self.recordings.add(LIVE, recorder.path)
-            """The tape of the live connections."""
-            while self.tape.refresh():
-                pass  # an earlier recording in the same file: its sections are counted
-            sections = sum(1 for header in self.tape.file.headers if header.version)
-            self._section = f"{sections}:" if sections > 1 else ""  # as the index names it
-            for target in targets:
-                if target.tape is None:
-                    self._add_live(target, target.name)
-                else:
-                    self._tapes[self.recordings.add(target.name, target.tape).name] = target
-        except BaseException:
-            self.recordings.close()
-            raise
+        self.tape = self.recordings.add(LIVE, recorder.path)
+        """The tape of the live connections."""
+        sections = sum(1 for header in self.tape.file.headers if header.version)
+        self._section = f"{sections}:" if sections > 1 else ""  # as the index of a tape names it
+        for target in targets:
+            if target.tape is None:
+                self._add_live(target, target.name)
+            else:
+                self._tapes[self.recordings.add(target.name, target.tape).name] = target
         for recording in self.recordings:
             self._name_connections(recording)
 
     def publish(self, event: InspectorEvent) -> None:
         """Tell the open pages of an event."""
         self.events.publish(event)
+
+    def connection(self, name: str) -> Connection:
+        """Return a connection, open or not. Raises InterlockError if there is none of that name."""
+        found = self.connections.get(name)
+        if found is None:
+            raise InterlockError(f"There is no connection {name}.")
+        return found
 
     def connected(self, name: str) -> Connection:
         """Return an open connection. Raises InterlockError if there is none of that name."""
@@ -230,6 +241,9 @@ class Inspector:
             task.cancel()
         await asyncio.gather(*self._opening, return_exceptions=True)
         await asyncio.gather(*(one.close() for one in self.connections.values()))
+        for one in self.connections.values():
+            await one.features.authorization.aclose()
+        await self.replies.aclose()
         self.recordings.close()
 
     def state(self) -> dict[str, Any]:
@@ -277,8 +291,21 @@ class Inspector:
             self.tape.connections[self._section + tap.name] = name
             return tap
 
-        made = self.connections[name] = Connection(name, target, LIVE, record, self.publish)
+        questions = self._questions(name)
+        made = Connection(name, target, LIVE, record, self.publish, questions)
+        self.connections[name] = made
         return made
+
+    def _questions(self, name: str) -> ConnectionQuestions:
+        return ConnectionQuestions(name, self.publish, self._find_recorded, self.replies)
+
+    def _find_recorded(self, method: str, params: Any) -> Any:
+        """The answer of a tape to the same question; None if no tape has one."""
+        self.refresh()
+        for recording in self.recordings:
+            if recording.name not in self._answers:
+                self._answers[recording.name] = RecordedAnswers(recording.file)
+        return find_recorded(self._answers.values(), method, params)
 
     def _name_connections(self, recording: Recording) -> None:
         """Add the connections of a tape that were found since the last time."""
@@ -288,6 +315,8 @@ class Inspector:
             name = f"{shown.name}/{number}" if number else shown.name
             recording.connections[number] = name
             if len(self.connections) < MOST_CONNECTIONS:
-                made = Connection(name, shown, recording.name, None, self.publish)
+                made = Connection(
+                    name, shown, recording.name, None, self.publish, self._questions(name)
+                )
                 self.connections[name] = made
                 self.publish(InspectorEvent("connection", name, changes_state=True))

@@ -27,6 +27,7 @@ class InspectorTarget(Struct, frozen=True):
         transport: Makes the transport; None for a tape.
         tape: The file of a recorded conversation; None for a server.
         revision: The revision to ask for at first.
+        url: The URL of the server, if it is reached by HTTP. It may have secrets.
     """
 
     name: str
@@ -35,3 +36,4 @@ class InspectorTarget(Struct, frozen=True):
     transport: OpenTransport | None = None
     tape: Path | None = None
     revision: str = AUTO
+    url: str = ""

@@ -19,6 +19,8 @@ import { act, listen } from "../kit/net.js";
  * @property {string | null} instructions
  * @property {Record<string, any> | null} capabilities
  * @property {any[]} questions
+ * @property {any} features the state of the feature panels
+ * @property {number} opened how often it was opened
  */
 
 /**

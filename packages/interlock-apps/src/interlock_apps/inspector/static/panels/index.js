@@ -1,5 +1,13 @@
 // @ts-check
 // The feature panels, in the order of their tabs.
+import { panel as authorization } from "./authorization.js";
+import { panel as prompts } from "./prompts.js";
+import { panel as questions } from "./questions.js";
+import { panel as resources } from "./resources.js";
+import { panel as skills } from "./skills.js";
+import { panel as subscriptions } from "./subscriptions.js";
+import { panel as tasks } from "./tasks.js";
+import { panel as tools } from "./tools.js";
 
 /**
  * A feature panel: one tab of a connection.
@@ -12,4 +20,13 @@
  */
 
 /** @type {FeaturePanel[]} */
-export const panels = [];
+export const panels = [
+  tools,
+  resources,
+  prompts,
+  subscriptions,
+  tasks,
+  skills,
+  questions,
+  authorization,
+];
