@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import msgspec
 import pytest
 from msgspec import Raw
 from msgspec.structs import replace
@@ -175,3 +178,23 @@ def test_a_raw_result_is_answered_with_what_the_server_says_of_itself(
         head = b'"_meta":{%b}' % meta if meta else b""
     body = b"{%b}" % b",".join(part for part in (head, members) if part)
     assert frame == b'{"jsonrpc":"2.0","id":1,"result":%b}' % body
+
+
+def test_the_fields_of_params_are_read_once_however_many_requests_pass(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """To read them, msgspec compiles the annotations of the type."""
+    x = received(stateless(b'"name":"a"'))
+    changed = replace(x, params=replace(x.params, name="b"))
+    assert passed_params(changed) == b'{"name":"b"}'
+    reads: list[object] = []
+    fields = msgspec.structs.fields
+
+    def counted(kind: Any) -> Any:
+        reads.append(kind)
+        return fields(kind)
+
+    monkeypatch.setattr(msgspec.structs, "fields", counted)
+    for _ in range(10):
+        passed_params(changed)
+    assert reads == []

@@ -5,6 +5,7 @@ bytes they came in.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -57,13 +58,21 @@ def passed_params(x: Exchange) -> bytes | None:
     return _joined(members)
 
 
+@lru_cache(maxsize=256)  # msgspec reads the annotations anew each time
+def _fields_of(kind: Any) -> tuple[tuple[str, str], ...]:
+    """Return the names of the fields of params and of their members, without `_meta`."""
+    fields = msgspec.structs.fields(kind)
+    return tuple((field.name, field.encode_name) for field in fields if field.name != "meta")
+
+
 def _overlay(members: dict[str, Raw], received: Received, params: Any, revision: str) -> None:
     """Put the fields that were changed in the place of the members they came in."""
     before = received.params
     changed = [
-        field.encode_name
-        for field in msgspec.structs.fields(params)
-        if field.name != "meta" and getattr(params, field.name) != getattr(before, field.name)
+        encoded
+        for name, encoded in _fields_of(params.__class__)
+        if getattr(params, name) is not getattr(before, name)
+        and getattr(params, name) != getattr(before, name)
     ]
     if not changed:
         return
