@@ -6,7 +6,7 @@ A `Server` and a `Client` become sources by `as_source()`. A source of your own 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, Protocol
 
 from msgspec import Struct
@@ -41,6 +41,8 @@ class Offered(Struct, frozen=True, kw_only=True):
         scopes: The scopes that a caller needs for a feature, by its kind ("tool", "resource",
             "template", "prompt" or "skill") and its name, URI or URI template.
         tasks: Which tools can be tasks, by name.
+        never_ask: Features whose requests never ask questions, as (kind, name); their requests cost
+            less.
         visible: Two functions that decide which callers see which features, as for
             `Server.visible`; None if all callers see all.
     """
@@ -53,6 +55,7 @@ class Offered(Struct, frozen=True, kw_only=True):
     completions: bool = False
     scopes: Mapping[tuple[str, str], frozenset[str]] = {}
     tasks: Mapping[str, ToolTasks] = {}
+    never_ask: Collection[tuple[str, str]] = ()
     visible: tuple[Callable[[Caller], Any], Callable[[Any, Any], bool]] | None = None
 
 

@@ -901,13 +901,23 @@ class Server:
         middleware. That server runs the tasks and carries the questions.
         """
         if self._mounted_handler is None:
-            of_tasks = [layer for e in self.extensions if e.id == _TASKS for layer in e.middleware]
-            layers = [layer for layer in self._middleware if layer not in of_tasks]
+            self.handlers.encodes_results = False  # the other server may have middleware
+            layers = self._layers_of_source
             handler = self._limited(stack(self.handlers.handle, *layers))
             self._mounted_handler = self.meters.around(handler)
         return self._mounted_handler
 
     _mounted_handler: Handler | None = None
+
+    @property
+    def _layers_of_source(self) -> list[Middleware]:
+        of_tasks = [layer for e in self.extensions if e.id == _TASKS for layer in e.middleware]
+        return [layer for layer in self._middleware if layer not in of_tasks]
+
+    @property
+    def asks_anywhere(self) -> bool:
+        """Whether any request may ask a question, because there is middleware."""
+        return bool(self._layers_of_source)
 
     def settle_mounts(self) -> None:
         """Follow the changes of the mounted sources at once."""
@@ -1044,7 +1054,7 @@ class Server:
         return explaining(handler)
 
     def _layered(self) -> Handler:
-        self.handlers.encodes_results = not self._middleware
+        self.handlers.encodes_results = not self._middleware and self._mounted_handler is None
         handler = self.suspended_calls.around(
             stack(self.handlers.handle, *self._middleware),
             could_ask=_always if self._middleware else self.handlers.could_ask,

@@ -4,7 +4,7 @@ connection.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ...exchange import AnyResult, Exchange, Handler
@@ -33,6 +33,11 @@ class MountedServer(Protocol):
     @property
     def mounted_handler(self) -> Handler:
         """The handler of requests that come through the server that has mounted this one."""
+        ...
+
+    @property
+    def asks_anywhere(self) -> bool:
+        """Whether any request may ask a question, because there is middleware."""
         ...
 
     @property
@@ -143,4 +148,20 @@ class ServerSource:
                 if tool.task != "never"
             },
             visible=None if rule is None else (rule.by, rule.sees),
+            never_ask=() if self.server.asks_anywhere else frozenset(_never_asking(catalogue)),
         )
+
+
+def _never_asking(catalogue: Catalogue) -> Iterator[tuple[str, str]]:
+    """Yield the features whose functions take no Context, by which alone they could ask."""
+    lists: tuple[FeatureList[Any], ...] = (
+        catalogue.tools,
+        catalogue.resources,
+        catalogue.templates,
+        catalogue.prompts,
+    )
+    for features in lists:
+        for feature in features:
+            call = feature.call
+            if call is None or call.context is None:
+                yield features.kind, feature.key

@@ -17,12 +17,13 @@ from ...schema import SchemaError, header_parameters
 from ...source import Offered, Source, ToolTasks
 from ...typed.uri_templates import Template
 from ..catalogue.catalogue import Catalogue
-from ..catalogue.features import Feature, FeatureKind, FeatureList, tags_of
+from ..catalogue.features import Call, Feature, FeatureKind, FeatureList, tags_of
 from ..catalogue.scopes import NONE
 from ..catalogue.visibility import Rule, rule_of
 from ..extensions.skills import SkillFeature
 from .routes import (
     ANSWERED_BY_SOURCE,
+    ASKED_BY_SOURCE,
     NO_STRINGS,
     READ_BY_SOURCE,
     MountedPrompt,
@@ -302,7 +303,10 @@ class Mount:
             self.uris.uris.add(own)
         route, shown = self._route("resource", own, listing, offered)
         return MountedResource(
-            replace(shown, uri=self.uris.shown(own)), scopes=route.own.scopes, route=route
+            replace(shown, uri=self.uris.shown(own)),
+            _call_of("resource", own, offered),
+            scopes=route.own.scopes,
+            route=route,
         )
 
     def _template(self, offered: Offered, listing: t.ResourceTemplate) -> MountedTemplate:
@@ -317,7 +321,7 @@ class Mount:
         return MountedTemplate(
             replace(shown, uri_template=text),
             template,
-            ANSWERED_BY_SOURCE,
+            _call_of("template", own, offered),
             NO_STRINGS,
             scopes=route.own.scopes,
             route=route,
@@ -338,7 +342,7 @@ class Mount:
             raise ValueError(f"its input schema cannot be used: {bad}") from None
         return MountedTool(
             replace(shown, execution=execution),
-            ANSWERED_BY_SOURCE,
+            _call_of("tool", own, offered),
             READ_BY_SOURCE,
             READ_BY_SOURCE,
             mirrors,
@@ -351,7 +355,11 @@ class Mount:
     def _prompt(self, offered: Offered, listing: t.Prompt) -> MountedPrompt:
         route, shown = self._route("prompt", listing.name, listing, offered)
         return MountedPrompt(
-            shown, ANSWERED_BY_SOURCE, NO_STRINGS, scopes=route.own.scopes, route=route
+            shown,
+            _call_of("prompt", listing.name, offered),
+            NO_STRINGS,
+            scopes=route.own.scopes,
+            route=route,
         )
 
     def _route(
@@ -407,6 +415,11 @@ class Mount:
         route = route_of(placed)
         own = feature if route is None else route.own
         return theirs is None or _decided(theirs.sees(their_key, own))
+
+
+def _call_of(kind: FeatureKind, own: str, offered: Offered) -> Call:
+    """Return the call of a feature, which says whether it may ask."""
+    return ANSWERED_BY_SOURCE if (kind, own) in offered.never_ask else ASKED_BY_SOURCE
 
 
 def _decided(seen: Any) -> bool:

@@ -114,8 +114,7 @@ def _not_called() -> None:
     """Stands for the function of a mounted feature, which its source runs."""
 
 
-ANSWERED_BY_SOURCE = Call(
-    _not_called, context="ctx"
-)  # a source may ask, like a tool with a Context
+ASKED_BY_SOURCE = Call(_not_called, context="ctx")  # like a function that takes a Context
+ANSWERED_BY_SOURCE = Call(_not_called)
 READ_BY_SOURCE: Any = None  # the source decodes the arguments, and encodes the result
 NO_STRINGS = Strings(_not_called, Exchange)
