@@ -5,6 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Callable, Iterable, Mapping
+from itertools import chain
 from typing import Any, Literal
 
 # The supported dialects, by name. In `$schema`, http and https are equal, and a trailing `#` is
@@ -295,8 +296,20 @@ class Survey:
         return [*targets, *(other for other in dynamic if other not in targets)]
 
 
+_SCALARS = frozenset({str, int, float, bool, type(None)})
+
+
 def inside(level: Iterable[Any]) -> list[Any]:
     """Return the values directly inside the objects and lists among some JSON values."""
+    level = list(level)
+    kinds = {*map(type, level)}
+    # Most levels of large values have one kind: rows of a table, or their fields.
+    if kinds <= _SCALARS:
+        return []
+    if kinds == {dict}:
+        return list(chain.from_iterable(map(dict.values, level)))
+    if kinds == {list}:
+        return list(chain.from_iterable(level))
     containers = (outer for outer in level if isinstance(outer, dict | list | tuple))
     return [
         inner
