@@ -7,7 +7,6 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-import sys
 import threading
 from typing import Any
 
@@ -390,16 +389,3 @@ async def test_many_small_frames_behind_a_slow_peer_are_written_in_order(number:
             both.channel.send([b"%06d" % n + b"." * 200])
         wire = await both.read(number * 207)
     assert [int(line[:6]) for line in wire.splitlines()] == list(range(number))
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux can change the size of a pipe")
-async def test_a_pipe_with_large_messages_holds_one_of_them() -> None:
-    """Small messages do not ask for that memory."""
-    import fcntl
-
-    async with ends(PipeChannel) as both:
-        small = fcntl.fcntl(both.read_from, fcntl.F_GETPIPE_SZ)
-        both.channel.send([b"x"])
-        assert fcntl.fcntl(both.read_from, fcntl.F_GETPIPE_SZ) == small
-        both.channel.send([b"x" * MB])
-        assert fcntl.fcntl(both.read_from, fcntl.F_GETPIPE_SZ) >= MB

@@ -75,18 +75,6 @@ def _unread(fd: int) -> int | None:
     return left and (0 if _is_deserted(fd) else left)
 
 
-def _widen(fd: int) -> None:
-    """Let a pipe hold a large message, which then passes in one piece and not in sixteen. Only
-    Linux can.
-    """
-    if sys.platform == "linux":
-        import fcntl  # late: not on Windows, and needed only for large messages
-
-        # A socket has no such size, and a user may only have so much memory in pipes.
-        with contextlib.suppress(OSError, ValueError):
-            fcntl.fcntl(fd, fcntl.F_SETPIPE_SZ, _LARGE_READ)
-
-
 def _is_deserted(fd: int) -> bool:
     """Whether the reading end of a pipe is closed everywhere. Then the content of the pipe is never
     read.
@@ -160,7 +148,6 @@ class PipeChannel:
         self._take: Callable[[list[Frame]], None] | None = None
         self._on_end: Callable[[], None] | None = None
         self._patient = False
-        self._is_wide = False
         # called once, at the first large message
         self.on_large: Callable[[], None] | None = None
         self._out: deque[memoryview] = deque()
@@ -408,10 +395,6 @@ class PipeChannel:
         self._relax()
 
     def _note_large(self) -> None:
-        if not self._is_wide:
-            self._is_wide = True
-            _widen(self._read_fd)
-            _widen(self._write_fd)
         noted = self.on_large
         self.on_large = None
         if noted is not None:
