@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from interlock.store import Replay, SqliteStore, StoreError
+from interlock.store.sqlite import topics
 from interlock.store.sqlite.schema import SCHEMA
 from interlock.testing.contracts.promises import RecordingListener
 from interlock.testing.contracts.sessions import session
@@ -224,3 +225,20 @@ async def test_what_another_version_wrote_counts_as_gone(tmp_path, caplog):
         assert await store.sessions.save(kept, was=kept) is False
     assert "cannot be read" in caplog.text
     assert "secret" not in caplog.text
+
+
+async def test_notes_arrive_though_nothing_has_changed_for_long(tmp_path, monkeypatch):
+    """Then a process polls less often; and often again, once there is a note."""
+    monkeypatch.setattr(topics, "_BUSY_SECONDS", 0.0)
+    one, other = SqliteStore(tmp_path / "store.db"), SqliteStore(tmp_path / "store.db")
+    async with opened(one, other):
+        listeners = [RecordingListener(store.notes) for store in (one, other)]
+        async with asyncio.timeout(30):
+            one.notes.publish(b"1")
+            for listener in listeners:
+                assert await listener.receive(1) == [b"1"]
+            monkeypatch.setattr(topics, "_BUSY_SECONDS", 60.0)
+            other.notes.publish(b"2")
+            one.notes.publish(b"3")
+            for listener in listeners:
+                assert sorted(await listener.receive(3)) == [b"1", b"2", b"3"]

@@ -13,6 +13,8 @@ from .session_versions import SessionVersions
 from .writer import Writer
 
 _PAUSE = 0.02  # seconds between two polls
+_IDLE_PAUSE = 0.2  # the same, when nothing has changed for some seconds
+_BUSY_SECONDS = 2.0  # the time after a change in which it polls often
 _SWEEP = 256  # notes of this process between two removals of old or excess notes
 
 log = limited("interlock.store")
@@ -154,8 +156,8 @@ def _newest(db: sqlite3.Connection, table: str) -> int:
 class Poll:
     """Polls the versions of the topics while one has listeners, and reads those that have changed.
 
-    The versions are in shared memory: without them, an idle process would read the file 50 times a
-    second.
+    The versions are in shared memory: without them, each poll would read the file. A process wakes
+    up for each poll, so it polls less often while the processes have nothing to say to each other.
     """
 
     def __init__(self) -> None:
@@ -163,6 +165,7 @@ class Poll:
         self._topics: Sequence[SqliteTopic] = ()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._timer: asyncio.TimerHandle | None = None
+        self._busy_until = 0.0  # on the clock of the event loop
         self._seen: dict[SqliteTopic, int] = {}  # the version of each topic at its last poll
 
     def start(self, reader: sqlite3.Connection, topics: Sequence[SqliteTopic]) -> None:
@@ -193,14 +196,16 @@ class Poll:
         except RuntimeError:
             here = False
         if here:
-            self._timer = loop.call_later(_PAUSE, self._look)
+            is_busy = loop.time() < self._busy_until
+            self._timer = loop.call_later(_PAUSE if is_busy else _IDLE_PAUSE, self._look)
         else:
             loop.call_soon_threadsafe(self.wake)
 
     def look_now(self) -> None:
-        """Read the notes that this process has just written."""
+        """Read the notes that this process has just written. Others may answer soon."""
         for topic in self._topics:
             self._ask(topic)
+        self._poll_often()
 
     def _look(self) -> None:
         self._timer = None
@@ -209,8 +214,19 @@ class Poll:
         for topic in self._topics:
             version = topic.version  # before the topic is read
             if version < 0 or version != self._seen.get(topic):
+                self._poll_often()
                 self._seen[topic] = version if self._ask(topic) else -1
         self.wake()
+
+    def _poll_often(self) -> None:
+        """Poll often for a while."""
+        if self._loop is None:
+            return
+        now = self._loop.time()
+        self._busy_until = now + _BUSY_SECONDS
+        if self._timer is not None and self._timer.when() > now + _PAUSE:
+            self._timer.cancel()
+            self._timer = self._loop.call_later(_PAUSE, self._look)
 
     def _ask(self, topic: SqliteTopic) -> bool:
         """Read the new notes of a topic. Returns False if the file cannot be read."""
