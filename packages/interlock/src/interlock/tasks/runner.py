@@ -44,6 +44,7 @@ log = limited("interlock.tasks")
 _HEARTBEAT = 0.75  # seconds between heartbeats; a worker counts as dead after four of them
 _PATIENCE = 1.0  # seconds between two attempts to write the end of a task
 _PAGE = 500
+_LOADS = 20  # records that a search loads at once; a record has the result of its task
 _EXPIRY_SECONDS = 1.0  # between two searches for runs whose time is over
 _LONG_PAGE = 10_000  # keys for a search that a store answers from all its keys
 _MOST_FULL = 10_000
@@ -876,13 +877,10 @@ class TaskRunner:
                 keys = await self.records.keys(
                     "task:", now=self.wall_clock(), after=after, most=_PAGE
                 )
-                for key in keys:
+                for start in range(0, len(keys), _LOADS):
                     if self.is_draining:
                         return False
-                    if self.queue is None:
-                        await self._take_over(key, alive)
-                    else:
-                        await self._queue_again(self.queue, key, alive)
+                    await self._search_part(keys[start : start + _LOADS], alive)
                 if len(keys) < _PAGE:
                     break
                 after = keys[-1]
@@ -899,11 +897,19 @@ class TaskRunner:
     def _search_soon(self, _: str, __: str) -> None:
         self.keep(self._search(set()))
 
-    async def _queue_again(self, queue: TaskQueue, key: str, alive: set[str]) -> None:
-        """Queue a task, unless a living worker runs it or it is queued already."""
-        stored = await self.records.load(key, now=self.wall_clock())
-        if stored is not None and not await self._is_taken(_decode(stored.data), alive):
-            await queue.put(key, str(stored.version))
+    async def _search_part(self, keys: list[str], alive: set[str]) -> None:
+        """Take over those of some tasks that no living worker runs, or queue them. They are loaded
+        at once: most have ended, and there may be many.
+        """
+        now = self.wall_clock()
+        loaded = await asyncio.gather(*(self.records.load(key, now=now) for key in keys))
+        for key, stored in zip(keys, loaded, strict=True):
+            if stored is None or await self._is_taken(_decode(stored.data), alive):
+                continue
+            if self.queue is None:
+                await self._take_over(key, alive)
+            else:
+                await self.queue.put(key, str(stored.version))
 
     async def _is_taken(self, task: TaskRecord, alive: set[str]) -> bool:
         """Whether a task has ended, or a living worker runs it. Adds that worker to `alive`."""
