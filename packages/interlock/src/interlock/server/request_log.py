@@ -16,13 +16,14 @@ import os
 import select
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import lru_cache
 from time import perf_counter
 from typing import Literal, get_args
 
 from msgspec import Struct
 
 from .. import types as t
-from ..exchange import AnyResult, Exchange, Handler
+from ..exchange import AnyResult, Exchange, Handler, Principal
 from ..logs import JsonLine
 from ..untrusted.invisible import visible_line
 
@@ -42,28 +43,48 @@ _PAUSE = 0.02  # seconds in which lines are collected
 
 
 class RequestEntry(Struct, frozen=True):
-    """One request that has ended.
+    """One request that has ended. The words are made when it is written, many at a time.
 
     Attributes:
         method: The method.
-        name: The name of the tool or prompt, or the URI of the resource; "" if there is none.
-        caller: The name and version of the caller's program; "" if it is unknown.
-        subject: The caller as the guard verified it; "" without a guard.
+        target: The name of the tool or prompt, or the URI of the resource, as the caller sent it.
+        info: The program of the caller; None if it is unknown.
+        principal: The caller as the guard verified it; None without a guard.
         outcome: "ok", "tool error", "input required", "cancelled", "error CODE", or an exception.
         ms: The duration in milliseconds.
     """
 
     method: str
-    name: str
-    caller: str
-    subject: str
+    target: object
+    info: t.Implementation | None
+    principal: Principal | None
     outcome: str
     ms: float
 
+    @property
+    def name(self) -> str:
+        """The target, bounded; "" if there is none."""
+        return _bounded(str(self.target)) if self.target else ""
+
+    @property
+    def caller(self) -> str:
+        """The name and version of the caller's program; "" if it is unknown."""
+        return "" if self.info is None else _bounded(f"{self.info.name} {self.info.version}")
+
+    @property
+    def subject(self) -> str:
+        """The subject of the principal; "" without one."""
+        return "" if self.principal is None else _bounded(self.principal.subject)
+
     def __str__(self) -> str:
-        what = f"{self.method} {self.name}" if self.name else self.method
-        by = " ".join(filter(None, (self.caller, self.subject and f"as {self.subject}")))
-        return f"{what}: {self.outcome}, {self.ms:.1f} ms{f' ({by})' if by else ''}"
+        target = self.target
+        what = _what(self.method, str(target)[:_MOST_CHARACTERS] if target else "", self.outcome)
+        info = self.info
+        if info is None and self.principal is None:
+            return f"{what}{self.ms:.1f} ms"
+        name = "" if info is None else info.name[:_MOST_CHARACTERS]
+        version = "" if info is None else info.version[:_MOST_CHARACTERS]
+        return f"{what}{self.ms:.1f} ms{_by(name, version, self.subject)}"
 
 
 class RequestLog:
@@ -90,7 +111,7 @@ class RequestLog:
                 outcome = outcome_of_error(bad)
                 raise
             finally:
-                self._write(_entry(x, outcome, (perf_counter() - began) * 1000))
+                self._write(_entry(x, outcome, (perf_counter() - began) * 1000.0))
 
         return handle
 
@@ -115,16 +136,24 @@ def outcome_of_error(bad: BaseException) -> str:
 
 
 def _entry(x: Exchange, outcome: str, ms: float) -> RequestEntry:
-    info = x.caller.info
-    principal = x.caller.principal
-    return RequestEntry(
-        x.method,
-        _bounded(str(getattr(x.params, "name", None) or getattr(x.params, "uri", None) or "")),
-        "" if info is None else _bounded(f"{info.name} {info.version}"),
-        "" if principal is None else _bounded(principal.subject),
-        outcome,
-        ms,
-    )
+    caller = x.caller
+    params = x.params
+    target = getattr(params, "name", None) or getattr(params, "uri", None)
+    return RequestEntry(x.method, target, caller.info, caller.principal, outcome, ms)
+
+
+@lru_cache(maxsize=256)
+def _what(method: str, target: str, outcome: str) -> str:
+    """The beginning of a line, which most requests share with earlier ones."""
+    return f"{method} {_bounded(target)}: {outcome}, " if target else f"{method}: {outcome}, "
+
+
+@lru_cache(maxsize=256)
+def _by(program: str, version: str, subject: str) -> str:
+    """The end of a line."""
+    known = (_bounded(f"{program} {version}") if program else "", subject and f"as {subject}")
+    by = " ".join(filter(None, known))
+    return f" ({by})" if by else ""
 
 
 def _bounded(text: str) -> str:
@@ -149,7 +178,7 @@ def request_log(kind: str) -> RequestLog | None:
 
 
 def _as_text(entry: RequestEntry) -> str:
-    return f"{_TEXT}{entry}"
+    return _TEXT + str(entry)
 
 
 def _as_json(entry: RequestEntry) -> str:
@@ -207,32 +236,35 @@ class StderrLines:
         """Write the entries that wait, as far as the reader takes them."""
         entries = self._waiting
         self._waiting = []
-        piece = bytearray()
-        count = 0
+        line_of = self._line_of
+        lines: list[bytes] = []
+        size = 0
         for entry in entries:
-            data = self._line_of(entry).encode("utf-8", "backslashreplace")[: _PIECE - 1] + b"\n"
-            if len(piece) + len(data) > _PIECE:
-                self._put(piece, count)
-                piece = bytearray()
-                count = 0
-            piece += data
-            count += 1
-        self._put(piece, count)
+            data = line_of(entry).encode("utf-8", "backslashreplace")[: _PIECE - 1]
+            size += len(data) + 1
+            if size > _PIECE:
+                self._put(lines)
+                lines = []
+                size = len(data) + 1
+            lines.append(data)
+        self._put(lines)
         if self._left_out:
             left_out = self._left_out
             self._left_out = 0
-            words = f"{_TEXT}{left_out} lines of the request log were left out\n"
-            self._put(bytearray(words.encode()), left_out)
+            words = f"{_TEXT}{left_out} lines of the request log were left out"
+            if not self._put([words.encode()]):
+                self._left_out = left_out  # without the line about them
 
-    def _put(self, piece: bytearray, count: int) -> None:
-        """Write a piece, or count the lines that it stands for as left out."""
-        if not piece:
-            return
+    def _put(self, lines: list[bytes]) -> bool:
+        """Write lines, or count them as left out and return False."""
+        if not lines:
+            return True
         if not _is_writable(self._descriptor):
-            self._left_out += count
-            return
+            self._left_out += len(lines)
+            return False
         with contextlib.suppress(OSError):  # nobody reads stderr any more
-            os.write(self._descriptor, piece)
+            os.write(self._descriptor, b"\n".join((*lines, b"")))
+        return True
 
 
 def _is_writable(descriptor: int) -> bool:
