@@ -4,6 +4,7 @@ what two hosts keep in one place.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 
 from interlock.cli.models import models_of
 from interlock.configs import Input
+from interlock.tape import TapeFile
 from interlock_apps.commands.approvals import Approvals
 from interlock_apps.commands.host_factory import config_of, host_of, save_rules, saved_rules
 from interlock_apps.commands.options import HostCommandOptions
@@ -37,6 +39,42 @@ def given(
         lock=None,
         log_file=None,
     )
+
+
+async def test_all_messages_of_the_servers_are_recorded(home: Path) -> None:
+    """`--record FILE`; the secrets of the configuration are redacted."""
+    (home / "greeter.py").write_text(
+        "import os\nfrom interlock import Server\nserver = Server('greeter')\n"
+        "@server.tool\ndef greet() -> str:\n    return os.environ['KEY']\n"
+        "if __name__ == '__main__':\n    server.run()\n",
+        encoding="utf-8",
+    )
+    server = {
+        "command": sys.executable,
+        "args": [str(home / "greeter.py")],
+        "env": {"KEY": "a-secret-of-the-configuration"},
+    }
+    config = home / "mcp.json"
+    config.write_text(json.dumps({"mcpServers": {"greeter": server}}), encoding="utf-8")
+    options = given(config, models=("planner",))
+    options.record = home / "host.tape"
+    made = host_of(options, ask_to_start=False)
+    async with contextlib.AsyncExitStack() as stack:
+        stack.push_async_callback(made.aclose)
+        await made.log.open()
+        await made.open()
+        await made.hub.servers["greeter"].call("greet")
+    with TapeFile(home / "host.tape") as tape:
+        assert "tools/call" in {row.method for row in tape.rows}
+    assert "a-secret-of-the-configuration" not in (home / "host.tape").read_text(encoding="utf-8")
+
+
+def test_a_recording_that_cannot_be_written_is_an_error(asking: Path) -> None:
+    options = given(asking, models=("planner",))
+    options.answers["key"] = "a key"
+    options.record = asking.parent
+    with pytest.raises(click.ClickException, match="cannot be written"):
+        host_of(options, ask=False)
 
 
 @pytest.fixture

@@ -18,6 +18,7 @@ from interlock.cli.user_folder import make_folder, user_folder
 from interlock.configs import PROJECT_FILES, Config, Entry, Input, load_config
 from interlock.http11.fetch import Authorizer
 from interlock.store import file_lock, write_atomic
+from interlock.tape import Recorder, TapeError
 from interlock.watching import file_changes, stamps
 
 from ..demo.planner import Planner
@@ -80,10 +81,30 @@ def host_of(
             ask_to_start=ask_to_start,
             log_required=given.log_required,
             save_rules=lambda rules: save_rules(saved, rules),
-            hub=HubOptions(auth=_authorizer, revisions=KnownRevisions(own / "revisions.json")),
+            hub=HubOptions(
+                auth=_authorizer,
+                revisions=KnownRevisions(own / "revisions.json"),
+                record=_recorder(given),
+            ),
             task_wait=task_wait,
         ),
     )
+
+
+def _recorder(given: HostCommandOptions) -> Recorder | None:
+    """The recorder of --record. Raises click.ClickException if the tape cannot be written."""
+    if given.record is None:
+        return None
+    try:
+        recorder = Recorder(given.record)
+    except TapeError as bad:
+        raise click.ClickException(str(bad)) from None
+    except OSError as bad:
+        words = f"{given.record} cannot be written: {bad.strerror or bad}."
+        raise click.ClickException(words) from None
+    if recorder.path != given.record:
+        note(f"Another recorder writes {given.record}. Recording to {recorder.path}.", fg="yellow")
+    return recorder
 
 
 def _body_limits(given: HostCommandOptions) -> BodyLimits:

@@ -119,6 +119,15 @@ HOST_OPTIONS = (
         metavar="DAYS",
         help=f"Days for which large results are kept; their entries stay.  [{BodyLimits().days:g}]",
     ),
+    click.option(
+        "--record",
+        type=_NEW,
+        metavar="FILE",
+        help=(
+            "Record all messages of the servers in this tape. If it exists, the recording is "
+            "appended."
+        ),
+    ),
 )
 
 
@@ -143,6 +152,7 @@ class HostCommandOptions(Struct, kw_only=True):
     log_anchor: Path | None = None
     log_space: float | None = None
     log_days: float | None = None
+    record: Path | None = None
     steps: int | None = None
     discovery: float | None = None
     answers: dict[str, str] = {}
