@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 import pytest
@@ -31,7 +31,10 @@ from interlock import (
     Transform,
     Unreachable,
 )
+from interlock.client.source import ClientSource
+from interlock.server.sources.uris import with_prefix, without_prefix
 from interlock.types import Tool
+from tests.ports import free_port
 
 SECONDS = 15  # after which a test hangs
 
@@ -777,3 +780,80 @@ async def test_a_server_without_mounts_has_none_of_the_handlers() -> None:
     assert plain.handlers.method("tools/call") == plain.handlers.call_tool
     with pytest.raises(ValueError, match="not mounted in plain"):
         await plain.unmount(Server("other").mount(kitchen()))
+
+
+# -- a server behind that comes and goes -----------------------------------------------------------
+
+
+async def test_a_source_appears_when_its_server_does_and_heals_after_a_restart() -> None:
+    port = free_port()
+    again = asyncio.Event()
+    pauses: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+        await again.wait()
+        again.clear()
+
+    back = kitchen()
+    source = ClientSource(Client(f"http://127.0.0.1:{port}/mcp"), sleep=sleep)
+    front = Server("front")
+    front.mount(source, prefix="k")
+    async with Client(front) as client, client.watch(tools=True) as changes:
+        assert await names_of(client) == []
+        assert source.problem is not None
+        async with back.serve_http(port=port, grace=0.1):
+            again.set()
+            assert (await asyncio.wait_for(anext(changes), SECONDS)).kind == "tools"
+            assert (await client.call_tool("k__order", {"dish": "pea"})).text == "1 pea"
+            assert source.problem is None
+        await eventually(lambda: len(pauses) == 2)
+        with pytest.raises(McpError, match="cannot be reached"):
+            await client.call_tool("k__order", {"dish": "pea"})
+        assert "k__order" in await names_of(client)  # its last list stays
+        back.add_tool(lambda: "new", name="grown")
+        async with back.serve_http(port=port, grace=0.1):
+            again.set()
+            assert (await asyncio.wait_for(anext(changes), SECONDS)).kind == "tools"
+            assert (await client.call_tool("k__grown")).text == "new"
+    assert set(pauses) == {1.0}  # a server that has answered is tried again soon
+
+
+def test_a_client_belongs_to_one_mount() -> None:
+    client = Client(kitchen())
+    Server("one").mount(client)
+    with pytest.raises(ValueError, match="the client of kitchen is mounted already"):
+        Server("two").mount(client)
+
+
+async def test_a_watched_resource_is_watched_again_after_a_restart() -> None:
+    port = free_port()
+
+    async def sleep(seconds: float) -> None:
+        await asyncio.sleep(0.01)
+
+    front = Server("front")
+    front.mount(ClientSource(Client(f"http://127.0.0.1:{port}/mcp"), sleep=sleep))
+    back = kitchen()
+    async with AsyncExitStack() as both:
+        async with back.serve_http(port=port, grace=0.1):
+            client = await both.enter_async_context(Client(front))
+            changes = await both.enter_async_context(client.watch(resources="menu://today"))
+            assert changes.honoured.resource_subscriptions == ["menu://today"]
+            back.updated("menu://today")
+            assert (await asyncio.wait_for(anext(changes), SECONDS)).uri == "menu://today"
+        async with back.serve_http(port=port, grace=0.1):
+            # it may have changed meanwhile
+            assert (await asyncio.wait_for(anext(changes), SECONDS)).uri == "menu://today"
+            await eventually(lambda: any(one._uris for one in back.listeners))
+            back.updated("menu://today")
+            assert (await asyncio.wait_for(anext(changes), SECONDS)).uri == "menu://today"
+
+
+@pytest.mark.parametrize("uri", ["menu://today", "file:///a/b", "urn:isbn:1", "ui://x/y/z.html"])
+def test_a_prefix_of_a_uri_can_be_taken_away_again(uri: str) -> None:
+    moved = with_prefix(uri, "crm")
+    assert moved != uri
+    assert without_prefix(moved, "crm") == uri
+    assert without_prefix(uri, "crm") is None
+    assert without_prefix(moved, "cr") is None

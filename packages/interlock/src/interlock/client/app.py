@@ -140,6 +140,7 @@ class Client:
         self.settings = settings
         self.log_level = log_level
         self._answers_nothing = answers is None and elicit is None
+        self._is_source = False
         self._alive = False
         self._callbacks = Callbacks()
         on_stderr = transport.pop("on_stderr", None)
@@ -359,8 +360,15 @@ class Client:
 
         A client that is not open, and was given no answers, declares that it can be asked
         everything. The questions go to the callers of the server.
+
+        Raises:
+            ValueError: The client has a source already.
         """
         from .source import ClientSource, forwarding_answers  # late: few clients are mounted
+
+        if self._is_source:
+            raise ValueError(f"the client of {self.label} is mounted already; make another client")
+        self._is_source = True
 
         if self._answers_nothing and not self.connected:
             self._declare(forwarding_answers(self.extensions), self.extensions)

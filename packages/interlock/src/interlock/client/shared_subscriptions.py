@@ -113,10 +113,12 @@ class _Topic:
                 self._decide(False)
                 return
             await self._sleep(_PAUSE)
-            self._publish(t.ResourceUpdatedNotificationParams(uri=self.uri))
 
     def _receive(self, method: str, params: Any) -> None:
-        if method == "notifications/subscriptions/acknowledged":
+        if method == "notifications/subscriptions/acknowledged" and self._granted.done():
+            # It may have changed while the subscription was lost.
+            self._publish(t.ResourceUpdatedNotificationParams(uri=self.uri))
+        elif method == "notifications/subscriptions/acknowledged":
             self._decide(self.uri in (params.notifications.resource_subscriptions or ()))
         elif method == "notifications/resources/updated":
             self._publish(params)

@@ -155,6 +155,7 @@ class ClientSource:
         self._changed: dict[object, Callable[[], None]] = {}
         self._task: asyncio.Task[None] | None = None
         self._tried = asyncio.Event()
+        self._pause = _FIRST_PAUSE  # before the next attempt, in seconds
         self._subscriptions = SharedSubscriptions(client, sleep)
         self._calls = ForwardedCalls(client)
         self.problem: str | None = None
@@ -222,18 +223,17 @@ class ClientSource:
     # -- keeping the lists current -----------------------------------------------------------------
 
     async def _keep_open(self) -> None:
-        pause = _FIRST_PAUSE
         while True:
             try:
                 await self._client.open()
                 await self._follow()
-                pause = _FIRST_PAUSE
-            except (t.InterlockError, OSError, ValueError) as bad:
-                self.problem = str(bad)
-                log.warning("%s cannot be used: %s (next attempt in %g s)", self.name, bad, pause)
+            except Exception as bad:  # whatever it is, it may be over at the next attempt
+                self.problem = str(bad) or type(bad).__name__
+                log.warning("%s cannot be used: %s", self.name, self.problem)
                 self._tried.set()
+            pause = self._pause
+            self._pause = min(pause * 2, _LONGEST_PAUSE)
             await self._sleep(pause)
-            pause = min(pause * 2, _LONGEST_PAUSE)
 
     async def _follow(self) -> None:
         """Read the lists, and read them again when they change, until the subscription ends."""
@@ -254,6 +254,7 @@ class ClientSource:
     async def _read(self) -> None:
         lists = await self._all_lists()
         self.problem = None
+        self._pause = _FIRST_PAUSE
         if lists != self._lists:
             self._lists = lists
             for changed in list(self._changed.values()):
