@@ -16,7 +16,7 @@ from tests.interop.existing import PEERS, furnish
 
 pytestmark = pytest.mark.interop
 
-OPTIONS = ExamineOptions(timeout=120, slow_seconds=600)
+OPTIONS = ExamineOptions(timeout=120, slow_seconds=600, exit_seconds=60)
 KNOWN: dict[str, set[str]] = {}
 """Faults that existing servers really have, by server."""
 

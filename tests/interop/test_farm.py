@@ -268,7 +268,9 @@ def _known_faults(peer: ServerPeer, road: str) -> set[str]:
 @rows(_sdk_servers())
 async def test_doctor(peer: ServerPeer, road: str, stage: Stage) -> None:
     """The doctor raises no error and no warning but the faults that an SDK really has."""
-    options = ExamineOptions(timeout=SECONDS, slow_seconds=SECONDS, keep_alive_seconds=0.2)
+    options = ExamineOptions(
+        timeout=SECONDS, slow_seconds=SECONDS, exit_seconds=60, keep_alive_seconds=0.2
+    )
     async with asyncio.timeout(SECONDS), stage.served(peer, road) as reach:
         options = msgspec.structs.replace(options, env=dict(reach.env or {}))
         report = await examine(reach.url or list(reach.command), options)

@@ -4,6 +4,7 @@ connections side by side, and a tape offline.
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +27,9 @@ async def call(stage: InspectorStage, tool: str, connection: str = "travel", **g
 
 
 def rows(page: Any, words: str) -> Any:
-    """The rows of the timeline whose description has these words."""
-    return page.get_by_role("listbox", name="Messages").get_by_role("option", name=words)
+    """The rows of the timeline whose text has these words, in this order."""
+    pattern = re.compile(words.replace(", ", ".*").replace("/", "."))
+    return page.get_by_role("listbox", name="Messages").get_by_role("option", name=pattern)
 
 
 async def search(stage: InspectorStage) -> Any:
@@ -141,6 +143,12 @@ async def test_a_call_is_saved_run_and_deleted(chromium: Any, tmp_path: Path) ->
         await (
             page.get_by_role("region", name="Command", exact=True).get_by_text("--json").wait_for()
         )
+        await page.get_by_role("button", name="Run as a test: Vienna").click()
+        await (
+            page.get_by_role("region", name="Test", exact=True)
+            .get_by_text('call = "search_flights"')
+            .wait_for()
+        )
         await shot(page, "inspector-saved")
         await page.get_by_role("button", name="Run Vienna").click()
         await panel.get_by_text('"origin": "VIE"').wait_for()
@@ -201,7 +209,7 @@ async def test_a_tape_is_shown_offline(chromium: Any, tmp_path: Path) -> None:
         box = page.get_by_role("listbox", name="Messages")
         await box.focus()
         await page.keyboard.press("Home")
-        await rows(page, "tools/call, t0").first.wait_for()
+        await rows(page, "tools/call, t0, 0.000").first.wait_for()
         assert await box.get_by_role("option").count() < 100
         await shot(page, "inspector-tape")
         await page.get_by_role("searchbox", name="Filter").fill("tool:t4999? request")
@@ -247,7 +255,7 @@ async def test_the_page_fits_a_telephone(chromium: Any, tmp_path: Path, dark: bo
         await panel.get_by_text('"destination": "BCN"').wait_for()
         await shot(page, f"inspector-telephone-message-{dark}")
         await panel.get_by_role("button", name="Close the message").click()
-        await page.get_by_role("button", name="Connections").click()
+        await page.get_by_role("button", name="Connections", exact=True).click()
         await (
             page.get_by_role("navigation", name="Connections")
             .get_by_role("button", name="weather")

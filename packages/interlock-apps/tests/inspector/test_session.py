@@ -5,6 +5,7 @@ as they were typed, and saved calls.
 from __future__ import annotations
 
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -147,6 +148,11 @@ async def test_a_message_shows_what_each_revision_would_have(tmp_path: Path) -> 
         assert "structuredContent" in under[REVISIONS[2]]["result"]
         assert "structuredContent" not in under[REVISIONS[0]]["result"]
         asked = await act(it, "message", recording="live", row=call["partner"])
+        # Not the keys of `_meta` that the client sets.
+        assert msgspec.json.decode(asked["request"]["params"]) == {
+            "name": "add",
+            "arguments": {"a": 1, "b": 2},
+        }
         assert asked["request"]["command"] == (
             """interlock call adder.py add --json '{"a":1,"b":2}'"""
         )
@@ -202,6 +208,14 @@ async def test_calls_are_saved_run_again_and_deleted(tmp_path: Path) -> None:
         assert message["partner"]["kind"] == "response"
         command = await act(it, "callCommand", name="sum")
         assert command == """interlock call adder.py add --json '{"a":2,"b":3}'"""
+        test = await act(it, "callTest", name="sum")
+        suite = tomllib.loads(test)
+        assert suite["target"] == "adder.py"
+        (step,) = suite["test"][0]["step"]
+        assert (step["call"], step["arguments"]) == ("add", {"a": 2, "b": 3})
+        assert step["expect"]["equal"]["/structuredContent"] == {"result": 5}
+        whole = tomllib.loads(await act(it, "connectionTest", connection="adder"))
+        assert len(whole["test"][0]["step"]) == 2
         await act(it, "deleteCall", name="sum")
         assert it.state()["saved"] == []
         with pytest.raises(ActError, match="no saved call 'sum'"):
@@ -229,6 +243,20 @@ async def test_a_tape_opens_offline_with_the_same_view(tmp_path: Path) -> None:
             await act(it, "connect", connection=name)
         with pytest.raises(InterlockError, match="is not connected"):
             await act(it, "send", connection=name, method="ping")
+
+
+async def test_a_recording_is_appended_to_an_earlier_one(tmp_path: Path) -> None:
+    """The connections of both are told apart."""
+    for _ in range(2):
+        async with inspecting(tmp_path, server_target("adder", adder())) as it:
+            client = it.connections["adder"].client
+            assert client is not None
+            await client.call_tool("add", {"a": 1, "b": 2})
+            found = await rows(it, "tool:add request")
+            names = [row["connection"] for row in found]
+            statuses = {one["name"]: one["status"] for one in it.state()["connections"]}
+    assert names == ["live.tape/1", "adder"]
+    assert statuses == {"adder": "open", "live.tape/1": "recorded"}
 
 
 async def test_a_tape_is_followed_while_another_program_writes_it(tmp_path: Path) -> None:

@@ -48,6 +48,8 @@ if TYPE_CHECKING:
     from .server.run.liveness import WorkerLimits
     from .server.server_options import QuestionSettings, ServerInfo, ServerLimits
     from .server.sources.mount import Mount
+    from .server.sources.openapi.document import OpenApiError
+    from .server.sources.openapi.source import OpenApi
     from .server.sources.transform import Transform
     from .settings import settings_of
     from .source import Offered, Source, ToolTasks
@@ -150,6 +152,8 @@ _ROOMS = {
     ".server.sources.transform": ("Transform",),
     ".source": ("Offered", "Source", "ToolTasks"),
     ".server.calls.session_state": ("SessionState",),
+    ".server.sources.openapi.document": ("OpenApiError",),
+    ".server.sources.openapi.source": ("OpenApi",),
     ".typed.uri_templates": ("Template",),
     ".settings": ("settings_of",),
     ".tasks.docket": ("Docket",),
@@ -256,6 +260,8 @@ __all__ = [
     "NoSession",
     "Observe",
     "Offered",
+    "OpenApi",
+    "OpenApiError",
     "Principal",
     "Progress",
     "ProtocolError",

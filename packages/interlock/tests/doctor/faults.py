@@ -35,7 +35,7 @@ from tests.ports import free_port
 from tests.transport.certificates import Authority
 
 PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
-QUICK = ExamineOptions(keep_alive_seconds=0, slow_seconds=600)
+QUICK = ExamineOptions(keep_alive_seconds=0, slow_seconds=600, exit_seconds=60)
 """No watch of streams, and no server is slow, however busy the machine is."""
 
 
@@ -353,6 +353,7 @@ FAULTS: tuple[Fault, ...] = (
     scripted("server-ends", "raise SystemExit('The port is taken.')\n"),
     listed("stdout-noise", {**SOUND, "noise": ["Server running on stdio"]}),
     listed("probe-ends-server", {**SOUND, "dies_at": "server/discover"}),
+    listed("stays-running", {**SOUND, "stays": True}, exit_seconds=0.2),
     # the network
     Fault("plain-http", _plain, frozenset({"dns-fails"})),
     Fault("proxy-fails", _proxy),

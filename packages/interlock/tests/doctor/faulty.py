@@ -23,7 +23,7 @@ Plan = dict[str, Any]
 Answer = tuple[int, dict[str, str], bytes]
 
 SERVER = """
-import json, sys
+import json, sys, threading
 
 plan = json.load(open(sys.argv[1], encoding="utf-8"))
 for line in plan.get("noise", ()):
@@ -40,6 +40,8 @@ for line in sys.stdin:
     kind = "error" if "error" in found else "result"
     answer = {"jsonrpc": "2.0", "id": message["id"], kind: found.get("error", found)}
     print(json.dumps(answer), flush=True)
+if "stays" in plan:
+    threading.Event().wait()
 """
 SILENT = "import sys\nfor line in sys.stdin:\n    pass\n"
 """A server that reads and never answers."""
@@ -127,6 +129,13 @@ def command_of(folder: Path, plan: Plan) -> list[str]:
     return [sys.executable, str(script), str(planned)]
 
 
+class _QuietServer(ThreadingHTTPServer):
+    """A server that prints nothing about connections that break, as those of the tests do."""
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Nothing."""
+
+
 class FaultySite:
     """An MCP server of 2025-11-25 at `url`, in a thread of its own, with sessions.
 
@@ -137,7 +146,8 @@ class FaultySite:
         unknown_status: The status of a request with another session id.
         is_fragile: Whether it answers no request after the end of a session.
         checks_host: Whether it refuses requests for another host.
-        stream: What GET returns: "" for 405, or an event stream that is "silent" or "cut".
+        stream: What GET and subscriptions/listen return: "" for no stream, or an event stream that
+            is "silent" or "cut".
         legacy: Whether it speaks only HTTP+SSE, at /sse.
     """
 
@@ -153,7 +163,7 @@ class FaultySite:
         self.legacy = False
         self._streams: list[queue.SimpleQueue[bytes | None]] = []  # of HTTP+SSE, the newest last
         self._over = threading.Event()
-        self._http = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
+        self._http = _QuietServer(("127.0.0.1", 0), _handler(self))
         if context is not None:
             self._http.socket = context.wrap_socket(self._http.socket, server_side=True)
         self.address = f"127.0.0.1:{self._http.server_port}"
@@ -204,13 +214,12 @@ class FaultySite:
         data = {"jsonrpc": "2.0", "id": message["id"], "result": found}
         return 200, kind, json.dumps(data).encode()
 
-    def events(self, path: str) -> Iterator[bytes] | None:
-        """The pieces of the event stream of a GET request; None if it has none."""
-        if self.legacy and path == "/sse":
+    def events(self, method: str, path: str, body: bytes) -> Iterator[bytes] | None:
+        """The pieces of the event stream that a request gets; None if it gets none."""
+        if self.legacy and (method, path) == ("GET", "/sse"):
             return self._legacy_events()
-        if self.stream and path == "/mcp" and f"GET {path}" not in self.answers:
-            return self._silence()
-        return None
+        listens = method == "GET" or b"subscriptions/listen" in body
+        return self._silence() if self.stream and listens and path == "/mcp" else None
 
     def _silence(self) -> Iterator[bytes]:
         if self.stream == "silent":
@@ -230,10 +239,31 @@ def _handler(site: FaultySite) -> type[BaseHTTPRequestHandler]:
         protocol_version = "HTTP/1.1"
 
         def do_GET(self) -> None:
-            pieces = site.events(self.path)
-            if pieces is None:
-                self._answer()
+            self._answer()
+
+        def do_POST(self) -> None:
+            self._answer()
+
+        def do_DELETE(self) -> None:
+            self._answer()
+
+        def _answer(self) -> None:
+            body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            pieces = site.events(self.command, self.path, body)
+            if pieces is not None:
+                self._stream(pieces)
                 return
+            headers = {name.lower(): value for name, value in self.headers.items()}
+            status, own, answer = site.answer(self.command, self.path, headers, body)
+            self.send_response(status)
+            for name, value in own.items():
+                self.send_header(name, value)
+            if status != 204:
+                self.send_header("Content-Length", str(len(answer)))
+            self.end_headers()
+            self.wfile.write(answer)
+
+        def _stream(self, pieces: Iterator[bytes]) -> None:
             self.send_response(200)
             self.send_header("Content-Type", "text/event-stream")
             self.send_header("Connection", "close")
@@ -245,24 +275,6 @@ def _handler(site: FaultySite) -> type[BaseHTTPRequestHandler]:
                     self.wfile.flush()
                 except OSError:
                     return
-
-        def do_POST(self) -> None:
-            self._answer()
-
-        def do_DELETE(self) -> None:
-            self._answer()
-
-        def _answer(self) -> None:
-            body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-            headers = {name.lower(): value for name, value in self.headers.items()}
-            status, own, answer = site.answer(self.command, self.path, headers, body)
-            self.send_response(status)
-            for name, value in own.items():
-                self.send_header(name, value)
-            if status != 204:
-                self.send_header("Content-Length", str(len(answer)))
-            self.end_headers()
-            self.wfile.write(answer)
 
     return Handler
 

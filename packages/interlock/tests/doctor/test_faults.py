@@ -173,6 +173,19 @@ async def test_other_paths_of_the_host_are_tried(workshop: Workshop) -> None:
     assert found.advice == f"The server answers at {site.url}: use that URL."
 
 
+@pytest.mark.parametrize("stream, rule", [("silent", "keep-alive"), ("cut", "stream-cut")])
+async def test_the_stream_of_a_subscription_is_watched(
+    stream: str, rule: str, workshop: Workshop
+) -> None:
+    """A server of the newest revision alone has no GET stream."""
+    site = workshop.site()
+    site.plan = SOUND_STATELESS
+    site.stream = stream
+    watch = {"keep_alive_seconds": 0.3, "idle_seconds": 0.2}
+    report = await examine(site.url, options_with(watch))
+    assert raised(report) == {rule}, words_of(report)
+
+
 async def test_secrets_are_not_reported(workshop: Workshop) -> None:
     """Values of variables and headers, and keys by their shape, also in what a server prints."""
     key = "sk-" + "a1b2c3d4" * 4

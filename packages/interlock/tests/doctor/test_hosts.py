@@ -155,7 +155,7 @@ async def test_a_host_and_its_servers(tmp_path: Path) -> None:
     written(path, json.dumps({"mcpServers": servers}))
     log = LOGS["cursor", "linux"]
     written(tmp_path / log[0].replace("notes", "sound"), f"[error] 401: {key} is refused")
-    options = ExamineOptions(slow_seconds=600)
+    options = ExamineOptions(slow_seconds=600, exit_seconds=60)
     report = await examine_host("cursor", options, machine=machine_of(tmp_path, "linux"))
     assert report.target == "Cursor"
     assert [server.target.partition(":")[0] for server in report.servers] == ["sound", "broken"]

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from opentelemetry import trace
+from opentelemetry import baggage, context, trace
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
     ExportMetricsServiceRequest,
 )
@@ -21,6 +21,7 @@ from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, ALWAYS_ON, ParentBased
 from opentelemetry.trace import SpanKind, StatusCode
 
 from interlock import (
@@ -31,6 +32,7 @@ from interlock import (
     Observe,
     Server,
     Stdio,
+    Tasks,
     ToolError,
     listening_socket,
     serve_http,
@@ -234,14 +236,102 @@ async def test_the_answer_to_a_question_is_in_the_trace(
     async with connected(shop(collected), "memory", **options) as client:
         await client.call_tool("sure")
     call = collected.spans("tools/call")[SpanKind.CLIENT]
+    answer = collected.named("elicitation/create")
+    check_child(answer, call)
+    assert answer.kind is SpanKind.SERVER
     servers = [
         span for span in collected._spans.get_finished_spans() if span.kind is SpanKind.SERVER
     ]
     assert {span.context.trace_id for span in servers if span.name == "tools/call sure"} == {
         call.context.trace_id
     }
-    if revision == "2026-07-28":
-        assert inside == [call.context.trace_id]
+    assert inside == [call.context.trace_id]
+
+
+@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+async def test_a_task_is_linked_with_the_call_that_started_it(
+    collected: Collected, revision: str
+) -> None:
+    """It is not its child: it lasts longer. Spans of the author within the task belong to it."""
+    server = Server(
+        "shop",
+        observe=Observe(metrics=None, tracing=collected.telemetry),
+        extensions=[Tasks()],
+    )
+
+    @server.tool(task="required")
+    async def knit(well: bool, ctx: Context) -> str:
+        with ctx.span("cast on"):
+            if not well:
+                raise ToolError("a dropped stitch")
+            return "a scarf"
+
+    options: dict[str, Any] = {"revision": revision, "middleware": [collected.telemetry.client]}
+    async with connected(server, "memory", **options) as client:
+        assert (await client.call_tool("knit", {"well": True})).text == "a scarf"
+        assert (await client.call_tool("knit", {"well": False})).is_error
+    spans = collected._spans.get_finished_spans()
+    calls = [
+        span for span in spans if span.name == "tools/call knit" and span.kind is SpanKind.SERVER
+    ]
+    good, bad = [span for span in spans if span.kind is SpanKind.INTERNAL and span.links]
+    assert [good.parent, bad.parent] == [None, None]
+    assert [span.links[0].context.span_id for span in (good, bad)] == [
+        span.context.span_id for span in calls
+    ]
+    assert good.context.trace_id != calls[0].context.trace_id
+    first, second = [span for span in spans if span.name == "cast on"]
+    check_child(first, good)
+    check_child(second, bad)
+    assert good.attributes is not None
+    assert good.attributes["gen_ai.tool.name"] == "knit"
+    assert good.status.status_code is StatusCode.UNSET
+    assert bad.attributes is not None
+    assert bad.attributes["error.type"] == "tool_error"
+
+
+async def test_state_and_baggage_of_a_trace_travel(collected: Collected) -> None:
+    """`OTL-01`, `OTL-02`: `tracestate` and `baggage` too."""
+    seen: list[tuple[str, object]] = []
+    server = Server("shop", observe=Observe(metrics=None, tracing=collected.telemetry))
+
+    @server.tool
+    async def look() -> str:
+        state = trace.get_current_span().get_span_context().trace_state
+        seen.append((state.to_header(), baggage.get_baggage("user")))
+        return "seen"
+
+    remote = trace.SpanContext(
+        0x0AF7651916CD43DD8448EB211C80319C,
+        0xB7AD6B7169203331,
+        is_remote=True,
+        trace_flags=trace.TraceFlags(1),
+        trace_state=trace.TraceState([("vendor", "x")]),
+    )
+    here = trace.set_span_in_context(trace.NonRecordingSpan(remote))
+    token = context.attach(baggage.set_baggage("user", "ada", here))
+    try:
+        options: dict[str, Any] = {"middleware": [collected.telemetry.client]}
+        async with connected(server, "memory", **options) as client:
+            await client.call_tool("look")
+    finally:
+        context.detach(token)
+    assert seen == [("vendor=x", "ada")]
+    call = collected.spans("tools/call")[SpanKind.CLIENT]
+    assert (call.context.trace_id, parent_id(call)) == (remote.trace_id, remote.span_id)
+
+
+async def test_a_trace_that_is_not_sampled_is_not_sampled_at_the_server() -> None:
+    """The sender's decision travels in the flags."""
+    exporter = InMemorySpanExporter()
+    provider = TracerProvider(sampler=ParentBased(ALWAYS_ON))
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    server = Server("shop", observe=Observe(metrics=None, tracing=OpenTelemetry(provider)))
+    server.tool(lambda: "done", name="do")
+    silent = OpenTelemetry(TracerProvider(sampler=ALWAYS_OFF))
+    async with Client(server, middleware=[silent.client]) as client:
+        await client.call_tool("do")
+    assert not [span for span in exporter.get_finished_spans() if span.name == "tools/call do"]
 
 
 async def test_without_tracing_a_span_is_nothing() -> None:

@@ -141,6 +141,9 @@ class Ticket(str):
         ),
         (Path | str, {"type": "string"}),
         (list[Path], {"type": "array", "items": {"type": "string"}}),
+        (list[Any], {"type": "array", "items": {}}),
+        (list, {"type": "array", "items": {}}),
+        (set[Any], {"type": "array", "items": {}, "uniqueItems": True}),
         (Iterable[int], {"type": "array", "items": {"type": "integer"}}),
         (set[str], {"type": "array", "items": {"type": "string"}, "uniqueItems": True}),
         (

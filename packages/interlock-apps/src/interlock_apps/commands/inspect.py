@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import tempfile
 import webbrowser
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,8 +25,19 @@ from interlock.cli.targets.reach import (
 )
 from interlock.cli.targets.trailing_command import COMMAND, TargetCommand
 from interlock.cli.user_folder import user_folder
-from interlock.redaction import shown_arguments, url_without_secrets
-from interlock.tape import RecordedConnection, RecordedFetch, Recorder, TapeError
+from interlock.redaction import (
+    secrets_in,
+    secrets_in_url,
+    shown_arguments,
+    url_without_secrets,
+)
+from interlock.tape import (
+    RecordedConnection,
+    RecordedFetch,
+    Recorder,
+    TapeError,
+    secrets_of_process,
+)
 
 from ..inspector.session import Inspector
 from ..inspector.targets import AUTO, InspectorTarget, OpenTransport
@@ -133,80 +145,135 @@ def inspect(
     interlock inspect -- uvx mcp-server-git --repository .
     """
     need_web("inspector", "inspector")
-    environment = environment_of(variables, inherit_env)
-    web = web_options(headers, legacy_sse, account)
-    made: list[InspectorTarget] = []
-    names: set[str] = set()
+    found = _TargetList(
+        environment_of(variables, inherit_env), web_options(headers, legacy_sse, account), revision
+    )
+    for target in targets:
+        found.add_word(target)
+    if config is not None or servers:
+        for server in servers or (None,):
+            found.add_server(config, server, trust)
+    command: list[str] = click.get_current_context().meta.get(COMMAND, [])
+    if command:
+        found.add_command(command)
+    if not found.targets:
+        raise click.UsageError(
+            "Missing TARGET: a script, an address, a tape, or -- COMMAND at the end."
+        )
+    run_inspector(found.targets, secrets=found.secrets, save=save, port=port, opens=opens)
 
-    def add(
+
+class _TargetList:
+    """The targets of the command line.
+
+    Args:
+        environment: The variables for servers that are started.
+        web: The options for servers at URLs.
+        revision: The revision that was asked for.
+    """
+
+    def __init__(self, environment: Environment, web: Mapping[str, Any], revision: str) -> None:
+        self.targets: list[InspectorTarget] = []
+        self.secrets: set[str] = set(secrets_of_process((), {**os.environ, **environment.named}))
+        """What must not be on the tape."""
+        self._environment = environment
+        self._web = web
+        self._revision = revision
+        self._names: set[str] = set()
+        for name, value in web.get("headers", {}).items():
+            self.secrets |= secrets_in(name, value)
+
+    def add_word(self, target: str) -> None:
+        """Add a script, an address or a tape. Raises click.UsageError."""
+        if "://" not in target and Path(target).suffix == ".tape":
+            if not Path(target).is_file():
+                raise click.UsageError(f"There is no file {target}.")
+            name = self._unique(Path(target).name)
+            self.targets.append(InspectorTarget(name, target, tape=Path(target)))
+            return
+        is_http = target.startswith(("http://", "https://"))
+        fetch = RecordedFetch() if is_http else None
+        reach = reach_target(
+            target,
+            {**self._web, "fetch": fetch} if is_http else {},
+            Environment() if "://" in target else self._environment,
+        )
+        shown = target
+        if "://" in target:
+            self.secrets |= secrets_in_url(target)
+            shown = url_without_secrets(target)
+        self._add(_short(shown), shown, [shown], reach, fetch=fetch, url=target if is_http else "")
+
+    def add_server(self, config: Path | None, server: str | None, trust: bool) -> None:
+        """Add a server of a configuration; None for its only one. Raises click.ClickException."""
+        # imported late: only needed for a configuration file
+        from interlock.cli.targets.configured import reach_config
+
+        reach, asked = reach_config(config, server, self._web, self._environment, trust=trust)
+        words = ["--config", str(config)] if config is not None else []
+        words += ["--server", server] if server is not None else []
+        name = server or (config.stem if config is not None else "server")
+        self._add(name, name, words, reach, revision=asked)
+
+    def add_command(self, command: Sequence[str]) -> None:
+        """Add a server that a command starts."""
+        self.secrets |= secrets_of_process(command, {})
+        shown = shown_arguments(command)
+        reach = reach_command(command, self._environment)
+        self._add(Path(command[0]).name, " ".join(shown), ["--", *shown], reach)
+
+    def _add(
+        self,
         name: str,
         shown: str,
         words: Sequence[str],
         reach: Reach,
-        asked: str | None,
+        *,
         fetch: RecordedFetch | None = None,
+        revision: str | None = None,
         url: str = "",
     ) -> None:
-        made.append(
+        self.targets.append(
             InspectorTarget(
-                name=_unique(name, names),
+                name=self._unique(name),
                 shown=shown,
                 words=tuple(words),
                 transport=_recorded(reach, fetch),
-                revision=revision if revision != AUTO else asked or AUTO,
+                revision=self._revision if self._revision != AUTO else revision or AUTO,
                 url=url,
             )
         )
 
-    for target in targets:
-        if _is_tape(target):
-            path = Path(target)
-            made.append(InspectorTarget(_unique(path.name, names), target, tape=path))
-        else:
-            shown = url_without_secrets(target) if "://" in target else target
-            is_http = target.startswith(("http://", "https://"))
-            fetch = RecordedFetch() if is_http else None
-            reach = reach_target(
-                target,
-                {**web, "fetch": fetch} if is_http else {},
-                Environment() if "://" in target else environment,
-            )
-            add(_short(target), shown, [shown], reach, None, fetch, target if is_http else "")
-    if config is not None or servers:
-        for server in servers or (None,):
-            reach, asked = _configured(config, server, web, environment, trust)
-            words = [*(["--config", str(config)] if config else []), "--server", server or ""]
-            name = server or (config.stem if config is not None else "server")
-            add(name, name, words if server else words[:-2], reach, asked)
-    command: list[str] = click.get_current_context().meta.get(COMMAND, [])
-    if command:
-        shown_words = shown_arguments(command)
-        add(
-            Path(command[0]).name,
-            " ".join(shown_words),
-            ["--", *shown_words],
-            reach_command(command, environment),
-            None,
-        )
-    if not made:
-        raise click.UsageError(
-            "Missing TARGET: a script, an address, a tape, or -- COMMAND at the end."
-        )
-    run_inspector(made, save=save, port=port, opens=opens)
+    def _unique(self, name: str) -> str:
+        """A name that no other target has."""
+        number = 1
+        unique = name
+        while unique in self._names:
+            number += 1
+            unique = f"{name} ({number})"
+        self._names.add(unique)
+        return unique
 
 
 def run_inspector(
-    targets: Sequence[InspectorTarget], *, save: Path | None, port: int, opens: bool
+    targets: Sequence[InspectorTarget],
+    *,
+    secrets: Iterable[str],
+    save: Path | None,
+    port: int,
+    opens: bool,
 ) -> None:
     """Serve an inspector until Ctrl-C, and exit: with code 0, or with an error message if it could
-    not start.
+    not start. `secrets` are redacted on the tape.
     """
     from ..inspector.site import serve  # optional extra `inspector`
 
     with contextlib.ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="interlock-inspect-"))
         try:
-            recorder = stack.enter_context(Recorder(save or Path(folder) / "live.tape"))
+            recorder = stack.enter_context(
+                Recorder(save or Path(folder) / "live.tape", secrets=secrets)
+            )
             calls = user_folder() / "inspector.json"
             inspector = Inspector(targets, recorder, calls=calls)
         except TapeError as bad:
@@ -259,36 +326,8 @@ def _recorded(reach: Reach, fetch: RecordedFetch | None) -> OpenTransport:
     return transport
 
 
-def _configured(
-    config: Path | None,
-    server: str | None,
-    web: Mapping[str, Any],
-    environment: Environment,
-    trust: bool,
-) -> tuple[Reach, str | None]:
-    # imported late: only needed for a configuration file
-    from interlock.cli.targets.configured import reach_config
-
-    return reach_config(config, server, web, environment, trust=trust)
-
-
-def _is_tape(target: str) -> bool:
-    return "://" not in target and Path(target).suffix == ".tape"
-
-
 def _short(target: str) -> str:
     """A short name for a target: the host of a URL, or the name of a file."""
     if "://" in target:
         return url_without_secrets(target).partition("://")[2].partition("/")[0] or target
     return Path(target).name
-
-
-def _unique(name: str, names: set[str]) -> str:
-    """A name that no other target has, which is added to the names."""
-    number = 1
-    unique = name
-    while unique in names:
-        number += 1
-        unique = f"{name} ({number})"
-    names.add(unique)
-    return unique

@@ -26,6 +26,7 @@ from .messages import message_state, request_of
 from .recordings import LIVE, Recording
 from .saved_calls import SavedCall
 from .session import Connection, Inspector
+from .suite_export import call_suite, connection_suite
 from .targets import AUTO
 from .timeline import MOST_ROWS, row_state
 
@@ -273,6 +274,41 @@ async def _call_command(inspector: Inspector, params: SavedCallParams) -> str:
     return _command(connection, call.method, bytes(call.params).decode())
 
 
+async def _call_test(inspector: Inspector, params: SavedCallParams) -> str:
+    """Run a saved call, and return a test suite that expects the result that it has now."""
+    call = _saved(inspector, params.name)
+    connection = inspector.connected(params.connection or call.connection)
+    sent = await _sent(inspector, connection, call.method, bytes(call.params))
+    await connection.settled()
+    inspector.refresh()
+    return await _row_test(inspector, RowParams(sent["recording"], sent["row"]))
+
+
+async def _row_test(inspector: Inspector, params: RowParams) -> str:
+    """A test suite that repeats a recorded call."""
+    recording = _recording(inspector, params.recording)
+    row = _row(recording, params.row)
+    return call_suite(recording, row, _home(inspector, recording, row).target)
+
+
+async def _connection_test(inspector: Inspector, params: ConnectionParams) -> str:
+    """A test suite that repeats what was sent over a connection."""
+    inspector.refresh()
+    connection = inspector.connections.get(params.connection)
+    if connection is None:
+        raise ActError(f"There is no connection {params.connection}.")
+    recording = _recording(inspector, connection.recording)
+    return connection_suite(recording, connection.name, connection.target)
+
+
+def _home(inspector: Inspector, recording: Recording, row: TapeRow) -> Connection:
+    """The connection of a row."""
+    found = inspector.connections.get(recording.connections.get(row.connection, ""))
+    if found is None:
+        raise ActError("The connection of this line is not listed.")
+    return found
+
+
 def _saved(inspector: Inspector, name: str) -> SavedCall:
     found = inspector.saved.all().get(name)
     if found is None:
@@ -312,6 +348,9 @@ ACTS: Mapping[str, Act] = {
     "deleteCall": Act(SavedCallParams, _delete_call),
     "runCall": Act(SavedCallParams, _run_call),
     "callCommand": Act(SavedCallParams, _call_command),
+    "callTest": Act(SavedCallParams, _call_test),
+    "rowTest": Act(RowParams, _row_test),
+    "connectionTest": Act(ConnectionParams, _connection_test),
     "compare": Act(CompareParams, _compare),
     **FEATURE_ACTS,
 }

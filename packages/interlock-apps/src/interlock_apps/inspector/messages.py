@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import msgspec
+from msgspec import Raw
 
 from interlock import REVISIONS
 from interlock.tape import (
@@ -27,6 +28,7 @@ MOST_TEXT = 400_000
 """Characters of a message that a page gets."""
 MOST_CHILDREN = 200
 
+_PROTOCOL = "io.modelcontextprotocol/"
 _NEAR = 2000  # rows in which the rest of a call or exchange is searched
 
 
@@ -136,6 +138,21 @@ def request_of(recording: Recording, row: TapeRow) -> dict[str, Any] | None:
         return None
     if not isinstance(line, Line) or row.kind != "request":
         return None
-    message = msgspec.json.decode(line.frame, type=dict[str, msgspec.Raw])
-    params = message.get("params", msgspec.Raw(b"{}"))
-    return {"method": row.method, "params": _indented(bytes(params))}
+    message = line.message
+    params = message.get("params") if isinstance(message, dict) else None
+    if not isinstance(params, dict | None):
+        return None
+    return {"method": row.method, "params": _own_params(line.frame)}
+
+
+def _own_params(frame: bytes) -> str:
+    """The params without the keys of `_meta` that every client sets itself, as indented JSON."""
+    message = msgspec.json.decode(frame, type=dict[str, Raw])
+    members = msgspec.json.decode(message.get("params", Raw(b"{}")), type=dict[str, Raw])
+    if "_meta" in members:
+        meta = msgspec.json.decode(members.pop("_meta"), type=dict[str, Raw])
+        own = {key: value for key, value in meta.items() if not key.startswith(_PROTOCOL)}
+        own.pop("progressToken", None)
+        if own:
+            members["_meta"] = Raw(msgspec.json.encode(own))
+    return _indented(msgspec.json.encode(members))

@@ -176,6 +176,10 @@ class Inspector:
         targets: What the command line named.
         recorder: The tape of the live connections.
         calls: The file of the saved calls.
+
+    Raises:
+        OSError: A tape cannot be read.
+        TapeError: A target is not a tape, or its version is not supported.
     """
 
     def __init__(
@@ -192,15 +196,21 @@ class Inspector:
         self._tapes: dict[str, InspectorTarget] = {}
         self._opening: set[asyncio.Task[None]] = set()
         self._recorder = recorder
-        self.tape = self.recordings.add(LIVE, recorder.path)
-        """The tape of the live connections."""
-        sections = sum(1 for header in self.tape.file.headers if header.version)
-        self._section = f"{sections}:" if sections > 1 else ""  # as the index of a tape names it
-        for target in targets:
-            if target.tape is None:
-                self._add_live(target, target.name)
-            else:
-                self._tapes[self.recordings.add(target.name, target.tape).name] = target
+        try:
+            self.tape = self.recordings.add(LIVE, recorder.path)
+            """The tape of the live connections."""
+            while self.tape.refresh():
+                pass  # an earlier recording in the same file: its sections are counted
+            sections = sum(1 for header in self.tape.file.headers if header.version)
+            self._section = f"{sections}:" if sections > 1 else ""  # as the index names it
+            for target in targets:
+                if target.tape is None:
+                    self._add_live(target, target.name)
+                else:
+                    self._tapes[self.recordings.add(target.name, target.tape).name] = target
+        except BaseException:
+            self.recordings.close()
+            raise
         for recording in self.recordings:
             self._name_connections(recording)
 

@@ -21,6 +21,11 @@ _HOST = "Use servers with a model"
 
 COMMANDS: Final[dict[str, Row]] = {
     "run": Row("Run the server in a Python file.", _MAKE, "interlock.cli.run.running:run"),
+    "openapi": Row(
+        "Serve the operations of an OpenAPI document as tools.",
+        _MAKE,
+        "interlock.cli.openapi:openapi",
+    ),
     "new": Row(
         "Create a small project with a server and its test.", _MAKE, "interlock.cli.project:new"
     ),

@@ -55,7 +55,7 @@ from .gather.host_logs import log_facts
 from .gather.network import network_facts
 from .gather.program import command_facts
 from .options import ExamineOptions
-from .rules.lists import catalogue_words
+from .rules.lists import catalogue_words, counted
 from .table import PARTS
 
 OnPart = Callable[[CheckedPart], object]
@@ -149,7 +149,7 @@ async def examine_host(
         problems=config.problems if config is not None else (),
         entries=config.entries if config is not None else (),
     )
-    host.check("host", facts, f"{path}: {len(facts.entries)} servers")
+    host.check("host", facts, f"{path}: {counted(len(facts.entries), 'server')}")
     for entry in facts.entries:
         server = _Examination(f"{entry.id}: {entry.shown}", options, on_part)
         server.launch_path = _LAUNCH_PATHS.get((product, machine.platform), "")
@@ -296,25 +296,29 @@ class _Examination:
             env=dict(env),
             inherit_env=self.options.inherit_env,
             cwd=folder,
+            patience=self.options.exit_seconds,
             on_stderr=lines.append,
             tap=stdout.tap,
         )
-        connection, catalogue, bad, probe_failed = await self._talk(transport, False)
+        talk = await self._talk(transport, False)
+        bad = talk.bad
         start = StartFacts(
-            opened=connection.seconds is not None,
+            opened=talk.connection.seconds is not None,
             exit_code=bad.exit_code if bad is not None else None,
             stderr="\n".join(lines) or (bad.stderr if bad is not None else ""),
             noise=tuple(stdout.noise),
             given=frozenset(whole),
             withheld=frozenset(os.environ.keys() - whole.keys()),
-            probe_failed=probe_failed,
+            probe_failed=talk.probe_failed,
+            ended_after=talk.closing_seconds if talk.catalogue is not None else None,
+            exit_seconds=self.options.exit_seconds,
         )
         ended = start.exit_code is not None and not start.opened
         words = f"it ended with exit code {start.exit_code}" if ended else "it is running"
         if not self.check("start", start, words):
             self.skip(later[1:], "the server ended")
             return
-        self._conclude(connection, catalogue)
+        self._conclude(talk.connection, talk.catalogue)
 
     # -- a URL -------------------------------------------------------------------------------------
 
@@ -384,29 +388,33 @@ class _Examination:
         if not self.options.start:
             self.skip(("connection", "catalogue"), "nothing is contacted")
             return
-        connection, catalogue, bad, _ = await self._talk(transport, has_credentials)
-        if bad is not None and not connection.timed_out:
-            connection = msgspec.structs.replace(connection, error=str(bad))
-        self._conclude(connection, catalogue)
+        talk = await self._talk(transport, has_credentials)
+        connection = talk.connection
+        if talk.bad is not None:
+            connection = msgspec.structs.replace(connection, error=str(talk.bad))
+        self._conclude(connection, talk.catalogue)
 
-    async def _talk(
-        self, transport: ClientTransport, has_credentials: bool
-    ) -> tuple[ConnectionFacts, CatalogueFacts | None, t.Unreachable | None, bool]:
-        """Open a client, list what the server offers, and close it.
-
-        Returns:
-            The facts about both, the error of a server that cannot be reached, and whether
-            `server/discover` broke it.
-        """
-        options = self.options
-        facts = ConnectionFacts(limit=options.timeout, slow_seconds=options.slow_seconds)
+    async def _talk(self, transport: ClientTransport, has_credentials: bool) -> _Talk:
+        """Open a client, list what the server offers, and close the client."""
         client = Client(
             transport,
             info=t.Implementation(name="interlock-doctor", version=VERSION),
-            revision=options.revision,
-            timeout=options.timeout,
+            revision=self.options.revision,
+            timeout=self.options.timeout,
             settings=ClientSettings(cache=False),
         )
+        talk = await self._converse(client, has_credentials)
+        now = asyncio.get_running_loop().time
+        began = now()
+        with contextlib.suppress(t.InterlockError):  # the server has ended, or was never open
+            await client.aclose()
+        talk.closing_seconds = now() - began
+        return talk
+
+    async def _converse(self, client: Client, has_credentials: bool) -> _Talk:
+        """Open a client, and list what the server offers. The client is left open."""
+        options = self.options
+        facts = ConnectionFacts(limit=options.timeout, slow_seconds=options.slow_seconds)
         now = asyncio.get_running_loop().time
         began = now()
         try:
@@ -419,17 +427,14 @@ class _Examination:
                 revision=client.revision,
             )
             catalogue = await catalogue_facts(client, options, has_credentials=has_credentials)
-            return facts, catalogue, None, client.probe_failed
+            return _Talk(facts, catalogue, probe_failed=client.probe_failed)
         except (TimeoutError, t.TimedOut):
-            return msgspec.structs.replace(facts, timed_out=True), None, None, False
+            return _Talk(msgspec.structs.replace(facts, timed_out=True))
         except t.Unreachable as bad:
             error = "" if bad.exit_code is not None else str(bad.args[0])
-            return msgspec.structs.replace(facts, error=error), None, bad, False
+            return _Talk(msgspec.structs.replace(facts, error=error), bad=bad)
         except t.InterlockError as bad:
-            return msgspec.structs.replace(facts, error=str(bad)), None, None, False
-        finally:
-            with contextlib.suppress(t.InterlockError):  # it has ended, or was never open
-                await client.aclose()
+            return _Talk(msgspec.structs.replace(facts, error=str(bad)))
 
     def _conclude(self, connection: ConnectionFacts, catalogue: CatalogueFacts | None) -> None:
         """Check the opening of the connection, and what the server offers."""
@@ -446,6 +451,24 @@ class _Examination:
         self.report.parts.append(checked)
         if self._on_part is not None:
             self._on_part(checked)
+
+
+class _Talk(msgspec.Struct):
+    """A conversation with a server.
+
+    Attributes:
+        connection: The facts about its opening.
+        catalogue: What the server offers; None if it was not opened.
+        bad: The error of a server that cannot be reached.
+        probe_failed: Whether `server/discover` broke the server.
+        closing_seconds: How long it took to close the connection, in seconds.
+    """
+
+    connection: ConnectionFacts
+    catalogue: CatalogueFacts | None = None
+    bad: t.Unreachable | None = None
+    probe_failed: bool = False
+    closing_seconds: float = 0.0
 
 
 class _Stdout:

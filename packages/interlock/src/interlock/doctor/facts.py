@@ -87,6 +87,9 @@ class StartFacts(Struct, frozen=True, kw_only=True):
         given: The names of the variables that it got.
         withheld: The names of the variables of this process that it did not get.
         probe_failed: Whether it had to be started again, because `server/discover` broke it.
+        ended_after: How long it took to end once its stdin was closed, in seconds; None if it was
+            not open.
+        exit_seconds: See `ExamineOptions`.
     """
 
     opened: bool
@@ -96,6 +99,8 @@ class StartFacts(Struct, frozen=True, kw_only=True):
     given: frozenset[str] = frozenset()
     withheld: frozenset[str] = frozenset()
     probe_failed: bool = False
+    ended_after: float | None = None
+    exit_seconds: float = 5.0
 
 
 class NetworkFacts(Struct, frozen=True, kw_only=True):

@@ -19,6 +19,8 @@ class ExamineOptions(Struct, frozen=True, kw_only=True):
         timeout: The time limit of the first answer and of each request, in seconds.
         slow_seconds: The time for the first answer above which the start counts as slow. Hosts give
             up after 10 to 60 seconds.
+        exit_seconds: How long a started server may take to end once its stdin is closed. After that
+            it is terminated.
         connect_seconds: The time limit of a TCP connection or a TLS handshake, in seconds.
         keep_alive_seconds: How long an event stream is watched, in seconds; 0 to skip it. A watch
             that is shorter than `idle_seconds` finds only streams that are cut.
@@ -39,6 +41,7 @@ class ExamineOptions(Struct, frozen=True, kw_only=True):
     start: bool = True
     timeout: float = 30.0
     slow_seconds: float = 10.0
+    exit_seconds: float = 5.0
     connect_seconds: float = 10.0
     keep_alive_seconds: float = 10.0
     idle_seconds: float = 60.0

@@ -15,16 +15,18 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from .. import types as t
-from ..exchange import AnyResult, Caller, Exchange, Handler, TraceContext
+from ..exchange import AnyResult, Asker, Caller, Exchange, Handler, TraceContext
 from ..logs import limited
 from .meters import CANCELLED, TOOL_ERROR, error_type
 from .spans import Attribute, current_tracing
 
 try:
-    from opentelemetry import metrics, propagate, trace
+    from opentelemetry import baggage, context, metrics, trace
+    from opentelemetry.baggage.propagation import W3CBaggagePropagator
     from opentelemetry.context import Context
     from opentelemetry.metrics import MeterProvider
-    from opentelemetry.trace import Span, SpanKind, Status, StatusCode, TracerProvider
+    from opentelemetry.trace import Span, SpanKind, Status, StatusCode, Tracer, TracerProvider
+    from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 except ImportError as missing:
     raise ImportError("OpenTelemetry is missing: pip install 'interlock[otel]'") from missing
 
@@ -33,6 +35,9 @@ log = limited("interlock.observe")
 BUCKETS: Final = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300)
 """The buckets that the conventions give for durations, in seconds."""
 
+# `_meta` has the forms of W3C, whatever propagators the process uses elsewhere (SEP-414).
+_TRACES: Final = TraceContextTextMapPropagator()
+_BAGGAGE: Final = W3CBaggagePropagator()
 _LISTENING = "subscriptions/listen"
 _LIBRARY = "interlock"
 _TARGETS = {"tools/call": "gen_ai.tool.name", "prompts/get": "gen_ai.prompt.name"}
@@ -99,15 +104,15 @@ class OpenTelemetry:
         return handle
 
     def client(self, handler: Handler) -> Handler:
-        """Middleware of a client: a span around each request, whose context the server gets."""
+        """Middleware of a client: a span around each request, whose context the server gets, and
+        one around each answer to a question of the server.
+        """
 
         async def send(x: Exchange) -> AnyResult:
-            carrier: dict[str, str] = {}
-            propagate.inject(carrier)
-            context = TraceContext(
-                carrier.get("traceparent"), carrier.get("tracestate"), carrier.get("baggage")
-            )
-            return await handler(replace(x, caller=replace(x.caller, trace=context)))
+            here = context.get_current()
+            caller = replace(x.caller, trace=_injected(here))
+            asker = _TracedAsker(x.asker, self._tracer, here)
+            return await handler(replace(x, caller=caller, asker=asker))
 
         async def handle(x: Exchange) -> AnyResult:
             if x.method == _LISTENING or x.method.startswith("notifications/"):
@@ -116,60 +121,82 @@ class OpenTelemetry:
 
         return handle
 
+    def task(self, handler: Handler) -> Handler:
+        """Return the handler of a task, whose span is linked with the current one, and is not its
+        child: a task lasts longer than the request that starts it.
+        """
+        link = trace.Link(trace.get_current_span().get_span_context())
+
+        async def run(x: Exchange) -> AnyResult:
+            current_tracing.set(self)
+            attributes, _ = self._attributes(x)
+            with self._tracer.start_as_current_span(
+                _name(x),
+                context=Context(),
+                kind=SpanKind.INTERNAL,
+                attributes=attributes,
+                links=[link],
+                record_exception=False,
+                set_status_on_exception=False,
+            ) as span:
+                return await _finished(span, handler, x)
+
+        return run
+
     async def _measured(
         self, handler: Handler, x: Exchange, kind: SpanKind, parent: Context | None
     ) -> AnyResult:
         """Handle one exchange within a span, and record its duration."""
-        attributes = self._attributes(x)
-        name = x.method
-        if target := attributes.get(_TARGETS.get(x.method, "")):
-            name = f"{name} {target}"
+        attributes, measured = self._attributes(x)
         began = perf_counter()
-        error = ""
-        with self._tracer.start_as_current_span(
-            name,
+        # By hand: the context managers of the API cost more than a span that is not sampled.
+        span = self._tracer.start_span(
+            _name(x),
             context=parent,
             kind=kind,
             attributes=attributes,
             record_exception=False,
             set_status_on_exception=False,
-        ) as span:
-            try:
-                result = await handler(x)
-                if isinstance(result, t.CallToolResult) and result.is_error:
-                    error = TOOL_ERROR
-                return result
-            except BaseException as bad:
-                error = error_type(bad)
-                if isinstance(bad, t.McpError):
-                    span.set_attribute("rpc.response.status_code", str(bad.code))
-                raise
-            finally:
-                _finish(span, error)
-                measured = {
-                    key: value
-                    for key, value in attributes.items()
-                    if key not in ("jsonrpc.request.id", "mcp.session.id", "mcp.resource.uri")
-                }
-                if error:
-                    measured["error.type"] = error
-                self._durations[kind].record(perf_counter() - began, measured)
+        )
+        token = context.attach(trace.set_span_in_context(span, parent))
+        error = ""
+        try:
+            result = await handler(x)
+            if isinstance(result, t.CallToolResult) and result.is_error:
+                error = TOOL_ERROR
+            return result
+        except BaseException as bad:
+            error = error_type(bad)
+            if isinstance(bad, t.McpError):
+                span.set_attribute("rpc.response.status_code", str(bad.code))
+            raise
+        finally:
+            if error:
+                _fail(span, error)
+                measured["error.type"] = error
+            context.detach(token)
+            span.end()
+            self._durations[kind].record(perf_counter() - began, measured)
 
-    def _attributes(self, x: Exchange) -> dict[str, Attribute]:
-        attributes: dict[str, Attribute] = {
-            "mcp.method.name": x.method,
-            "mcp.protocol.version": x.caller.revision,
+    def _attributes(self, x: Exchange) -> tuple[dict[str, Attribute], dict[str, Attribute]]:
+        """Return the attributes of a span, and those of them that are attributes of metrics."""
+        caller = x.caller
+        method = x.method
+        measured: dict[str, Attribute] = {
+            "mcp.method.name": method,
+            "mcp.protocol.version": caller.revision,
+            "network.transport": "tcp" if x.transport.is_http else "pipe",
         }
-        if x.method in _TARGETS:
-            attributes[_TARGETS[x.method]] = x.params.name
-        if x.method == "tools/call":
-            attributes["gen_ai.operation.name"] = "execute_tool"
+        if method in _TARGETS:
+            measured[_TARGETS[method]] = x.params.name
+            if method == "tools/call":
+                measured["gen_ai.operation.name"] = "execute_tool"
+        attributes = measured.copy()
         if self._resource_uris and (uri := getattr(x.params, "uri", None)) is not None:
             attributes["mcp.resource.uri"] = uri
-        if x.caller.session is not None:
-            attributes["mcp.session.id"] = x.caller.session
-        attributes["network.transport"] = "tcp" if x.transport.is_http else "pipe"
-        return attributes
+        if caller.session is not None:
+            attributes["mcp.session.id"] = caller.session
+        return attributes, measured
 
     def span(self, name: str, attributes: Mapping[str, Attribute]) -> AbstractContextManager[Span]:
         """Return a block that is a span within the current one."""
@@ -194,23 +221,100 @@ class OpenTelemetry:
                 stop()
 
 
+class _TracedAsker:
+    """The asker of a client's request: the answer to each question is a span within the request.
+
+    Args:
+        asker: Answers the questions.
+        tracer: Makes the spans.
+        parent: The context of the request's span: the question may arrive in another task.
+    """
+
+    def __init__(self, asker: Asker, tracer: Tracer, parent: Context) -> None:
+        self._asker = asker
+        self._tracer = tracer
+        self._parent = parent
+        self.once = asker.once
+
+    async def ask(self, request: t.InputRequest, key: str | None = None) -> t.InputResponse:
+        """Answer a question."""
+        method = str(type(request).__struct_config__.tag)
+        with self._tracer.start_as_current_span(
+            method,
+            context=self._parent,
+            kind=SpanKind.SERVER,
+            attributes={"mcp.method.name": method},
+            record_exception=False,
+            set_status_on_exception=False,
+        ) as span:
+            try:
+                return await self._asker.ask(request, key)
+            except BaseException as bad:
+                _fail(span, error_type(bad))
+                raise
+
+
+def _name(x: Exchange) -> str:
+    """The name of a span: the method, with the tool or the prompt."""
+    return f"{x.method} {x.params.name}" if x.method in _TARGETS else x.method
+
+
 def _parent(caller: Caller) -> Context | None:
-    """Return the context of the sender's span."""
-    context = caller.trace
-    if context is None:
-        return None
+    """Return the context of the sender's span. Its form has been checked (W3C Trace Context)."""
+    sent = caller.trace
+    if sent is None or sent.traceparent is None:
+        return None if sent is None or sent.baggage is None else _extracted(sent)
+    if sent.tracestate is not None or sent.baggage is not None:
+        return _extracted(sent)
+    # The usual case, ten times as fast as the propagator.
+    words = sent.traceparent.split("-")
+    remote = trace.SpanContext(
+        int(words[1], 16), int(words[2], 16), True, trace.TraceFlags(int(words[3], 16))
+    )
+    return trace.set_span_in_context(trace.NonRecordingSpan(remote))
+
+
+def _extracted(sent: TraceContext) -> Context:
     carrier = {
-        "traceparent": context.traceparent,
-        "tracestate": context.tracestate,
-        "baggage": context.baggage,
+        "traceparent": sent.traceparent,
+        "tracestate": sent.tracestate,
+        "baggage": sent.baggage,
     }
-    return propagate.extract({key: value for key, value in carrier.items() if value is not None})
+    given = {key: value for key, value in carrier.items() if value is not None}
+    return _BAGGAGE.extract(given, _TRACES.extract(given))
 
 
-def _finish(span: Span, error: str) -> None:
-    if error:
-        span.set_attribute("error.type", error)
-    if error and error != CANCELLED:
+def _injected(here: Context) -> TraceContext:
+    """Return what a request carries of a context."""
+    current = trace.get_current_span(here).get_span_context()
+    if not current.is_valid and not baggage.get_all(here):
+        return TraceContext(None, None, None)
+    if current.is_valid and not current.trace_state and not baggage.get_all(here):
+        sent = f"00-{current.trace_id:032x}-{current.span_id:016x}-{current.trace_flags:02x}"
+        return TraceContext(sent, None, None)
+    carrier: dict[str, str] = {}
+    _TRACES.inject(carrier, here)
+    _BAGGAGE.inject(carrier, here)
+    return TraceContext(
+        carrier.get("traceparent"), carrier.get("tracestate"), carrier.get("baggage")
+    )
+
+
+async def _finished(span: Span, handler: Handler, x: Exchange) -> AnyResult:
+    """Run a handler within its span, and note in the span how it failed."""
+    try:
+        result = await handler(x)
+    except BaseException as bad:
+        _fail(span, error_type(bad))
+        raise
+    if isinstance(result, t.CallToolResult) and result.is_error:
+        _fail(span, TOOL_ERROR)
+    return result
+
+
+def _fail(span: Span, error: str) -> None:
+    span.set_attribute("error.type", error)
+    if error != CANCELLED:
         span.set_status(Status(StatusCode.ERROR))
 
 

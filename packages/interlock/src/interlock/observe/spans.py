@@ -21,6 +21,10 @@ class Tracing(Protocol):
         """Return the handler of a server with a span around each request."""
         ...
 
+    def task(self, handler: Handler) -> Handler:
+        """Return the handler of a task, whose span is linked with the current one."""
+        ...
+
     def span(
         self, name: str, attributes: Mapping[str, Attribute]
     ) -> AbstractContextManager[object]:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         TapeHeader,
         TapeLine,
     )
+    from .frame_redaction import secrets_of_process
     from .http_client import RecordedFetch
     from .index import TapeIndex, TapeRow
     from .message import MessageDetails, explain_message
@@ -50,6 +51,7 @@ _MODULES = {
         "TapeHeader",
         "TapeLine",
     ),
+    ".frame_redaction": ("secrets_of_process",),
     ".http_client": ("RecordedFetch",),
     ".index": ("TapeIndex", "TapeRow"),
     ".message": ("MessageDetails", "explain_message"),
@@ -86,6 +88,7 @@ __all__ = [
     "replay_recording",
     "replay_to_client",
     "replay_to_server",
+    "secrets_of_process",
     "server_process",
     "suite_text",
 ]

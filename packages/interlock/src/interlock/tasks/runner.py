@@ -27,6 +27,7 @@ from ..exchange import AnyResult, Exchange, Handler, RawResult
 from ..idempotency import Actions, in_doubt
 from ..input_required import HandlerRun, OnceSteps, ask_directly
 from ..logs import limited
+from ..observe.spans import current_tracing
 from ..quotas import RATE_LIMITED, Quota
 from ..store.errors import AccountFull, StoreError
 from ..store.interface import RateStore, RecordStore, Store
@@ -776,6 +777,9 @@ class TaskRunner:
 
     def run(self, live: LiveTask, x: Exchange, handler: Handler) -> None:
         """Start the run of a task."""
+        tracing = current_tracing.get()
+        if tracing is not None:
+            handler = tracing.task(handler)
         live.task = asyncio.get_running_loop().create_task(
             live.finish(partial(ask_directly, x, handler))
         )

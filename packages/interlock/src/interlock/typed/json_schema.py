@@ -231,9 +231,8 @@ class SchemaBuilder:
         return {"anyOf": different} if len(different) > 1 else different[0]
 
     def _array(self, info: Any) -> JSONObject:
-        drawn: JSONObject = {"type": "array"}
-        if not isinstance(info.item_type, mi.AnyType):
-            drawn["items"] = self._draw(info.item_type)
+        # OpenAI and Gemini reject an array without `items`, so anything at all is written as {}.
+        drawn: JSONObject = {"type": "array", "items": self._draw(info.item_type)}
         _limit(drawn, info, _ARRAYS)
         if isinstance(info, mi.SetType | mi.FrozenSetType):
             drawn["uniqueItems"] = True

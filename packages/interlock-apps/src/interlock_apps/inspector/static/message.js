@@ -89,7 +89,7 @@ const Headers = ({ heads }) =>
   heads.map(
     (head, at) => html`
       <section key=${at} class="head">
-        <h4><${Say} text=${head.request ?? `Status ${head.status}`} /></h4>
+        <h3><${Say} text=${head.request ?? `Status ${head.status}`} /></h3>
         <dl class="pairs">
           ${head.headers.map(
             ([name, value], number) => html`
@@ -171,7 +171,7 @@ function Editor({ message }) {
         Method
         <input
           class="mono"
-          spellcheck="false"
+          spellcheck=${false}
           value=${method}
           onInput=${(event) => setMethod(event.target.value)}
         />
@@ -181,7 +181,7 @@ function Editor({ message }) {
         <textarea
           class="mono"
           rows="10"
-          spellcheck="false"
+          spellcheck=${false}
           value=${params}
           aria-invalid=${status ? "true" : "false"}
           aria-describedby="params-status"
@@ -212,6 +212,28 @@ function Editor({ message }) {
         </button>
       </div>
     <//>
+  `;
+}
+
+/** The call as a test for `interlock test`. @param {{message: any}} props */
+function Test({ message }) {
+  const [text, setText] = useState("");
+  const read = async () => {
+    const found = await attempt("rowTest", {
+      recording: message.recording,
+      row: message.row.number,
+    });
+    if (found) setText(found);
+  };
+  return html`
+    <section class="equivalent">
+      <h3>A test with this result</h3>
+      ${
+        text
+          ? html`<${CopiedCode} text=${text} label="the test" />`
+          : html`<button type="button" class="small" onClick=${read}>Show the test</button>`
+      }
+    </section>
   `;
 }
 
@@ -309,6 +331,7 @@ function Body({ message }) {
         </section>
       `
     }
+    ${message.request && message.partner && html`<${Test} key=${row.number} message=${message} />`}
     ${message.request && html`<${Editor} key=${row.number} message=${message} />`}
   `;
 }

@@ -9,20 +9,20 @@ function Call({ call }) {
   const ready = connections.value.filter((one) => one.status === "open");
   const home = ready.find((one) => one.name === call.connection) ?? ready[0];
   const [to, setTo] = useState(home?.name ?? "");
-  const [command, setCommand] = useState(/** @type {string | null} */ (null));
+  const [shown, setShown] = useState(/** @type {{label: string, text: string} | null} */ (null));
   const target = ready.some((one) => one.name === to) ? to : (home?.name ?? "");
   const run = async () => {
     const sent = await attempt("runCall", { name: call.name, connection: target });
     if (sent) show({ tab: "timeline", row: String(sent.row), in: sent.recording });
   };
-  const exported = async () => {
-    const found = await attempt("callCommand", { name: call.name, connection: target });
-    if (found !== undefined) setCommand(typeof found === "string" ? found : "");
+  const exported = async (/** @type {string} */ name, /** @type {string} */ label) => {
+    const found = await attempt(name, { name: call.name, connection: target });
+    if (found !== undefined) setShown({ label, text: typeof found === "string" ? found : "" });
   };
   return html`
     <li class="saved">
       <div class="saved-head">
-        <h3><${Say} text=${call.name} /></h3>
+        <h2><${Say} text=${call.name} /></h2>
         <span class="quiet"><${Say} text=${`${call.method} · ${call.connection}`} /></span>
       </div>
       <${Fold} title="Params">
@@ -47,9 +47,18 @@ function Call({ call }) {
           type="button"
           class="small"
           aria-label=${`As a command: ${call.name}`}
-          onClick=${exported}
+          onClick=${() => exported("callCommand", "Command")}
         >
           As a command
+        </button>
+        <button
+          type="button"
+          class="small"
+          disabled=${!target}
+          aria-label=${`Run as a test: ${call.name}`}
+          onClick=${() => exported("callTest", "Test")}
+        >
+          Run as a test
         </button>
         <span class="grow"></span>
         <button
@@ -61,14 +70,10 @@ function Call({ call }) {
         </button>
       </div>
       ${
-        command !== null &&
-        html`
-          ${
-            command
-              ? html`<${CopiedCode} text=${command} label="Command" />`
-              : html`<p class="quiet">No command sends this request.</p>`
-          }
-        `
+        shown &&
+        (shown.text
+          ? html`<${CopiedCode} text=${shown.text} label=${shown.label} />`
+          : html`<p class="quiet">No command sends this request.</p>`)
       }
     </li>
   `;

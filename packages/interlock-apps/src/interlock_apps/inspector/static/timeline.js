@@ -7,7 +7,6 @@ import {
   cls,
   html,
   several,
-  took,
   useEffect,
   useLayoutEffect,
   useMemo,
@@ -49,16 +48,6 @@ function title(row) {
   return row.method || row.kind;
 }
 
-/** What a row is, for screen readers. @param {Row} row */
-function spoken(row) {
-  const words = [row.sender && `from the ${row.sender}`, title(row), row.name];
-  if (row.failed) words.push("failed");
-  if (row.kind === "response" || row.kind === "error") words.splice(1, 0, "response to");
-  if (row.duration !== undefined) words.push(took(row.duration));
-  if (row.summary) words.push(row.summary);
-  return words.filter(Boolean).join(", ");
-}
-
 /** @param {number} seconds since the first row */
 const clock = (seconds) => (seconds < 1000 ? seconds.toFixed(3) : seconds.toFixed(1));
 
@@ -71,9 +60,13 @@ function RowText({ row, first, chip }) {
   const at = connections.value.findIndex((one) => one.name === row.connection);
   return html`
     <span class="row-text">
+      ${row.sender && html`<span class="hidden-text">from the ${row.sender}</span>`}
       ${chip && html`<${Say} class=${`chip c${at % 6}`} text=${row.connection ?? ""} />`}
       <span class=${cls("row-method", answers && "is-answer")}>
-        ${answers && html`<span aria-hidden="true">↳ </span>`}
+        ${
+          answers &&
+          html`<span aria-hidden="true">↳ </span><span class="hidden-text">response to</span>`
+        }
         <${Say} text=${title(row)} />
       </span>
       ${row.name && html`<strong class="row-name"><${Say} text=${row.name} /></strong>`}
@@ -307,7 +300,6 @@ export function Timeline({ query, name, chips = false }) {
                   aria-selected=${row.number === here ? "true" : "false"}
                   aria-setsize=${total}
                   aria-posinset=${from + at + 1}
-                  aria-label=${spoken(row)}
                   onClick=${() => open(row, false)}
                 >
                   <${RowText} row=${row} first=${begin} chip=${chips} />
@@ -386,7 +378,7 @@ function Filter() {
         <input
           ref=${field}
           type="search"
-          spellcheck="false"
+          spellcheck=${false}
           autocomplete="off"
           placeholder="method:tools/call tool:search slower:200ms error"
           value=${text}

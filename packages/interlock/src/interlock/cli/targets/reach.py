@@ -92,16 +92,23 @@ def reach_file(command: Sequence[str], environment: Environment) -> Reach:
     return reach_command(command, Environment(environment.named, whole=True))
 
 
+def expanded(text: str, what: str) -> str:
+    """A text with the values of the variables in it, such as `$TOKEN`: command lines are visible to
+    other programs. Raises click.UsageError for a variable that is not set.
+    """
+    value = os.path.expandvars(text)
+    if missing := _VARIABLE.search(value):
+        raise click.UsageError(f"{what} needs the variable {missing[1]}, which is not set.")
+    return value
+
+
 def web_options(headers: Sequence[str], legacy_sse: bool, account: str = "") -> dict[str, Any]:
     """The options for servers at URLs, from the command line. Raises click.UsageError for an
     invalid header.
     """
-    given = {name: os.path.expandvars(value) for name, value in header_lines(headers).items()}
-    for name, value in given.items():
-        if missing := _VARIABLE.search(value):
-            raise click.UsageError(
-                f"The header {name} needs the variable {missing[1]}, which is not set."
-            )
+    given = {
+        name: expanded(value, f"The header {name}") for name, value in header_lines(headers).items()
+    }
     options = {"headers": given, "legacy_sse": legacy_sse, "account": account}
     return {name: value for name, value in options.items() if value}
 

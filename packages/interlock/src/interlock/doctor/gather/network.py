@@ -98,7 +98,7 @@ async def _tcp_error(origin: Origin, options: ExamineOptions) -> str:
     except TimeoutError:
         return f"there was no connection to {origin} within {options.connect_seconds:g} s"
     except OSError as bad:
-        return str(connection_error(bad, origin))
+        return _why(bad, origin)
 
 
 async def _with_tls(facts: NetworkFacts, origin: Origin, options: ExamineOptions) -> NetworkFacts:
@@ -107,17 +107,21 @@ async def _with_tls(facts: NetworkFacts, origin: Origin, options: ExamineOptions
         async with _connected(origin, tls(options.ca, True), options) as connection:
             certificate: Any = connection.getpeercert() if connection is not None else None
     except ssl.SSLCertVerificationError as bad:
-        words = str(connection_error(bad, origin))
-        return replace(facts, tls_error=words, certificate_error=bad.verify_code)
+        return replace(facts, tls_error=_why(bad, origin), certificate_error=bad.verify_code)
     except TimeoutError:
         words = f"TLS with {origin} took longer than {options.connect_seconds:g} s"
         return replace(facts, tls_error=words)
     except OSError as bad:
-        return replace(facts, tls_error=str(connection_error(bad, origin)))
+        return replace(facts, tls_error=_why(bad, origin))
     if not certificate:
         return facts
     left = ssl.cert_time_to_seconds(certificate["notAfter"]) - time.time()
     return replace(facts, days_left=left / _DAY)
+
+
+def _why(bad: OSError, origin: Origin) -> str:
+    """Why there is no connection, without the advice, which the rule gives."""
+    return str(connection_error(bad, origin)).partition(". ")[0]
 
 
 @contextlib.asynccontextmanager

@@ -12,10 +12,10 @@ from ..diagnostics import RuleFinding, rule
 from ..facts import CatalogueFacts
 
 _NAMES: Final[Mapping[str, str]] = {
-    "tools/list": "tools",
-    "resources/list": "resources",
-    "resources/templates/list": "resource templates",
-    "prompts/list": "prompts",
+    "tools/list": "tool",
+    "resources/list": "resource",
+    "resources/templates/list": "resource template",
+    "prompts/list": "prompt",
 }
 _BYTES_OF_A_TOKEN = 4  # of JSON and English text, about
 _COSTLIEST = 3  # tools that are named
@@ -220,10 +220,15 @@ def catalogue_tokens(facts: CatalogueFacts) -> int:
 
 def catalogue_words(facts: CatalogueFacts) -> str:
     """What the server offers, in words."""
-    counts = [f"{len(found.items)} {_NAMES[method]}" for method, found in facts.lists.items()] or [
-        "no lists"
-    ]
-    return f"{', '.join(counts)}; about {catalogue_tokens(facts):,} tokens for the model"
+    counts = [counted(len(found.items), _NAMES[method]) for method, found in facts.lists.items()]
+    return (
+        f"{', '.join(counts) or 'no lists'}; about {catalogue_tokens(facts):,} tokens for the model"
+    )
+
+
+def counted(count: int, noun: str) -> str:
+    """A number with its noun."""
+    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 def _tokens(value: Any) -> int:

@@ -101,6 +101,18 @@ def probe_ends_server(facts: StartFacts) -> Iterator[RuleFinding]:
         )
 
 
+@rule(
+    "stays-running",
+    "warning",
+    "The server does not end when its stdin is closed",
+    advice="End at the end of stdin. Hosts that are killed leave such servers running for ever.",
+)
+def stays_running(facts: StartFacts) -> Iterator[RuleFinding]:
+    """It had to be terminated (`STD-09`)."""
+    if facts.ended_after is not None and facts.ended_after >= facts.exit_seconds:
+        yield RuleFinding(f"it was still running {facts.exit_seconds:g} s later", "stdin")
+
+
 def _missing_variables(facts: StartFacts) -> list[str]:
     if facts.exit_code is None or facts.opened:
         return []
@@ -119,4 +131,11 @@ def _missing_module(facts: StartFacts) -> str:
     return "" if found is None else found["python"] or found["node"]
 
 
-RULES: Final = (variable_missing, module_missing, server_ends, stdout_noise, probe_ends_server)
+RULES: Final = (
+    variable_missing,
+    module_missing,
+    server_ends,
+    stdout_noise,
+    probe_ends_server,
+    stays_running,
+)
