@@ -318,6 +318,7 @@ FAULTS: tuple[Fault, ...] = (
     configured("config-missing", None),
     configured("config-unreadable", "{"),
     configured("config-entry", {"notes": {"type": "http"}}),
+    configured("config-input", {"notes": {**_PYTHON, "env": {"A_KEY": "${input:key}"}}}),
     configured("config-detail", {"notes": {**_PYTHON, "colour": "red"}}),
     configured("config-duplicate", {"one": _PYTHON, "two": _PYTHON}),
     configured("placeholder", {"notes": {**_PYTHON, "env": {"API_KEY": "<your key>"}}}),

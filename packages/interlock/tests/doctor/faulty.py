@@ -122,6 +122,7 @@ def offering(
 
 def command_of(folder: Path, plan: Plan) -> list[str]:
     """Write the server and its plan into a folder; return its command."""
+    folder.mkdir(exist_ok=True)
     script = folder / "planned.py"
     script.write_text(SERVER, encoding="utf-8")
     planned = folder / "plan.json"

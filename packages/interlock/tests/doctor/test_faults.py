@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -20,7 +22,7 @@ from interlock.doctor import (
     examine_catalogue,
 )
 from tests.doctor.faults import FAULTS, QUICK, Fault, Workshop, options_with
-from tests.doctor.faulty import SOUND, SOUND_STATELESS, TOOL, offering
+from tests.doctor.faulty import SOUND, SOUND_STATELESS, TOOL, command_of, offering
 
 
 @pytest.fixture
@@ -171,6 +173,26 @@ async def test_other_paths_of_the_host_are_tried(workshop: Workshop) -> None:
     report = await examine(f"{site.root}/wrong", QUICK)
     (found,) = report.errors
     assert found.advice == f"The server answers at {site.url}: use that URL."
+
+
+WITHOUT_HTTP = """
+import asyncio, sys
+sys.modules["httptools"] = None
+from interlock.doctor import examine
+for target in (sys.argv[1:], "http://127.0.0.1:9/mcp"):
+    report = asyncio.run(examine(target))
+    print(sum(bool(part.skipped) for part in report.parts), report.parts[-1].skipped)
+"""
+
+
+def test_a_command_is_examined_without_the_extra_for_http(tmp_path: Path) -> None:
+    """And a URL is not, with the words that name the extra."""
+    command = [sys.executable, "-c", WITHOUT_HTTP, *command_of(tmp_path, SOUND)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    first, second = done.stdout.splitlines()
+    assert first.strip() == "0", done.stderr
+    assert second.startswith("4 ")
+    assert "pip install 'interlock[http]'" in second
 
 
 @pytest.mark.parametrize("stream, rule", [("silent", "keep-alive"), ("cut", "stream-cut")])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -164,6 +165,26 @@ async def test_a_host_and_its_servers(tmp_path: Path) -> None:
     assert key not in sound.diagnostics[0].words
     assert [found.rule for found in broken.errors] == ["command-not-found"]
     assert report.errors == broken.errors
+
+
+async def test_a_server_is_started_in_the_home_folder(tmp_path: Path) -> None:
+    """The product does not run in the folder of a terminal; a folder of the entry counts."""
+    command_of(tmp_path / "project", SOUND)
+    servers = {
+        "relative": {"command": sys.executable, "args": ["planned.py", "plan.json"]},
+        "placed": {
+            "command": sys.executable,
+            "args": ["planned.py", "plan.json"],
+            "cwd": str(tmp_path / "project"),
+        },
+    }
+    written(tmp_path / "home" / ".cursor" / "mcp.json", json.dumps({"mcpServers": servers}))
+    options = ExamineOptions(slow_seconds=600, exit_seconds=60)
+    machine = machine_of(tmp_path / "home", "linux")
+    relative, placed = (await examine_host("cursor", options, machine=machine)).servers
+    assert [found.rule for found in relative.errors] == ["script-not-found"]
+    assert [found.rule for found in relative.warnings] == ["relative-path"]
+    assert not placed.diagnostics
 
 
 async def test_an_unknown_product(tmp_path: Path) -> None:

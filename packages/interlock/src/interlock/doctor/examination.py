@@ -22,7 +22,6 @@ from ..auth.sender import HttpClients, perform
 from ..client.app import Client
 from ..client.options import ClientSettings
 from ..configs import PRODUCTS, Entry, Machine, load_config, this_machine
-from ..http11.client import HttpFetch
 from ..http11.headers import is_address
 from ..redaction import (
     Redactor,
@@ -122,7 +121,8 @@ async def examine_host(
     Args:
         product: A name of `interlock.configs.PRODUCTS`, such as "cursor".
         options: Time limits and thresholds.
-        machine: Where the product is installed; None for this machine.
+        machine: Where the product is installed; None for this machine. A server without a working
+            folder is started in its home folder.
         on_part: Called with each part as soon as it is checked.
         on_report: Called with the report of the host, and of each server, when it begins.
 
@@ -159,6 +159,8 @@ async def examine_host(
         server.redact.add(*_secrets_of(entry))
         log = log_facts(product, machine, entry.id)
         server.check("log", log, log.file or f"{row.title} has no log of this server")
+        if entry.cwd is None and machine.home.is_dir():
+            server.folder = str(machine.home)
         await server.target(entry, title=row.title)
     return host.report
 
@@ -205,12 +207,15 @@ class _Examination:
         report: The report so far.
         redact: Takes the known secrets out of everything that is reported.
         launch_path: The PATH that the product gives its servers; empty if it is not known.
+        folder: The working folder of a server whose entry names none; None for that of this
+            process.
     """
 
     def __init__(self, target: str, options: ExamineOptions, on_part: OnPart | None) -> None:
         self.options = options
         self.report = DiagnosticReport(target=visible(target))
         self.launch_path = ""
+        self.folder = None if options.folder is None else str(options.folder)
         self.redact = Redactor(
             secret
             for name, value in (*options.env.items(), *options.headers.items())
@@ -248,8 +253,7 @@ class _Examination:
             await self._entry(target, title)
         elif not isinstance(target, str):
             self.redact.add(*secrets_in_command(list(target)))
-            folder = None if self.options.folder is None else str(self.options.folder)
-            await self._command(list(target), self.options.env, folder)
+            await self._command(list(target), self.options.env, self.folder)
         elif is_address(target):
             await self._url(target, dict(self.options.headers), legacy_sse=False)
         else:
@@ -266,7 +270,8 @@ class _Examination:
         if entry.revision and self.options.revision is None:
             self.options = msgspec.structs.replace(self.options, revision=entry.revision)
         if is_command:
-            await self._command(list(entry.command), {**entry.env, **self.options.env}, entry.cwd)
+            folder = self.folder if entry.cwd is None else entry.cwd
+            await self._command(list(entry.command), {**entry.env, **self.options.env}, folder)
         elif is_address(entry.url):
             headers = {**entry.headers, **self.options.headers}
             await self._url(entry.url, headers, legacy_sse=entry.legacy_sse)
@@ -331,6 +336,11 @@ class _Examination:
         later = ["network", "http", "connection", "catalogue"]
         if not self.options.start:
             self.skip(later, "nothing is contacted")
+            return
+        try:
+            from ..http11.client import HttpFetch  # late: it needs an extra, and commands do not
+        except ImportError as bad:
+            self.skip(later, str(bad))
             return
         network = await network_facts(url, self.options)
         if not self.check("network", network, *_network_words(network)):

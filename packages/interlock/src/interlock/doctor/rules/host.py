@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Final
 
 from ...configs import Entry
 from ..diagnostics import RuleFinding, rule
 from ..facts import HostFacts
+
+_UNANSWERED = re.compile(r"the input .* has no answer")
 
 
 @rule(
@@ -45,7 +48,20 @@ def config_unreadable(facts: HostFacts) -> Iterator[RuleFinding]:
 def config_entry(facts: HostFacts) -> Iterator[RuleFinding]:
     """An entry was left out."""
     for problem in facts.problems:
-        if problem.id and problem.level == "error":
+        if problem.id and problem.level == "error" and not _UNANSWERED.search(problem.words):
+            yield RuleFinding(problem.words.removeprefix("left out: "), problem.id)
+
+
+@rule(
+    "config-input",
+    "note",
+    "A server needs a value that only the product knows",
+    advice="Run `interlock doctor --config FILE --server NAME` in a terminal, and give the value.",
+)
+def config_input(facts: HostFacts) -> Iterator[RuleFinding]:
+    """The entry has `${input:...}`, for which the product asks its user."""
+    for problem in facts.problems:
+        if problem.id and _UNANSWERED.search(problem.words):
             yield RuleFinding(problem.words.removeprefix("left out: "), problem.id)
 
 
@@ -88,6 +104,7 @@ RULES: Final = (
     config_missing,
     config_unreadable,
     config_entry,
+    config_input,
     config_detail,
     config_duplicate,
 )
