@@ -414,6 +414,21 @@ NEWEST_1 = next(peer for peer in farm.CLIENTS if peer.lock == "python-1")
 THEIRS = next(peer for peer in farm.SERVERS if peer.lock == "python-1")
 
 
+_BRIDGE = (sys.executable, "-m", "interlock", "bridge")
+OURS = tuple(
+    farm.bridge(
+        "interlock", "", 2026, "python-1", "mcp", behind, front, farm.R5, (*_BRIDGE, *words)
+    )
+    for behind, front, words in (
+        ("stdio", "http", ("--http", "127.0.0.1:{port}", "--", "{words}")),
+        ("http", "stdio", ("{url}",)),
+        ("sse", "stdio", ("{url}", "--legacy-sse")),
+        ("sse", "http", ("{url}", "--legacy-sse", "--http", "127.0.0.1:{port}")),
+    )
+)
+"""Our own bridge, which has to pass what the others are measured by."""
+
+
 @contextlib.asynccontextmanager
 async def bridged(peer: BridgePeer, stage: Stage, behind: Reach) -> AsyncIterator[dict[str, Any]]:
     """A bridge before a server, in the words of the client programs."""
@@ -434,7 +449,7 @@ async def bridged(peer: BridgePeer, stage: Stage, behind: Reach) -> AsyncIterato
         }
 
 
-@rows(farm.BRIDGES)
+@rows((*farm.BRIDGES, *OURS))
 async def test_bridge_to_theirs(peer: BridgePeer, road: str, stage: Stage) -> None:
     """Our client, in its default mode, reaches a server of others through the bridge."""
     async with (
@@ -447,7 +462,7 @@ async def test_bridge_to_theirs(peer: BridgePeer, road: str, stage: Stage) -> No
         await offered(client, THEIRS.offer, stage, peer.lossy)
 
 
-@rows(farm.BRIDGES)
+@rows((*farm.BRIDGES, *OURS))
 async def test_bridge_to_ours(peer: BridgePeer, road: str, stage: Stage) -> None:
     """A client of others reaches our server through the bridge."""
     async with asyncio.timeout(SECONDS), everything(peer.behind) as target:

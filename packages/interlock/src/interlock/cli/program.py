@@ -26,6 +26,11 @@ COMMANDS: Final[dict[str, Row]] = {
         _MAKE,
         "interlock.cli.openapi:openapi",
     ),
+    "bridge": Row(
+        "Reach a server over another transport or revision.",
+        _MAKE,
+        "interlock.cli.bridge:bridge",
+    ),
     "new": Row(
         "Create a small project with a server and its test.", _MAKE, "interlock.cli.project:new"
     ),

@@ -40,18 +40,7 @@ A file that you name gets all your variables. A command and a server of a config
 HOME, PATH and the like, and what you name by --env: no keys and tokens.
 """
 
-_OPTIONS: Final = (
-    click.option(
-        "--config",
-        type=click.Path(path_type=Path, exists=True, dir_okay=False),
-        help="The configuration file of a client or project.",
-    ),
-    click.option("--server", "entry", metavar="NAME", help="The server in the configuration."),
-    click.option(
-        "--trust",
-        is_flag=True,
-        help="Start the server of a configuration once, without asking.",
-    ),
+SERVER_OPTIONS: Final = (
     click.option(
         "--env",
         "variables",
@@ -82,6 +71,22 @@ _OPTIONS: Final = (
         is_flag=True,
         help="https: use the HTTP+SSE transport of 2024-11-05.",
     ),
+)
+"""The options of a server that is started or reached by its URL."""
+
+_OPTIONS: Final = (
+    click.option(
+        "--config",
+        type=click.Path(path_type=Path, exists=True, dir_okay=False),
+        help="The configuration file of a client or project.",
+    ),
+    click.option("--server", "entry", metavar="NAME", help="The server in the configuration."),
+    click.option(
+        "--trust",
+        is_flag=True,
+        help="Start the server of a configuration once, without asking.",
+    ),
+    *SERVER_OPTIONS,
     click.option(
         "--timeout",
         type=click.FloatRange(0, min_open=True),
@@ -181,7 +186,7 @@ class TargetOptions(Struct, frozen=True):
             given.pop("trust"),
             environment_of(given.pop("variables"), given.pop("inherit_env")),
             web_options(given.pop("headers"), given.pop("legacy_sse"), given.pop("account")),
-            _known_revision(given.pop("revision", None)),
+            known_revision(given.pop("revision", None)),
             settings,
         )
         if command and (found.config or found.entry):
@@ -206,14 +211,14 @@ class TargetOptions(Struct, frozen=True):
         Raises:
             click.ClickException: There is no such server, or it is not allowed to start.
         """
-        revision = _known_revision(revision) or self.revision
+        revision = known_revision(revision) or self.revision
         if self.command:
             reach = reach_command(self.command, self.environment)
         else:
             reach, configured = _reach_config(
                 self.config, self.entry, self.web, self.environment, self.trust
             )
-            revision = revision or _known_revision(configured)
+            revision = revision or known_revision(configured)
         return ConnectionSettings(
             reach, revision=revision, withheld=self.environment.withheld, **self.settings
         )
@@ -230,11 +235,12 @@ class TargetOptions(Struct, frozen=True):
         """
         reach = reach_target(text, self.web, self.environment)
         return ConnectionSettings(
-            reach, revision=_known_revision(revision) or self.revision, **self.settings
+            reach, revision=known_revision(revision) or self.revision, **self.settings
         )
 
 
-def _known_revision(revision: str | None) -> str | None:
+def known_revision(revision: str | None) -> str | None:
+    """Return a revision of the command line. Raises click.UsageError for an unknown one."""
     if revision is not None and revision not in REVISIONS:
         raise click.UsageError(f"Unknown revision {revision}; known are {', '.join(REVISIONS)}.")
     return revision
