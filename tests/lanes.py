@@ -23,6 +23,7 @@ BROWSERS = {
         "packages/interlock-issuer/tests/issuer/test_browser.py",
         "packages/interlock/tests/auth/test_login_in_a_browser.py",
         "tests/interop/test_apps_by_peers.py",
+        "tests/interop/test_inspector_panels.py",
     ),
     "more browsers": (
         "packages/interlock-apps/tests/inspector/test_page",
