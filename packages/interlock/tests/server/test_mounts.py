@@ -857,3 +857,28 @@ def test_a_prefix_of_a_uri_can_be_taken_away_again(uri: str) -> None:
     assert without_prefix(moved, "crm") == uri
     assert without_prefix(uri, "crm") is None
     assert without_prefix(moved, "cr") is None
+
+
+async def test_a_fixed_argument_that_a_header_would_repeat() -> None:
+    back = Server("back")
+
+    @back.tool(
+        input_schema={
+            "type": "object",
+            "properties": {
+                "region": {"type": "string", "x-mcp-header": "Region"},
+                "zone": {"type": "string", "x-mcp-header": "Zone"},
+            },
+        }
+    )
+    async def where(arguments: dict[str, Any]) -> str:
+        """Say where."""
+        return f"{arguments['region']} {arguments['zone']}"
+
+    front = Server("front")
+    change = Transform(fix={"region": "north"}, rename={"zone": "part"})
+    front.mount(back, change={"where": change})
+    async with front.serve_http(port=0) as http, Client(http.url) as client:
+        (listed,) = await client.list_tools()
+        assert listed.input_schema["properties"]["part"]["x-mcp-header"] == "Zone"
+        assert (await client.call_tool("where", {"part": "a"})).text == "north a"

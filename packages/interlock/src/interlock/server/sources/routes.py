@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from ... import types as t
-from ...exchange import AnyResult, Exchange, Handler
+from ...exchange import AnyResult, Exchange, ExchangeTransport, Handler, HttpRequest
 from ...typed.string_arguments import Strings
 from ..catalogue.features import (
     Call,
@@ -20,6 +21,43 @@ from ..catalogue.features import (
 )
 from .transform import ArgumentChanges
 from .uris import MovedUris
+
+
+class UnmirroredTransport(ExchangeTransport):
+    """A transport without the headers that repeat arguments, after the arguments have changed."""
+
+    __slots__ = ("_transport",)
+
+    def __init__(self, transport: ExchangeTransport) -> None:
+        self._transport = transport
+
+    @property
+    def request(self) -> HttpRequest | None:
+        """The HTTP request; None on every other transport."""
+        return self._transport.request
+
+    @property
+    def address(self) -> str | None:
+        """The network address of the client; None on other transports."""
+        return self._transport.address
+
+    @property
+    def is_http(self) -> bool:
+        """Whether it is HTTP."""
+        return self._transport.is_http
+
+    @property
+    def held_bytes(self) -> int:
+        """The memory that the request holds while it lasts, in bytes."""
+        return self._transport.held_bytes
+
+    def release(self, retry_ms: int | None = None) -> bool:
+        """Close the client's stream; the client resumes after `retry_ms` milliseconds."""
+        return self._transport.release(retry_ms)
+
+    def pause_timeout(self) -> AbstractContextManager[object]:
+        """A block in which the sender's timeout is paused, because a person is being asked."""
+        return self._transport.pause_timeout()
 
 
 class MountRoute(Struct, frozen=True, eq=False):
@@ -53,6 +91,8 @@ class MountRoute(Struct, frozen=True, eq=False):
                     raise t.McpError(t.INVALID_PARAMS, words) from None
                 return t.CallToolResult(content=[t.TextContent(words)], is_error=True)
             x = replace(x, params=replace(params, name=self.name, arguments=arguments, task=None))
+            if x.transport.mirrored is not None:
+                x.transport = UnmirroredTransport(x.transport)
         elif params.name != self.name or params.task is not None:
             x = replace(x, params=replace(params, name=self.name, task=None))
         result = await self.handler(x)
