@@ -117,6 +117,7 @@ dist: dev
 bench: dev
 	@$(BIN)/python -m benchmarks
 	@$(BIN)/python -m benchmarks.tasks
+	@$(BIN)/python -m benchmarks.inspector
 
 # Every requirements/*.in to its .txt, run.in first because dev.in leans on it. Versions that still fit are kept;
 # `make lock UPGRADE=--upgrade` takes the newest. Without header and annotations the files name no package registry.

@@ -149,7 +149,7 @@ def _own_params(frame: bytes) -> str:
     """The params without the keys of `_meta` that every client sets itself, as indented JSON."""
     message = msgspec.json.decode(frame, type=dict[str, Raw])
     members = msgspec.json.decode(message.get("params", Raw(b"{}")), type=dict[str, Raw])
-    if "_meta" in members:
+    if bytes(members.get("_meta", b"")).startswith(b"{"):
         meta = msgspec.json.decode(members.pop("_meta"), type=dict[str, Raw])
         own = {key: value for key, value in meta.items() if not key.startswith(_PROTOCOL)}
         own.pop("progressToken", None)

@@ -53,11 +53,13 @@ class TapeFile:
         self._end = 0  # bytes that are indexed
         self._rest = b""  # the last line, while it has no line end
         self._file = open(self.path, "rb", buffering=_BUFFER)  # noqa: SIM115  # closed by `close`
+        # Rows far apart are read one after the other: a buffer would be filled for each of them.
+        self._lines = open(self.path, "rb", buffering=0)  # noqa: SIM115  # closed by `close`
         try:
             self.refresh(most)
             self._check_kind()
         except BaseException:
-            self._file.close()
+            self.close()
             raise
 
     @property
@@ -118,8 +120,8 @@ class TapeFile:
 
     def raw(self, row: TapeRow) -> bytes:
         """The bytes of one line, without its line end."""
-        self._file.seek(row.offset)
-        return self._file.read(row.length)
+        self._lines.seek(row.offset)
+        return self._lines.read(row.length)
 
     def duration(self, row: TapeRow) -> float | None:
         """The seconds between a request and its response; None if one of them is missing."""
@@ -175,6 +177,7 @@ class TapeFile:
     def close(self) -> None:
         """Close the file."""
         self._file.close()
+        self._lines.close()
 
     def __enter__(self) -> Self:
         return self
