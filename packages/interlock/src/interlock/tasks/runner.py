@@ -14,7 +14,7 @@ import os
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import msgspec
@@ -107,6 +107,7 @@ def task_key(owner: str, id: str) -> str:
     return f"task:{owner}:{id}"
 
 
+@lru_cache(_MOST_FULL)
 def _account_of(holder: str) -> str:
     """Return the account that counts the tasks of a holder in the store."""
     import hashlib  # late: only for servers that run tasks
