@@ -68,6 +68,11 @@ def lab(gate: Gate, store: str = "memory:", revisions: Sequence[str] = REVISIONS
         """Ask."""
         return "ordered" if await ctx.confirm("Order?") else "left"
 
+    @server.tool
+    async def book(ctx: Context) -> str:
+        """Ask, as a task of the client."""
+        return "booked" if await ctx.confirm("Book?", task_ttl=60) else "left"
+
     @server.tool(task="required")
     async def fail() -> str:
         """Fail."""

@@ -13,6 +13,7 @@ import pytest
 
 from interlock import Client, McpError, Principal, TaskCancelled, ToolError
 from interlock.tasks import TASKS
+from interlock.types import TaskMetadata
 from interlock.wire.revisions import REVISIONS, supports
 from tests.client.peers import SECONDS
 from tests.wired.test_gateway import module, served
@@ -49,10 +50,12 @@ class Person:
 
     def __init__(self) -> None:
         self.asked: list[str] = []
+        self.tasks: list[TaskMetadata | None] = []
 
     def elicit(self, question: Any) -> dict[str, bool]:
         """Say yes."""
         self.asked.append(question.message)
+        self.tasks.append(question.task)
         return {"confirm": True}
 
 
@@ -285,3 +288,14 @@ async def test_one_subscription_to_tasks_and_to_lists(behind: str) -> None:
             assert getattr(changes.honoured, "taskIds", None) is None
         async with client.watch(filter={"taskIds": [handle.id]}) as changes:
             assert getattr(changes.honoured, "taskIds", None) == [handle.id]
+
+
+@WAYS
+@BRIDGED
+async def test_a_question_may_be_a_task_on_either_side(way: str, pair: Pair) -> None:
+    """Where both sides have 2025-11-25, the client runs it as a task too (`TK4-02`)."""
+    person = Person()
+    async with through(pair, Gate(), way, person=person) as client:
+        assert (await client.call_tool("book")).text == "booked"
+    assert person.asked == ["Book?"]
+    assert person.tasks == [TaskMetadata(ttl=60_000) if pair == (R4, R4) else None]
