@@ -211,14 +211,17 @@ async def test_the_stream_of_a_subscription_is_watched(
 async def test_secrets_are_not_reported(workshop: Workshop) -> None:
     """Values of variables and headers, and keys by their shape, also in what a server prints."""
     key = "sk-" + "a1b2c3d4" * 4
-    report = await workshop.script(
-        "import os, sys\nsys.exit('I tried ' + os.environ['SHOP_TOKEN'] + ' and " + key + "')\n",
-        env={"SHOP_TOKEN": "correct-horse-battery"},
+    program = (
+        "import os, sys\n"
+        f"sys.exit(' '.join(['I tried', os.environ['A_TOKEN'], os.environ['B_TOKEN'], {key!r}]))\n"
     )
+    workshop.patch.setenv("B_TOKEN", "staple-of-the-shop")
+    env = {"A_TOKEN": "correct-horse-battery"}
+    report = await workshop.script(program, env=env, inherit_env=True)
     text = words_of(report)
     assert "I tried" in text
-    assert "correct-horse-battery" not in text
-    assert key not in text
+    for secret in ("correct-horse-battery", "staple-of-the-shop", key):
+        assert secret not in text
 
 
 async def test_nothing_is_started_if_the_options_say_so(workshop: Workshop) -> None:

@@ -286,6 +286,10 @@ class _Examination:
         """Check a command, start it, and list what it offers."""
         inherited = dict(os.environ) if self.options.inherit_env else inherited_environment()
         whole = {**inherited, **env}
+        # the server may print them
+        self.redact.add(
+            *(word for name, value in whole.items() for word in secrets_in(name, value))
+        )
         facts = command_facts(command, whole, folder, self.launch_path)
         later = ("start", "connection", "catalogue")
         if not self.check("command", facts, facts.program):
