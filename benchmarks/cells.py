@@ -47,8 +47,9 @@ class Place:
         return " ".join(word for word in (self.role, self.catalogue, self.mode) if word)
 
 
-PLAIN, MODELS, MANY, VERY_MANY, WIDE = (
-    Place("server", catalogue) for catalogue in ("plain", "models", "many", "very-many", "rows")
+PLAIN, MODELS, MANY, VERY_MANY, WIDE, IN_PLACE = (
+    Place("server", catalogue)
+    for catalogue in ("plain", "models", "many", "very-many", "rows", "in-place")
 )
 CLIENT = Place("client")
 MEMORY = Place("memory")
@@ -88,6 +89,7 @@ CELLS: tuple[Cell, ...] = (
     Cell("add", "def add, 64 in flight", PLAIN, (CPU, WALL), ADD, 64, BOTH),
     Cell("latency", "async def add, 1 in flight", PLAIN, (P50, CPU), AADD, 1, BOTH),
     Cell("add-1", "def add, 1 in flight", PLAIN, (P50, CPU), ADD, 1),
+    Cell("add-in-place-1", "def add in place, 1 in flight", IN_PLACE, (P50, CPU), ADD, 1),
     Cell("record", "20 records of 6 fields, 64 in flight", MODELS, (CPU, WALL), RECORD, 64, BOTH),
     Cell("cold", "start to the first answer", PLAIN, START, None, 1, BOTH),
     Cell("cold-models", "the same with a pydantic tool", MODELS, START, None, 1, BOTH),

@@ -16,8 +16,9 @@ def build(name: str):
     from interlock import Server
 
     server = Server("bench")
+    thread = False if name == "in-place" else None
     for tool in catalogue("plain" if name == "changing" else name):
-        server.tool(tool)
+        server.tool(thread=thread)(tool)
     if name == "changing":
 
         @server.tool

@@ -51,7 +51,8 @@ def numbered(number: int) -> Tool:
 
 
 def catalogue(name: str) -> list[Tool]:
-    """Return the tools of a catalogue: `plain` (6), `models` (6, one of them with pydantic
+    """Return the tools of a catalogue: `plain` (6), `in-place` (the same, where a library can run
+    plain functions on the event loop if it is told to), `models` (6, one of them with pydantic
     arguments), `rows` (6, one of them with a long result), `many` (1000) or `very-many`
     (10,000)."""
     six: list[Tool] = [aadd, add, text, length, echo, flip]
