@@ -9,19 +9,22 @@ import shutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 import click
 from msgspec import Struct
 
-from ... import ClientTransport, Http, Socket, Stdio
+from ... import Stdio
 from ...transport.channel import Tap
 from ...transport.stdio import inherited_environment
 from .target_syntax import header_lines, split_target
 
+if TYPE_CHECKING:
+    from ... import ClientTransport, Http
+
 OnLine = Callable[[str], None]
-Reach = Callable[[Tap | None, OnLine | None], ClientTransport]
+Reach = Callable[[Tap | None, OnLine | None], "ClientTransport"]
 """Makes the transport to a target. The first argument gets every frame, the second each line that a
 child writes to stderr.
 """
@@ -167,6 +170,8 @@ def _is_command_line(text: str) -> bool:
 
 def reach_address(text: str, web: Mapping[str, Any]) -> Reach:
     """The connection to an address; `web` is as in `reach_target`. Raises click.UsageError."""
+    from ... import Http, Socket  # late: a script needs no HTTP client
+
     try:
         parts = urlsplit(text)
         if parts.scheme in ("http", "https"):
