@@ -117,6 +117,7 @@ dist: dev
 bench: dev
 	@$(BIN)/python -m benchmarks
 	@$(BIN)/python -m benchmarks.tasks
+	@$(BIN)/python -m benchmarks.observing
 	@$(BIN)/python -m benchmarks.inspector
 
 # Every requirements/*.in to its .txt, run.in first because dev.in leans on it. Versions that still fit are kept;

@@ -7,7 +7,7 @@ those of the repository semantic-conventions-genai, in its state of development 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from contextlib import AbstractContextManager
 from time import perf_counter
 from typing import Any, Final
@@ -95,11 +95,11 @@ class OpenTelemetry:
     def server(self, handler: Handler) -> Handler:
         """Return the handler of a server with a span around each request."""
 
-        async def handle(x: Exchange) -> AnyResult:
+        def handle(x: Exchange) -> Awaitable[AnyResult]:
             if x.method == _LISTENING:
-                return await handler(x)
+                return handler(x)
             current_tracing.set(self)
-            return await self._measured(handler, x, SpanKind.SERVER, _parent(x.caller))
+            return self._measured(handler, x, SpanKind.SERVER, _parent(x.caller))
 
         return handle
 
@@ -114,10 +114,10 @@ class OpenTelemetry:
             asker = _TracedAsker(x.asker, self._tracer, here)
             return await handler(replace(x, caller=caller, asker=asker))
 
-        async def handle(x: Exchange) -> AnyResult:
+        def handle(x: Exchange) -> Awaitable[AnyResult]:
             if x.method == _LISTENING or x.method.startswith("notifications/"):
-                return await handler(x)
-            return await self._measured(send, x, SpanKind.CLIENT, None)
+                return handler(x)
+            return self._measured(send, x, SpanKind.CLIENT, None)
 
         return handle
 
@@ -191,8 +191,11 @@ class OpenTelemetry:
             measured[_TARGETS[method]] = x.params.name
             if method == "tools/call":
                 measured["gen_ai.operation.name"] = "execute_tool"
+        uri = getattr(x.params, "uri", None) if self._resource_uris else None
+        if uri is None and caller.session is None:
+            return measured, measured
         attributes = measured.copy()
-        if self._resource_uris and (uri := getattr(x.params, "uri", None)) is not None:
+        if uri is not None:
             attributes["mcp.resource.uri"] = uri
         if caller.session is not None:
             attributes["mcp.session.id"] = caller.session
