@@ -13,6 +13,7 @@ import pytest
 from interlock import (
     Caller,
     CallToolResult,
+    Change,
     Client,
     Context,
     EmbeddedResource,
@@ -32,6 +33,7 @@ from interlock import (
     Unreachable,
 )
 from interlock.client.source import ClientSource
+from interlock.server.changes import MemoryBus
 from interlock.server.sources.uris import with_prefix, without_prefix
 from interlock.types import Tool
 from tests.ports import free_port
@@ -882,3 +884,48 @@ async def test_a_fixed_argument_that_a_header_would_repeat() -> None:
         (listed,) = await client.list_tools()
         assert listed.input_schema["properties"]["part"]["x-mcp-header"] == "Zone"
         assert (await client.call_tool("where", {"part": "a"})).text == "north a"
+
+
+class LateBus(MemoryBus):
+    """A bus that delivers changes later, as one that other workers share."""
+
+    def publish(self, change: Change) -> None:
+        asyncio.get_running_loop().call_soon(super().publish, change)
+
+
+async def test_the_removal_of_a_hidden_feature_is_announced_to_nobody_else() -> None:
+    back = kitchen()
+    front = Server("front")
+    front.bus = LateBus()
+    front.mount(back, visible=(subject, lambda key, feature: key == "root"))
+    front.add_tool(lambda: "own", name="own")
+    front.add_resource("own://zero", "zero")
+
+    async with (
+        Client(front.transport(principal=Principal(subject="ada"))) as ada,
+        Client(front.transport(principal=Principal(subject="root"))) as root,
+        ada.watch(tools=True, resources=True) as of_ada,
+        root.watch(tools=True) as of_root,
+    ):
+        back.remove_tool("look")
+        assert (await asyncio.wait_for(anext(of_root), SECONDS)).kind == "tools"
+        front.add_resource("own://one", "one")
+        # the first change that ada hears of
+        assert (await asyncio.wait_for(anext(of_ada), SECONDS)).kind == "resources"
+
+
+async def test_development_mode_explains_the_errors_of_mounted_servers() -> None:
+    back = Server("back")
+
+    @back.tool
+    async def fail() -> str:
+        """Fail."""
+        raise KeyError("the reason")
+
+    front = Server("front")
+    front.mount(back, prefix="early")
+    front.dev = True
+    front.mount(back, prefix="late")
+    async with Client(front) as client:
+        for name in ("early__fail", "late__fail"):
+            assert "the reason" in (await client.call_tool(name)).text

@@ -11,6 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ... import types as t
+from ...caches import BoundedCache
 from ...exchange import Caller, Handler
 from ...logs import limited
 from ...schema import SchemaError, header_parameters
@@ -42,6 +43,7 @@ BETWEEN = "__"
 """Stands between the prefix of a mount and the name of a tool or prompt."""
 
 _PREFIX = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,62}[A-Za-z0-9])?")
+_MOST_GONE = 1000  # removed features, of whose removal only callers who saw them are notified
 _NO_TASKS = ToolTasks("never")
 _UNCHANGED = Transform()
 
@@ -125,6 +127,7 @@ class Mount:
         }
         self._has_skills = False
         self._placed: dict[FeatureKind, dict[str, Any]] = {}
+        self._gone: BoundedCache[tuple[FeatureKind, str], Any] = BoundedCache(_MOST_GONE)
         self._rule: Rule | None = None
         self._offered: Offered | None = None
         self._on_stale = on_stale
@@ -208,7 +211,7 @@ class Mount:
         for key in [key for key in placed if key not in features]:
             if feature_list.find(key) is placed[key]:  # otherwise an author has replaced it
                 feature_list.remove(key)
-            del placed[key]
+            self._gone.put((kind, key), placed.pop(key))
             changed = True
         for key, feature in features.items():
             known = placed.get(key)
@@ -407,6 +410,8 @@ class Mount:
 
     def _sees(self, mine: Rule | None, theirs: Rule | None, keys: Any, feature: Feature) -> bool:
         placed = self._placed.get(feature.kind, {}).get(feature.name)
+        if placed is None and self._list(feature.kind).find(feature.name) is None:
+            placed = self._gone.peek((feature.kind, feature.name))
         if placed is None:
             return True  # a feature of the server itself, or of another mount
         my_key, their_key = keys
