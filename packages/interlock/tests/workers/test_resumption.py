@@ -4,11 +4,12 @@ twice."""
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
 import pytest
 
 from interlock import Client, Context, Server
-from interlock.store import MemoryStore
+from interlock.store import MemoryStore, SqliteStore, bounds
 from interlock.wire.revisions import R2, R3, R4
 from tests.workers.clusters import Cluster, noted
 from tests.workers.neighbours import eventually, neighbours
@@ -228,3 +229,31 @@ async def test_a_stream_that_is_ended_before_the_others_know_of_it():
         stream = await opening
         assert stream.response.headers["content-type"].startswith("text/event-stream")
         assert await stream.messages() == []
+
+
+async def test_a_stream_whose_end_the_store_has_dropped_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """The store cannot keep up. A client that follows the stream at another worker does not wait
+    for ever: its stream ends, and it learns that events are lost when it comes back (`HTL-34`)."""
+    gate = asyncio.Event()
+    server = Server("lossy")
+
+    @server.tool
+    async def talk(ctx: Context) -> str:
+        ctx.log.error("one")
+        await gate.wait()
+        return "." * 5000
+
+    store = SqliteStore(tmp_path / "store.db")
+    async with neighbours(2, lambda: server, store=store) as workers, session(workers) as mine:
+        stream = await mine.begin(0, "tools/call", tool("talk"))
+        await stream.message()
+        await stream.break_off()
+        rest = await mine.listen(1, stream.last)
+        monkeypatch.setattr(bounds, "WAITING_BYTES", 1000)
+        gate.set()
+        assert await rest.messages() == []
+        refused = await mine.get(1, stream.last)
+        assert refused.status == 400
+        assert b"no longer kept" in await refused.read(1 << 16)
