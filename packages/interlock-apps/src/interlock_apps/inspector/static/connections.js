@@ -56,7 +56,7 @@ function Controls({ one }) {
   return html`
     <div class="side-controls">
       <p class="side-about"><code><${Say} text=${one.target} /></code></p>
-      <label class="side-about">
+      <label class="side-choice">
         Revision
         <select class="small" value=${asked} onChange=${choose}>
           ${revisions.value.map((each) => html`<option key=${each}>${each}</option>`)}
