@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import sys
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from interlock import Server
 from interlock.tape import Recorder, TapeFile
 from tests.cli.conftest import Command
 from tests.commands.hosting import hosting, is_alive, written
@@ -81,14 +83,38 @@ async def test_servers_of_a_configuration_and_a_tape(home: Path, everyday: Path)
         recorder.connection()("client", b'{"jsonrpc":"2.0","id":1,"method":"ping"}')
     servers = written(home / "servers.json", {"one": everyday, "two": everyday})
     words = ["--config", servers, "--server", "one", "--server", "two", "--trust"]
+    words += ["--save", home / "new.tape"]
     async with hosting("inspect", home / "old.tape", *words) as page:
         await page.enter()
         one = await page.until(connected("one"))
         assert one["words"] == ["--config", str(servers), "--server", "one"]
         await page.until(connected("two"))
+        shown = await page.act("rows", recording="live", filter="http")
+        assert shown["rows"] == []
         shown = await page.act("rows", recording="old.tape")
         assert [row["method"] for row in shown["rows"]] == ["ping"]
         assert await page.ended(signal.SIGINT) == 0
+    with TapeFile(home / "new.tape") as file:
+        assert {row.exchange for row in file.rows} == {0}  # it is not HTTP
+
+
+async def test_the_heads_of_http_are_on_the_tape(home: Path) -> None:
+    """Of a server that is named by its URL, and of one in a configuration."""
+    async with Server("web").serve_http(port=0) as web:
+        config = home / "servers.json"
+        config.write_text(json.dumps({"mcpServers": {"web": {"url": web.url}}}))
+        words = ["--config", config, "--server", "web", "--trust"]
+        async with hosting("inspect", web.url, *words) as page:
+            await page.enter()
+            for name in ("web", web.url.partition("://")[2].partition("/")[0]):
+                await page.until(connected(name))
+                shown = await page.act("rows", recording="live", filter="http", connections=[name])
+                summaries = [row["summary"] for row in shown["rows"]]
+                assert summaries[0].startswith("POST ")
+                assert "200" in summaries
+            assert await page.ended(signal.SIGINT) == 0
+            assert page.process.stderr is not None
+            assert await page.process.stderr.read() == b""
 
 
 @pytest.mark.parametrize(

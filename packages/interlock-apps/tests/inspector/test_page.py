@@ -8,6 +8,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from interlock import REVISIONS
@@ -262,3 +263,64 @@ async def test_the_page_fits_a_telephone(chromium: Any, tmp_path: Path, dark: bo
             .click()
         )
         await page.get_by_role("heading", name="weather").wait_for()
+
+
+def write_conversation(path: Path) -> None:
+    """A call over HTTP with a question, progress, a log line and stderr, and a call that fails."""
+    now = iter(n / 10 for n in range(100))
+
+    def message(**members: Any) -> bytes:
+        return msgspec.json.encode({"jsonrpc": "2.0", **members})
+
+    with Recorder(path, clock=lambda: next(now), wall_clock=lambda: 1790000000.0) as recorder:
+        tap = recorder.connection()
+        book = {"name": "book", "arguments": {"city": "Bari"}, "_meta": {"progressToken": 1}}
+        tap.frames("client", [message(id=1, method="tools/call", params=book)], 1)
+        tap.http_request(1, "POST", "/mcp", [("Mcp-Method", "tools/call")])
+        tap.http_response(1, 200, [("Content-Type", "text/event-stream")])
+        progress = {"progressToken": 1, "progress": 1, "total": 3, "message": "Looking for rooms"}
+        tap.frames("server", [message(method="notifications/progress", params=progress)], 1)
+        ask = {"message": "Which seat?", "requestedSchema": {"type": "object", "properties": {}}}
+        tap.frames("server", [message(id=7, method="elicitation/create", params=ask)], 1)
+        tap.frames("client", [message(id=7, result={"action": "decline"})], 2)
+        said = {"level": "info", "data": "No seat was chosen"}
+        tap.frames("server", [message(method="notifications/message", params=said)], 1)
+        tap.stderr("booking: no seat\n")
+        tap.frames("server", [message(id=1, result={"content": []})], 1)
+        tap.frames("client", [message(id=2, method="tools/call", params={"name": "fail"})], 3)
+        tap.frames("server", [message(id=2, error={"code": -32602, "message": "No."})], 3)
+
+
+async def test_lanes_bars_and_arrows_are_drawn(chromium: Any, tmp_path: Path) -> None:
+    """Each lane has its marks; what belongs to a call is linked with it, and listed beside it."""
+    write_conversation(tmp_path / "web.tape")
+    tape = InspectorTarget("web.tape", "web.tape", tape=tmp_path / "web.tape")
+    async with inspected(chromium, tmp_path, tape, servers={}) as stage:
+        page = await stage.page()
+        await page.get_by_text("11 lines", exact=True).wait_for()
+        drawn = await page.evaluate(
+            """() => Object.fromEntries([...document.querySelectorAll(".lanes path, .bars path")]
+              .map(one => [one.getAttribute("class"), one.getAttribute("d").split("M").length - 1]))
+            """
+        )
+        names = ("of-client", "of-server", "of-stderr", "of-http", "links", "bar", "failed")
+        assert {name: drawn[name] for name in names} == {
+            "of-client": 6,  # a line and a head for each of three messages
+            "of-server": 10,
+            "of-stderr": 1,
+            "of-http": 2,
+            "links": 4,  # progress, question, log message, stderr
+            "bar": 2,
+            "failed": 1,
+        }
+        await shot(page, "inspector-lanes")
+        await rows(page, "from the client, tools/call, book").click()
+        panel = page.get_by_role("complementary", name="Message")
+        related = panel.get_by_role("list", name="Related messages")
+        await related.get_by_text("Looking for rooms").wait_for()
+        await related.get_by_text("No seat was chosen").wait_for()
+        await related.get_by_text("booking: no seat").wait_for()
+        await panel.get_by_role("button", name="HTTP").click()
+        await panel.get_by_role("heading", name="POST /mcp").wait_for()
+        await panel.get_by_text("text/event-stream").wait_for()
+        await shot(page, "inspector-http")

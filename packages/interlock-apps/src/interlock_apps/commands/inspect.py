@@ -7,13 +7,13 @@ import contextlib
 import os
 import tempfile
 import webbrowser
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from interlock import REVISIONS, ClientTransport
+from interlock import REVISIONS, ClientTransport, Http
 from interlock.cli import exits
 from interlock.cli.targets.reach import (
     Environment,
@@ -160,7 +160,7 @@ def inspect(
         raise click.UsageError(
             "Missing TARGET: a script, an address, a tape, or -- COMMAND at the end."
         )
-    run_inspector(found.targets, secrets=found.secrets, save=save, port=port, opens=opens)
+    _run_inspector(found, save=save, port=port, opens=opens)
 
 
 class _TargetList:
@@ -176,6 +176,8 @@ class _TargetList:
         self.targets: list[InspectorTarget] = []
         self.secrets: set[str] = set(secrets_of_process((), {**os.environ, **environment.named}))
         """What must not be on the tape."""
+        self.fetches: list[RecordedFetch] = []
+        """The HTTP clients of the targets."""
         self._environment = environment
         self._web = web
         self._revision = revision
@@ -192,7 +194,7 @@ class _TargetList:
             self.targets.append(InspectorTarget(name, target, tape=Path(target)))
             return
         is_http = target.startswith(("http://", "https://"))
-        fetch = RecordedFetch() if is_http else None
+        fetch = self._fetch() if is_http else None
         reach = reach_target(
             target,
             {**self._web, "fetch": fetch} if is_http else {},
@@ -209,11 +211,13 @@ class _TargetList:
         # imported late: only needed for a configuration file
         from interlock.cli.targets.configured import reach_config
 
-        reach, asked = reach_config(config, server, self._web, self._environment, trust=trust)
+        fetch = self._fetch()  # used if the server has a URL
+        web = {**self._web, "fetch": fetch}
+        reach, asked = reach_config(config, server, web, self._environment, trust=trust)
         words = ["--config", str(config)] if config is not None else []
         words += ["--server", server] if server is not None else []
         name = server or (config.stem if config is not None else "server")
-        self._add(name, name, words, reach, revision=asked)
+        self._add(name, name, words, reach, fetch=fetch, revision=asked)
 
     def add_command(self, command: Sequence[str]) -> None:
         """Add a server that a command starts."""
@@ -244,6 +248,11 @@ class _TargetList:
             )
         )
 
+    def _fetch(self) -> RecordedFetch:
+        made = RecordedFetch()
+        self.fetches.append(made)
+        return made
+
     def _unique(self, name: str) -> str:
         """A name that no other target has."""
         number = 1
@@ -255,16 +264,9 @@ class _TargetList:
         return unique
 
 
-def run_inspector(
-    targets: Sequence[InspectorTarget],
-    *,
-    secrets: Iterable[str],
-    save: Path | None,
-    port: int,
-    opens: bool,
-) -> None:
+def _run_inspector(found: _TargetList, *, save: Path | None, port: int, opens: bool) -> None:
     """Serve an inspector until Ctrl-C, and exit: with code 0, or with an error message if it could
-    not start. `secrets` are redacted on the tape.
+    not start.
     """
     from ..inspector.site import serve  # optional extra `inspector`
 
@@ -272,10 +274,10 @@ def run_inspector(
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="interlock-inspect-"))
         try:
             recorder = stack.enter_context(
-                Recorder(save or Path(folder) / "live.tape", secrets=secrets)
+                Recorder(save or Path(folder) / "live.tape", secrets=found.secrets)
             )
             calls = user_folder() / "inspector.json"
-            inspector = Inspector(targets, recorder, calls=calls)
+            inspector = Inspector(found.targets, recorder, calls=calls)
         except TapeError as bad:
             raise click.ClickException(str(bad)) from None
         except OSError as bad:
@@ -301,6 +303,7 @@ def run_inspector(
                     task.cancel()
                 await asyncio.wait({serving, opening, following})
                 await inspector.aclose()
+                await asyncio.gather(*(fetch.aclose() for fetch in found.fetches))
 
         async def open_when_listening() -> None:
             await listening.wait()
@@ -320,7 +323,9 @@ def _recorded(reach: Reach, fetch: RecordedFetch | None) -> OpenTransport:
     """The function that makes the transport to a target, with all that it sends on the tape."""
 
     def transport(recorded: RecordedConnection) -> ClientTransport:
-        tap = recorded if fetch is None else fetch.record(recorded)
+        # A server of a configuration may be a command: then nothing is fetched.
+        is_http = fetch is not None and isinstance(reach(None, None), Http)
+        tap = fetch.record(recorded) if fetch is not None and is_http else recorded
         return reach(tap, lambda line: recorded.stderr(f"{line}\n"))
 
     return transport

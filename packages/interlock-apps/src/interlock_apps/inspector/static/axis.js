@@ -31,12 +31,12 @@ export function span(rows) {
 }
 
 /**
- * Round values on an axis: at most six, one, two or five times a power of ten apart.
+ * Round values on an axis: at most four, one, two or five times a power of ten apart.
  * @param {number} seconds the length of the axis
  * @returns {number[]} seconds from the start
  */
 export function ticks(seconds) {
-  const rough = seconds / 5;
+  const rough = seconds / 3;
   const power = 10 ** Math.floor(Math.log10(rough));
   const step = [1, 2, 5, 10].map((one) => one * power).find((one) => one >= rough) ?? rough;
   const found = [];

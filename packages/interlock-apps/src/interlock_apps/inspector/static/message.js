@@ -226,7 +226,7 @@ function Test({ message }) {
     if (found) setText(found);
   };
   return html`
-    <section class="equivalent">
+    <section class="message-part">
       <h3>A test with this result</h3>
       ${
         text
@@ -325,7 +325,7 @@ function Body({ message }) {
     ${
       message.request?.command &&
       html`
-        <section class="equivalent">
+        <section class="message-part">
           <h3>The same in a shell</h3>
           <${CopiedCode} text=${message.request.command} label="the command" />
         </section>

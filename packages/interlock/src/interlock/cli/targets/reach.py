@@ -176,7 +176,7 @@ def reach_address(text: str, web: Mapping[str, Any]) -> Reach:
         parts = urlsplit(text)
         if parts.scheme in ("http", "https"):
             return _tapped(Http(text, **_authorized(web)))
-        if web:
+        if web.keys() - {"fetch"}:  # which no option gives
             raise click.UsageError(
                 "--header, --account and --legacy-sse are for http:// and https:// addresses."
             )
