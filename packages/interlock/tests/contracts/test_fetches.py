@@ -396,6 +396,10 @@ BROKEN = {
 }
 
 
+WAITED_FOR = {Waiting, Clinging, Stubborn, Endless}
+"""Faults that show by the end of the patience."""
+
+
 @pytest.mark.parametrize(
     "kind, words", BROKEN.items(), ids=lambda value: getattr(value, "__name__", "")
 )
@@ -409,7 +413,7 @@ async def test_a_broken_promise_is_found(kind: type[Faulty], words: str):
 
     try:
         with pytest.raises(AssertionError, match=f"an HTTP client promises that .*{words}"):
-            await check_fetch(make, patience=1.0)
+            await check_fetch(make, patience=4.0 if kind in WAITED_FOR else 60.0)
     finally:
         for fetch in made:
             await HttpFetch.aclose(fetch)

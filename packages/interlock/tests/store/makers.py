@@ -23,7 +23,10 @@ def fresh(kind: str, folder: Path, redis_url: str) -> list[Store]:
         case "sqlite":
             return [SqliteStore(folder / f"{place}.db") for _ in range(2)]
         case "redis":
-            return [RedisStore(redis_url, prefix=f"interlock-test:{place}:") for _ in range(2)]
+            return [
+                RedisStore(redis_url, prefix=f"interlock-test:{place}:", patience=60.0)
+                for _ in range(2)
+            ]
     return [MemoryStore()]
 
 

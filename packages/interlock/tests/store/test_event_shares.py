@@ -25,7 +25,10 @@ def workers_of(kind: str, folder: Path, redis_url: str, event_bytes: int) -> lis
             return [SqliteStore(path, event_bytes=event_bytes) for _ in range(2)]
         case "redis":
             prefix = f"interlock-test:{folder.name}:{time.time_ns()}:"
-            return [RedisStore(redis_url, prefix=prefix, event_bytes=event_bytes) for _ in range(2)]
+            return [
+                RedisStore(redis_url, prefix=prefix, event_bytes=event_bytes, patience=60.0)
+                for _ in range(2)
+            ]
     return [MemoryStore(event_bytes=event_bytes)]
 
 
