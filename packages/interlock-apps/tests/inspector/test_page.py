@@ -173,6 +173,20 @@ async def test_the_revision_of_a_connection_is_changed(chromium: Any, tmp_path: 
         await side.get_by_text(f"connected · {REVISIONS[1]}").wait_for()
 
 
+async def test_a_connection_becomes_a_test(chromium: Any, tmp_path: Path) -> None:
+    async with inspected(chromium, tmp_path) as stage:
+        await search(stage)
+        await call(stage, "cancel", booking=3)
+        page = await stage.page("connection=travel")
+        await page.get_by_role("button", name="As a test").click()
+        text = page.get_by_role("dialog", name="A test of travel").get_by_role("region")
+        await text.get_by_text('call = "search_flights"').wait_for()
+        assert 'expect.error = "tool"' in await text.inner_text()
+        await shot(page, "inspector-connection-test")
+        await page.keyboard.press("Escape")
+        await text.wait_for(state="detached")
+
+
 async def test_two_connections_are_compared(chromium: Any, tmp_path: Path) -> None:
     async with inspected(chromium, tmp_path) as stage:
         page = await stage.page("tab=compare")

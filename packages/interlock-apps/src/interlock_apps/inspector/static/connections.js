@@ -1,7 +1,8 @@
 // @ts-check
 // The connections at the side: their state, their revision, and buttons that connect and
 // disconnect.
-import { Icon, Say, cls, html, several, useState } from "../kit/kit.js";
+import { Dialog, Icon, Say, cls, html, several, useState } from "../kit/kit.js";
+import { CopiedCode } from "./code.js";
 import { attempt, connections, revisions, select, selected } from "./store.js";
 
 const STATES = {
@@ -39,7 +40,15 @@ function Row({ one }) {
           </span>
         </span>
       </button>
-      ${now && one.status !== "recorded" && html`<${Controls} one=${one} />`}
+      ${
+        now &&
+        html`
+          <div class="side-controls">
+            ${one.status !== "recorded" && html`<${Controls} one=${one} />`}
+            <${Test} one=${one} />
+          </div>
+        `
+      }
     </li>
   `;
 }
@@ -54,7 +63,7 @@ function Controls({ one }) {
     connect(event.target.value);
   };
   return html`
-    <div class="side-controls">
+    <div class="side-controls-live">
       <p class="side-about"><code><${Say} text=${one.target} /></code></p>
       <label class="side-choice">
         Revision
@@ -80,6 +89,28 @@ function Controls({ one }) {
         }
       </div>
     </div>
+  `;
+}
+
+/** All that was sent over a connection, as a test for `interlock test`. */
+function Test({ one }) {
+  const [text, setText] = useState("");
+  const read = async () => {
+    const found = await attempt("connectionTest", { connection: one.name });
+    if (found) setText(found);
+  };
+  return html`
+    <div class="buttons">
+      <button type="button" class="small" onClick=${read}>As a test</button>
+    </div>
+    ${
+      text &&
+      html`
+        <${Dialog} title=${`A test of ${one.name}`} onClose=${() => setText("")}>
+          <${CopiedCode} text=${text} label="the test" />
+        <//>
+      `
+    }
   `;
 }
 
