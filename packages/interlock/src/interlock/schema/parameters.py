@@ -7,11 +7,15 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import msgspec
+
 from .survey import BY_NAME, DATA, SchemaError
 
 __all__ = ["defaults", "header_parameters"]
 
 _HEADER = "x-mcp-header"
+_IN_JSON = b'"x-mcp-header"'
+_encode = msgspec.json.Encoder().encode
 _KINDS = ("integer", "string", "boolean")
 _TOKEN = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")  # RFC 9110, section 5.6.2
 _SAFE_INTEGER = 2**53 - 1
@@ -25,6 +29,8 @@ def header_parameters(schema: Mapping[str, Any] | bool) -> dict[str, tuple[str, 
     annotation breaks a rule; then the whole tool must not be used over HTTP (2026-07-28, "Custom
     Headers from Tool Parameters").
     """
+    if not _may_have_headers(schema):
+        return {}
     found: dict[str, tuple[str, ...]] = {}
     taken: set[str] = set()
     # The stack holds the subschemas still to check: their position in words, and the path of
@@ -47,6 +53,14 @@ def header_parameters(schema: Mapping[str, Any] | bool) -> dict[str, tuple[str, 
             found[token] = path or ()
         stack.extend(reversed(list(_next(node, where, path))))
     return found
+
+
+def _may_have_headers(schema: Mapping[str, Any] | bool) -> bool:
+    """Whether the annotation occurs anywhere. Most schemas have none, and need no walk."""
+    try:
+        return _IN_JSON in _encode(schema)
+    except (TypeError, ValueError, OverflowError, RecursionError):
+        return True  # it is not plain JSON data; the walk finds what there is
 
 
 def _next(
