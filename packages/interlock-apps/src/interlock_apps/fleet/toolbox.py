@@ -38,12 +38,12 @@ class ServerTool(Struct, frozen=True, kw_only=True):
     @property
     def for_model(self) -> bool:
         """Whether a model may see it (MCP Apps, `_meta.ui.visibility`; `APP-08`)."""
-        return "model" in _visibility(self.tool)
+        return "model" in visibility_of(self.tool)
 
     @property
     def for_app(self) -> bool:
         """Whether an app of its server may call it."""
-        return "app" in _visibility(self.tool)
+        return "app" in visibility_of(self.tool)
 
     @property
     def offered(self) -> Tool:
@@ -283,7 +283,7 @@ def _fault(tool: Tool, times: int) -> str:
     return ""
 
 
-def _visibility(tool: Tool) -> tuple[Any, ...]:
+def visibility_of(tool: Tool) -> tuple[Any, ...]:
     """Who may use a tool: models, apps, or both. The default is both."""
     ui = (tool.meta or {}).get("ui")
     said = ui.get("visibility") if isinstance(ui, dict) else None

@@ -31,6 +31,7 @@ MOST_KEPT = 30
 """Ended calls of one connection whose outcome is kept."""
 
 CallStatus = Literal["running", "done", "failed", "cancelled"]
+CallBy = Literal["user", "app"]
 Spawn = Callable[[Coroutine[Any, Any, Any]], "asyncio.Task[Any]"]
 
 
@@ -41,6 +42,7 @@ class ToolCall:
         id: Its id in the connection.
         tool: The called tool, as the server listed it; a bare name if it did not.
         arguments: The arguments.
+        by: Who calls: the user, or an app of the server.
         status: "failed" after a JSON-RPC error, a lost connection, or a result with `isError`.
         task: The id of the task that the call has become; "" if it is none.
         result: The result; None before it.
@@ -49,10 +51,11 @@ class ToolCall:
             has no output schema.
     """
 
-    def __init__(self, id: str, tool: Tool, arguments: JSONObject) -> None:
+    def __init__(self, id: str, tool: Tool, arguments: JSONObject, by: CallBy) -> None:
         self.id = id
         self.tool = tool
         self.arguments = arguments
+        self.by = by
         self.status: CallStatus = "running"
         self.task = ""
         self.result: CallToolResult | None = None
@@ -69,6 +72,7 @@ class ToolCall:
         return {
             "id": self.id,
             "tool": self.tool.name,
+            "by": self.by,
             "status": self.status,
             "task": self.task,
             "progress": self.progress,
@@ -121,6 +125,7 @@ class StartedCalls:
         arguments: JSONObject,
         *,
         as_task: bool = False,
+        by: CallBy = "user",
     ) -> ToolCall:
         """Start a call; return it while it runs.
 
@@ -131,6 +136,7 @@ class StartedCalls:
             tool: The tool.
             arguments: The arguments.
             as_task: Whether the call becomes a task if the tool can be one.
+            by: Who calls.
 
         Raises:
             ValueError: Too many calls are running.
@@ -139,7 +145,7 @@ class StartedCalls:
         if len(running) >= MOST_RUNNING:
             raise ValueError(f"{MOST_RUNNING} calls are running. Cancel one first.")
         self._count += 1
-        call = ToolCall(f"c{self._count}", tool, arguments)
+        call = ToolCall(f"c{self._count}", tool, arguments, by)
         self._calls[call.id] = call
         self._drop_oldest()
         call.work = spawn(self._run(client, call, asker(call.id), as_task))

@@ -16,9 +16,11 @@ from interlock.cli.screen import plain
 from interlock.types import JSONObject, PromptReference, ResourceTemplateReference, Tool
 
 from ..fleet import threat_scan
-from ..web.app_policy import ui_of
+from ..fleet.toolbox import visibility_of
+from ..web.app_policy import read_page, ui_of
+from ..web.page_site import ActError
 from .act import Act, ActParams
-from .calls import error_state
+from .calls import CallBy, error_state
 from .equivalents import equivalent_command
 from .questions import AnswerRule, GivenAnswer, InvalidForm
 from .session import Connection, Inspector
@@ -39,6 +41,13 @@ class CallToolParams(ActParams, frozen=True):
     tool: str
     arguments: JSONObject = field(default_factory=dict)
     as_task: bool = False
+
+
+class OpenAppParams(ActParams, frozen=True):
+    """Open the app that shows a tool's results."""
+
+    connection: str
+    uri: str
 
 
 class OfCall(ActParams, frozen=True):
@@ -142,10 +151,14 @@ async def _list_tools(inspector: Inspector, params: OnConnection) -> Any:
     connection, client = _open(inspector, params.connection)
     tools = await client.list_tools()
     connection.features.tools = {tool.name: tool for tool in tools}
-    return [{**plain(tool), "app": threat_scan.visible(ui_of(tool))} for tool in tools]
+    return [{**plain(tool), "app": ui_of(tool)} for tool in tools]
 
 
 async def _call_tool(inspector: Inspector, params: CallToolParams) -> Any:
+    return _start_call(inspector, params, "user")
+
+
+def _start_call(inspector: Inspector, params: CallToolParams, by: CallBy) -> Any:
     connection, client = _open(inspector, params.connection)
     tool = _tool(connection, params.tool)
     call = connection.features.calls.start(
@@ -155,6 +168,7 @@ async def _call_tool(inspector: Inspector, params: CallToolParams) -> Any:
         tool,
         params.arguments,
         as_task=params.as_task,
+        by=by,
     )
     return {"call": call.id}
 
@@ -184,6 +198,38 @@ async def _call_command(inspector: Inspector, params: CallToolParams) -> Any:
         as_task=params.as_task,
     )
     return {"command": command}
+
+
+# -- apps ------------------------------------------------------------------------------------------
+
+
+async def _open_app(inspector: Inspector, params: OpenAppParams) -> Any:
+    """The page of an app that one of the listed tools names, and the address of its frame."""
+    connection, client = _open(inspector, params.connection)
+    if inspector.sandbox is None or not inspector.sandbox.origin:
+        raise ActError("Apps cannot be shown here.")
+    if not any(ui_of(tool) == params.uri for tool in connection.features.tools.values()):
+        raise ActError(f"No tool that the server lists has the app {params.uri}.")
+    page = read_page(params.uri, (await client.read_resource(params.uri)).contents)
+    return {
+        "app": params.uri,
+        "html": page.html,
+        "url": inspector.sandbox.place(page.csp),
+        "csp": page.csp,
+        "domains": page.csp.domains,
+        "refused": [threat_scan.visible(each) for each in page.refused],
+        "permissions": page.permissions,
+        "border": page.border,
+    }
+
+
+async def _call_for_app(inspector: Inspector, params: CallToolParams) -> Any:
+    """Call a tool for an app of the same server."""
+    connection, _ = _open(inspector, params.connection)
+    tool = connection.features.tools.get(params.tool)
+    if tool is None or "app" not in visibility_of(tool):
+        raise ActError(f"{params.tool} is not for apps to call.")
+    return _start_call(inspector, params, "app")
 
 
 # -- resources, prompts, completion ----------------------------------------------------------------
@@ -420,6 +466,8 @@ def _tool(connection: Connection, name: str) -> Tool:
 FEATURE_ACTS: Mapping[str, Act] = {
     "listTools": Act(OnConnection, _list_tools),
     "callTool": Act(CallToolParams, _call_tool),
+    "openApp": Act(OpenAppParams, _open_app),
+    "callForApp": Act(CallToolParams, _call_for_app),
     "getCall": Act(OfCall, _get_call),
     "cancelCall": Act(OfCall, _cancel_call),
     "toolCommand": Act(CallToolParams, _call_command),

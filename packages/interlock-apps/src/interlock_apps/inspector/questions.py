@@ -30,6 +30,7 @@ from interlock.types import (
 )
 
 from ..fleet import threat_scan
+from ..web.app_policy import DECLARED
 from .events import InspectorEvent, Publish
 from .model_replies import ModelReplies
 
@@ -211,6 +212,7 @@ class ConnectionQuestions:
             elicit=partial(self._elicit, call, tool),
             sample=partial(self._sample, call, tool),
             roots=lambda: list(self.roots),
+            extensions=DECLARED,
         )
 
     def state(self) -> list[dict[str, Any]]:

@@ -15,6 +15,7 @@ from typing import Any, Literal
 from interlock import REVISIONS, Client, ClientSettings, Implementation, InterlockError
 from interlock.tape import RecordedConnection, Recorder
 
+from ..web.app_sandbox import AppSandbox
 from .events import InspectorEvent, InspectorEvents, Publish
 from .features import ConnectionFeatures
 from .model_replies import ModelReplies
@@ -190,6 +191,8 @@ class Inspector:
         self.connections: dict[str, Connection] = {}
         self.saved = SavedCalls(calls)
         self.timelines = Timelines()
+        self.sandbox: AppSandbox | None = None
+        """The frames of MCP Apps; None until a page is served."""
         self.replies = ModelReplies()
         """Answers questions with the configured model."""
         self._answers: dict[str, RecordedAnswers] = {}
@@ -261,6 +264,7 @@ class Inspector:
         return {
             "revisions": [AUTO, *REVISIONS],
             "saved": self.saved.state(),
+            "appsOrigin": self.sandbox.origin if self.sandbox is not None else "",
             "connections": [one.state() for one in self.connections.values()],
             "recordings": [
                 {

@@ -55,6 +55,7 @@ class InspectorSite(PageSite):
         self.apps_origin = apps_origin
         self.sandbox = AppSandbox(apps_origin, origin)
         """The ASGI app of the other origin."""
+        inspector.sandbox = self.sandbox
         super().__init__(
             "interlock_apps.inspector",
             guard=PageGuard(

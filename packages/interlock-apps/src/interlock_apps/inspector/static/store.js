@@ -38,6 +38,8 @@ export const revisions = signal(/** @type {string[]} */ ([]));
 export const saved = signal(/** @type {any[]} */ ([]));
 /** Whether the first state has arrived. */
 export const ready = signal(false);
+/** The origin of the frames of apps. */
+export const appsOrigin = signal("");
 export const toasts = signal(/** @type {any[]} */ ([]));
 /** The text of the live region. */
 export const spoken = signal("");
@@ -123,6 +125,7 @@ function receive(message, fresh) {
       recordings.value = state.recordings;
       revisions.value = state.revisions;
       saved.value = state.saved ?? [];
+      appsOrigin.value = state.appsOrigin;
       ready.value = true;
     });
     if (fresh) for (const one of listeners.get("fresh") ?? []) one({});

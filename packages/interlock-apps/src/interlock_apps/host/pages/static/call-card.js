@@ -15,7 +15,8 @@ import {
   useState,
   visible,
 } from "../kit/kit.js";
-import { AppFrame } from "./app-frame.js";
+import { AppFrame } from "../kit/app-frame.js";
+import { appServices } from "./app-services.js";
 import { Settled } from "./ask.js";
 import { DEFAULT } from "./asked-calls.js";
 import { Looked } from "../kit/content.js";
@@ -334,7 +335,7 @@ export function CallCard({ item }) {
         data.by !== "app" &&
         ["running", "done", "failed", "gone"].includes(data.state) &&
         html`
-          <${AppFrame} data=${data} uri=${app} />
+          <${AppFrame} data=${data} uri=${app} services=${appServices} />
         `
       }
     </article>

@@ -1,6 +1,16 @@
 // @ts-check
 // Tools: the list with annotations, arguments as a form and as JSON, calls with progress, results.
-import { Icon, Say, cls, html, took, useEffect, useState, visible } from "../../kit/kit.js";
+import {
+  Icon,
+  Say,
+  cls,
+  html,
+  took,
+  useEffect,
+  useMemo,
+  useState,
+  visible,
+} from "../../kit/kit.js";
 import { ResourceActionsContext, Json } from "../../kit/content.js";
 import { ArgumentsEditor } from "../../kit/fields.js";
 import { act } from "../../kit/net.js";
@@ -19,6 +29,8 @@ import {
   offers,
   useAct,
 } from "./common.js";
+import { AppFrame } from "../../kit/app-frame.js";
+import { appServices } from "./app-services.js";
 import { QuestionCard } from "./questions.js";
 
 /** The annotations of a tool as words; they are hints of the server, which may be wrong. */
@@ -78,7 +90,12 @@ function Tools({ connection }) {
       loaded=${loaded}
       empty="The server lists no tools."
     >
-      ${tool && html`<${Tool} key=${tool.name} connection=${connection} tool=${tool} />`}
+      ${
+        tool &&
+        html`
+          <${Tool} key=${tool.name} connection=${connection} tool=${tool} tools=${tools} />
+        `
+      }
       ${
         chosen &&
         !tool &&
@@ -90,10 +107,11 @@ function Tools({ connection }) {
 }
 
 /** One tool: what it says of itself, its arguments, and its calls. */
-function Tool({ connection, tool }) {
+function Tool({ connection, tool, tools }) {
   const [value, setValue] = useState(() => defaultsOf(tool.inputSchema));
   const [wrong, setWrong] = useState(false);
   const [asTask, setAsTask] = useState(false);
+  const services = useMemo(() => appServices(tools), [tools]);
   const [command, setCommand] = useState("");
   const text = JSON.stringify(value);
   const params = { connection: connection.name, tool: tool.name, arguments: value, asTask };
@@ -183,6 +201,8 @@ function Tool({ connection, tool }) {
                   connection=${connection}
                   brief=${one}
                   open=${at === 0}
+                  tool=${tool}
+                  services=${services}
                 />
               `,
             )}
@@ -193,6 +213,17 @@ function Tool({ connection, tool }) {
   `;
 }
 
+/** A call as an app gets it. @param {any} connection @param {any} call */
+const appData = (connection, call) => ({
+  server: connection.name,
+  call: call.id,
+  tool: call.tool,
+  arguments: call.arguments,
+  state: call.status === "done" ? "done" : "failed",
+  result: call.result,
+  error: call.error?.message ?? "",
+});
+
 const STATUS = {
   running: ["wait", "running"],
   done: ["check", "done"],
@@ -201,7 +232,7 @@ const STATUS = {
 };
 
 /** One call: its progress while it runs, then its outcome. */
-function Call({ connection, brief, open }) {
+function Call({ connection, brief, open, tool, services }) {
   const [progress, setProgress] = useState(brief.progress);
   const [shown, setShown] = useState(/** @type {any} */ (null));
   const [unfolded, setUnfolded] = useState(open);
@@ -244,6 +275,7 @@ function Call({ connection, brief, open }) {
           <span>${words}</span>
           ${!running && html`<span class="quiet">${took(brief.seconds)}</span>`}
           ${brief.task && html`<span class="tag">task</span>`}
+          ${brief.by === "app" && html`<span class="tag">by the app</span>`}
         </button>
         ${running && html`<button type="button" class="small" onClick=${cancel}>Cancel</button>`}
       </div>
@@ -274,6 +306,15 @@ function Call({ connection, brief, open }) {
         (one) => html`<${QuestionCard} key=${one.id} connection=${connection} question=${one} />`,
       )}
       ${unfolded && shown && html`<${Outcome} connection=${connection} call=${shown} />`}
+      ${
+        unfolded &&
+        shown?.result &&
+        tool.app &&
+        brief.by === "user" &&
+        html`
+          <${AppFrame} data=${appData(connection, shown)} uri=${tool.app} services=${services} />
+        `
+      }
     </section>
   `;
 }

@@ -1,19 +1,14 @@
 // @ts-check
 // The window of an app: a frame on the other origin, from its first message to its last, and what
 // the page does on the app's behalf.
-import { effect, typing } from "../kit/kit.js";
+import { effect, typing } from "./kit.js";
 import { Bridge, No } from "./app-bridge.js";
-import { looks } from "../kit/looks.js";
-import { act, line } from "../kit/net.js";
-import { appsOrigin, eventListeners, questions, serverById } from "./store.js";
-import { whole } from "./structured.js";
+import { looks } from "./looks.js";
+import { program } from "./net.js";
 
 export const LEAST = 60;
 const MOST = 720;
 const ALIVE = 8; // with more open apps than this, the oldest is closed
-// Requests of all apps: a browser opens few connections to one origin, and the person's requests
-// must get through.
-const SIDE_BY_SIDE = 2;
 const FEATURES = {
   camera: "camera",
   microphone: "microphone",
@@ -22,55 +17,6 @@ const FEATURES = {
 };
 /** @type {Set<AppWindow>} */
 const alive = new Set();
-
-let busy = 0;
-const queue = /** @type {(() => void)[]} */ ([]);
-/** @param {string} name @param {Record<string, unknown>} body */
-async function inTurn(name, body) {
-  if (queue.length > 100) throw new No("Too many requests");
-  if (busy >= SIDE_BY_SIDE) await new Promise((go) => queue.push(() => go(undefined)));
-  busy += 1;
-  try {
-    return await act(name, body);
-  } finally {
-    busy -= 1;
-    queue.shift()?.();
-  }
-}
-
-/**
- * Start something, and wait for the event that ends it.
- * @param {string} type
- * @param {string} key
- * @param {() => Promise<string>} begin
- * @returns {Promise<any>}
- */
-async function until(type, key, begin) {
-  const seen = new Map();
-  let wanted = "";
-  let settle = /** @type {(event: any) => void} */ (() => {});
-  let stop = () => {};
-  const done = new Promise((resolve, reject) => {
-    settle = resolve;
-    stop = effect(() => {
-      if (line.value === "lost") reject(new No("The host cannot be reached"));
-    });
-  });
-  done.catch(() => {}); // the caller gets the error below
-  const receive = ({ event }) => {
-    if (event.type !== type) return;
-    if (event[key] === wanted) settle(event);
-    else if (!wanted) seen.set(event[key], event);
-  };
-  eventListeners.add(receive);
-  try {
-    wanted = await begin();
-    return seen.get(wanted) ?? (await done);
-  } finally {
-    eventListeners.delete(receive);
-    stop();
-  }
-}
 
 const dark = window.matchMedia("(prefers-color-scheme: dark)");
 const theme = () => looks.value || (dark.matches ? "dark" : "light");
@@ -100,15 +46,40 @@ function variables() {
  *   void}} Component
  */
 
+/**
+ * The call whose result an app shows.
+ * @typedef {{server: string, call: string, tool: string, session: string}} Whose
+ */
+
+/**
+ * What a page does for its apps. Each may throw an error, whose message the app gets.
+ * @typedef {object} AppServices
+ * @property {(server: string, uri: string, session: string) => Promise<any>} open returns the page
+ *   of the app: its id, its document, the address of its frame, and its origins
+ * @property {(app: string) => void} close
+ * @property {() => string} origin the origin of the frames
+ * @property {() => boolean} isCovering whether something is asked that no app may cover
+ * @property {(server: string, tool: string) => any} toolOf what the app is told of the tool
+ * @property {(whose: Whose, app: string, tool: string, values: any) => Promise<any>} call
+ * @property {(whose: Whose, app: string, uri: string) => Promise<any>} read
+ * @property {(whose: Whose, app: string, url: string) => Promise<void>} link
+ * @property {(whose: Whose, text: string) => Promise<void>} say
+ * @property {(whose: Whose, app: string, content: any[], structured: any) => Promise<void>} note
+ * @property {(data: any) => Promise<any>} result the whole result of the call that an app shows
+ * @property {(words: string) => void} speak says something to screen readers
+ */
+
 export class AppWindow {
   /**
    * @param {HTMLElement} place
-   * @param {{server: string, call: string, tool: string, session: string}} whose
+   * @param {Whose} whose
    * @param {any} opened what the host gave
    * @param {string[]} granted
    * @param {Component} component
+   * @param {AppServices} services
    */
-  constructor(place, whose, opened, granted, component) {
+  constructor(place, whose, opened, granted, component, services) {
+    this.services = services;
     this.whose = whose;
     this.opened = opened;
     this.component = component;
@@ -144,11 +115,11 @@ export class AppWindow {
     });
     // An app in full screen would cover the question, and nothing may be approved unseen.
     this.uncover = effect(() => {
-      if (questions.value.size > 0) this.show("inline");
+      if (services.isCovering()) this.show("inline");
     });
     this.turned = () => this.bridge.changed({ theme: theme() });
     dark.addEventListener("change", this.turned);
-    if (this.origin !== appsOrigin.value || this.origin === location.origin)
+    if (this.origin !== services.origin() || this.origin === location.origin)
       throw new No("The app has no place of its own.");
     frame.src = opened.url;
     place.append(frame);
@@ -178,19 +149,14 @@ export class AppWindow {
 
   context() {
     const { server, tool, call } = this.whose;
-    const known = serverById(server)?.tools?.find((one) => one.tool === tool);
+    const known = this.services.toolOf(server, tool);
     const width = Math.round(this.frame.getBoundingClientRect().width);
     return {
       ...(known
         ? {
             toolInfo: {
               id: call,
-              tool: {
-                name: known.tool,
-                title: known.title,
-                description: known.description,
-                inputSchema: known.inputSchema,
-              },
+              tool: known,
             },
           }
         : {}),
@@ -204,7 +170,7 @@ export class AppWindow {
           : { width, height: Math.round(this.frame.getBoundingClientRect().height) },
       locale: navigator.language,
       timeZone: Intl.DateTimeFormat().resolvedOptions().timeZone,
-      userAgent: "interlock-host",
+      userAgent: `interlock-${program}`,
       platform: "web",
       deviceCapabilities: {
         touch: navigator.maxTouchPoints > 0,
@@ -215,7 +181,7 @@ export class AppWindow {
 
   /** @returns {import("./app-bridge.js").Doing} */
   doing() {
-    const { server, session, call } = this.whose;
+    const { whose, services } = this;
     const app = this.opened.app;
     return {
       capabilities: {
@@ -227,36 +193,14 @@ export class AppWindow {
         sandbox: { permissions: this.permissions, csp: this.opened.csp },
       },
       context: () => this.context(),
-      call: async (tool, values) => {
-        const ended = await until(
-          "callEnded",
-          "call",
-          async () =>
-            (await inTurn("callTool", { session, server, tool, arguments: values, app })).call,
-        );
-        if (!ended.result) throw new No(ended.error || "The call failed");
-        return whole(ended, ended.result);
-      },
-      read: (uri) => inTurn("appRead", { app, uri }),
-      open: async (url) => {
-        const answered = await until(
-          "answered",
-          "question",
-          async () => (await inTurn("appLink", { app, url, call })).question,
-        );
-        if (answered.answer?.action !== "accept") throw new No("Link opening denied by user");
-      },
+      call: (tool, values) => services.call(whose, app, tool, values),
+      read: (uri) => services.read(whose, app, uri),
+      open: (url) => services.link(whose, app, url),
       say: async (text) => {
         if (!(await this.component.consent(text))) throw new No("Message sending denied");
-        await act("say", { session, text });
+        await services.say(whose, text);
       },
-      note: async (content, structured) => {
-        await inTurn("appContext", {
-          app,
-          content,
-          ...(structured ? { structuredContent: structured } : {}),
-        });
-      },
+      note: (content, structured) => services.note(whose, app, content, structured),
       show: (mode) => {
         if (mode) this.show(mode);
         return this.mode;
@@ -271,7 +215,7 @@ export class AppWindow {
 
   /** @param {string} mode */
   show(mode) {
-    if (mode === this.mode || (mode !== "inline" && questions.value.size > 0)) return;
+    if (mode === this.mode || (mode !== "inline" && this.services.isCovering())) return;
     this.mode = mode;
     this.component.mode(mode);
     requestAnimationFrame(() => {
@@ -291,7 +235,7 @@ export class AppWindow {
     this.unhear();
     this.uncover();
     this.frame.remove();
-    act("closeApp", { app: this.opened.app }).catch(() => {}); // an exited host has closed it
+    this.services.close(this.opened.app);
   }
 }
 

@@ -12,11 +12,8 @@ import {
   useRef,
   useState,
   visible,
-} from "../kit/kit.js";
+} from "./kit.js";
 import { AppWindow, LEAST } from "./app-window.js";
-import { act } from "../kit/net.js";
-import { spoken } from "./store.js";
-import { whole } from "./structured.js";
 
 // Milliseconds before an answer counts, so that a click meant for something else does not answer.
 const ARMED = 700;
@@ -61,9 +58,9 @@ function Wish({ server, text, answer }) {
 
 /**
  * An app in its card. `data` is the call whose result it shows.
- * @param {{data: any, uri: string}} props
+ * @param {{data: any, uri: string, services: import("./app-window.js").AppServices}} props
  */
-export function AppFrame({ data, uri }) {
+export function AppFrame({ data, uri, services }) {
   const { server, call, session = "", tool } = data;
   const box = useRef(/** @type {any} */ (null));
   const place = useRef(/** @type {any} */ (null));
@@ -117,7 +114,7 @@ export function AppFrame({ data, uri }) {
             settle(yes);
           };
           setWish({ text, answer: asking });
-          spoken.value = `The app of ${server} wants to send a message as you.`;
+          services.speak(`The app of ${server} wants to send a message as you.`);
         }),
       gone: (words) => {
         asking?.(false);
@@ -128,10 +125,11 @@ export function AppFrame({ data, uri }) {
       },
     };
     setState({ is: "loading" });
-    act("appResource", { server, uri, session })
+    services
+      .open(server, uri, session)
       .then((got) => {
         if (over) {
-          act("closeApp", { app: got.app });
+          services.close(got.app);
           return;
         }
         setOpened(got);
@@ -141,6 +139,7 @@ export function AppFrame({ data, uri }) {
           got,
           granted,
           component,
+          services,
         );
         give(shown.current, latest.current);
       })
@@ -280,6 +279,6 @@ export function AppFrame({ data, uri }) {
 async function give(app, data) {
   app.bridge.input(data.arguments);
   if (!["done", "failed", "gone"].includes(data.state)) return;
-  const result = await whole(data, data.result).catch(() => data.result);
+  const result = await app.services.result(data);
   app.bridge.outcome(result, data.error || "The call was cancelled.");
 }

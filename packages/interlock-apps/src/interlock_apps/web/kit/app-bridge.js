@@ -1,6 +1,7 @@
 // @ts-check
 // The host's side of the protocol with an app: which messages an app may send, which it gets, and
 // in which order (MCP Apps, 2026-01-26).
+import { program } from "./net.js";
 
 export const REVISION = "2026-01-26";
 // A token bucket for the app's messages. Requests beyond it are refused, other messages dropped.
@@ -145,7 +146,7 @@ export class Bridge {
     this.state = "greeted";
     return {
       protocolVersion: REVISION,
-      hostInfo: { name: "interlock-host", version: "1" },
+      hostInfo: { name: `interlock-${program}`, version: "1" },
       hostCapabilities: this.doing.capabilities,
       hostContext: this.doing.context(),
     };
