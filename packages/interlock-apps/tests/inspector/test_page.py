@@ -167,6 +167,8 @@ async def test_the_revision_of_a_connection_is_changed(chromium: Any, tmp_path: 
         await side.get_by_label("Revision").select_option(REVISIONS[1])
         await side.get_by_text(f"connected · {REVISIONS[1]}").wait_for()
         assert stage.inspector.connections["travel"].revision == REVISIONS[1]
+        await side.get_by_role("button", name="Connect again").click()
+        await side.get_by_role("button", name="travel (2)").wait_for()
         await side.get_by_role("button", name="Disconnect").click()
         await side.get_by_text("not connected").wait_for()
         await side.get_by_role("button", name="Connect", exact=True).click()

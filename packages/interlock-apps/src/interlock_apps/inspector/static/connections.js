@@ -75,6 +75,14 @@ function Controls({ one }) {
         <button type="button" class="small" disabled=${opening} onClick=${() => connect(asked)}>
           ${one.status === "open" ? "Reconnect" : "Connect"}
         </button>
+        <button
+          type="button"
+          class="small"
+          title="Another connection to the same server, for another revision"
+          onClick=${() => attempt("duplicate", { connection: one.name })}
+        >
+          Connect again
+        </button>
         ${
           one.status === "open" &&
           html`
