@@ -8,18 +8,21 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from interlock import InterlockError, Request
-from interlock.auth import Browser
-from interlock.auth.diagnose import Got, Report, diagnose
-from interlock.cli.auth.logging_in import log_in
-from interlock.cli.auth.saved_logins import Login, keep_login, kept_server, row, vault_at
 from interlock.redaction import Redactor, redacted, url_without_secrets
 
 from .events import InspectorEvent, Publish
+
+# The client of OAuth is imported where it is used: most targets need no login, and the page opens
+# sooner without it.
+if TYPE_CHECKING:
+    from interlock.auth import Browser
+    from interlock.auth.diagnose import Got
+    from interlock.cli.auth.saved_logins import Login
 
 MOST_BODY = 20_000
 """Characters of a response that are shown."""
@@ -63,6 +66,8 @@ class ServerAuthorization:
         Raises:
             ValueError: The server is not reached by a URL.
         """
+        from interlock.auth.diagnose import Report, diagnose
+
         self._check_url()
         report = Report()
         exchanges: list[dict[str, Any]] = []
@@ -83,6 +88,8 @@ class ServerAuthorization:
         Raises:
             StoreError: The vault cannot be used.
         """
+        from interlock.cli.auth.saved_logins import kept_server, row, vault_at
+
         self._check_url()
         vault = vault_at(None)
         try:
@@ -118,6 +125,8 @@ class ServerAuthorization:
         Raises:
             ValueError: No login is stored.
         """
+        from interlock.cli.auth.saved_logins import keep_login, kept_server, vault_at
+
         self._check_url()
         vault = vault_at(None)
         try:
@@ -146,6 +155,10 @@ class ServerAuthorization:
             await asyncio.gather(self._work, return_exceptions=True)
 
     async def _log_in(self, done: Callable[[], Any]) -> None:
+        from interlock.auth import Browser
+        from interlock.cli.auth.logging_in import log_in
+        from interlock.cli.auth.saved_logins import Login, vault_at
+
         loop = asyncio.get_running_loop()
 
         def show_address(url: str) -> None:  # called in a thread
@@ -197,7 +210,7 @@ def _exchange(request: Request, got: Got | InterlockError) -> dict[str, Any]:
     """A request and its response as JSON values, without secrets."""
     redactor = Redactor()
     shown = {"method": request.method, "url": url_without_secrets(request.url)}
-    if not isinstance(got, Got):
+    if isinstance(got, InterlockError):
         return {**shown, "status": None, "headers": {}, "body": redactor(str(got))}
     headers = {name: redactor(got.headers[name]) for name in _HEADERS if name in got.headers}
     text = got.body.decode("utf-8", "replace")
