@@ -4,12 +4,13 @@ telephone, by mouse and by keyboard.
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from interlock import Server
+from interlock import Context, Server
 from tests.inspector.stage import inspected
 from tests.inspector.test_feature_acts import liar
 from tests.web.stage import TELEPHONE, shot
@@ -65,6 +66,40 @@ async def test_the_form_and_the_json_are_the_same_arguments(chromium: Any, tmp_p
         await editor.fill("{")
         await tool.get_by_text("This is not JSON").wait_for()
         assert await tool.get_by_role("button", name="Call", exact=True).is_disabled()
+
+
+async def test_progress_right_after_the_call_is_shown(chromium: Any, tmp_path: Path) -> None:
+    """Also on a machine that is so busy that the page does its secondary work late."""
+    shown = asyncio.Event()
+
+    def lab() -> Server:
+        server = Server("lab")
+
+        @server.tool
+        async def crunch(ctx: Context) -> str:
+            """Report progress once, and take long."""
+            await shown.wait()
+            ctx.progress(1, message="counting")
+            await asyncio.get_running_loop().create_future()
+            return "never"
+
+        return server
+
+    async with inspected(chromium, tmp_path, servers={"lab": lab}) as stage:
+        page = await stage.page("connection=lab&tab=tools&tool=crunch")
+        await page.get_by_role("button", name="Call", exact=True).wait_for()
+        await page.evaluate(
+            """() => {
+                const later = window.setTimeout;
+                window.requestAnimationFrame = () => 0;
+                window.setTimeout = (work, delay = 0) => later(work, delay + 5000);
+            }"""
+        )
+        await page.get_by_role("button", name="Call", exact=True).click()
+        call = page.get_by_role("region", name="Call c1")
+        await call.wait_for()
+        shown.set()
+        await call.get_by_text("counting").wait_for()
 
 
 async def test_a_call_shows_its_progress_and_is_cancelled(chromium: Any, tmp_path: Path) -> None:

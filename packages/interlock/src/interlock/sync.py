@@ -31,7 +31,7 @@ from .client.skills import Skill as AsyncSkill
 from .client.targets import Target
 from .client.tasks.handle import TaskHandle as AsyncTaskHandle
 from .client.watch import Changed, Watch
-from .exchange import Asker
+from .exchange import AnyResult, Asker
 from .extension import Extension
 from .types.tasks import Task, TaskStatus
 
@@ -249,6 +249,10 @@ class Client:
     ) -> R:
         """Send any request of the protocol or of an extension, and return its result."""
         return self._run(self._open_client.request(method, params, kind, **options))
+
+    def request_raw(self, method: str, params: bytes) -> AnyResult:
+        """Send a request whose params are sent as they are written; see Client.request_raw."""
+        return self._run(self._open_client.request_raw(method, params))
 
     def notify(self, method: str, params: t.Params) -> None:
         """Send a notification of an extension."""

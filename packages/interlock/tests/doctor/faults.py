@@ -18,6 +18,7 @@ from interlock.configs import Machine
 from interlock.doctor import DiagnosticReport, ExamineOptions, examine, examine_host
 from tests.cli.identity import Identity
 from tests.doctor.faulty import (
+    PYTHON,
     SILENT,
     SOUND,
     SOUND_STATELESS,
@@ -214,7 +215,7 @@ async def _log(workshop: Workshop) -> DiagnosticReport:
         "2026-01-01 12:00:00.000 [info] Starting new stdio process with command: notes\n"
         "2026-01-01 12:00:01.000 [error] spawn notes ENOENT\n",
     )
-    return await workshop.host({"notes": {"command": sys.executable}})
+    return await workshop.host({"notes": {"command": PYTHON}})
 
 
 async def _refused(workshop: Workshop) -> DiagnosticReport:
@@ -310,7 +311,7 @@ _RECURSIVE = {
 }
 _MANY = [tool(name=f"search_{number}") for number in range(129)]
 _NOTES = {"uri": "note://one", "name": "one"}
-_PYTHON = {"command": sys.executable, "args": []}
+_PYTHON = {"command": PYTHON, "args": []}
 
 
 FAULTS: tuple[Fault, ...] = (

@@ -120,6 +120,11 @@ def offering(
     return made
 
 
+PYTHON: str = getattr(sys, "_base_executable", sys.executable)
+"""The interpreter that no environment belongs to. That of the tests may be below the folder for
+temporary files, which is a finding by itself."""
+
+
 def command_of(folder: Path, plan: Plan) -> list[str]:
     """Write the server and its plan into a folder; return its command."""
     folder.mkdir(exist_ok=True)
@@ -127,7 +132,7 @@ def command_of(folder: Path, plan: Plan) -> list[str]:
     script.write_text(SERVER, encoding="utf-8")
     planned = folder / "plan.json"
     planned.write_text(json.dumps(plan), encoding="utf-8")
-    return [sys.executable, str(script), str(planned)]
+    return [PYTHON, str(script), str(planned)]
 
 
 class _QuietServer(ThreadingHTTPServer):

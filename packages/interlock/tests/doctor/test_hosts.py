@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,7 @@ import pytest
 from interlock.configs import PRODUCTS, Machine
 from interlock.doctor import ExamineOptions, examine_host, installed_hosts
 from interlock.doctor.gather.host_logs import LOG_PLACES, errors_in, log_facts
-from tests.doctor.faulty import SOUND, command_of
+from tests.doctor.faulty import PYTHON, SOUND, command_of
 
 LOGS = {
     ("claude-desktop", "darwin"): (
@@ -171,9 +170,9 @@ async def test_a_server_is_started_in_the_home_folder(tmp_path: Path) -> None:
     """The product does not run in the folder of a terminal; a folder of the entry counts."""
     command_of(tmp_path / "project", SOUND)
     servers = {
-        "relative": {"command": sys.executable, "args": ["planned.py", "plan.json"]},
+        "relative": {"command": PYTHON, "args": ["planned.py", "plan.json"]},
         "placed": {
-            "command": sys.executable,
+            "command": PYTHON,
             "args": ["planned.py", "plan.json"],
             "cwd": str(tmp_path / "project"),
         },

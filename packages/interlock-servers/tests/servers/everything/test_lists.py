@@ -238,7 +238,7 @@ async def test_completion(client: Client) -> None:
 @pytest.mark.parametrize(
     "method, items, sizes",
     [
-        ("tools/list", "tools", [8] * 11 + [2]),
+        ("tools/list", "tools", [8] * 11 + [3]),
         ("resources/list", "resources", [8, 3]),
         ("resources/templates/list", "resource_templates", [8, 2]),
         ("prompts/list", "prompts", [8, 1]),
@@ -264,7 +264,7 @@ async def test_one_page_holds_all_unless_small_pages_are_wanted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Many clients never ask for a second page, and would see a part of the tools only."""
-    for size, pages in ((None, [89]), ("40", [40, 40, 9])):
+    for size, pages in ((None, [90]), ("40", [40, 40, 10])):
         if size is not None:
             monkeypatch.setenv("INTERLOCK_EVERYTHING_PAGE_SIZE", size)
         found = []

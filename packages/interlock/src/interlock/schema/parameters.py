@@ -60,7 +60,7 @@ def _may_have_headers(schema: Mapping[str, Any] | bool) -> bool:
     try:
         return _IN_JSON in _encode(schema)
     except (TypeError, ValueError, OverflowError, RecursionError):
-        return True  # it is not plain JSON data; the walk finds what there is
+        return True  # it is not plain JSON data; the walk finds what exists
 
 
 def _next(

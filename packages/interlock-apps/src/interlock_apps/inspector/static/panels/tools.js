@@ -7,6 +7,7 @@ import {
   html,
   took,
   useEffect,
+  useLayoutEffect,
   useMemo,
   useState,
   visible,
@@ -236,7 +237,8 @@ function Call({ connection, brief, open, tool, services }) {
   const [progress, setProgress] = useState(brief.progress);
   const [shown, setShown] = useState(/** @type {any} */ (null));
   const [unfolded, setUnfolded] = useState(open);
-  useEffect(
+  // Before the next event: an effect after the next frame could come too late for the last one.
+  useLayoutEffect(
     () =>
       on("call", (event) => {
         if (event.connection === connection.name && event.data.id === brief.id)
@@ -244,6 +246,7 @@ function Call({ connection, brief, open, tool, services }) {
       }),
     [connection.name, brief.id],
   );
+  useLayoutEffect(() => setProgress(brief.progress), [brief.progress]); // of a new stream
   const running = brief.status === "running";
   useEffect(() => {
     if (running || !unfolded) return undefined;
