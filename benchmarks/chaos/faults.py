@@ -85,7 +85,7 @@ class Faults:
         self.ledger.fault = name
         try:
             await self.possible[name]()
-            await self.server.wait_until_it_listens()
+            await self.server.wait_until_it_responds()
             await asyncio.sleep(self.aftermath)
         finally:
             self.ledger.fault = QUIET

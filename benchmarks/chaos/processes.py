@@ -31,8 +31,9 @@ PROGRAMS = {
     "fastmcp": "chaos_fastmcp.py",
     "typescript": "chaos_typescript.mjs",
 }
-STARTING = 120.0  # seconds in which a server must listen
+STARTING = 120.0  # seconds in which a server must respond
 ENDING = 30.0  # seconds in which it must end
+RESPONSE = 2.0  # seconds for the first byte of a response, before it is asked again
 RESTART_PAUSE = 0.5  # seconds before a process manager would start a dead server again
 DISK = 128 * 1024 * 1024  # bytes of the disk of the store
 STATE_KEY = "17" * 32
@@ -245,10 +246,10 @@ class ServerProcess:
         return self.name == "interlock" and self.workers > 1
 
     async def start(self) -> None:
-        """Start it, and wait until it listens."""
+        """Start it, and wait until it responds."""
         self._told_to_end = False
         self._process = self._launched()
-        await self.wait_until_it_listens()
+        await self.wait_until_it_responds()
 
     def _launched(self) -> subprocess.Popen[bytes]:
         environment = {
@@ -267,12 +268,12 @@ class ServerProcess:
                 start_new_session=True,
             )
 
-    async def wait_until_it_listens(self) -> None:
-        """Wait until it accepts connections, also where it has died and is started again."""
+    async def wait_until_it_responds(self) -> None:
+        """Wait until it responds to requests, also where it has died and is started again."""
         end = time.monotonic() + STARTING
-        while not await listens(self.port):
+        while not await responds(self.port):
             if time.monotonic() > end:
-                raise SystemExit(f"the server does not listen: {self.errors()[-2000:]}")
+                raise SystemExit(f"the server does not respond: {self.errors()[-2000:]}")
             await asyncio.sleep(0.05)
 
     async def watch(self) -> None:
@@ -320,14 +321,23 @@ class ServerProcess:
         return dataclasses.replace(PEERS_BY_NAME[self.name], program=program).command(*arguments)
 
 
-async def listens(port: int) -> bool:
-    """Whether a port of loopback accepts connections."""
+async def responds(port: int) -> bool:
+    """Whether a server at a port of loopback responds to HTTP requests, whatever it responds.
+
+    That a connection is accepted is not enough: a supervisor listens before its workers serve.
+    """
     try:
-        _, writer = await asyncio.open_connection("127.0.0.1", port)
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
     except OSError:
         return False
-    writer.transport.abort()
-    return True
+    try:
+        writer.write(b"GET / HTTP/1.1\r\nHost: 127.0.0.1:%d\r\n\r\n" % port)
+        async with asyncio.timeout(RESPONSE):
+            return await reader.read(1) != b""
+    except (OSError, TimeoutError):
+        return False
+    finally:
+        writer.transport.abort()
 
 
 def living(pid: int) -> list[int]:
