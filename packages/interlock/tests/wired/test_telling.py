@@ -229,14 +229,16 @@ async def served(cell: Cell, make: Callable[[], Awaitable[Any]]) -> Any:
     """What a call gives, made again while the server is too busy, where it may be so for a moment.
 
     Over HTTP the end of a call travels apart from the next call: as a closed stream, or as a
-    notification in a request of its own.
+    notification in a request of its own. Repeats that come fast may reach the limit of requests a
+    second too.
     """
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while True:
             try:
                 return await make()
             except McpError as bad:
-                assert (cell.transport, bad.data["reason"]) == ("http", "busy"), bad
+                assert cell.transport == "http", bad
+                assert bad.data["reason"] in ("busy", "rate"), bad
 
 
 async def test_too_many_at_once(cell: Cell):
