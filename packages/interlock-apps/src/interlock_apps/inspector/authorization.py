@@ -66,7 +66,7 @@ class ServerAuthorization:
         Raises:
             ValueError: The server is not reached by a URL.
         """
-        from interlock.auth.diagnose import Report, diagnose
+        from interlock.auth.diagnose import Report, diagnose  # late: few inspect a log-in
 
         self._check_url()
         report = Report()
@@ -88,7 +88,7 @@ class ServerAuthorization:
         Raises:
             StoreError: The vault cannot be used.
         """
-        from interlock.cli.auth.saved_logins import kept_server, row, vault_at
+        from interlock.cli.auth.saved_logins import kept_server, row, vault_at  # late: as above
 
         self._check_url()
         vault = vault_at(None)
@@ -125,7 +125,11 @@ class ServerAuthorization:
         Raises:
             ValueError: No login is stored.
         """
-        from interlock.cli.auth.saved_logins import keep_login, kept_server, vault_at
+        from interlock.cli.auth.saved_logins import (
+            keep_login,
+            kept_server,
+            vault_at,
+        )  # late: as above
 
         self._check_url()
         vault = vault_at(None)
@@ -155,9 +159,9 @@ class ServerAuthorization:
             await asyncio.gather(self._work, return_exceptions=True)
 
     async def _log_in(self, done: Callable[[], Any]) -> None:
-        from interlock.auth import Browser
-        from interlock.cli.auth.logging_in import log_in
-        from interlock.cli.auth.saved_logins import Login, vault_at
+        from interlock.auth import Browser  # late: few inspect a log-in
+        from interlock.cli.auth.logging_in import log_in  # late: few inspect a log-in
+        from interlock.cli.auth.saved_logins import Login, vault_at  # late: few inspect a log-in
 
         loop = asyncio.get_running_loop()
 
