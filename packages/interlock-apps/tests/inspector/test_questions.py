@@ -154,12 +154,12 @@ async def test_a_form_that_cannot_be_shown_is_answered_with_json() -> None:
 OLDER = """{"tape": 1}
 {"at": 0.1, "connection": "1", "server": {"jsonrpc": "2.0", "id": 5, "method": "elicitation/create", "params": {"mode": "form", "message": "Which size?", "requestedSchema": {"type": "object", "properties": {"size": {"type": "string"}}}, "_meta": {"x": 1}}}}
 {"at": 0.2, "connection": "1", "client": {"jsonrpc": "2.0", "id": 5, "result": {"action": "accept", "content": {"size": "L"}}}}
-"""  # noqa: E501
+"""  # noqa: E501 - a line of a tape is one message
 NEWER = """{"tape": 1}
 {"at": 0.1, "connection": "1", "client": {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "order"}}}
 {"at": 0.2, "connection": "1", "server": {"jsonrpc": "2.0", "id": 1, "result": {"resultType": "input_required", "inputRequests": {"k": {"method": "elicitation/create", "params": {"message": "Which size?", "requestedSchema": {"type": "object", "properties": {"size": {"type": "string"}}}}}}}}}
 {"at": 0.3, "connection": "1", "client": {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "order", "inputResponses": {"k": {"action": "accept", "content": {"size": "L"}}}}}}
-"""  # noqa: E501
+"""  # noqa: E501 - a line of a tape is one message
 
 
 @pytest.mark.parametrize("text", [OLDER, NEWER], ids=["2025-11-25", "2026-07-28"])

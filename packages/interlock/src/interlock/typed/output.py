@@ -132,7 +132,8 @@ class Output:
         return False
 
     async def _in_pieces(self, value: list[Any]) -> _Encoded:
-        raise NotImplementedError
+        """Encode a list, piece by piece. OutputError: it does not fit."""
+        raise NotImplementedError  # only where `_can_be_split`, which overrides both, says yes
 
     def result(self, value: Any, *, structured: bool = True, encoded: bool = False) -> AnyResult:
         """The result to send.
