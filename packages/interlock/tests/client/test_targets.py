@@ -292,6 +292,13 @@ async def test_a_command_that_is_not_there():
             raise AssertionError("it was opened")
 
 
+async def test_a_command_that_is_not_there_keeps_its_secrets():
+    with pytest.raises(Unreachable) as raised:
+        await Client(["no-such-program-here", "--api-key=sk-0123456789abcdef"]).open()
+    assert "no-such-program-here --api-key=" in str(raised.value)
+    assert "sk-0123456789abcdef" not in str(raised.value)
+
+
 async def test_nobody_listens(tmp_path: Path):
     with pytest.raises(Unreachable, match="Nobody answers at"):
         await Client(f"unix://{tmp_path}/nobody").open()

@@ -82,8 +82,12 @@ class Child:
                 self._process = await starting
             raise
         except OSError as bad:
+            from ..redaction import shown_arguments  # late: only a failure needs it
+
+            # The message is shown and logged, so it holds no secret of the arguments.
+            command = " ".join(shown_arguments(self._command))
             raise t.Unreachable(
-                f"The server could not be started: {' '.join(self._command)}: {bad.strerror or bad}"
+                f"The server could not be started: {command}: {bad.strerror or bad}"
             ) from bad
         process = self._process
         if process.stdout is None or process.stderr is None or self._input is None:
