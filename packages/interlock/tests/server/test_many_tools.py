@@ -93,11 +93,14 @@ async def test_an_idle_server_makes_the_rest(made: list[str], monkeypatch: pytes
     assert len(made) == MADE_AT_ONCE + MORE
 
 
+@pytest.mark.parametrize("seconds", [0.002, -1.0])
 async def test_tools_that_cannot_be_made_are_reported_in_one_line(
-    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, seconds: float
 ):
-    """All of them together, and the others are offered."""
+    """All of them together, and the others are offered; also if the time for making tools is over
+    after each of them, the last one too."""
     monkeypatch.setattr(module, "_PAUSE", 0.0)
+    monkeypatch.setattr(module, "_MAKING", seconds)
     server = build(MADE_AT_ONCE)
 
     async def fine() -> str:

@@ -405,7 +405,7 @@ class FeatureList(Generic[F]):
             self._make(key)
             if monotonic() > until:
                 break
-        else:
+        if not self._makers:
             self._report()
         return bool(self._makers)
 
