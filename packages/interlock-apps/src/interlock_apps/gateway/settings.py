@@ -15,7 +15,7 @@ from typing import Annotated, Any, Final, Literal, NamedTuple, get_args, get_ori
 from urllib.parse import urlsplit
 
 import msgspec
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import UNSET, Meta, Struct, UnsetType, field
 from msgspec.structs import FieldInfo, fields, replace
 
 from interlock.configs import Config, Entry, Problem, load_config, read_config
@@ -203,7 +203,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     listen: Listen = Listen()
     entries: Mapping[str, Entry] = {}
     servers: Mapping[str, ServerSettings] = {}
-    views: Mapping[str, ViewSettings] = {"": ViewSettings()}
+    views: Mapping[str, ViewSettings] = field(default_factory=lambda: {"": ViewSettings()})
     policy: PolicySettings = PolicySettings()
     limits: LimitSettings = LimitSettings()
     audit: AuditSettings = AuditSettings()
@@ -275,21 +275,23 @@ def setting_rows() -> Iterator[SettingRow]:
     """Yield every setting, in the order of the file."""
     for section, kind in _SECTIONS.items():
         shown = f"[{section}.NAME]" if section in _NAMED else f"[{section}]"
-        for field in fields(kind):
-            yield SettingRow(shown, field.name, _default(field), _description(field))
+        for setting in fields(kind):
+            yield SettingRow(shown, setting.name, _default(setting), _description(setting))
 
 
-def _default(field: FieldInfo) -> str:
-    value = field.default if field.default_factory is msgspec.NODEFAULT else field.default_factory()
+def _default(setting: FieldInfo) -> str:
+    value = setting.default
+    if setting.default_factory is not msgspec.NODEFAULT:
+        value = setting.default_factory()
     if value is None:
         return "unset"
     return "{}" if value == {} else json.dumps(value)
 
 
-def _description(field: FieldInfo) -> str:
+def _description(setting: FieldInfo) -> str:
     return next(
         meta.description or ""
-        for meta in getattr(field.type, "__metadata__", ())
+        for meta in getattr(setting.type, "__metadata__", ())
         if isinstance(meta, Meta)
     )
 
@@ -457,7 +459,7 @@ class _Reader:
     def _servers(
         self, table: Mapping[str, Any]
     ) -> tuple[dict[str, Entry], dict[str, ServerSettings]]:
-        own = [field.name for field in fields(ServerSettings)]
+        own = [setting.name for setting in fields(ServerSettings)]
         servers: dict[str, ServerSettings] = {}
         raw_entries: dict[str, Any] = {}
         for name, raw in table.items():
@@ -548,7 +550,7 @@ class _Reader:
         if not isinstance(raw, dict):
             self._add(where, f"it must be a table: [{'.'.join(where)}]")
             return None
-        known = {field.name: field for field in fields(kind)}
+        known = {setting.name: setting for setting in fields(kind)}
         usable: dict[str, Any] = {}
         for key, value in raw.items():
             if key not in known:
