@@ -91,11 +91,19 @@ class ServerSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     required: Annotated[
         bool, Meta(description="Whether the gateway is not ready while this server is down.")
     ] = False
+    prefix: Annotated[
+        str | None,
+        Meta(description="The beginning of its tools' names. Unset: its name. Empty: none."),
+    ] = None
 
     @property
     def is_personal(self) -> bool:
         """Whether each principal has a process or connection of its own."""
         return not self.shared or self.identity == "user"
+
+    def prefix_of(self, name: str) -> str | None:
+        """Return the prefix of the tools of a server with this name; None for none."""
+        return (name if self.prefix is None else self.prefix) or None
 
     @property
     def idle_seconds(self) -> float:
@@ -388,7 +396,7 @@ def settings_from_config(path: Path, env: Mapping[str, str] = os.environ) -> Set
         raise BadSettings(words or f"{path}: it has no servers")
     problems = [*config.problems]
     for name in list(entries):
-        if not _NAME.fullmatch(name):
+        if not is_name(name):
             del entries[name]
             problems.append(Problem(where=str(path), id=name, words=_bad_name(name)))
     return Settings(
@@ -399,10 +407,15 @@ def settings_from_config(path: Path, env: Mapping[str, str] = os.environ) -> Set
     )
 
 
+def is_name(text: str) -> bool:
+    """Whether a text can be the name of a server or a view."""
+    return _NAME.fullmatch(text) is not None and "__" not in text
+
+
 def _bad_name(name: str) -> str:
     return (
         f"{name!r} cannot be a name: it has 1 to 40 of the characters A-Z a-z 0-9 _ - and begins"
-        " and ends with a letter or digit"
+        " and ends with a letter or digit; two _ do not follow each other"
     )
 
 
@@ -426,7 +439,7 @@ class _Reader:
             where = ("views", name)
             if name == "default":
                 name = ""
-            elif not _NAME.fullmatch(name) or name.lower() in _TAKEN:
+            elif not is_name(name) or name.lower() in _TAKEN:
                 self._add(where, f"a view cannot have the name {name!r}: {_why_taken(name)}")
             view = self._struct(ViewSettings, raw, where)
             if view is not None:
@@ -464,7 +477,7 @@ class _Reader:
         raw_entries: dict[str, Any] = {}
         for name, raw in table.items():
             where = ("servers", name)
-            if not _NAME.fullmatch(name):
+            if not is_name(name):
                 self._add(where, _bad_name(name))
                 continue
             if not isinstance(raw, dict):
@@ -507,6 +520,8 @@ class _Reader:
         for name, server in settings.servers.items():
             self._try(("servers", name, "idle"), seconds_of, server.idle)
             entry = settings.entries[name]
+            if server.prefix and not is_name(server.prefix):
+                self._add(("servers", name, "prefix"), _bad_name(server.prefix))
             if server.identity == "user" and not entry.url.startswith(("http://", "https://")):
                 words = 'identity = "user" needs a server with an http(s) url'
                 self._add(("servers", name, "identity"), words)
@@ -640,6 +655,8 @@ def _expected(kind: Any) -> str:
         return words
     if get_origin(kind) is Literal:
         return f"one of {', '.join(get_args(kind))}"
+    if str in get_args(kind):
+        return "a text"
     if get_origin(kind) is tuple or type(None) in get_args(kind):
         return 'a list of texts, such as ["a", "b"]'
     if get_origin(kind) is dict:
