@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Literal, Protocol
+from collections.abc import Awaitable, Sequence
+from typing import Literal, Protocol
 
 from msgspec import Struct
 
-from interlock import Caller, Feature, Middleware, Offered
+from interlock import Source
 
 from .settings import Settings
-
-Visible = tuple[Callable[[Caller], Any], Callable[[Any, Feature], bool]]
-"""Two functions that decide which callers see which features, as for `Server.mount`."""
 
 Condition = Literal["idle", "opening", "up", "down", "open circuit", "draining"]
 """The condition of one upstream: "idle" was not needed yet, "open circuit" failed too often and is
@@ -139,61 +136,25 @@ class GatewayState(Protocol):
         ...
 
 
-class Protections(Protocol):
-    """What stands between the callers and one server: policy, pins, guard hook, limits, audit.
+class ProtectsSources(Protocol):
+    """What stands between the callers and the servers: policy, pins, guard hook, limits, audit.
 
     One object serves one set of settings. A reload makes a new one.
     """
 
-    async def open(self) -> None:
-        """Open files and stores."""
+    def protect(
+        self, source: Source, *, server: str, view: str = "", prefix: str | None = None
+    ) -> Source:
+        """Return a source with the protections around it.
+
+        Args:
+            source: The source of a server.
+            server: The name of the server in the settings.
+            view: The view that mounts it.
+            prefix: The prefix of its tools and prompts in the view; None for none.
+        """
         ...
 
     async def aclose(self) -> None:
-        """Close them, once the last request through this object has ended."""
-        ...
-
-    def around(self, view: str, server: str, prefix: str | None) -> Middleware:
-        """Return the middleware around a server, as callers of a view use it.
-
-        It gets each exchange under the names of the server. It can ask through `x.asker`.
-
-        Args:
-            view: The name of the view.
-            server: The name of the server.
-            prefix: The prefix of the server's tools and prompts in the view; None for none.
-        """
-        ...
-
-    def visible(self, view: str, server: str, prefix: str | None) -> Visible | None:
-        """Return what hides features of a server from callers of a view; None if nothing does.
-
-        The features have the names that the server gave them.
-        """
-        ...
-
-    def offered(self, server: str, offered: Offered) -> None:
-        """Receive the lists of a server, when they are read and when they have changed."""
-        ...
-
-    def listen(self, changed: Callable[[], None]) -> Callable[[], object]:
-        """Call `changed` whenever the visibility of features has changed, until the returned
-        function is called.
-        """
-        ...
-
-    def counters(self) -> dict[str, float]:
-        """Return counters by name, such as "denied"."""
-        ...
-
-    def approvals(self) -> Sequence[PendingApproval]:
-        """Return the features that are withheld."""
-        ...
-
-    async def approve(self, ids: Sequence[str]) -> int:
-        """Approve withheld features. Returns how many there were."""
-        ...
-
-    def explain(self, view: str, server: str, prefix: str | None, tool: Any) -> Sequence[str]:
-        """Say in sentences which rules apply to a call of a tool, whoever calls it."""
+        """Close files, once the last request through this object has ended."""
         ...

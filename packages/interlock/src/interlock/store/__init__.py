@@ -14,6 +14,7 @@ from ..lazy_names import lazily
 
 if TYPE_CHECKING:
     from ..wire.seal import BadSeal, Seal
+    from .circuit_breaker import CircuitBreaker
     from .errors import AccountFull, StoreError
     from .files import file_lock, try_lock, write_atomic, write_new
     from .folders import own_path
@@ -58,6 +59,7 @@ if TYPE_CHECKING:
 
 # Loaded at first use: a program with a memory store loads neither sqlite3 nor redis.
 _ROOMS = {
+    ".circuit_breaker": ("CircuitBreaker",),
     ".errors": ("AccountFull", "StoreError"),
     ".interface": (
         "EventLog",
@@ -105,6 +107,7 @@ _ROOMS = {
 __all__ = [
     "AccountFull",
     "BadSeal",
+    "CircuitBreaker",
     "EventLog",
     "FileVault",
     "KeyringVault",

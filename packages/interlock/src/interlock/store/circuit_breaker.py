@@ -63,6 +63,10 @@ class CircuitBreaker:
         self._retry_at = now + self._pause  # another one may try, should this one never end
         return True
 
+    def wait(self, now: float) -> float:
+        """Return the seconds until a call may be made; 0 if one may be made now."""
+        return max(0.0, self._retry_at - now) if self.is_open else 0.0
+
     def succeeded(self) -> None:
         """A call has succeeded: the breaker is closed."""
         self._failures = 0
