@@ -5,6 +5,7 @@ needed, with a circuit breaker, and shared or one for each principal.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import time
 from collections.abc import Callable, Sequence
@@ -75,6 +76,7 @@ class Upstream:
         make: Makes the client.
         account: The credentials of the principal that uses it, if each principal has its own.
         patience: The longest time that a request waits for it to open, in seconds.
+        timeout: The longest time that a request may take, in seconds; None for no limit.
         clock: Returns the time in seconds.
     """
 
@@ -85,6 +87,7 @@ class Upstream:
         *,
         account: Account | None = None,
         patience: float = PATIENCE,
+        timeout: float | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.name = name
@@ -104,6 +107,7 @@ class Upstream:
         """Called before it is opened. Raises McpError if there is no room for it."""
         self._make = make
         self._patience = patience
+        self._timeout = timeout
         self._clock = clock
         self._breaker = CircuitBreaker(
             failures=FAILURES, pause=_FIRST_PAUSE, longest=_LONGEST_PAUSE
@@ -114,6 +118,7 @@ class Upstream:
         self._changed: dict[object, Callable[[], None]] = {}
         self._forget: Callable[[], object] = lambda: None
         self._lock = asyncio.Lock()
+        self._idle: asyncio.Event | None = None  # set when the last call of a removed server ends
 
     # -- its state ---------------------------------------------------------------------------------
 
@@ -207,6 +212,7 @@ class Upstream:
                     self.needs_login = True
                     self.notify()
                 return
+            self.needs_login = False
             self.admit()
             client = self._make()
             source = client.as_source()
@@ -255,9 +261,11 @@ class Upstream:
     async def drain(self, seconds: float = _DRAIN_SECONDS) -> None:
         """Take no new requests, let running ones end for some seconds, and close it."""
         self.is_draining = True
-        until = self._clock() + seconds
-        while self.calls and self._clock() < until:
-            await asyncio.sleep(0.05)
+        if self.calls:
+            self._idle = asyncio.Event()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await self._idle.wait()
         await self.close()
 
     # -- requests ----------------------------------------------------------------------------------
@@ -281,7 +289,10 @@ class Upstream:
         else:
             self.calls += 1
         try:
-            result = await source.handle(x)
+            if self._timeout is None or is_listening:
+                result = await source.handle(x)
+            else:
+                result = await self._in_time(source, x, self._timeout)
         except Unauthorized as bad:
             if self.account is None:
                 self._fail(bad)
@@ -301,7 +312,7 @@ class Upstream:
             if is_listening:
                 self.listeners -= 1
             else:
-                self.calls -= 1
+                self._end_call()
         log.info("%s: a principal has to log in again: %s", self.name, refused)
         self.needs_login = True
         return await self._log_in_and_handle(x)
@@ -321,7 +332,20 @@ class Upstream:
             self._fail(bad)
             raise self._unreachable() from bad
         finally:
-            self.calls -= 1
+            self._end_call()
+
+    async def _in_time(self, source: Source, x: Exchange, seconds: float) -> AnyResult:
+        try:
+            async with asyncio.timeout(seconds):
+                return await source.handle(x)
+        except TimeoutError:
+            words = f"The server {self.name} did not answer within {seconds:g} s."
+            raise McpError(t.INTERNAL_ERROR, words) from None
+
+    def _end_call(self) -> None:
+        self.calls -= 1
+        if self._idle is not None and not self.calls:
+            self._idle.set()
 
     async def log_in(self, x: Exchange) -> None:
         """Let the caller of an exchange log in, and open the connection with that login.
@@ -330,6 +354,10 @@ class Upstream:
             McpError: The caller cannot be asked, declines, or the login fails.
         """
         assert self.account is not None  # only a server with accounts needs logins
+        if self._source is None:  # another worker may have got a login meanwhile
+            await self.ensure()
+            if not self.needs_login:
+                return
         await self.account.connect(x)
         self.needs_login = False
         await self.reopen()

@@ -48,6 +48,7 @@ COMMANDS: Final[dict[str, Row]] = {
     "data": Row("Back up, restore and check data files.", _MAKE, "interlock.cli.data.group:data"),
     "serve": Row("Run one of the servers of Interlock.", _MAKE, extra="servers"),
     "tour": Row("Watch the protocol at work.", _MAKE, extra="servers"),
+    "gateway": Row("Serve many servers at one endpoint.", _HOST, extra="gateway"),
     "demo": Row("Plan a holiday: a host with four servers, in the browser.", _HOST, extra="demo"),
     "host": Row("Use a model with servers, in the browser.", _HOST, extra="host"),
     "chat": Row("Use a model with servers, in the terminal.", _HOST, extra="host"),

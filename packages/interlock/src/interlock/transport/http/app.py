@@ -27,7 +27,7 @@ from ...store.worker_messages import WorkerMessages
 from ..serve import DEFAULT_MOST_CALLS, Serving
 from .access_log import AccessLog
 from .admission import Admission
-from .authorization import Guarding, ProtectedApp, is_direct_guard
+from .authorization import DrainedGuard, Guarding, ProtectedApp, is_direct_guard
 from .background_tasks import BackgroundTasks
 from .cors import Cors
 from .endpoint import McpEndpoint
@@ -212,6 +212,7 @@ class HttpApp:
                 "give guard="
             )
         self._guarded = None
+        self._guard = options.guard
         if options.guard is not None:
             self._guarded = options.guard(self._front(paths[1:]))
 
@@ -455,12 +456,17 @@ class HttpApp:
         self._subscriptions.end_all()
         loop = asyncio.get_running_loop()
         until = loop.time() + grace
+        beside = None
+        if isinstance(self._guard, DrainedGuard):
+            beside = loop.create_task(self._guard.drain(grace))
         while (tasks := self._running_tasks()) and loop.time() < until:
             await asyncio.wait(tasks, timeout=until - loop.time())
         for serving in self._servings():
             self.calls.answer(serving, _fail_for_shutdown)
         if self._sse is not None:
             self._sse.close()
+        if beside is not None:
+            await beside
         await self.ticker.drain()
 
     @property

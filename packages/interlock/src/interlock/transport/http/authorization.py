@@ -36,10 +36,19 @@ class DirectGuard(Protocol):
 
     def read_token(
         self, path: str, query: bytes, headers: Sequence[tuple[bytes, bytes]]
-    ) -> tuple[BearerToken, list[tuple[bytes, bytes]]] | None:
-        """Return the token of a POST, and its headers without credentials. None if the guard has to
-        see the whole request.
+    ) -> tuple[BearerToken | None, list[tuple[bytes, bytes]]] | None:
+        """Return the token of a POST, and its headers without credentials; no token if requests
+        need none. None if the guard has to see the whole request.
         """
+        ...
+
+
+@runtime_checkable
+class DrainedGuard(Protocol):
+    """A guard that serves endpoints of its own besides the one that it protects."""
+
+    async def drain(self, grace: float) -> None:
+        """Refuse new requests there, and let calls finish for `grace` seconds."""
         ...
 
 
