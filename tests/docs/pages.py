@@ -17,6 +17,7 @@ _FENCE = re.compile(
 _TITLES = {
     "python": re.compile(r"# ([\w./-]+\.py)\n"),
     "html": re.compile(r"<!-- ([\w./-]+\.html) -->\n"),
+    "toml": re.compile(r"# ([\w./-]+\.toml)\n"),
 }
 _LINK = re.compile(r"(?<!!)\[[^\]\n]*\]\(([^)\s]+)\)")
 _HEADING = re.compile(r"^#{1,6} +(.+?)[ #]*$", re.MULTILINE)

@@ -55,6 +55,9 @@ def test_what_a_page_shows_works(name: str, tmp_path: Path) -> None:
                 )
                 files[block.title] = block.text
                 (tmp_path / block.title).write_text(block.text, encoding="utf-8")
+            elif block.language == "toml" and block.title:
+                files[block.title] = block.text
+                (tmp_path / block.title).write_text(block.text, encoding="utf-8")
             elif block.language == "console":
                 for shown in commands(block):
                     command = with_call(shown, call)

@@ -1,0 +1,285 @@
+"""Upstream identity: each user connects an account on the connect page, and only that user's calls
+go out under it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from html import unescape
+from typing import Any
+from urllib.parse import urlencode, urlsplit
+
+import pytest
+
+from interlock import Answers, Client, Context, HttpFetch, McpError, Principal, Request, Server
+from interlock.auth import Guard, Jwt
+from interlock.store import MemoryVault
+from interlock_apps.gateway.program import Gateway
+from interlock_apps.gateway.settings import settings_from_config
+from interlock_issuer import Issuer
+from tests.auth.served import guarded, served
+from tests.gateway.behind import names_of, settings_of
+from tests.issuer.office import Willing
+from tests.ports import free_port
+
+
+class Browser:
+    """A browser with cookies that follows what a person does on the connect page."""
+
+    def __init__(self) -> None:
+        self.cookies: dict[str, str] = {}
+        self._fetch = HttpFetch()
+
+    async def request(
+        self, method: str, url: str, form: dict[str, str] | None = None, **headers: str
+    ) -> tuple[int, str, str]:
+        """Send a request. Returns the status, the location and the body."""
+        body = urlencode(form or {}).encode()
+        own = {"cookie": "; ".join(f"{k}={v}" for k, v in self.cookies.items()), **headers}
+        if form is not None:
+            own["content-type"] = "application/x-www-form-urlencoded"
+        response = await self._fetch(Request(method, url, tuple(own.items()), body))
+        text = (await response.read(1 << 20)).decode()
+        cookie = response.headers.get("set-cookie", "")
+        if found := re.match(r"([\w-]+)=([^;]+)", cookie):
+            self.cookies[found[1]] = found[2]
+        return response.status, response.headers.get("location", ""), text
+
+    async def press(self, url: str) -> str:
+        """Open a connect page and press its button. Returns where the browser is led."""
+        status, _, page = await self.request("GET", url)
+        assert status == 200, page
+        form = {
+            name: unescape(value)
+            for name, value in re.findall(r'name="(\w+)" value="([^"]*)"', page)
+        }
+        status, location, page = await self.request("POST", url.partition("?")[0], form)
+        assert status == 303, page
+        return location
+
+    async def log_in(self, url: str) -> str:
+        """Go the whole way. Returns the text of the last page."""
+        _, back, _ = await self.request("GET", await self.press(url))
+        return (await self.request("GET", back))[2]
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._fetch.aclose()
+
+
+class Town:
+    """A gateway in front of a guarded server, both on loopback.
+
+    Attributes:
+        gateway: The gateway.
+        url: The URL of the gateway.
+        people: Who logs in at the server.
+        tokens: The tokens that the server saw.
+    """
+
+    def __init__(self, gateway: Gateway, url: str, people: Willing, tokens: list[str]) -> None:
+        self.gateway = gateway
+        self.url = url
+        self.people = people
+        self.tokens = tokens
+
+    def client(self, subject: str, visit: Any = None, **options: Any) -> Client:
+        """Return a client of a principal, whose person does `visit` with an address."""
+        who = Principal(subject=subject, issuer="https://login.example", client="c")
+        answers = None if visit is None else Answers(elicit=visit)
+        return Client(
+            self.gateway.server.transport(principal=who), answers=answers, timeout=20, **options
+        )
+
+
+def crm() -> Server:
+    """A server that says who calls."""
+    server = Server("crm")
+
+    @server.tool
+    async def who(ctx: Context) -> str:
+        """Who calls."""
+        assert ctx.principal is not None
+        return ctx.principal.subject
+
+    return server
+
+
+@asynccontextmanager
+async def town() -> AsyncIterator[Town]:
+    """Serve an authorization server, a server behind it, and a gateway in front."""
+    people = Willing()
+    ports = [free_port() for _ in range(3)]
+    at, behind, front = (f"http://127.0.0.1:{port}" for port in ports)
+    issuer = Issuer(at, people, vault=MemoryVault(), resources=[f"{behind}/mcp"])
+    guard = Guard(Jwt(at), resource=f"{behind}/mcp")
+    text = f"""
+    [listen]
+    http = ":{ports[2]}"
+    [servers.crm]
+    url = "{behind}/mcp"
+    identity = "user"
+    headers = {{ Authorization = "Bearer of-the-operator" }}
+    """
+    async with served(issuer, ports[0]), guarded(crm(), guard, ports[1]):
+        gateway = Gateway(settings_of(text), vault=MemoryVault())
+        serving = gateway.server.serve_http(port=ports[2], guard=gateway.front())
+        async with serving:
+            yield Town(gateway, front, people, [])
+
+
+@asynccontextmanager
+async def browser() -> AsyncIterator[Browser]:
+    """Open a browser."""
+    made = Browser()
+    try:
+        yield made
+    finally:
+        await made.aclose()
+
+
+Visit = Callable[[Any], Awaitable[Any]]
+
+
+def visiting(there: Browser, pages: list[str]) -> Visit:
+    """Return an answer that logs in with a browser."""
+
+    async def visit(question: Any) -> Any:
+        pages.append(await there.log_in(question.url))
+        return True
+
+    return visit
+
+
+@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+async def test_a_user_connects_and_the_call_goes_on_by_itself(revision: str) -> None:
+    pages: list[str] = []
+    async with town() as there, browser() as mine:
+        async with there.client("ada", visiting(mine, pages), revision=revision) as ada:
+            assert await names_of(ada) == ["crm__connect"]
+            result = await ada.call_tool("crm__who")  # no list has it yet
+            assert result.text == "anna"
+            assert len(pages) == 1 and "Connected" in pages[0]
+            assert await names_of(ada) == ["crm__who"]
+            assert (await ada.call_tool("crm__who")).text == "anna"
+            assert len(pages) == 1
+        async with there.client("bob") as bob:  # another principal has nothing of it
+            assert await names_of(bob) == ["crm__connect"]
+            with pytest.raises(McpError, match="/connect/crm"):
+                await bob.call_tool("crm__who")
+
+
+async def test_the_tool_to_connect() -> None:
+    pages: list[str] = []
+    async with town() as there, browser() as mine:
+        async with there.client("ada", visiting(mine, pages)) as ada:
+            await names_of(ada)
+            said = await ada.call_tool("crm__connect")
+            assert said.text == "Connected to crm. Its tools are listed now."
+            assert await names_of(ada) == ["crm__who"]
+
+
+async def test_a_client_that_cannot_be_asked_gets_the_address() -> None:
+    async with town() as there, browser() as mine:
+        async with there.client("ada") as ada:
+            with pytest.raises(McpError) as raised:
+                await ada.call_tool("crm__who")
+            address = raised.value.data["url"]
+            assert address.startswith(f"{there.url}/connect/crm?ticket=")
+            assert "Connected" in await mine.log_in(address)
+            await until_connected(ada)
+            assert (await ada.call_tool("crm__who")).text == "anna"
+
+
+async def until_connected(client: Client) -> None:
+    """Wait until the login that another call began has ended."""
+    while True:
+        try:
+            await client.call_tool("crm__who")
+        except McpError:
+            await asyncio.sleep(0.05)
+        else:
+            return
+
+
+async def test_declining_ends_the_call_in_words() -> None:
+    async with town() as there:
+        async with there.client("ada", lambda question: None) as ada:
+            with pytest.raises(McpError, match="you declined to log in"):
+                await ada.call_tool("crm__who")
+
+
+async def test_a_login_that_is_refused_ends_the_call_in_words() -> None:
+    pages: list[str] = []
+    async with town() as there, browser() as mine:
+        there.people.will = "deny"
+        async with there.client("ada", visiting(mine, pages)) as ada:
+            with pytest.raises(McpError, match="declined"):
+                await ada.call_tool("crm__who")
+        assert "Not connected" in pages[0]
+
+
+async def test_a_link_works_once_and_only_in_the_browser_that_began() -> None:
+    """The confused deputy: ada's link in another person's browser, and a redirect that is moved."""
+    async with town() as there, browser() as mine, browser() as other:
+        async with there.client("ada") as ada:
+            with pytest.raises(McpError) as raised:
+                await ada.call_tool("crm__who")
+            address = raised.value.data["url"]
+            page = (await mine.request("GET", address))[2]
+            assert "ada" in page  # the page names whose the account becomes
+            leads_to = await mine.press(address)
+            assert (await mine.request("GET", address))[0] == 404  # used up
+            _, back, _ = await mine.request("GET", leads_to)
+            status, _, text = await other.request("GET", back)
+            assert status == 403 and "Nothing was connected" in text
+            # That try has used the state up: nobody can finish now.
+            assert (await mine.request("GET", back))[0] == 403
+
+
+async def test_a_form_of_another_site_is_refused() -> None:
+    async with town() as there, browser() as mine:
+        async with there.client("ada") as ada:
+            with pytest.raises(McpError) as raised:
+                await ada.call_tool("crm__who")
+            address = raised.value.data["url"]
+            ticket = address.partition("ticket=")[2]
+            post = f"{there.url}/connect/crm"
+            assert (await mine.request("POST", post, {"ticket": ticket}))[0] == 403
+            await mine.request("GET", address)
+            form = {"ticket": ticket, "form": "0" * 64}
+            assert (await mine.request("POST", post, form))[0] == 403
+            crossing = {"sec-fetch-site": "cross-site"}
+            assert (await mine.request("POST", post, form, **crossing))[0] == 403
+            assert (await mine.request("GET", address, host="evil.example"))[0] == 421
+            for wrong in ("", "?ticket=none"):
+                assert (await mine.request("GET", f"{post}{wrong}"))[0] == 404
+            assert (await mine.request("GET", f"{there.url}/connect/other?ticket={ticket}"))[0] == 404
+
+
+async def test_two_calls_share_one_login() -> None:
+    pages: list[str] = []
+    async with town() as there, browser() as mine:
+        seen: set[str] = set()
+
+        async def visit(question: Any) -> Any:
+            if question.url not in seen:
+                seen.add(question.url)
+                pages.append(await mine.log_in(question.url))
+            return True
+
+        async with there.client("ada", visit) as ada:
+            results = await asyncio.gather(*(ada.call_tool("crm__who") for _ in range(3)))
+            assert [result.text for result in results] == ["anna"] * 3
+        assert len(pages) == 1
+
+
+def test_a_service_identity_needs_nothing(tmp_path: Any) -> None:
+    path = tmp_path / ".mcp.json"
+    path.write_text('{"mcpServers": {"crm": {"url": "https://crm.example/mcp"}}}')
+    settings = settings_from_config(path)
+    assert settings.servers["crm"].identity == "service"
+    assert urlsplit(settings.public_url).hostname == "127.0.0.1"
