@@ -56,9 +56,7 @@ def kitchen(name: str = "kitchen") -> Server:
     return server
 
 
-def gateway_of(
-    settings: Settings, servers: Mapping[str, Any], **options: Any
-) -> Gateway:
+def gateway_of(settings: Settings, servers: Mapping[str, Any], **options: Any) -> Gateway:
     """Return a gateway whose servers are in this process."""
     return Gateway(
         settings,

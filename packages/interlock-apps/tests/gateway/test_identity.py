@@ -257,7 +257,9 @@ async def test_a_form_of_another_site_is_refused() -> None:
             assert (await mine.request("GET", address, host="evil.example"))[0] == 421
             for wrong in ("", "?ticket=none"):
                 assert (await mine.request("GET", f"{post}{wrong}"))[0] == 404
-            assert (await mine.request("GET", f"{there.url}/connect/other?ticket={ticket}"))[0] == 404
+            assert (await mine.request("GET", f"{there.url}/connect/other?ticket={ticket}"))[
+                0
+            ] == 404
 
 
 async def test_two_calls_share_one_login() -> None:

@@ -177,7 +177,7 @@ def test_a_network_needs_a_guard_and_a_url() -> None:
 
 
 def test_options_of_the_command_line_replace_those_of_the_file() -> None:
-    settings = with_options(settings_of('[listen]\nworkers = 3'), http="9000")
+    settings = with_options(settings_of("[listen]\nworkers = 3"), http="9000")
     assert settings.address == ("127.0.0.1", 9000)
     assert settings.listen.workers == 3
     with pytest.raises(BadSettings, match="--http"):

@@ -97,7 +97,9 @@ def many(count: int) -> Server:
 @pytest.mark.parametrize("personal", [False, True])
 async def test_a_large_view_offers_search(personal: bool) -> None:
     more = "shared = false\n" if personal else ""
-    gateway = gateway_of(settings_of(with_servers("many", more=more)), {"many": many(MOST_LISTED + 1)})
+    gateway = gateway_of(
+        settings_of(with_servers("many", more=more)), {"many": many(MOST_LISTED + 1)}
+    )
     async with connected(gateway) as client:
         assert await names_of(client) == ["search_tools", "call_tool"]
         found = await client.call_tool("search_tools", {"words": "move the 7th crate", "limit": 2})

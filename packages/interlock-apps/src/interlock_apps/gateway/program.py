@@ -8,6 +8,7 @@ import logging
 import os
 import secrets
 import signal
+import tempfile
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -31,13 +32,19 @@ from interlock.auth import Guard
 from interlock.auth.tokens import Jwt
 from interlock.cli.auth.saved_logins import KeptTokens
 from interlock.configs import Entry
-from interlock.store import Vault, open_vault
+from interlock.store import RedisStore, Store, Vault, open_vault
 
 from .connect_page import ConnectPage
 from .control import ControlRequest, ControlResponse, ControlSocket
 from .front import ASGIApp, GatewayFront
 from .identity import Accounts, UserAccount, without_credentials
-from .settings import BadSettings, ServerSettings, Settings, check_exposure
+from .settings import (
+    BadSettings,
+    ServerSettings,
+    Settings,
+    check_exposure,
+    with_options,
+)
 from .state import PendingApproval, ProtectsSources, UpstreamState, ViewState
 from .upstreams import (
     PATIENCE,
@@ -169,16 +176,16 @@ class Gateway:
             )
         return view
 
-    def _tasks_of(self, view: str) -> str:
+    def _tasks_of(self, view: str) -> str | Store:
         """Return the store of the tasks of a view. Each view has its own, because a worker that
         takes over tasks of a store runs them in its view.
         """
-        store = self._settings.listen.store
-        if not view or store.startswith("memory:"):
-            return store
-        if store.startswith("sqlite:"):
-            return f"{store}.{view}"
-        return "memory:"
+        url = self._settings.listen.store
+        if not view or url.startswith("memory:"):
+            return url
+        if url.startswith("sqlite:"):
+            return f"{url}.{view}"
+        return RedisStore(url, prefix=f"interlock:{view}:")
 
     @asynccontextmanager
     async def lifespan(self, server: Server) -> AsyncIterator[Gateway]:
@@ -616,6 +623,28 @@ def run_gateway(
     """
     if not stdio:
         check_exposure(settings)
+    with contextlib.ExitStack() as stack:
+        if settings.listen.workers > 1 and settings.listen.store.startswith("memory:"):
+            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="interlock-"))
+            store = f"sqlite:///{Path(folder).resolve()}/store.db"  # shared until the end
+            settings = with_options(settings, store=store)
+            if read is not None:
+                read = partial(_read_with_store, read, store)
+        _run(settings, read, protections, control, stdio, on_ready)
+
+
+def _read_with_store(read: Callable[[], Settings], store: str) -> Settings:
+    return with_options(read(), store=store)
+
+
+def _run(
+    settings: Settings,
+    read: Callable[[], Settings] | None,
+    protections: MakeProtections,
+    control: Path | None,
+    stdio: bool,
+    on_ready: Callable[[Any], None] | None,
+) -> None:
     gateway = Gateway(
         settings,
         read=read,
