@@ -162,7 +162,8 @@ async def test_a_user_connects_and_the_call_goes_on_by_itself(revision: str) -> 
             assert await names_of(ada) == ["crm__connect"]
             result = await ada.call_tool("crm__who")  # no list has it yet
             assert result.text == "anna"
-            assert len(pages) == 1 and "Connected" in pages[0]
+            assert len(pages) == 1
+            assert "Connected" in pages[0]
             assert await names_of(ada) == ["crm__who"]
             assert (await ada.call_tool("crm__who")).text == "anna"
             assert len(pages) == 1
@@ -174,24 +175,26 @@ async def test_a_user_connects_and_the_call_goes_on_by_itself(revision: str) -> 
 
 async def test_the_tool_to_connect() -> None:
     pages: list[str] = []
-    async with town() as there, browser() as mine:
-        async with there.client("ada", visiting(mine, pages)) as ada:
-            await names_of(ada)
-            said = await ada.call_tool("crm__connect")
-            assert said.text == "Connected to crm. Its tools are listed now."
-            assert await names_of(ada) == ["crm__who"]
+    async with (
+        town() as there,
+        browser() as mine,
+        there.client("ada", visiting(mine, pages)) as ada,
+    ):
+        await names_of(ada)
+        said = await ada.call_tool("crm__connect")
+        assert said.text == "Connected to crm. Its tools are listed now."
+        assert await names_of(ada) == ["crm__who"]
 
 
 async def test_a_client_that_cannot_be_asked_gets_the_address() -> None:
-    async with town() as there, browser() as mine:
-        async with there.client("ada") as ada:
-            with pytest.raises(McpError) as raised:
-                await ada.call_tool("crm__who")
-            address = raised.value.data["url"]
-            assert address.startswith(f"{there.url}/connect/crm?ticket=")
-            assert "Connected" in await mine.log_in(address)
-            await until_connected(ada)
-            assert (await ada.call_tool("crm__who")).text == "anna"
+    async with town() as there, browser() as mine, there.client("ada") as ada:
+        with pytest.raises(McpError) as raised:
+            await ada.call_tool("crm__who")
+        address = raised.value.data["url"]
+        assert address.startswith(f"{there.url}/connect/crm?ticket=")
+        assert "Connected" in await mine.log_in(address)
+        await until_connected(ada)
+        assert (await ada.call_tool("crm__who")).text == "anna"
 
 
 async def until_connected(client: Client) -> None:
@@ -206,10 +209,9 @@ async def until_connected(client: Client) -> None:
 
 
 async def test_declining_ends_the_call_in_words() -> None:
-    async with town() as there:
-        async with there.client("ada", lambda question: None) as ada:
-            with pytest.raises(McpError, match="you declined to log in"):
-                await ada.call_tool("crm__who")
+    async with town() as there, there.client("ada", lambda question: None) as ada:
+        with pytest.raises(McpError, match="you declined to log in"):
+            await ada.call_tool("crm__who")
 
 
 async def test_a_login_that_is_refused_ends_the_call_in_words() -> None:
@@ -224,42 +226,44 @@ async def test_a_login_that_is_refused_ends_the_call_in_words() -> None:
 
 async def test_a_link_works_once_and_only_in_the_browser_that_began() -> None:
     """The confused deputy: ada's link in another person's browser, and a redirect that is moved."""
-    async with town() as there, browser() as mine, browser() as other:
-        async with there.client("ada") as ada:
-            with pytest.raises(McpError) as raised:
-                await ada.call_tool("crm__who")
-            address = raised.value.data["url"]
-            page = (await mine.request("GET", address))[2]
-            assert "ada" in page  # the page names whose the account becomes
-            leads_to = await mine.press(address)
-            assert (await mine.request("GET", address))[0] == 404  # used up
-            _, back, _ = await mine.request("GET", leads_to)
-            status, _, text = await other.request("GET", back)
-            assert status == 403 and "Nothing was connected" in text
-            # That try has used the state up: nobody can finish now.
-            assert (await mine.request("GET", back))[0] == 403
+    async with (
+        town() as there,
+        browser() as mine,
+        browser() as other,
+        there.client("ada") as ada,
+    ):
+        with pytest.raises(McpError) as raised:
+            await ada.call_tool("crm__who")
+        address = raised.value.data["url"]
+        page = (await mine.request("GET", address))[2]
+        assert "ada" in page  # the page names whose the account becomes
+        leads_to = await mine.press(address)
+        assert (await mine.request("GET", address))[0] == 404  # used up
+        _, back, _ = await mine.request("GET", leads_to)
+        status, _, text = await other.request("GET", back)
+        assert status == 403
+        assert "Nothing was connected" in text
+        # That try has used the state up: nobody can finish now.
+        assert (await mine.request("GET", back))[0] == 403
 
 
 async def test_a_form_of_another_site_is_refused() -> None:
-    async with town() as there, browser() as mine:
-        async with there.client("ada") as ada:
-            with pytest.raises(McpError) as raised:
-                await ada.call_tool("crm__who")
-            address = raised.value.data["url"]
-            ticket = address.partition("ticket=")[2]
-            post = f"{there.url}/connect/crm"
-            assert (await mine.request("POST", post, {"ticket": ticket}))[0] == 403
-            await mine.request("GET", address)
-            form = {"ticket": ticket, "form": "0" * 64}
-            assert (await mine.request("POST", post, form))[0] == 403
-            crossing = {"sec-fetch-site": "cross-site"}
-            assert (await mine.request("POST", post, form, **crossing))[0] == 403
-            assert (await mine.request("GET", address, host="evil.example"))[0] == 421
-            for wrong in ("", "?ticket=none"):
-                assert (await mine.request("GET", f"{post}{wrong}"))[0] == 404
-            assert (await mine.request("GET", f"{there.url}/connect/other?ticket={ticket}"))[
-                0
-            ] == 404
+    async with town() as there, browser() as mine, there.client("ada") as ada:
+        with pytest.raises(McpError) as raised:
+            await ada.call_tool("crm__who")
+        address = raised.value.data["url"]
+        ticket = address.partition("ticket=")[2]
+        post = f"{there.url}/connect/crm"
+        assert (await mine.request("POST", post, {"ticket": ticket}))[0] == 403
+        await mine.request("GET", address)
+        form = {"ticket": ticket, "form": "0" * 64}
+        assert (await mine.request("POST", post, form))[0] == 403
+        crossing = {"sec-fetch-site": "cross-site"}
+        assert (await mine.request("POST", post, form, **crossing))[0] == 403
+        assert (await mine.request("GET", address, host="evil.example"))[0] == 421
+        for wrong in ("", "?ticket=none"):
+            assert (await mine.request("GET", f"{post}{wrong}"))[0] == 404
+        assert (await mine.request("GET", f"{there.url}/connect/other?ticket={ticket}"))[0] == 404
 
 
 async def test_two_calls_share_one_login() -> None:

@@ -90,32 +90,37 @@ async def running(folder: Path, *options: str) -> AsyncIterator[tuple[str, Any]]
 
 async def test_views_status_and_reload_over_http(folder: Path, interlock: Command) -> None:
     write(folder, "plain", more='[views.few]\ntools = ["plain__pid"]\n')
-    async with running(folder) as (url, process):
-        async with Client(f"{url}/mcp") as client, Client(f"{url}/few/mcp") as few:
-            assert await names_of(client) == ["plain__pid", "plain__order"]
-            assert await names_of(few) == ["plain__pid"]
-            first = (await client.call_tool("plain__pid")).value()
-            shown = await asyncio.to_thread(interlock, "gateway", "status")
-            assert f"process {process.pid}" in shown.stdout
-            assert "server plain  up  2 tools" in shown.stdout
-            assert "view few  /few/mcp  plain" in shown.stdout
-            machine = await asyncio.to_thread(interlock, "gateway", "status", "--json")
-            assert json.loads(machine.stdout)[0]["upstreams"][0]["condition"] == "up"
-            write(folder, "plain", "other")
-            done = await asyncio.to_thread(interlock, "gateway", "reload")
-            assert done.exit_code == 0
-            assert "server other added" in done.stdout and "view few removed" in done.stdout
-            assert len(await names_of(client)) == 4
-            assert (await client.call_tool("plain__pid")).value() == first
-            with pytest.raises(Exception, match="404"):
-                async with Client(f"{url}/few/mcp") as gone:
-                    await gone.list_tools()
-            (folder / "gateway.toml").write_text("[listen")
-            refused = await asyncio.to_thread(interlock, "gateway", "reload")
-            assert refused.exit_code == 2
-            assert len(await names_of(client)) == 4
+    async with (
+        running(folder) as (url, process),
+        Client(f"{url}/mcp") as client,
+        Client(f"{url}/few/mcp") as few,
+    ):
+        assert await names_of(client) == ["plain__pid", "plain__order"]
+        assert await names_of(few) == ["plain__pid"]
+        first = (await client.call_tool("plain__pid")).value()
+        shown = await asyncio.to_thread(interlock, "gateway", "status")
+        assert f"process {process.pid}" in shown.stdout
+        assert "server plain  up  2 tools" in shown.stdout
+        assert "view few  /few/mcp  plain" in shown.stdout
+        machine = await asyncio.to_thread(interlock, "gateway", "status", "--json")
+        assert json.loads(machine.stdout)[0]["upstreams"][0]["condition"] == "up"
+        write(folder, "plain", "other")
+        done = await asyncio.to_thread(interlock, "gateway", "reload")
+        assert done.exit_code == 0
+        assert "server other added" in done.stdout
+        assert "view few removed" in done.stdout
+        assert len(await names_of(client)) == 4
+        assert (await client.call_tool("plain__pid")).value() == first
+        with pytest.raises(Exception, match="404"):
+            async with Client(f"{url}/few/mcp") as gone:
+                await gone.list_tools()
+        (folder / "gateway.toml").write_text("[listen")
+        refused = await asyncio.to_thread(interlock, "gateway", "reload")
+        assert refused.exit_code == 2
+        assert len(await names_of(client)) == 4
     stopped = interlock("gateway", "status")
-    assert stopped.exit_code == 4 and "No gateway" in stopped.stderr
+    assert stopped.exit_code == 4
+    assert "No gateway" in stopped.stderr
 
 
 async def test_any_worker_serves_any_request(folder: Path, interlock: Command) -> None:
@@ -143,15 +148,18 @@ async def test_any_worker_serves_any_request(folder: Path, interlock: Command) -
 
 
 async def test_sighup_reloads(folder: Path) -> None:
-    async with running(folder) as (url, process), Client(f"{url}/mcp") as client:
-        async with client.watch(tools=True) as changes:
-            assert len(await names_of(client)) == 2
-            write(folder, "plain", "other")
-            os.kill(process.pid, signal.SIGHUP)
-            async with asyncio.timeout(30):
-                async for _ in changes:
-                    if len(await names_of(client)) == 4:
-                        break
+    async with (
+        running(folder) as (url, process),
+        Client(f"{url}/mcp") as client,
+        client.watch(tools=True) as changes,
+    ):
+        assert len(await names_of(client)) == 2
+        write(folder, "plain", "other")
+        os.kill(process.pid, signal.SIGHUP)
+        async with asyncio.timeout(30):
+            async for _ in changes:
+                if len(await names_of(client)) == 4:
+                    break
 
 
 async def test_stdio_serves_a_host_that_starts_commands(folder: Path) -> None:
@@ -178,12 +186,15 @@ def test_check_and_explain(folder: Path, interlock: Command) -> None:
 
 def test_what_cannot_be_started_is_said(home: Path, interlock: Command) -> None:
     nothing = interlock("gateway")
-    assert nothing.exit_code == 2 and "There is no gateway.toml here" in nothing.stderr
+    assert nothing.exit_code == 2
+    assert "There is no gateway.toml here" in nothing.stderr
     both = interlock("gateway", "a.toml", "--config", "b.json")
-    assert both.exit_code == 2 and "not both" in both.stderr
+    assert both.exit_code == 2
+    assert "not both" in both.stderr
     (home / "gateway.toml").write_text('[listen]\nhttp = "0.0.0.0:1"\n')
     exposed = interlock("gateway")
-    assert exposed.exit_code == 2 and "without a guard" in exposed.stderr
+    assert exposed.exit_code == 2
+    assert "without a guard" in exposed.stderr
     down = "[servers.gone]\ncommand = ['/nonexistent/program']\n"
     (home / "gateway.toml").write_text(down)
     checked = interlock("gateway", "check", "--connect")

@@ -96,7 +96,8 @@ async def test_a_server_that_has_not_changed_is_kept() -> None:
         kept = gateway.upstream("north")
         file.text = with_servers("north", "south", more='[views.x]\nservers = ["north"]\n')
         assert await gateway.reload() == ["server south added", "view x added"]
-        assert gateway.upstream("north") is kept and kept.is_open
+        assert gateway.upstream("north") is kept
+        assert kept.is_open
         async with connected(gateway, "x") as other:
             assert len(await names_of(other)) == 2
         file.text = with_servers("north")

@@ -58,7 +58,8 @@ def test_every_setting_has_a_default_and_a_line_in_the_guide() -> None:
     assert len(rows) <= 25
     guide = GUIDE.read_text(encoding="utf-8")
     for row in rows:
-        assert row.description and "\n" not in row.description
+        assert row.description
+        assert "\n" not in row.description
         line = f"| `{row.section}` | `{row.name}` | `{row.default}` | {row.description} |"
         assert line in guide
 
@@ -94,7 +95,7 @@ def test_the_entry_of_a_server_is_that_of_any_client() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    "text, words",
     [
         ("[listen]\nhtpp = ':1'", "gateway.toml:2: [listen.htpp] 'htpp' is not a setting; did"),
         ("[lissten]\n", "gateway.toml:1: [lissten] 'lissten' is not a setting; did you mean 'li"),
@@ -185,7 +186,7 @@ def test_options_of_the_command_line_replace_those_of_the_file() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "seconds"), [("10", 10), ("10m", 600), ("1.5h", 5400), ("250ms", 0.25), ("1d", 86400)]
+    "text, seconds", [("10", 10), ("10m", 600), ("1.5h", 5400), ("250ms", 0.25), ("1d", 86400)]
 )
 def test_durations(text: str, seconds: float) -> None:
     assert seconds_of(text) == seconds

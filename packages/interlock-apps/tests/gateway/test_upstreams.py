@@ -191,14 +191,16 @@ async def test_unused_connections_of_principals_are_closed_and_their_lists_stay(
     personal = _personal(50, clock)
     ada = personal.of("ada")
     await ada.ensure()
-    assert ada.is_open and ada.offered is not None
+    assert ada.is_open
+    assert ada.offered is not None
     clock.now += 9
     await personal.reap()
     assert ada.is_open
     clock.now += 2
     await personal.reap()
     assert not ada.is_open
-    assert ada.offered is not None and personal.of("ada") is ada
+    assert ada.offered is not None
+    assert personal.of("ada") is ada
     await ada.ensure()
     assert ada.is_open
     await personal.drain()
@@ -245,7 +247,8 @@ async def test_a_removed_server_lets_its_calls_end() -> None:
         await entered.wait()
         draining = asyncio.create_task(upstream.drain())
         await asyncio.sleep(0)
-        assert upstream.condition == "draining" and not draining.done()
+        assert upstream.condition == "draining"
+        assert not draining.done()
         may_end.set()
         assert (await call).text == "done"
         await draining

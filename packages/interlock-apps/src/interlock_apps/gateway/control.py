@@ -13,6 +13,7 @@ import logging
 import os
 import socket
 import stat
+import tempfile
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any, Literal
@@ -29,6 +30,7 @@ log = logging.getLogger("interlock_apps.gateway")
 _SUFFIX = ".sock"
 _OTHERS = 0o077  # permissions of the group and of others
 _MOST_BYTES = 1 << 20
+_MOST_PATH = 80  # bytes of the folder: some systems allow 104 for the whole path of a socket
 _SECONDS = 60.0  # to wait for each process
 
 
@@ -82,12 +84,16 @@ _encode = msgspec.json.encode
 def control_folder(source: Path | None) -> Path:
     """Return the folder of the control sockets of the gateway with a file of settings.
 
-    The paths of sockets have a small limit, so the folder's name is short.
+    The paths of sockets have a small limit: with a long path to the user's data, the folder is one
+    of the user among the temporary files.
     """
     named = os.environ.get("XDG_RUNTIME_DIR", "")
     base = Path(named) / "interlock" if named else data_folder().parent
     key = hashlib.sha256(str((source or Path.cwd()).resolve()).encode()).hexdigest()[:12]
-    return base / f"gateway-{key}"
+    folder = base / f"gateway-{key}"
+    if len(os.fsencode(folder)) <= _MOST_PATH:
+        return folder
+    return Path(tempfile.gettempdir()) / f"interlock-{getattr(os, 'getuid', int)()}-{key}"
 
 
 class ControlSocket:
