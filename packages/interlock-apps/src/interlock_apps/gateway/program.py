@@ -197,6 +197,9 @@ class Gateway:
         try:
             yield self
         finally:
+            if server is self.server:  # which the endpoints of the other views stand beside
+                for name in list(self._apps):
+                    await self._close_app(name, 0.0)
             async with self._lock:
                 self._users -= 1
                 if not self._users:
@@ -248,8 +251,6 @@ class Gateway:
         if self._reaping is not None:
             self._reaping.cancel()
             self._reaping = None
-        for name in list(self._apps):
-            await self._close_app(name, 0.0)
         if self._draining:
             await asyncio.wait(self._draining)
         for view in self._views.values():

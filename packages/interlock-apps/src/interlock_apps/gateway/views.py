@@ -307,8 +307,13 @@ class MountedServers:
     def prepare(self, x: Exchange) -> Awaitable[None] | None:
         """Open the servers that a request may be about and that were never opened; None if there is
         nothing to wait for.
+
+        Requests that name no feature wait for nothing: a client that connects must not wait for the
+        slowest server.
         """
         if not self._cold:
+            return None
+        if x.method not in _PERSONAL and not _subscribes(x):
             return None
         return self._prepare(x)
 
@@ -345,6 +350,13 @@ class MountedServers:
         if owner is not None and owner.needs_login:
             await owner.log_in(x)
             self.server.settle_mounts()
+
+
+def _subscribes(x: Exchange) -> bool:
+    """Whether a request is a subscription to resources."""
+    return x.method == "subscriptions/listen" and bool(
+        x.params.notifications.resource_subscriptions
+    )
 
 
 async def _opened(upstream: Upstream) -> None:
@@ -426,7 +438,7 @@ class _PrincipalCatalogue:
         """Handle a request of the principal."""
         self.requests += 1
         try:
-            if x.method == "subscriptions/listen" and (waiting := self.mounted.prepare(x)):
+            if _subscribes(x) and (waiting := self.mounted.prepare(x)) is not None:
                 await waiting
             if x.method == "tools/call":
                 await self.mounted.log_in_for(x)
